@@ -1,0 +1,29 @@
+//! HTTP/1.1 on both sides of a gateway, over plain TCP or TLS.
+//!
+//! A drop-in for ClickHouse has to send `X-ClickHouse-Progress` fields while the head of an answer is still open, pass on
+//! an answer's bytes as they were, and notice a client that leaves in the middle of a query. General HTTP libraries hide
+//! exactly that, so messages are framed here; the heads themselves are parsed by `httparse`.
+//!
+//! - [`Connection`] is the server's side: read a request, read its body, write the answer, repeat.
+//! - [`ClientConnection`] is the client's side, down to the raw bytes of an answer.
+//! - [`Limits`] caps everything that a peer decides: head, fields, body, and how slowly any of it may come.
+
+mod body;
+mod chunked;
+mod client;
+mod head;
+mod limits;
+mod reader;
+mod response;
+mod server;
+mod stream;
+
+pub use body::{BodyError, BodyFraming, Collected, RequestBody};
+pub use chunked::{ChunkedError, ChunkedScanner};
+pub use client::{AnswerBody, AnswerReader, ClientConnection, ClientError};
+pub use head::{HeadError, Method, RequestHead, ResponseHead};
+pub use limits::Limits;
+pub use reader::MessageReader;
+pub use response::{http_date, reason_phrase, ResponseBuilder};
+pub use server::{Connection, NextRequest};
+pub use stream::{ReadHalf, Stream, WriteHalf};

@@ -1,0 +1,197 @@
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::chunked::{ChunkedError, ChunkedScanner};
+use crate::reader::MessageReader;
+
+/// How a message says where its body ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyFraming {
+    None,
+    Length(u64),
+    Chunked,
+    /// Answers only: the body ends with the connection.
+    UntilClose,
+}
+
+#[derive(Debug)]
+pub enum BodyError {
+    /// The peer closed before the end: what came is not the message.
+    Truncated,
+    /// The peer sent nothing for too long.
+    Silent,
+    Chunked(ChunkedError),
+    Io(io::Error),
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BodyError::Truncated => f.write_str("the body ended before its announced end"),
+            BodyError::Silent => f.write_str("no byte of the body came within the time-out"),
+            BodyError::Chunked(error) => error.fmt(f),
+            BodyError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+impl From<io::Error> for BodyError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::TimedOut => BodyError::Silent,
+            _ => BodyError::Io(error),
+        }
+    }
+}
+
+/// What is left of a message's body.
+#[derive(Debug)]
+pub(crate) enum BodyState {
+    Done,
+    Length(u64),
+    Chunked(ChunkedScanner),
+    UntilClose,
+}
+
+impl BodyState {
+    pub(crate) fn new(framing: BodyFraming) -> BodyState {
+        match framing {
+            BodyFraming::None | BodyFraming::Length(0) => BodyState::Done,
+            BodyFraming::Length(length) => BodyState::Length(length),
+            BodyFraming::Chunked => BodyState::Chunked(ChunkedScanner::default()),
+            BodyFraming::UntilClose => BodyState::UntilClose,
+        }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, BodyState::Done)
+    }
+
+    /// The next run of data, as much as there is at hand; `None` at the end.
+    pub(crate) async fn next(&mut self, reader: &mut MessageReader, idle: Duration) -> Result<Option<Bytes>, BodyError> {
+        loop {
+            if let BodyState::Done = self {
+                return Ok(None);
+            }
+            if reader.buffered().is_empty() && reader.fill(self.expected(), idle).await? == 0 {
+                return match self {
+                    BodyState::UntilClose => {
+                        *self = BodyState::Done;
+                        Ok(None)
+                    }
+                    _ => Err(BodyError::Truncated),
+                };
+            }
+            if let Some(data) = self.take(reader).map_err(BodyError::Chunked)? {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// Like [`next`](Self::next), with the framing left in the bytes.
+    pub(crate) async fn next_raw(
+        &mut self,
+        reader: &mut MessageReader,
+        idle: Duration,
+    ) -> Result<Option<Bytes>, BodyError> {
+        let BodyState::Chunked(scanner) = self else { return self.next(reader, idle).await };
+        if reader.buffered().is_empty() && reader.fill(u64::MAX, idle).await? == 0 {
+            return Err(BodyError::Truncated);
+        }
+        let length = scanner.skip(reader.buffered()).map_err(BodyError::Chunked)?;
+        if scanner.is_done() {
+            *self = BodyState::Done;
+        }
+        Ok(Some(reader.take(length)))
+    }
+
+    fn expected(&self) -> u64 {
+        match self {
+            BodyState::Length(length) => *length,
+            BodyState::Chunked(_) => 0,
+            BodyState::UntilClose => u64::MAX,
+            BodyState::Done => 0,
+        }
+    }
+
+    /// Takes data out of what the reader holds; `None` when that was only framing.
+    fn take(&mut self, reader: &mut MessageReader) -> Result<Option<Bytes>, ChunkedError> {
+        let held = reader.buffered().len();
+        match self {
+            BodyState::Done => Ok(None),
+            BodyState::UntilClose => Ok(Some(reader.take(held))),
+            BodyState::Length(remaining) => {
+                let length = (held as u64).min(*remaining) as usize;
+                *remaining -= length as u64;
+                if *remaining == 0 {
+                    *self = BodyState::Done;
+                }
+                Ok(Some(reader.take(length)))
+            }
+            BodyState::Chunked(scanner) => {
+                let scanned = scanner.step(reader.buffered())?;
+                if scanner.is_done() {
+                    *self = BodyState::Done;
+                }
+                if scanned.data.is_empty() {
+                    reader.discard(scanned.consumed);
+                    return Ok(None);
+                }
+                reader.discard(scanned.data.start);
+                Ok(Some(reader.take(scanned.data.end - scanned.data.start)))
+            }
+        }
+    }
+}
+
+/// What reading a body up to a limit gave.
+#[derive(Debug)]
+pub enum Collected {
+    Whole(Bytes),
+    /// The body is longer than the limit; this is what has been read of it so far.
+    Longer(Bytes),
+}
+
+/// The body of a request that is being served.
+pub struct RequestBody<'a> {
+    pub(crate) state: &'a mut BodyState,
+    pub(crate) reader: &'a mut MessageReader,
+    pub(crate) idle: Duration,
+}
+
+impl RequestBody<'_> {
+    pub fn is_done(&self) -> bool {
+        self.state.is_done()
+    }
+
+    /// The next run of data; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
+        self.state.next(self.reader, self.idle).await
+    }
+
+    /// Reads until the body ends or more than `limit` bytes have come.
+    pub async fn collect(&mut self, limit: usize) -> Result<Collected, BodyError> {
+        let Some(first) = self.next().await? else { return Ok(Collected::Whole(Bytes::new())) };
+        if self.is_done() && first.len() <= limit {
+            return Ok(Collected::Whole(first));
+        }
+        let mut whole = BytesMut::from(first);
+        while whole.len() <= limit {
+            match self.next().await? {
+                Some(more) => whole.extend_from_slice(&more),
+                None => return Ok(Collected::Whole(whole.freeze())),
+            }
+        }
+        Ok(Collected::Longer(whole.freeze()))
+    }
+
+    /// Resolves when the client has gone; only meaningful once the body is done.
+    pub async fn client_gone(&mut self) {
+        self.reader.closed(64 * 1024).await;
+    }
+}

@@ -1,0 +1,168 @@
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::body::{BodyError, BodyState};
+use crate::head::{head_length, HeadError, ResponseHead};
+use crate::reader::MessageReader;
+use crate::stream::{Stream, WriteHalf};
+
+/// A head larger than this does not come from ClickHouse.
+const MAX_ANSWER_HEAD_BYTES: usize = 16 << 20;
+/// A query that runs for hours reports its progress in as many fields.
+const MAX_ANSWER_FIELDS: usize = 200_000;
+
+#[derive(Debug)]
+pub enum ClientError {
+    Io(io::Error),
+    /// The server closed before it answered.
+    Closed,
+    Head(HeadError),
+    Body(BodyError),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::Io(error) => error.fmt(f),
+            ClientError::Closed => f.write_str("the server closed the connection without an answer"),
+            ClientError::Head(_) => f.write_str("the answer is not valid HTTP/1.1"),
+            ClientError::Body(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> Self {
+        ClientError::Io(error)
+    }
+}
+
+/// The client's side of one connection.
+pub struct ClientConnection {
+    reader: MessageReader,
+    writer: WriteHalf,
+}
+
+impl ClientConnection {
+    pub fn new(stream: Stream) -> ClientConnection {
+        let (read, write) = stream.into_split();
+        ClientConnection { reader: MessageReader::new(read), writer: write }
+    }
+
+    /// Both directions at once: an answer may begin before the request has ended.
+    pub fn split(&mut self) -> (AnswerReader<'_>, &mut WriteHalf) {
+        (AnswerReader { reader: &mut self.reader }, &mut self.writer)
+    }
+
+    pub async fn send(&mut self, bytes: &[u8], idle: Duration) -> io::Result<()> {
+        self.writer.send(bytes, idle).await
+    }
+
+    /// Whether the server has closed, or sent something unasked, while the connection lay idle.
+    pub fn is_stale(&mut self) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let ended = {
+            let closed = std::pin::pin!(self.reader.closed(0));
+            std::future::Future::poll(closed, &mut context).is_ready()
+        };
+        ended || !self.reader.buffered().is_empty()
+    }
+
+    /// Waits for the answer's head.
+    pub async fn read_head(&mut self, to_head_request: bool, idle: Duration) -> Result<ResponseHead, ClientError> {
+        AnswerReader { reader: &mut self.reader }.head(to_head_request, idle, None).await
+    }
+
+    pub fn body(&mut self, head: &ResponseHead) -> AnswerBody<'_> {
+        AnswerBody { state: BodyState::new(head.framing()), reader: &mut self.reader }
+    }
+}
+
+pub struct AnswerReader<'a> {
+    reader: &'a mut MessageReader,
+}
+
+impl<'a> AnswerReader<'a> {
+    /// Waits for the head. `on_lines` is shown the part of the head that has come so far in whole lines, for callers that
+    /// pass it on while the server is still adding to it.
+    pub async fn head(
+        &mut self,
+        to_head_request: bool,
+        idle: Duration,
+        mut on_lines: Option<&mut tokio::sync::mpsc::UnboundedSender<Bytes>>,
+    ) -> Result<ResponseHead, ClientError> {
+        loop {
+            let raw = self.raw_head(idle, on_lines.as_deref_mut()).await?;
+            let head = ResponseHead::parse(raw, MAX_ANSWER_FIELDS, to_head_request).map_err(ClientError::Head)?;
+            if head.status() >= 200 {
+                return Ok(head);
+            }
+        }
+    }
+
+    async fn raw_head(
+        &mut self,
+        idle: Duration,
+        mut on_lines: Option<&mut tokio::sync::mpsc::UnboundedSender<Bytes>>,
+    ) -> Result<Bytes, ClientError> {
+        let (mut looked, mut shown) = (0, 0);
+        loop {
+            let held = self.reader.buffered();
+            if let Some(length) = head_length(held, looked) {
+                return Ok(self.reader.take(length));
+            }
+            looked = held.len();
+            if let (Some(sender), Some(end)) = (on_lines.as_deref_mut(), held.iter().rposition(|&b| b == b'\n')) {
+                if end + 1 > shown {
+                    // The receiver is part of the same request: when it is gone, so is the request.
+                    let _ = sender.send(Bytes::copy_from_slice(&held[shown..end + 1]));
+                    shown = end + 1;
+                }
+            }
+            if looked > MAX_ANSWER_HEAD_BYTES {
+                return Err(ClientError::Head(HeadError::TooLarge));
+            }
+            if self.reader.fill(0, idle).await? == 0 {
+                return Err(ClientError::Closed);
+            }
+        }
+    }
+
+    pub fn into_body(self, head: &ResponseHead) -> AnswerBody<'a> {
+        AnswerBody { state: BodyState::new(head.framing()), reader: self.reader }
+    }
+}
+
+/// The body of an answer.
+pub struct AnswerBody<'a> {
+    state: BodyState,
+    reader: &'a mut MessageReader,
+}
+
+impl AnswerBody<'_> {
+    /// The next run of data; `None` at the end.
+    pub async fn next(&mut self, idle: Duration) -> Result<Option<Bytes>, ClientError> {
+        self.state.next(self.reader, idle).await.map_err(ClientError::Body)
+    }
+
+    /// The next bytes with their framing, to be passed on as they are; `None` at the end.
+    pub async fn next_raw(&mut self, idle: Duration) -> Result<Option<Bytes>, ClientError> {
+        self.state.next_raw(self.reader, idle).await.map_err(ClientError::Body)
+    }
+
+    /// Reads the whole body; what is longer than `limit` is cut off there.
+    pub async fn collect(&mut self, limit: usize, idle: Duration) -> Result<Bytes, ClientError> {
+        let Some(first) = self.next(idle).await? else { return Ok(Bytes::new()) };
+        let mut whole = BytesMut::from(first);
+        while let Some(more) = self.next(idle).await? {
+            let room = limit.saturating_sub(whole.len()).min(more.len());
+            whole.extend_from_slice(&more[..room]);
+        }
+        Ok(whole.freeze())
+    }
+}

@@ -1,0 +1,69 @@
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::AsyncReadExt;
+
+use crate::stream::{within, ReadHalf};
+
+/// A small request and its body fit.
+const READ_BYTES: usize = 4 * 1024;
+/// Bodies that are known to be large are read in larger pieces.
+const LARGE_READ_BYTES: usize = 128 * 1024;
+/// With less room than this a read is not worth its system call.
+const MIN_ROOM_BYTES: usize = 1024;
+
+/// Buffered reading of messages from one connection.
+pub struct MessageReader {
+    half: ReadHalf,
+    buffer: BytesMut,
+}
+
+impl MessageReader {
+    pub fn new(half: ReadHalf) -> Self {
+        MessageReader { half, buffer: BytesMut::new() }
+    }
+
+    /// What has been read and not yet taken.
+    pub fn buffered(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    pub fn take(&mut self, length: usize) -> Bytes {
+        self.buffer.split_to(length).freeze()
+    }
+
+    pub fn discard(&mut self, length: usize) {
+        bytes::Buf::advance(&mut self.buffer, length);
+    }
+
+    /// Reads some more; returns how many bytes came, 0 at the end of the stream. A silence longer than `idle` is an error
+    /// of kind `TimedOut`. `expected` is how much more the message is known to have: it only sizes the buffer.
+    pub async fn fill(&mut self, expected: u64, idle: Duration) -> io::Result<usize> {
+        self.reserve(expected);
+        within(idle, self.half.read_buf(&mut self.buffer)).await
+    }
+
+    /// Resolves when the peer has closed its side. Bytes of a next, pipelined request are kept; a peer that sends more of
+    /// them than `most` is simply not watched any longer, and back-pressure does the rest.
+    pub async fn closed(&mut self, most: usize) {
+        loop {
+            if self.buffer.len() > most {
+                return std::future::pending().await;
+            }
+            self.reserve(0);
+            match self.half.read_buf(&mut self.buffer).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn reserve(&mut self, expected: u64) {
+        let room = self.buffer.capacity() - self.buffer.len();
+        let large = expected > READ_BYTES as u64;
+        if room < MIN_ROOM_BYTES || (large && room < LARGE_READ_BYTES / 4) {
+            self.buffer.reserve(if large { LARGE_READ_BYTES } else { READ_BYTES });
+        }
+    }
+}

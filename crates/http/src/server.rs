@@ -1,0 +1,162 @@
+use std::io;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::body::{BodyState, RequestBody};
+use crate::head::{head_length, HeadError, RequestHead};
+use crate::limits::Limits;
+use crate::reader::MessageReader;
+use crate::stream::{Stream, WriteHalf};
+
+/// What an unread rest of a body may be for its connection to be used again; past it, closing is cheaper.
+const MAX_DRAINED_BYTES: u64 = 256 * 1024;
+
+/// What came of waiting for a request.
+pub enum NextRequest {
+    Request(RequestHead),
+    /// The client closed, or said nothing for the keep-alive time.
+    Closed,
+    /// The head can't be used: answer with the error's status and close.
+    Refused(HeadError),
+    /// The head began and did not end in time: answer 408 and close.
+    TooSlow,
+}
+
+/// The server's side of one connection.
+pub struct Connection {
+    reader: MessageReader,
+    writer: WriteHalf,
+    body: BodyState,
+    continue_owed: bool,
+    requests: u32,
+    limits: std::sync::Arc<Limits>,
+}
+
+impl Connection {
+    pub fn new(stream: Stream, limits: std::sync::Arc<Limits>) -> Connection {
+        let (read, write) = stream.into_split();
+        Connection {
+            reader: MessageReader::new(read),
+            writer: write,
+            body: BodyState::Done,
+            continue_owed: false,
+            requests: 0,
+            limits,
+        }
+    }
+
+    /// Waits for the next request. Dropping the future between requests is safe: bytes that came are kept.
+    pub async fn next_request(&mut self) -> io::Result<NextRequest> {
+        if !self.drain().await? {
+            return Ok(NextRequest::Closed);
+        }
+        let idle = if self.requests == 0 { self.limits.head_timeout } else { self.limits.keep_alive_timeout };
+        if self.reader.buffered().is_empty() {
+            match self.reader.fill(0, idle).await {
+                Ok(0) => return Ok(NextRequest::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(NextRequest::Closed),
+                Err(error) => return Err(error),
+            }
+        }
+        self.read_head().await
+    }
+
+    async fn read_head(&mut self) -> io::Result<NextRequest> {
+        let mut looked = 0;
+        let mut deadline = None;
+        let length = loop {
+            // RFC 9112, section 2.2: empty lines before a request are to be ignored.
+            if looked == 0 {
+                let blank = self.reader.buffered().iter().take_while(|&&b| matches!(b, b'\r' | b'\n')).count();
+                self.reader.discard(blank);
+            }
+            if let Some(length) = head_length(self.reader.buffered(), looked) {
+                break length;
+            }
+            looked = self.reader.buffered().len();
+            if looked > self.limits.max_head_bytes {
+                return Ok(NextRequest::Refused(HeadError::TooLarge));
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.limits.head_timeout);
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.reader.fill(0, left.max(Duration::from_millis(1))).await {
+                Ok(0) if looked == 0 => return Ok(NextRequest::Closed),
+                Ok(0) => return Ok(NextRequest::Refused(HeadError::Malformed)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(NextRequest::TooSlow),
+                Err(error) => return Err(error),
+            }
+        };
+        if length > self.limits.max_head_bytes {
+            return Ok(NextRequest::Refused(HeadError::TooLarge));
+        }
+        let head = match RequestHead::parse(self.reader.take(length), self.limits.max_fields) {
+            Ok(head) => head,
+            Err(error) => return Ok(NextRequest::Refused(error)),
+        };
+        self.requests += 1;
+        self.body = BodyState::new(head.framing());
+        self.continue_owed = head.expects_continue() && !self.body.is_done();
+        Ok(NextRequest::Request(head))
+    }
+
+    /// The body of the request at hand and the way to its client. A client that waits for `100 Continue` gets it here.
+    pub async fn body(&mut self) -> io::Result<(RequestBody<'_>, &mut WriteHalf)> {
+        if std::mem::take(&mut self.continue_owed) {
+            self.writer.send(b"HTTP/1.1 100 Continue\r\n\r\n", self.limits.write_idle_timeout).await?;
+        }
+        let idle = self.limits.body_idle_timeout;
+        Ok((RequestBody { state: &mut self.body, reader: &mut self.reader, idle }, &mut self.writer))
+    }
+
+    /// Sends bytes of an answer.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.send(bytes, self.limits.write_idle_timeout).await
+    }
+
+    /// Closes so that the client can still read the answer: what it goes on sending is read and dropped for a moment,
+    /// because closing on unread bytes would reset the connection and could take the answer with it.
+    pub async fn close(mut self) {
+        if tokio::io::AsyncWriteExt::shutdown(&mut self.writer).await.is_err() {
+            return;
+        }
+        let lingering = async {
+            while self.reader.fill(0, Duration::from_secs(1)).await.is_ok_and(|read| read > 0) {
+                let held = self.reader.buffered().len();
+                self.reader.discard(held);
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(2), lingering).await;
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How many more requests this connection will answer, for `Keep-Alive: max`.
+    pub fn requests_left(&self) -> u32 {
+        self.limits.max_requests.saturating_sub(self.requests)
+    }
+
+    /// Reads what the last request's handler left of its body. False: not worth it, or not possible.
+    async fn drain(&mut self) -> io::Result<bool> {
+        if self.continue_owed {
+            // The client never got its go-ahead, so it may or may not send the body: the framing is lost.
+            return Ok(false);
+        }
+        let mut drained = 0;
+        while !self.body.is_done() {
+            match self.body.next(&mut self.reader, self.limits.body_idle_timeout).await {
+                Ok(Some(data)) => drained += data.len() as u64,
+                Ok(None) => break,
+                Err(_) => return Ok(false),
+            }
+            if drained > MAX_DRAINED_BYTES {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

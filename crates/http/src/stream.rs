@@ -1,0 +1,117 @@
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{ready, Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+/// A connection's bytes, plain or encrypted.
+pub enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// The two directions are used at the same time: a query may be answered, or cancelled, while its body still arrives.
+pub enum ReadHalf {
+    Plain(OwnedReadHalf),
+    Tls(tokio::io::ReadHalf<Box<TlsStream<TcpStream>>>),
+}
+
+pub enum WriteHalf {
+    Plain(OwnedWriteHalf),
+    Tls(tokio::io::WriteHalf<Box<TlsStream<TcpStream>>>),
+}
+
+impl Stream {
+    pub fn into_split(self) -> (ReadHalf, WriteHalf) {
+        match self {
+            Stream::Plain(stream) => {
+                let (read, write) = stream.into_split();
+                (ReadHalf::Plain(read), WriteHalf::Plain(write))
+            }
+            Stream::Tls(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                (ReadHalf::Tls(read), WriteHalf::Tls(write))
+            }
+        }
+    }
+}
+
+impl AsyncRead for ReadHalf {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ReadHalf::Plain(half) => Pin::new(half).poll_read(cx, buf),
+            // A peer that goes away without TLS's goodbye is an end like any other: the framing tells whether bytes lack.
+            ReadHalf::Tls(half) => match ready!(Pin::new(half).poll_read(cx, buf)) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+                other => Poll::Ready(other),
+            },
+        }
+    }
+}
+
+impl AsyncWrite for WriteHalf {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            WriteHalf::Plain(half) => Pin::new(half).poll_write(cx, buf),
+            WriteHalf::Tls(half) => Pin::new(half).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            WriteHalf::Plain(half) => Pin::new(half).poll_write_vectored(cx, bufs),
+            WriteHalf::Tls(half) => Pin::new(half).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        matches!(self, WriteHalf::Plain(_))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            WriteHalf::Plain(half) => Pin::new(half).poll_flush(cx),
+            WriteHalf::Tls(half) => Pin::new(half).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            WriteHalf::Plain(half) => Pin::new(half).poll_shutdown(cx),
+            WriteHalf::Tls(half) => Pin::new(half).poll_shutdown(cx),
+        }
+    }
+}
+
+impl WriteHalf {
+    /// Writes all of `bytes` and pushes it out; fails when the peer takes nothing for `idle`.
+    pub async fn send(&mut self, mut bytes: &[u8], idle: std::time::Duration) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = within(idle, self.write(bytes)).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[written..];
+        }
+        match self {
+            WriteHalf::Plain(_) => Ok(()),
+            WriteHalf::Tls(half) => within(idle, half.flush()).await,
+        }
+    }
+}
+
+/// `io` with a bound on its silence. A socket that is ready answers without a timer being set.
+pub(crate) async fn within<T>(
+    idle: std::time::Duration,
+    io: impl std::future::Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let mut io = std::pin::pin!(io);
+    let first = std::future::poll_fn(|cx| Poll::Ready(io.as_mut().poll(cx))).await;
+    if let Poll::Ready(result) = first {
+        return result;
+    }
+    tokio::time::timeout(idle, io).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
