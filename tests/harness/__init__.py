@@ -1,0 +1,1 @@
+"""What the whole-system tests stand on: processes under test, a raw HTTP client, comparison of answers."""

@@ -1,0 +1,122 @@
+"""The same request to the engine and to the server under test: the same answer is expected.
+
+What differs between any two answers of one ClickHouse (dates, generated ids, times, memory figures, random tags,
+counters) is replaced by a word; everything else has to be equal: status, names, order-insensitive set and values of the
+headers, body. A header that a case knows to be incomparable is named in `ignoring`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+from dataclasses import dataclass, field
+
+from harness.endpoint import Endpoint
+from harness.raw_http import RawConnection, RawReply, head
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+KEEP_ALIVE_MAX = re.compile(r"max=\d+")
+# Measured, so never the same twice; the other figures of a summary are counts and must agree.
+MEASURED = {"elapsed_ns": "NS", "memory_usage": "BYTES", "real_time_microseconds": "US"}
+EXCEPTION_TAG = "x-clickhouse-exception-tag"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to send; `authorised` adds the endpoint's own credentials as Basic."""
+
+    method: str = "POST"
+    path: str = "/"
+    parameters: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = b""
+    authorised: bool = True
+
+    def head(self, endpoint: Endpoint) -> bytes:
+        target = self.path + ("?" + urllib.parse.urlencode(self.parameters) if self.parameters else "")
+        headers = [("Host", f"{endpoint.host}:{endpoint.port}"), *self.headers]
+        if self.authorised:
+            headers.append(("Authorization", endpoint.basic_auth()))
+        framed = any(name.lower() in ("content-length", "transfer-encoding") for name, _ in self.headers)
+        if self.body is not None and not framed:
+            headers.append(("Content-Length", str(len(self.body))))
+        return head(self.method, target, headers)
+
+    def send_to(self, endpoint: Endpoint) -> RawReply:
+        with RawConnection(endpoint) as connection:
+            return connection.exchange(self.head(endpoint) + (self.body or b""), self.method)
+
+
+@dataclass
+class Answer:
+    """A reply with everything incidental replaced by a word."""
+
+    status: int
+    reason: str
+    headers: dict[str, list[str]] = field(default_factory=dict)
+    body: bytes = b""
+    complete: bool = True
+
+
+def normalised(reply: RawReply, ignoring: tuple[str, ...] = (), sent_query_id: str | None = None) -> Answer:
+    headers: dict[str, list[str]] = {}
+    for name, value in reply.headers:
+        if name.lower() not in ignoring:
+            headers.setdefault(name.lower(), []).append(normalised_header(name.lower(), value, sent_query_id))
+    return Answer(reply.status, reply.reason, headers, normalised_body(reply), reply.complete)
+
+
+def normalised_header(name: str, value: str, sent_query_id: str | None) -> str:
+    if name == "date":
+        return "DATE"
+    if name == "keep-alive":
+        return KEEP_ALIVE_MAX.sub("max=N", value)
+    if name == EXCEPTION_TAG:
+        return f"TAG of {len(value)}"
+    if name == "x-clickhouse-query-id":
+        return value if value == sent_query_id else UUID.sub("UUID", value)
+    if name in ("x-clickhouse-summary", "x-clickhouse-progress"):
+        return json.dumps({key: MEASURED.get(key, figure) for key, figure in json.loads(value).items()})
+    return value
+
+
+def normalised_body(reply: RawReply) -> bytes:
+    tag = reply.get(EXCEPTION_TAG)
+    body = reply.body
+    if tag:
+        body = body.replace(tag.encode(), b"TAG")
+    return re.sub(rb'"elapsed": [0-9.e-]+', b'"elapsed": SECONDS', body)
+
+
+def differences(expected: Answer, got: Answer) -> list[str]:
+    found = []
+    for part in ("status", "reason", "complete"):
+        if getattr(expected, part) != getattr(got, part):
+            found.append(f"{part}: {getattr(expected, part)!r} became {getattr(got, part)!r}")
+    for name in sorted(expected.headers.keys() | got.headers.keys()):
+        if expected.headers.get(name) != got.headers.get(name):
+            found.append(f"header {name}: {expected.headers.get(name)} became {got.headers.get(name)}")
+    if expected.body != got.body:
+        found.append(f"body: {expected.body[:600]!r} became {got.body[:600]!r}")
+    return found
+
+
+class Comparison:
+    """Sends each request to both and fails with a list of what differs; returns the raw reply of the one under test."""
+
+    def __init__(self, oracle: Endpoint, tested: Endpoint):
+        self.oracle, self.tested = oracle, tested
+
+    def same(self, request: Request, ignoring: tuple[str, ...] = (), before: tuple[str, ...] = ()) -> RawReply:
+        """`before` are statements that put the state back, run ahead of each of the two."""
+        sent_query_id = next((value for name, value in request.parameters if name == "query_id"), None)
+        replies = []
+        for endpoint in (self.oracle, self.tested):
+            for statement in before:
+                self.oracle.sql(statement)
+            replies.append(request.send_to(endpoint))
+        expected, got = (normalised(reply, ignoring, sent_query_id) for reply in replies)
+        found = differences(expected, got)
+        assert not found, f"{request.method} {request.path} {request.parameters}:\n  " + "\n  ".join(found)
+        return replies[1]

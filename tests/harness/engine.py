@@ -1,0 +1,70 @@
+"""The embedded ClickHouse started without a gateway: the oracle for everything but the gathering of inserts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from harness.endpoint import Endpoint
+from harness.eventually import eventually
+from harness.paths import engine_library
+from harness.ports import free_port
+from harness.process import Child
+from harness.users import ALL, TESTER, User
+
+# Runs the engine's command line inside a Python process; ends with it.
+RUNNER = """
+import ctypes, sys
+engine = ctypes.CDLL(sys.argv[1])
+arguments = [b"clickhouse"] + [text.encode() for text in sys.argv[2:]]
+engine.chdb_query_cmdline.restype = ctypes.c_void_p
+engine.chdb_query_cmdline(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
+"""
+LISTEN_FOR_EVER = (
+    "SYSTEM START LISTEN HTTP; SELECT sleepEachRow(1) FROM system.numbers "
+    "SETTINGS function_sleep_max_microseconds_per_block=0, max_block_size=1 FORMAT Null"
+)
+START_UP_USER = User("default", "", ("GRANT SYSTEM LISTEN ON *.*", "GRANT SELECT ON system.numbers"))
+
+
+class Engine:
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL)))
+        (folder / "config.xml").write_text(config_xml(folder / "users.xml"))
+        port = free_port()
+        self.direct = Endpoint("127.0.0.1", port, TESTER.name, TESTER.password)
+        options = ["--path", str(folder / "data"), "--config-file", str(folder / "config.xml"), "--http_port", str(port)]
+        command = [sys.executable, "-c", RUNNER, str(engine_library()), *options, "--logger.level=warning"]
+        self.child = Child([*command, "--query", LISTEN_FOR_EVER], folder / "engine.log")
+        eventually(lambda: self.direct.answers() or self._died(), "the engine answers", 60)
+
+    def _died(self) -> bool:
+        if not self.child.running():
+            raise AssertionError(f"the engine ended at once:\n{self.child.log()[-3000:]}")
+        return False
+
+    def stop(self) -> None:
+        self.child.stop()
+
+
+def config_xml(users: Path) -> str:
+    return (
+        "<clickhouse><logger><level>warning</level><console>1</console></logger><user_directories>"
+        f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories></clickhouse>"
+    )
+
+
+def users_xml(users: tuple[User, ...]) -> str:
+    entries = "".join(user_xml(user) for user in users)
+    head = "<profiles><default/></profiles><quotas><default/></quotas>"
+    return f"<clickhouse>{head}<users>{entries}</users></clickhouse>"
+
+
+def user_xml(user: User) -> str:
+    grants = "".join(f"<query>{escape(grant)}</query>" for grant in user.grants)
+    return (
+        f"<{user.name}><password>{escape(user.password)}</password><networks><ip>::/0</ip></networks>"
+        f"<profile>default</profile><quota>default</quota><grants>{grants}</grants></{user.name}>"
+    )

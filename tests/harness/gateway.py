@@ -1,0 +1,92 @@
+"""A gateway with an embedded engine of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+from harness.endpoint import Endpoint
+from harness.eventually import eventually
+from harness.paths import engine_library, gateway_binary
+from harness.process import Child, children_of
+from harness.users import ALL, TESTER
+
+READY = "windrow is ready"
+
+
+class Gateway:
+    """Started when constructed; `http` speaks to its data port, `direct` to the engine behind it."""
+
+    def __init__(self, folder: Path, config: str = "", arguments: tuple[str, ...] = (), scheme: str = "http"):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.data_dir, self.scheme = folder, folder / "data", scheme
+        self.config_path = folder / "windrow.toml"
+        self.config_path.write_text(config + users_toml())
+        self.arguments = arguments
+        self.starts = 0
+        self.start()
+
+    def start(self) -> None:
+        self.starts += 1
+        self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", engine_environment())
+        ready = eventually(self._ready_line, "the gateway says that it is ready", 60)
+        self.http = endpoint_of(ready["http"])
+        self.admin = endpoint_of(ready["admin"])
+        self.direct = self.direct_endpoint()
+
+    def command(self) -> list[str]:
+        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        where = ["--config", str(self.config_path), "--backend", "embedded", "--data-dir", str(self.data_dir)]
+        return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json", *self.arguments]
+
+    def direct_endpoint(self) -> Endpoint:
+        known = json.loads((self.data_dir / "embedded" / "endpoint.json").read_text())
+        host, port = known["url"].removeprefix("http://").rstrip("/").split(":")
+        return Endpoint(host, int(port), TESTER.name, TESTER.password)
+
+    def log_events(self) -> list[dict]:
+        return [json.loads(line) for line in self.child.log().splitlines() if line.startswith("{")]
+
+    def _ready_line(self) -> dict | None:
+        found = [flat(event) for event in self.log_events() if flat(event).get("message") == READY]
+        if not found and not self.child.running():
+            raise AssertionError(f"the gateway ended at once:\n{self.child.log()[-3000:]}")
+        return found[0] if found else None
+
+    def engine_pid(self) -> int:
+        """The child that holds the engine: the gateway starts no other."""
+        pids = eventually(lambda: children_of(self.child.pid), "the gateway has an engine")
+        assert len(pids) == 1, f"the gateway has {len(pids)} children"
+        return pids[0]
+
+    def kill(self) -> None:
+        self.child.signal(signal.SIGKILL)
+        self.child.wait()
+
+    def stop(self) -> int:
+        return self.child.stop()
+
+
+def engine_environment() -> dict[str, str]:
+    return {"WINDROW_EMBEDDED_ENGINE": str(engine_library())}
+
+
+def flat(event: dict) -> dict:
+    """Fields of a JSON log line, whether they stand beside the message or below `fields`."""
+    return {**event, **event.get("fields", {})}
+
+
+def endpoint_of(address: str) -> Endpoint:
+    host, port = address.rsplit(":", 1)
+    return Endpoint(host, int(port), "default", "")
+
+
+def users_toml() -> str:
+    entries = []
+    for user in ALL:
+        grants = json.dumps(list(user.grants))
+        entries.append(
+            f'\n[[embedded.users]]\nname = "{user.name}"\npassword = "{user.password}"\ngrants = {grants}\n'
+        )
+    return "".join(entries)

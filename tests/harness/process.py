@@ -1,0 +1,71 @@
+"""A child process whose log is kept, and that is ended by its own pid."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from harness.eventually import eventually
+
+
+class Child:
+    def __init__(self, command: list[str], log_path: Path, environment: dict[str, str] | None = None):
+        self.log_path = log_path
+        with log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def log(self) -> str:
+        return self.log_path.read_text("utf-8", "replace")
+
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.running():
+            self.process.send_signal(number)
+
+    def wait(self, deadline_seconds: float = 60) -> int:
+        return self.process.wait(deadline_seconds)
+
+    def stop(self) -> int:
+        """SIGTERM, and SIGKILL when that is not obeyed; the exit code."""
+        self.signal(signal.SIGTERM)
+        try:
+            return self.wait(40)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.wait()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process that need not be our child runs; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def children_of(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task")
+    try:
+        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def wait_gone(pid: int, deadline_seconds: float = 30) -> None:
+    eventually(lambda: not is_alive(pid), f"process {pid} ends", deadline_seconds)
