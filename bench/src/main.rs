@@ -1,1 +1,6 @@
+mod error;
+mod load;
+mod process;
+mod sql;
+mod wire;
 fn main() {}
