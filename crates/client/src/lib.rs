@@ -1,0 +1,22 @@
+//! An async client of ClickHouse's HTTP interface.
+//!
+//! [`Client`] keeps a bounded pool of connections to one [`Endpoint`]. [`Client::call`] is for whole requests and answers;
+//! [`Client::connection`] lends a connection to callers that stream. Errors tell what a caller must know to retry:
+//! whether the request can have been executed ([`CallError`]).
+//! [`Exception`] reads ClickHouse's error texts, and maps its codes to HTTP statuses.
+
+mod call;
+mod codes;
+mod endpoint;
+mod exception;
+mod pool;
+mod tls;
+mod url;
+
+pub use call::{Answer, Call, CallError, Credentials};
+pub use codes::{code_name, http_status, is_passing};
+pub use endpoint::{Endpoint, EndpointError};
+pub use exception::Exception;
+pub use pool::{Client, ClientOptions, ConnectError, Lease};
+pub use tls::{server_config, TlsError};
+pub use url::{percent_decode, push_param, push_percent_encoded};

@@ -1,0 +1,68 @@
+//! ClickHouse's error codes as far as we word errors of our own, and the HTTP status that ClickHouse gives each.
+
+/// The name that ClickHouse writes in parentheses behind an error's text.
+pub fn code_name(code: i32) -> &'static str {
+    match code {
+        26 => "CANNOT_PARSE_QUOTED_STRING",
+        27 => "CANNOT_PARSE_INPUT_ASSERTION_FAILED",
+        36 => "BAD_ARGUMENTS",
+        48 => "NOT_IMPLEMENTED",
+        60 => "UNKNOWN_TABLE",
+        62 => "SYNTAX_ERROR",
+        115 => "UNKNOWN_SETTING",
+        159 => "TIMEOUT_EXCEEDED",
+        164 => "READONLY",
+        194 => "REQUIRED_PASSWORD",
+        202 => "TOO_MANY_SIMULTANEOUS_QUERIES",
+        209 => "SOCKET_TIMEOUT",
+        210 => "NETWORK_ERROR",
+        236 => "ABORTED",
+        241 => "MEMORY_LIMIT_EXCEEDED",
+        279 => "ALL_CONNECTION_TRIES_FAILED",
+        381 => "HTTP_LENGTH_REQUIRED",
+        394 => "QUERY_WAS_CANCELLED",
+        497 => "ACCESS_DENIED",
+        516 => "AUTHENTICATION_FAILED",
+        1000 => "POCO_EXCEPTION",
+        _ => "UNKNOWN_EXCEPTION",
+    }
+}
+
+/// The status of an answer whose error has this code.
+pub fn http_status(code: i32) -> u16 {
+    match code {
+        194 => 401,
+        516 | 192 | 193 => 403,
+        // The CANNOT_PARSE_* family, and what else a client gets wrong.
+        6 | 26 | 27 | 36 | 38 | 41 | 42 | 53 | 62 | 69 | 72 | 117 | 130 | 131 | 168 | 321 | 322 => 400,
+        46 | 47 | 60 | 73 | 81 | 115 => 404,
+        159 => 408,
+        381 => 411,
+        223 => 413,
+        48 => 501,
+        // Retry later: nothing is wrong with the request.
+        76 | 209 | 210 | 279 => 503,
+        _ => 500,
+    }
+}
+
+/// Whether the same request may succeed a little later, without anyone changing anything.
+pub fn is_passing(code: i32) -> bool {
+    matches!(
+        code,
+        159 // TIMEOUT_EXCEEDED
+        | 164 // READONLY: a server that starts or a table that lost its Keeper
+        | 202 // TOO_MANY_SIMULTANEOUS_QUERIES
+        | 209 // SOCKET_TIMEOUT
+        | 210 // NETWORK_ERROR
+        | 225 // NO_ZOOKEEPER
+        | 236 // ABORTED: shutting down
+        | 241 // MEMORY_LIMIT_EXCEEDED
+        | 242 // TABLE_IS_READ_ONLY
+        | 252 // TOO_MANY_PARTS
+        | 279 // ALL_CONNECTION_TRIES_FAILED
+        | 285 // TOO_FEW_LIVE_REPLICAS
+        | 319 // UNKNOWN_STATUS_OF_INSERT
+        | 999 // KEEPER_EXCEPTION
+    )
+}

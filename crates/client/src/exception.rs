@@ -1,0 +1,72 @@
+use std::fmt;
+
+/// An error as ClickHouse words it: `Code: 27. DB::Exception: text (NAME) (version 26.7.2.1)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exception {
+    pub code: i32,
+    /// The whole line as it came, without the line break: what is shown to clients, who match on it.
+    pub line: String,
+}
+
+impl Exception {
+    /// An error of our own in ClickHouse's form. `version` is the suffix that the backend puts behind its errors.
+    pub fn new(code: i32, text: &str, version: &str) -> Exception {
+        let name = crate::codes::code_name(code);
+        let space = if version.is_empty() { "" } else { " " };
+        Exception { code, line: format!("Code: {code}. DB::Exception: {text} ({name}){space}{version}") }
+    }
+
+    /// Reads an error body; bodies that aren't an exception give `None`.
+    pub fn parse(body: &[u8]) -> Option<Exception> {
+        let text = std::str::from_utf8(body).ok()?.trim_end_matches(['\n', '\r']);
+        let digits = text.strip_prefix("Code: ")?.split('.').next()?;
+        Some(Exception { code: digits.parse().ok()?, line: text.to_owned() })
+    }
+
+    /// Reads an error that came with a code of its own (the `X-ClickHouse-Exception-Code` field) and any body.
+    pub fn from_answer(code_field: Option<&str>, body: &[u8]) -> Exception {
+        Exception::parse(body).unwrap_or_else(|| Exception {
+            code: code_field.and_then(|code| code.parse().ok()).unwrap_or(0),
+            line: String::from_utf8_lossy(&body[..body.len().min(4096)]).trim_end().to_owned(),
+        })
+    }
+
+    /// What ClickHouse appends to each error: `(version 26.7.2.1)`, or with a second part for official builds.
+    pub fn version_suffix(&self) -> &str {
+        self.line.rfind("(version ").map_or("", |at| &self.line[at..])
+    }
+
+    pub fn http_status(&self) -> u16 {
+        crate::codes::http_status(self.code)
+    }
+}
+
+impl fmt::Display for Exception {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+impl std::error::Error for Exception {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_and_written_alike() {
+        let line = "Code: 60. DB::Exception: Table default.t does not exist. (UNKNOWN_TABLE) (version 26.7.2.1)";
+        let read = Exception::parse(format!("{line}\n").as_bytes()).unwrap();
+        assert_eq!((read.code, read.line.as_str(), read.http_status()), (60, line, 404));
+        assert_eq!(read.version_suffix(), "(version 26.7.2.1)");
+        assert_eq!(Exception::new(60, "Table default.t does not exist.", "(version 26.7.2.1)"), read);
+    }
+
+    #[test]
+    fn other_bodies_are_no_exceptions() {
+        for body in ["", "Ok.\n", "Code: x", "Code: ", "\u{0}"] {
+            assert_eq!(Exception::parse(body.as_bytes()), None, "{body:?}");
+        }
+        assert_eq!(Exception::from_answer(Some("241"), b"too much\n").code, 241);
+    }
+}

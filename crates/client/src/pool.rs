@@ -1,0 +1,168 @@
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use windrow_http::{ClientConnection, ResponseHead, Stream};
+
+use crate::endpoint::Endpoint;
+use crate::tls::{client_config, TlsError};
+
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// Connections open at once; more requests wait for one.
+    pub max_connections: usize,
+    pub connect_timeout: Duration,
+    /// Certificates to trust instead of the system's.
+    pub ca_file: Option<PathBuf>,
+    /// The name in the server's certificate, when it isn't the host's.
+    pub server_name: Option<String>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        ClientOptions { max_connections: 256, connect_timeout: Duration::from_secs(5), ca_file: None, server_name: None }
+    }
+}
+
+/// No connection could be made, so no request was sent.
+#[derive(Debug)]
+pub struct ConnectError {
+    pub endpoint: String,
+    pub cause: io::Error,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot connect to {}: {}", self.endpoint, self.cause)
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+struct Idle {
+    connection: ClientConnection,
+    usable_until: Instant,
+}
+
+/// Connections to one ClickHouse.
+pub struct Client {
+    endpoint: Endpoint,
+    connect_timeout: Duration,
+    tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Idle>>>,
+}
+
+impl Client {
+    pub fn new(endpoint: Endpoint, options: ClientOptions) -> Result<Client, TlsError> {
+        let tls = match endpoint.tls {
+            false => None,
+            true => {
+                let config = client_config(options.ca_file.as_deref())?;
+                let name = options.server_name.unwrap_or_else(|| endpoint.host.clone());
+                let name = ServerName::try_from(name).map_err(|error| TlsError::from(error.to_string()))?;
+                Some((tokio_rustls::TlsConnector::from(config), name))
+            }
+        };
+        Ok(Client {
+            endpoint,
+            connect_timeout: options.connect_timeout,
+            tls,
+            permits: Arc::new(Semaphore::new(options.max_connections)),
+            idle: Arc::default(),
+        })
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Lends a connection: one that lay idle, or a new one; waits while all are lent.
+    pub async fn connection(&self) -> Result<Lease, ConnectError> {
+        // The semaphore is never closed, so this fails never.
+        let permit = self.permits.clone().acquire_owned().await.map_err(|_| self.refused(io::ErrorKind::Other.into()))?;
+        if let Some(connection) = self.take_idle() {
+            return Ok(self.lease(connection, permit));
+        }
+        let connection = tokio::time::timeout(self.connect_timeout, self.connect())
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(|cause| self.refused(cause))?;
+        Ok(self.lease(connection, permit))
+    }
+
+    fn lease(&self, connection: ClientConnection, permit: OwnedSemaphorePermit) -> Lease {
+        Lease { connection: Some(connection), pool: self.idle.clone(), _permit: permit }
+    }
+
+    fn refused(&self, cause: io::Error) -> ConnectError {
+        ConnectError { endpoint: self.endpoint.to_string(), cause }
+    }
+
+    fn take_idle(&self) -> Option<ClientConnection> {
+        let now = Instant::now();
+        loop {
+            let mut idle = lock(&self.idle).pop()?;
+            if idle.usable_until > now && !idle.connection.is_stale() {
+                return Some(idle.connection);
+            }
+        }
+    }
+
+    async fn connect(&self) -> io::Result<ClientConnection> {
+        let stream = TcpStream::connect((self.endpoint.host.as_str(), self.endpoint.port)).await?;
+        stream.set_nodelay(true)?;
+        let stream = match &self.tls {
+            None => Stream::Plain(stream),
+            Some((connector, name)) => {
+                let stream = connector.connect(name.clone(), stream).await?;
+                Stream::Tls(Box::new(tokio_rustls::TlsStream::Client(stream)))
+            }
+        };
+        Ok(ClientConnection::new(stream))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Nothing is done under this lock that could leave it half done.
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A connection on loan. Dropped, it is closed; [`give_back`](Lease::give_back) keeps it for the next.
+pub struct Lease {
+    connection: Option<ClientConnection>,
+    pool: Arc<Mutex<Vec<Idle>>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lease {
+    pub fn connection(&mut self) -> &mut ClientConnection {
+        self.connection.as_mut().expect("a lease holds its connection until it is given back")
+    }
+
+    /// Returns the connection to the pool after an answer that was read to its end, if the server keeps it open.
+    pub fn give_back(mut self, head: &ResponseHead) {
+        if !head.keep_alive() {
+            return;
+        }
+        if let Some(connection) = self.connection.take() {
+            lock(&self.pool).push(Idle { connection, usable_until: Instant::now() + keep_alive_time(head) });
+        }
+    }
+}
+
+/// A request on a connection that the server is just closing is lost without anyone knowing whether it ran, so a
+/// connection is not used in the last third of the time that the server promised.
+fn keep_alive_time(head: &ResponseHead) -> Duration {
+    const UNSAID: Duration = Duration::from_secs(2);
+    let promised = head
+        .field_str("keep-alive")
+        .and_then(|field| field.split(',').find_map(|part| part.trim().strip_prefix("timeout=")))
+        .and_then(|seconds| seconds.trim().parse::<u32>().ok());
+    promised.map_or(UNSAID, |seconds| Duration::from_secs(u64::from(seconds)) * 2 / 3)
+}

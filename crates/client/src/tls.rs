@@ -1,0 +1,74 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+#[derive(Debug)]
+pub struct TlsError(String);
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl From<String> for TlsError {
+    fn from(text: String) -> Self {
+        TlsError(text)
+    }
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let explain = |error| TlsError(format!("cannot read certificates from {}: {error}", path.display()));
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(explain)?.collect();
+    let certificates = certificates.map_err(explain)?;
+    match certificates.is_empty() {
+        true => Err(TlsError(format!("{} holds no certificate in PEM form", path.display()))),
+        false => Ok(certificates),
+    }
+}
+
+/// For connections to a backend: trusts the certificates in `ca_file`, or those that the system trusts.
+pub(crate) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    match ca_file {
+        Some(path) => {
+            for certificate in read_certificates(path)? {
+                roots.add(certificate).map_err(|error| TlsError(format!("{}: {error}", path.display())))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return Err(TlsError("the system has no trusted certificates; name a CA file in the settings".into()));
+            }
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// For our own port: the certificate chain and its key, both PEM files.
+pub fn server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = read_certificates(certificate)?;
+    let key_der = PrivateKeyDer::from_pem_file(key)
+        .map_err(|error| TlsError(format!("cannot read the private key {}: {error}", key.display())))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError(error.to_string()))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key_der)
+        .map_err(|error| TlsError(format!("{} and {} don't fit: {error}", certificate.display(), key.display())))?;
+    Ok(Arc::new(config))
+}
