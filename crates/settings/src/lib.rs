@@ -1,0 +1,38 @@
+//! Windrow's settings: a TOML file, overridden by `WINDROW_*` variables, overridden by flags.
+//!
+//! Every setting is one row of the table in `catalogue.rs`. Parsing, the names of variables, `windrow config` and
+//! `docs/settings.md` all come from that row, so they can't disagree. Loading goes in three steps: `file.rs` turns TOML into
+//! keys with positions, `layers.rs` puts the sources over each other and remembers which one won, `assemble.rs` makes the
+//! typed [`Settings`] out of the winners and checks what only holds between several of them.
+
+mod assemble;
+mod backend;
+mod catalogue;
+mod consistency;
+mod entries;
+mod errors;
+mod explain;
+mod file;
+mod kind;
+mod layers;
+mod memory;
+mod nearest;
+mod origin;
+mod reference;
+mod secret;
+mod table_rules;
+mod typed;
+mod units;
+mod variables;
+
+pub use backend::{Backend, ClickHouseUrl};
+pub use errors::{SettingsError, SettingsErrors};
+pub use layers::{Flag, Sources};
+pub use origin::Origin;
+pub use reference::reference_markdown;
+pub use secret::Secret;
+pub use table_rules::{AckRule, AsyncInsertRule, TableRules};
+pub use typed::{
+    AdminSettings, BackendPoolSettings, BackendTlsSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlushPolicy,
+    GatherSettings, HttpSettings, LogFormat, LogSettings, Settings, TlsFiles,
+};

@@ -1,0 +1,5 @@
+//! Prints docs/settings.md.
+
+fn main() {
+    print!("{}", windrow_settings::reference_markdown());
+}

@@ -1,0 +1,221 @@
+//! The typed settings out of the winners of all sources.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::backend::Backend;
+use crate::entries::Entry;
+use crate::explain;
+use crate::kind::Value;
+use crate::layers::Layers;
+use crate::secret::Secret;
+use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRules};
+use crate::typed::{
+    AdminSettings, BackendPoolSettings, BackendTlsSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlushPolicy,
+    GatherSettings, HttpSettings, LogFormat, LogSettings, Settings, TlsFiles,
+};
+
+/// Why the readers below can't meet another variant: a test loads every setting of the table.
+const KIND: &str = "the setting's kind in the table fixes the variant";
+
+pub(crate) fn settings(layers: &Layers) -> Settings {
+    Settings {
+        backend: layers.backend(),
+        data_dir: layers.text("data_dir").into(),
+        log: log(layers),
+        http: http(layers),
+        admin: AdminSettings { listen: layers.address("admin.listen"), token: layers.secret("admin.token") },
+        backend_tls: BackendTlsSettings {
+            ca_file: layers.path("backend_tls.ca_file"),
+            server_name: layers.optional_text("backend_tls.server_name").map(str::to_owned),
+        },
+        backend_pool: BackendPoolSettings {
+            max_connections: layers.count("backend_pool.max_connections"),
+            connect_timeout_ms: layers.integer("backend_pool.connect_timeout_ms"),
+            idle_timeout_ms: layers.integer("backend_pool.idle_timeout_ms"),
+        },
+        embedded: EmbeddedSettings {
+            engine: layers.path("embedded.engine"),
+            default_password: layers.secret("embedded.default_password"),
+            system_logs: layers.boolean("embedded.system_logs"),
+            users: layers.entries.users.iter().map(embedded_user).collect(),
+        },
+        gather: gather(layers),
+        tables: layers.entries.tables.iter().map(table_entry).collect(),
+        rows: explain::rows(layers),
+    }
+}
+
+fn log(layers: &Layers) -> LogSettings {
+    let format = if layers.text("log.format") == "json" { LogFormat::Json } else { LogFormat::Text };
+    LogSettings { format, level: layers.text("log.level").to_owned() }
+}
+
+fn http(layers: &Layers) -> HttpSettings {
+    let files = layers.path("http.tls_certificate").zip(layers.path("http.tls_key"));
+    HttpSettings {
+        listen: layers.address("http.listen"),
+        tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),
+        max_connections: layers.count("http.max_connections"),
+        max_header_bytes: layers.count("http.max_header_bytes"),
+        max_body_bytes_gathered: layers.count("http.max_body_bytes_gathered"),
+        max_decompressed_bytes: layers.count("http.max_decompressed_bytes"),
+        headers_read_timeout_ms: layers.integer("http.headers_read_timeout_ms"),
+        body_idle_timeout_ms: layers.integer("http.body_idle_timeout_ms"),
+        keep_alive_timeout_ms: layers.integer("http.keep_alive_timeout_ms"),
+    }
+}
+
+fn gather(layers: &Layers) -> GatherSettings {
+    GatherSettings {
+        async_insert: layers.boolean("gather.async_insert"),
+        flush_policy: flush_policy(layers.text("gather.flush_policy")),
+        max_buffer_bytes: layers.integer("gather.max_buffer_bytes"),
+        max_table_share: layers.ratio("gather.max_table_share"),
+        overload_wait_ms: layers.integer("gather.overload_wait_ms"),
+        admission_ttl_ms: layers.integer("gather.admission_ttl_ms"),
+        schema_ttl_ms: layers.integer("gather.schema_ttl_ms"),
+        shutdown_timeout_ms: layers.integer("gather.shutdown_timeout_ms"),
+        insert_log_entries: layers.count("gather.insert_log_entries"),
+        async_insert_busy_timeout_min_ms: layers.integer("gather.async_insert_busy_timeout_min_ms"),
+        async_insert_busy_timeout_max_ms: layers.integer("gather.async_insert_busy_timeout_max_ms"),
+        async_insert_busy_timeout_increase_rate: layers.ratio("gather.async_insert_busy_timeout_increase_rate"),
+        async_insert_busy_timeout_decrease_rate: layers.ratio("gather.async_insert_busy_timeout_decrease_rate"),
+        async_insert_max_data_size_bytes: layers.integer("gather.async_insert_max_data_size"),
+        async_insert_max_query_number: layers.integer("gather.async_insert_max_query_number"),
+        wait_for_async_insert: layers.boolean("gather.wait_for_async_insert"),
+        wait_for_async_insert_timeout_ms: layers.integer("gather.wait_for_async_insert_timeout_ms"),
+    }
+}
+
+fn table_entry(entry: &Entry) -> TableEntry {
+    let pattern = |key| Pattern::new(entry.text(key).unwrap_or("*"));
+    TableEntry {
+        database: pattern("database"),
+        table: pattern("table"),
+        user: pattern("user"),
+        async_insert: entry.text("async_insert").map(|rule| match rule {
+            "always" => AsyncInsertRule::Always,
+            "never" => AsyncInsertRule::Never,
+            _ => AsyncInsertRule::Client,
+        }),
+        ack: entry.text("ack").map(|rule| match rule {
+            "memory" => AckRule::Memory,
+            "stored" => AckRule::Stored,
+            _ => AckRule::Client,
+        }),
+        options: TableRules {
+            flush_policy: entry.text("flush_policy").map(flush_policy),
+            busy_timeout_min_ms: entry.integer("busy_timeout_min_ms"),
+            busy_timeout_max_ms: entry.integer("busy_timeout_max_ms"),
+            max_data_size_bytes: entry.integer("max_data_size"),
+            max_query_number: entry.integer("max_query_number"),
+            ..TableRules::default()
+        },
+    }
+}
+
+fn embedded_user(entry: &Entry) -> EmbeddedUser {
+    let pairs = match entry.value("settings") {
+        Value::Map(pairs) => pairs.as_slice(),
+        _ => &[],
+    };
+    EmbeddedUser {
+        name: entry.text("name").unwrap_or_default().to_owned(),
+        password: Secret::new(entry.text("password").unwrap_or_default()),
+        grants: match entry.value("grants") {
+            Value::List(grants) => Some(grants.clone()),
+            _ => None,
+        },
+        settings: pairs
+            .iter()
+            .map(|(name, value)| EngineSetting { name: name.clone(), value: value.clone() })
+            .collect(),
+    }
+}
+
+fn flush_policy(name: &str) -> FlushPolicy {
+    match name {
+        "adaptive" => FlushPolicy::Adaptive,
+        "fixed" => FlushPolicy::Fixed,
+        _ => FlushPolicy::Balanced,
+    }
+}
+
+impl Entry {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        match self.value(key) {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn integer(&self, key: &str) -> Option<u64> {
+        match self.value(key) {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+impl Layers {
+    pub(crate) fn backend(&self) -> Backend {
+        match &self.resolved("backend").value {
+            Value::Backend(backend) => backend.clone(),
+            other => unreachable!("{KIND}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn address(&self, path: &str) -> SocketAddr {
+        match &self.resolved(path).value {
+            Value::Address(address) => *address,
+            other => unreachable!("{KIND}: {path} {other:?}"),
+        }
+    }
+
+    pub(crate) fn optional_text(&self, path: &str) -> Option<&str> {
+        match &self.resolved(path).value {
+            Value::Text(text) if !text.is_empty() => Some(text),
+            Value::Text(_) | Value::Unset => None,
+            other => unreachable!("{KIND}: {path} {other:?}"),
+        }
+    }
+
+    fn text(&self, path: &str) -> &str {
+        self.optional_text(path).unwrap_or_default()
+    }
+
+    fn path(&self, path: &str) -> Option<PathBuf> {
+        self.optional_text(path).map(PathBuf::from)
+    }
+
+    fn secret(&self, path: &str) -> Option<Secret> {
+        self.optional_text(path).map(Secret::new)
+    }
+
+    pub(crate) fn integer(&self, path: &str) -> u64 {
+        match &self.resolved(path).value {
+            Value::Integer(number) => *number,
+            other => unreachable!("{KIND}: {path} {other:?}"),
+        }
+    }
+
+    /// Sizes beyond the address space are as good as none.
+    fn count(&self, path: &str) -> usize {
+        usize::try_from(self.integer(path)).unwrap_or(usize::MAX)
+    }
+
+    fn ratio(&self, path: &str) -> f64 {
+        match &self.resolved(path).value {
+            Value::Ratio(number) => *number,
+            other => unreachable!("{KIND}: {path} {other:?}"),
+        }
+    }
+
+    fn boolean(&self, path: &str) -> bool {
+        match &self.resolved(path).value {
+            Value::Bool(flag) => *flag,
+            other => unreachable!("{KIND}: {path} {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The table of all settings. A new setting is a new row here and a field in `typed.rs`, filled in `assemble.rs`.
+
+use crate::kind::Kind;
+
+/// A row of the table.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Section and key, joined by a dot; inside a `[[list]]`, the key alone.
+    pub path: &'static str,
+    pub kind: Kind,
+    pub default: DefaultValue,
+    /// One sentence or two for the reference.
+    pub help: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DefaultValue {
+    /// Read by the setting's kind, as from a variable.
+    Is(&'static str),
+    Unset,
+    /// In a `[[list]]`: every entry must name it.
+    Required,
+    /// Depends on the machine's memory.
+    ShareOfMemory,
+}
+
+/// A section that may be repeated, as `[[path]]`.
+#[derive(Debug)]
+pub(crate) struct ListSection {
+    pub path: &'static str,
+    pub keys: &'static [Setting],
+    pub help: &'static str,
+}
+
+use DefaultValue::{Is, Required, ShareOfMemory, Unset};
+
+const fn row(path: &'static str, kind: Kind, default: DefaultValue, help: &'static str) -> Setting {
+    Setting { path, kind, default, help }
+}
+
+/// A day: longer waits are typing errors.
+const MAX_MS: u64 = 86_400_000;
+const MS: Kind = Kind::Milliseconds { min: 1, max: MAX_MS };
+const MS_OR_ZERO: Kind = Kind::Milliseconds { min: 0, max: MAX_MS };
+const SIZE: Kind = Kind::Bytes { min: 1, max: u64::MAX };
+const FLUSH_POLICIES: Kind = Kind::Choice(&["balanced", "adaptive", "fixed"]);
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, or the URL of a server. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs."),
+    row("data_dir", Kind::Path, Is("./windrow-data"), "Everything that Windrow keeps. Readable by its owner only; one gateway at a time."),
+    row("log.format", Kind::Choice(&["text", "json"]), Is("text"), "Log lines for people or for machines."),
+    row("log.level", Kind::LogLevel, Is("info"), "What is logged."),
+    row("http.listen", Kind::Address, Is("127.0.0.1:8123"), "The data port: ClickHouse's HTTP interface. Port 0 takes a free one."),
+    row("http.tls_certificate", Kind::Path, Unset, "PEM file with the certificate chain of the data port. With `http.tls_key`, the data port speaks HTTPS."),
+    row("http.tls_key", Kind::Path, Unset, "PEM file with the private key of `http.tls_certificate`."),
+    row("http.max_connections", Kind::Count { min: 1, max: 1_000_000 }, Is("10000"), "Connections beyond this wait to be accepted."),
+    row("http.max_header_bytes", Kind::Bytes { min: 4096, max: 64 << 20 }, Is("1MiB"), "Longest request line with headers; more gets 431."),
+    row("http.max_body_bytes_gathered", SIZE, Is("10MiB"), "Longest body of an insert that is read into memory to be gathered. Longer ones are streamed to the backend as they come."),
+    row("http.max_decompressed_bytes", SIZE, Is("64MiB"), "Longest body after decompression of an insert to be gathered. A body that unpacks to more goes to the backend still packed."),
+    row("http.headers_read_timeout_ms", MS, Is("30000"), "How long a client may take to send a request's headers."),
+    row("http.body_idle_timeout_ms", MS, Is("30000"), "How long a client may pause in the middle of a body."),
+    row("http.keep_alive_timeout_ms", MS, Is("30000"), "How long a connection may stay idle between requests."),
+    row("admin.listen", Kind::Address, Is("127.0.0.1:8080"), "The admin port: health, metrics, API."),
+    row("admin.token", Kind::Secret, Unset, "What callers of the admin port give as `Authorization: Bearer`. Needed when the port isn't on loopback."),
+    row("backend_tls.ca_file", Kind::Path, Unset, "PEM file of the authorities trusted for an https backend, instead of the system's."),
+    row("backend_tls.server_name", Kind::Text, Unset, "The name to expect in the backend's certificate when it isn't the URL's host."),
+    row("backend_pool.max_connections", Kind::Count { min: 1, max: 100_000 }, Is("256"), "Connections to the backend at a time; requests beyond wait for one."),
+    row("backend_pool.connect_timeout_ms", MS, Is("5000"), "How long a connection to the backend may take to open."),
+    row("backend_pool.idle_timeout_ms", MS, Is("9000"), "Connections that were idle for longer aren't used again. Keep it below the server's `keep_alive_timeout`, or requests meet closing connections."),
+    row("embedded.engine", Kind::Path, Unset, "The engine to start: a `clickhouse` binary or a `libchdb` library. Searched for when not set."),
+    row("embedded.default_password", Kind::Secret, Unset, "What the user `default` must give on the data port. May be left out only when that port is on loopback."),
+    row("embedded.system_logs", Kind::Bool, Is("false"), "Whether the embedded ClickHouse writes `system.query_log` and `system.part_log`."),
+    row("gather.async_insert", Kind::Bool, Is("true"), "Whether inserts that don't say are gathered."),
+    row("gather.flush_policy", FLUSH_POLICIES, Is("balanced"), "How long a batch is held: see docs/flush-policies.md."),
+    row("gather.max_buffer_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, ShareOfMemory, "Memory for all rows that wait to be stored. Beyond it, inserts wait briefly and then get 503."),
+    row("gather.max_table_share", Kind::Ratio { max: 1.0 }, Is("0.5"), "The part of `gather.max_buffer_bytes` that one table may take."),
+    row("gather.overload_wait_ms", MS_OR_ZERO, Is("1000"), "How long an insert waits for room before it is refused with 503."),
+    row("gather.admission_ttl_ms", MS_OR_ZERO, Is("5000"), "How long the backend's yes to a user's password and privileges is remembered. A revoked privilege can work for this long."),
+    row("gather.schema_ttl_ms", MS_OR_ZERO, Is("60000"), "How long a table's columns are remembered. DDL that passes through Windrow is noticed at once."),
+    row("gather.shutdown_timeout_ms", MS, Is("30000"), "How long a shutdown may take to store what is buffered."),
+    row("gather.insert_log_entries", Kind::Count { min: 0, max: 10_000_000 }, Is("100000"), "Latest inserts kept in memory for `system.asynchronous_insert_log`."),
+    row("gather.async_insert_busy_timeout_min_ms", MS, Is("50"), "ClickHouse's setting, for requests that don't say: the shortest hold of the `adaptive` policy."),
+    row("gather.async_insert_busy_timeout_max_ms", MS, Is("200"), "ClickHouse's setting, for requests that don't say: the longest hold, and the only one of the `fixed` policy."),
+    row("gather.async_insert_busy_timeout_increase_rate", Kind::Ratio { max: 100.0 }, Is("0.2"), "ClickHouse's setting, for requests that don't say: how fast the `adaptive` hold grows."),
+    row("gather.async_insert_busy_timeout_decrease_rate", Kind::Ratio { max: 100.0 }, Is("0.2"), "ClickHouse's setting, for requests that don't say: how fast the `adaptive` hold shrinks."),
+    row("gather.async_insert_max_data_size", SIZE, Is("10485760"), "ClickHouse's setting, for requests that don't say: a batch of this many bytes is stored at once."),
+    row("gather.async_insert_max_query_number", Kind::Count { min: 1, max: 1_000_000 }, Is("450"), "ClickHouse's setting, for requests that don't say: a batch of this many inserts is stored at once."),
+    row("gather.wait_for_async_insert", Kind::Bool, Is("true"), "ClickHouse's setting, for requests that don't say: whether an insert is answered only when it is stored."),
+    row("gather.wait_for_async_insert_timeout_ms", MS, Is("120000"), "For requests that don't give `wait_for_async_insert_timeout` (in seconds, as in ClickHouse): the longest such wait."),
+];
+
+pub(crate) const TABLES: ListSection = ListSection {
+    path: "tables",
+    help: "Overrides for tables and users, stronger than what the request says. Every entry whose `database`, `table` and `user` match is applied, in the order of the file; of two that name the same key, the later one wins. So write general entries first.",
+    keys: &[
+        row("database", Kind::Text, Is("*"), "Which databases: a name, or a pattern in which `*` stands for any characters."),
+        row("table", Kind::Text, Is("*"), "Which tables, likewise."),
+        row("user", Kind::Text, Is("*"), "Which users, likewise."),
+        row("async_insert", Kind::Choice(&["client", "always", "never"]), Unset, "Who decides whether inserts are gathered: the client, or Windrow whatever the client says."),
+        row("flush_policy", FLUSH_POLICIES, Unset, "As `gather.flush_policy`."),
+        row("ack", Kind::Choice(&["client", "memory", "stored"]), Unset, "When inserts are acknowledged: as the client asks, once in memory, or once stored."),
+        row("busy_timeout_min_ms", MS, Unset, "As `gather.async_insert_busy_timeout_min_ms`."),
+        row("busy_timeout_max_ms", MS, Unset, "As `gather.async_insert_busy_timeout_max_ms`."),
+        row("max_data_size", SIZE, Unset, "As `gather.async_insert_max_data_size`."),
+        row("max_query_number", Kind::Count { min: 1, max: 1_000_000 }, Unset, "As `gather.async_insert_max_query_number`."),
+    ],
+};
+
+pub(crate) const EMBEDDED_USERS: ListSection = ListSection {
+    path: "embedded.users",
+    help: "Further users of the embedded ClickHouse. They are given here because it knows no CREATE USER.",
+    keys: &[
+        row("name", Kind::Text, Required, "The user's name."),
+        row("password", Kind::Secret, Required, "The user's password. It must not be empty."),
+        row("grants", Kind::TextList, Unset, "What the user may do, as GRANT statements without `TO`: `GRANT SELECT ON default.*`. Everything when not set."),
+        row("settings", Kind::TextMap, Unset, "ClickHouse settings of the user, such as `{ max_threads = 4 }`."),
+    ],
+};
+
+pub(crate) const LIST_SECTIONS: &[&ListSection] = &[&TABLES, &EMBEDDED_USERS];
+
+pub(crate) fn setting(path: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.path == path)
+}

@@ -1,0 +1,94 @@
+//! What must hold between several settings.
+
+use crate::backend::Backend;
+use crate::errors::SettingsError;
+use crate::kind::Value;
+use crate::layers::Layers;
+
+pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
+    let mut conflict = |reason: String| errors.push(SettingsError::Conflict { reason });
+    for problem in [tls_pair(layers), admin_token(layers), default_password(layers), pinned_certificate(layers)] {
+        problem.into_iter().for_each(&mut conflict);
+    }
+    users(layers).into_iter().for_each(&mut conflict);
+    patterns(layers).into_iter().for_each(&mut conflict);
+}
+
+fn tls_pair(layers: &Layers) -> Option<String> {
+    let given = |path| layers.optional_text(path).is_some();
+    let missing = match (given("http.tls_certificate"), given("http.tls_key")) {
+        (true, false) => "http.tls_key",
+        (false, true) => "http.tls_certificate",
+        _ => return None,
+    };
+    Some(format!(
+        "HTTPS needs both `http.tls_certificate` and `http.tls_key`, and `{missing}` is not set; set it, or neither"
+    ))
+}
+
+fn admin_token(layers: &Layers) -> Option<String> {
+    let listen = layers.address("admin.listen");
+    (!listen.ip().is_loopback() && layers.optional_text("admin.token").is_none()).then(|| {
+        format!(
+            "the admin port on {listen} can be reached by others ({}); set `admin.token`, or listen on 127.0.0.1",
+            layers.resolved("admin.listen").origin
+        )
+    })
+}
+
+fn default_password(layers: &Layers) -> Option<String> {
+    let listen = layers.address("http.listen");
+    let open = layers.backend() == Backend::Embedded
+        && !listen.ip().is_loopback()
+        && layers.optional_text("embedded.default_password").is_none();
+    open.then(|| {
+        format!(
+            "the data port on {listen} can be reached by others ({}), and the user `default` has no password; \
+             set `embedded.default_password`, or listen on 127.0.0.1",
+            layers.resolved("http.listen").origin
+        )
+    })
+}
+
+/// Someone who names an authority believes the connection is checked: it must not be in the clear.
+fn pinned_certificate(layers: &Layers) -> Option<String> {
+    let set = ["backend_tls.ca_file", "backend_tls.server_name"]
+        .into_iter()
+        .find(|path| layers.optional_text(path).is_some())?;
+    match layers.backend() {
+        Backend::ClickHouse(url) if url.tls => None,
+        _ => Some(format!("`{set}` is set, but `backend` is no https:// URL; change one of them")),
+    }
+}
+
+fn users(layers: &Layers) -> Vec<String> {
+    // Windrow's own in the engine's user list.
+    const RESERVED: [&str; 2] = ["default", "windrow"];
+    let mut problems = Vec::new();
+    let names: Vec<&str> = layers.entries.users.iter().filter_map(|user| user.text("name")).collect();
+    for (index, (user, name)) in layers.entries.users.iter().zip(&names).enumerate() {
+        if name.is_empty() {
+            problems.push("an [[embedded.users]] entry has an empty `name`".to_owned());
+        } else if RESERVED.contains(name) {
+            problems.push(format!("[[embedded.users]] can't redefine `{name}`; choose another name"));
+        } else if names[..index].contains(name) {
+            problems.push(format!("[[embedded.users]] defines `{name}` twice; remove one of them"));
+        }
+        if matches!(user.value("password"), Value::Text(password) if password.is_empty()) {
+            problems.push(format!("the [[embedded.users]] entry `{name}` has an empty `password`; give it one"));
+        }
+    }
+    problems
+}
+
+fn patterns(layers: &Layers) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (index, entry) in layers.entries.tables.iter().enumerate() {
+        for key in ["database", "table", "user"] {
+            if entry.text(key) == Some("") {
+                problems.push(format!("[[tables]] entry {} has an empty `{key}`; use \"*\" for any", index + 1));
+            }
+        }
+    }
+    problems
+}

@@ -1,0 +1,352 @@
+//! The kinds of values: what each accepts, from TOML and from text, and how it is shown.
+
+use std::net::SocketAddr;
+
+use crate::backend::Backend;
+use crate::units::{parse_size_bytes, show_size_bytes};
+
+/// What a setting accepts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Backend,
+    Text,
+    /// A text that is never shown.
+    Secret,
+    Path,
+    Address,
+    LogLevel,
+    Choice(&'static [&'static str]),
+    Bool,
+    Count {
+        min: u64,
+        max: u64,
+    },
+    Bytes {
+        min: u64,
+        max: u64,
+    },
+    Milliseconds {
+        min: u64,
+        max: u64,
+    },
+    /// A number above 0 and up to `max`.
+    Ratio {
+        max: f64,
+    },
+    TextList,
+    TextMap,
+}
+
+/// A value as a source gave it, before it is checked.
+#[derive(Debug, Clone)]
+pub(crate) enum Raw {
+    /// From a variable or a flag: the kind decides what it is.
+    Word(String),
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Bool(bool),
+    List(Vec<Raw>),
+    Map(Vec<(String, Raw)>),
+    /// A TOML type that no setting uses.
+    Other(&'static str),
+}
+
+/// A checked value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Unset,
+    Backend(Backend),
+    Text(String),
+    Address(SocketAddr),
+    Bool(bool),
+    Integer(u64),
+    Ratio(f64),
+    List(Vec<String>),
+    Map(Vec<(String, String)>),
+}
+
+impl Kind {
+    /// The value, or a clause that says what was expected. The clause never holds a secret.
+    pub(crate) fn check(self, raw: &Raw) -> Result<Value, String> {
+        if let Self::Backend = self {
+            let text = raw.text().ok_or_else(|| self.expected_got(raw))?;
+            return Backend::parse(text).map(Value::Backend);
+        }
+        self.accept(raw).ok_or_else(|| self.expected_got(raw))
+    }
+
+    fn accept(self, raw: &Raw) -> Option<Value> {
+        match self {
+            Self::Backend => None,
+            Self::Text | Self::Secret => raw.text().map(|text| Value::Text(text.to_owned())),
+            Self::Path => raw.text().filter(|text| !text.is_empty()).map(|text| Value::Text(text.to_owned())),
+            Self::Address => parse_address(raw.text()?).map(Value::Address),
+            Self::LogLevel => raw.text().filter(|text| is_log_level(text)).map(|text| Value::Text(text.to_owned())),
+            Self::Choice(choices) => {
+                let text = raw.text()?;
+                choices.iter().find(|choice| **choice == text).map(|choice| Value::Text((*choice).to_owned()))
+            }
+            Self::Bool => raw.boolean().map(Value::Bool),
+            Self::Count { min, max } | Self::Milliseconds { min, max } => within(raw.integer()?, min, max),
+            Self::Bytes { min, max } => within(raw.integer().or_else(|| parse_size_bytes(raw.text()?))?, min, max),
+            Self::Ratio { max } => raw.float().filter(|number| *number > 0.0 && *number <= max).map(Value::Ratio),
+            Self::TextList => raw.list(),
+            Self::TextMap => raw.map(),
+        }
+    }
+
+    fn expected_got(self, raw: &Raw) -> String {
+        match self {
+            Self::Secret => format!("expected {}", self.expected()),
+            // A URL may hold a password.
+            Self::Backend => "expected a text such as \"embedded\"".to_owned(),
+            _ => format!("expected {}, got {}", self.expected(), raw.shown()),
+        }
+    }
+
+    /// What is expected, with its unit; used in errors and in the reference.
+    pub(crate) fn expected(self) -> String {
+        match self {
+            Self::Backend => "`embedded` or `http[s]://user:password@host:port`".to_owned(),
+            Self::Text | Self::Secret => "a text".to_owned(),
+            Self::Path => "a path".to_owned(),
+            Self::Address => "an address and port such as `127.0.0.1:8123` or `[::]:8123`".to_owned(),
+            Self::LogLevel => {
+                "`error`, `warn`, `info`, `debug`, `trace` or `off`, also per target as in `info,windrow_http=debug`"
+                    .to_owned()
+            }
+            Self::Choice(choices) => match choices.split_last() {
+                Some((last, rest)) => format!("`{}` or `{last}`", rest.join("`, `")),
+                None => "nothing".to_owned(),
+            },
+            Self::Bool => "true or false".to_owned(),
+            Self::Count { min, max } => format!("a whole number {}", range(min, max, |n| n.to_string())),
+            Self::Bytes { min, max } => {
+                format!(
+                    "bytes as a whole number or a size like `64MiB` or `10MB`, {}",
+                    range(min, max, show_size_bytes)
+                )
+            }
+            Self::Milliseconds { min, max } => {
+                format!("milliseconds as a whole number {}", range(min, max, |n| n.to_string()))
+            }
+            Self::Ratio { max } => format!("a number above 0 and up to {max}"),
+            Self::TextList => "a list of texts".to_owned(),
+            Self::TextMap => "a table of names with numbers, texts or booleans".to_owned(),
+        }
+    }
+
+    /// The unit that the reference names.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Bytes { .. } => "bytes",
+            Self::Milliseconds { .. } => "ms",
+            Self::Ratio { .. } => "fraction",
+            _ => "",
+        }
+    }
+
+    /// The value as `windrow config` and the reference show it.
+    pub(crate) fn show(self, value: &Value) -> String {
+        match (self, value) {
+            (_, Value::Unset) => "(not set)".to_owned(),
+            (Self::Secret, Value::Text(text)) if text.is_empty() => "(not set)".to_owned(),
+            (Self::Secret, _) => "(set)".to_owned(),
+            (Self::Bytes { .. }, Value::Integer(bytes)) => show_size_bytes(*bytes),
+            (_, Value::Backend(backend)) => backend.to_string(),
+            (_, Value::Text(text)) => format!("{text:?}"),
+            (_, Value::Address(address)) => format!("\"{address}\""),
+            (_, Value::Bool(flag)) => flag.to_string(),
+            (_, Value::Integer(number)) => number.to_string(),
+            (_, Value::Ratio(number)) => number.to_string(),
+            (_, Value::List(texts)) => format!("{texts:?}"),
+            // Values of such maps may be anything, so only the names are shown.
+            (_, Value::Map(pairs)) => pairs.iter().map(|pair| pair.0.as_str()).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+fn within(number: u64, min: u64, max: u64) -> Option<Value> {
+    (min..=max).contains(&number).then_some(Value::Integer(number))
+}
+
+fn range(min: u64, max: u64, show: impl Fn(u64) -> String) -> String {
+    match max {
+        u64::MAX => format!("of at least {}", show(min)),
+        max => format!("from {} to {}", show(min), show(max)),
+    }
+}
+
+/// Only addresses, no names to look up: whether a port is open to others must be certain before it is opened.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => port.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))),
+        None => text.parse().ok(),
+    }
+}
+
+fn is_log_level(text: &str) -> bool {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    text.split(',').all(|directive| {
+        let level = directive.rsplit_once('=').map_or(directive, |(_, level)| level);
+        LEVELS.contains(&level.trim().to_ascii_lowercase().as_str())
+    })
+}
+
+impl Raw {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Word(text) | Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn integer(&self) -> Option<u64> {
+        match self {
+            Self::Integer(number) => u64::try_from(*number).ok(),
+            Self::Word(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn float(&self) -> Option<f64> {
+        match self {
+            Self::Float(number) => Some(*number),
+            Self::Integer(number) => Some(*number as f64),
+            Self::Word(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// ClickHouse writes its booleans as 0 and 1, so both ways are understood.
+    fn boolean(&self) -> Option<bool> {
+        match self {
+            Self::Bool(flag) => Some(*flag),
+            Self::Integer(0) => Some(false),
+            Self::Integer(1) => Some(true),
+            Self::Word(text) => match text.trim() {
+                "true" | "1" => Some(true),
+                "false" | "0" => Some(false),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn list(&self) -> Option<Value> {
+        let Self::List(items) = self else { return None };
+        items.iter().map(|item| item.text().map(str::to_owned)).collect::<Option<Vec<_>>>().map(Value::List)
+    }
+
+    fn map(&self) -> Option<Value> {
+        let Self::Map(pairs) = self else { return None };
+        let scalars = pairs.iter().map(|(name, raw)| raw.scalar().map(|text| (name.clone(), text)));
+        scalars.collect::<Option<Vec<_>>>().map(Value::Map)
+    }
+
+    /// A scalar as ClickHouse writes it in its own configuration.
+    fn scalar(&self) -> Option<String> {
+        match self {
+            Self::Word(text) | Self::Text(text) => Some(text.clone()),
+            Self::Integer(number) => Some(number.to_string()),
+            Self::Float(number) => Some(number.to_string()),
+            Self::Bool(flag) => Some(u8::from(*flag).to_string()),
+            _ => None,
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Word(text) | Self::Text(text) => format!("{:?}", text.chars().take(80).collect::<String>()),
+            Self::Integer(number) => number.to_string(),
+            Self::Float(number) => number.to_string(),
+            Self::Bool(flag) => flag.to_string(),
+            Self::List(_) => "a list".to_owned(),
+            Self::Map(_) => "a table".to_owned(),
+            Self::Other(name) => format!("a {name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Raw {
+        Raw::Text(value.to_owned())
+    }
+
+    fn word(value: &str) -> Raw {
+        Raw::Word(value.to_owned())
+    }
+
+    #[test]
+    fn durations_are_whole_milliseconds_only() {
+        let kind = Kind::Milliseconds { min: 1, max: 1000 };
+        assert_eq!(kind.check(&Raw::Integer(50)), Ok(Value::Integer(50)));
+        assert_eq!(kind.check(&word("50")), Ok(Value::Integer(50)));
+        for refused in
+            [text("50"), word("50ms"), Raw::Integer(0), Raw::Integer(-1), Raw::Integer(1001), Raw::Float(1.0)]
+        {
+            let error = kind.check(&refused).expect_err("out of bounds or no whole number");
+            assert!(error.contains("milliseconds as a whole number from 1 to 1000"), "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_numbers_or_texts() {
+        let kind = Kind::Bytes { min: 1, max: u64::MAX };
+        for raw in [Raw::Integer(65536), text("64KiB"), word("65536"), word("64KiB")] {
+            assert_eq!(kind.check(&raw), Ok(Value::Integer(65536)));
+        }
+        let error = kind.check(&text("64 furlongs")).expect_err("no size");
+        assert!(error.contains("`64MiB`") && error.contains("\"64 furlongs\""), "{error}");
+    }
+
+    #[test]
+    fn booleans_may_be_written_as_clickhouse_does() {
+        for (raw, expected) in
+            [(Raw::Bool(true), true), (Raw::Integer(0), false), (word("1"), true), (word("false"), false)]
+        {
+            assert_eq!(Kind::Bool.check(&raw), Ok(Value::Bool(expected)));
+        }
+        assert!(Kind::Bool.check(&text("true")).is_err());
+        assert!(Kind::Bool.check(&Raw::Integer(2)).is_err());
+    }
+
+    #[test]
+    fn addresses_are_literal() {
+        let check = |value: &str| Kind::Address.check(&text(value));
+        assert_eq!(check("localhost:1"), Ok(Value::Address(SocketAddr::from(([127, 0, 0, 1], 1)))));
+        assert!(check("[::1]:0").is_ok());
+        for refused in ["example.com:80", "8123", ":8123", "127.0.0.1", "127.0.0.1:70000", "localhost:x"] {
+            assert!(check(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn ratios_have_bounds() {
+        let kind = Kind::Ratio { max: 1.0 };
+        assert_eq!(kind.check(&Raw::Integer(1)), Ok(Value::Ratio(1.0)));
+        for refused in [Raw::Float(0.0), Raw::Float(1.1), Raw::Float(f64::NAN), word("NaN"), word("inf")] {
+            assert!(kind.check(&refused).is_err(), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn log_levels_may_be_per_target() {
+        for good in ["info", "DEBUG", "info,windrow_http=debug", "off"] {
+            assert!(Kind::LogLevel.check(&text(good)).is_ok(), "{good}");
+        }
+        for bad in ["", "loud", "info,", "windrow_http="] {
+            assert!(Kind::LogLevel.check(&text(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_repeated_in_errors() {
+        assert!(!Kind::Secret.check(&Raw::Integer(4711)).expect_err("a number").contains("4711"));
+        assert_eq!(Kind::Secret.show(&Value::Text("geheim".into())), "(set)");
+    }
+}

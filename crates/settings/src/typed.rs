@@ -1,0 +1,180 @@
+//! The settings as the rest of the program sees them: checked, typed, with units in their names.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::assemble;
+use crate::backend::Backend;
+use crate::consistency;
+use crate::errors::SettingsErrors;
+use crate::explain::{self, Row};
+use crate::layers::{Layers, Sources};
+use crate::origin::Origin;
+use crate::secret::Secret;
+use crate::table_rules::{TableEntry, TableRules};
+
+/// All settings in force.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub backend: Backend,
+    pub data_dir: PathBuf,
+    pub log: LogSettings,
+    pub http: HttpSettings,
+    pub admin: AdminSettings,
+    pub backend_tls: BackendTlsSettings,
+    pub backend_pool: BackendPoolSettings,
+    pub embedded: EmbeddedSettings,
+    pub gather: GatherSettings,
+    pub(crate) tables: Vec<TableEntry>,
+    pub(crate) rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    pub format: LogFormat,
+    /// A level, or directives per target such as `info,windrow_http=debug`.
+    pub level: String,
+}
+
+/// The data port.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    pub listen: SocketAddr,
+    /// Set when the port speaks HTTPS.
+    pub tls: Option<TlsFiles>,
+    pub max_connections: usize,
+    pub max_header_bytes: usize,
+    /// Bodies up to this are read into memory to be gathered; longer ones are streamed to the backend.
+    pub max_body_bytes_gathered: usize,
+    pub max_decompressed_bytes: usize,
+    pub headers_read_timeout_ms: u64,
+    pub body_idle_timeout_ms: u64,
+    pub keep_alive_timeout_ms: u64,
+}
+
+/// PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Debug, Clone)]
+pub struct AdminSettings {
+    pub listen: SocketAddr,
+    /// Always set when `listen` isn't loopback.
+    pub token: Option<Secret>,
+}
+
+/// Trust towards an https backend.
+#[derive(Debug, Clone)]
+pub struct BackendTlsSettings {
+    /// Instead of the system's certificates.
+    pub ca_file: Option<PathBuf>,
+    /// Instead of the URL's host.
+    pub server_name: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct BackendPoolSettings {
+    pub max_connections: usize,
+    pub connect_timeout_ms: u64,
+    pub idle_timeout_ms: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct EmbeddedSettings {
+    /// A `clickhouse` binary or a `libchdb` library.
+    pub engine: Option<PathBuf>,
+    /// What clients give as user `default`. Always set when the data port isn't on loopback.
+    pub default_password: Option<Secret>,
+    pub system_logs: bool,
+    pub users: Vec<EmbeddedUser>,
+}
+
+#[derive(Debug, Clone)]
+pub struct EmbeddedUser {
+    pub name: String,
+    pub password: Secret,
+    /// GRANT statements without `TO`; `None` means everything.
+    pub grants: Option<Vec<String>>,
+    pub settings: Vec<EngineSetting>,
+}
+
+/// A ClickHouse setting of an embedded user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineSetting {
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushPolicy {
+    Balanced,
+    Adaptive,
+    Fixed,
+}
+
+/// Gathering. The fields with ClickHouse's names hold for requests that don't give that setting themselves.
+#[derive(Debug, Clone)]
+pub struct GatherSettings {
+    pub async_insert: bool,
+    pub flush_policy: FlushPolicy,
+    pub max_buffer_bytes: u64,
+    /// The part of `max_buffer_bytes` that one table may take: above 0, at most 1.
+    pub max_table_share: f64,
+    pub overload_wait_ms: u64,
+    pub admission_ttl_ms: u64,
+    pub schema_ttl_ms: u64,
+    pub shutdown_timeout_ms: u64,
+    pub insert_log_entries: usize,
+    pub async_insert_busy_timeout_min_ms: u64,
+    pub async_insert_busy_timeout_max_ms: u64,
+    pub async_insert_busy_timeout_increase_rate: f64,
+    pub async_insert_busy_timeout_decrease_rate: f64,
+    pub async_insert_max_data_size_bytes: u64,
+    pub async_insert_max_query_number: u64,
+    pub wait_for_async_insert: bool,
+    pub wait_for_async_insert_timeout_ms: u64,
+}
+
+impl Settings {
+    /// Reads and checks all sources. On failure everything that is wrong is reported at once.
+    pub fn load<E: Iterator<Item = (String, String)>>(sources: Sources<E>) -> Result<Self, SettingsErrors> {
+        let mut errors = Vec::new();
+        let layers = Layers::merge(sources, &mut errors);
+        // With refused values replaced by defaults, conflicts between settings would be ones that nobody wrote.
+        if !errors.is_empty() {
+            return Err(SettingsErrors(errors));
+        }
+        consistency::check(&layers, &mut errors);
+        if !errors.is_empty() {
+            return Err(SettingsErrors(errors));
+        }
+        Ok(assemble::settings(&layers))
+    }
+
+    /// What `windrow config` prints: every setting with its value and where it came from; secrets as `(set)`.
+    pub fn explain(&self) -> String {
+        explain::table(&self.rows)
+    }
+
+    /// Where the value of `path` came from, such as `http.listen`.
+    pub fn origin(&self, path: &str) -> Option<&Origin> {
+        self.rows.iter().find(|row| row.path == path).map(|row| &row.origin)
+    }
+
+    /// What the `[[tables]]` entries say about inserts of `user` into `database.table`.
+    ///
+    /// Free when there are no entries; otherwise a walk over them that allocates nothing. Callers that insert in a loop keep
+    /// the answer: it never changes while the process runs.
+    pub fn table_rules(&self, database: &str, table: &str, user: &str) -> TableRules {
+        TableRules::of(&self.tables, database, table, user)
+    }
+}

@@ -1,0 +1,287 @@
+//! Loading as the binary does it: file, variables and flags together.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windrow_settings::{
+    AckRule, AsyncInsertRule, Backend, Flag, FlushPolicy, LogFormat, Origin, Settings, SettingsErrors, Sources,
+};
+
+/// A settings file that goes with the test.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, text: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("windrow-settings-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let path = folder.join("windrow.toml");
+        fs::write(&path, text).expect("a temporary file");
+        Self(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.parent() {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn load(file: Option<&File>, env: &[(&str, &str)], flags: &[(&str, &str, &str)]) -> Result<Settings, SettingsErrors> {
+    Settings::load(Sources {
+        config_path: file.map(|file| file.0.clone()),
+        env: env.iter().map(|(name, value)| (name.to_string(), value.to_string())),
+        flags: flags
+            .iter()
+            .map(|(path, name, value)| Flag {
+                path: path.to_string(),
+                name: name.to_string(),
+                value: value.to_string(),
+            })
+            .collect(),
+    })
+}
+
+fn load_text(name: &str, text: &str) -> Result<Settings, SettingsErrors> {
+    load(Some(&File::new(name, text)), &[], &[])
+}
+
+/// The errors of a file, with the path of the file shortened to its name.
+fn errors_of(name: &str, text: &str) -> Vec<String> {
+    let file = File::new(name, text);
+    let errors = load(Some(&file), &[], &[]).expect_err("refused settings");
+    let shown = file.0.display().to_string();
+    errors.to_string().lines().map(|line| line.replace(&shown, "windrow.toml")).collect()
+}
+
+#[test]
+fn defaults_are_those_of_the_documentation() {
+    let settings = load(None, &[("PATH", "/bin"), ("WINDROWS", "1")], &[]).expect("the defaults load");
+    assert_eq!(settings.backend, Backend::Embedded);
+    assert_eq!(settings.data_dir, Path::new("./windrow-data"));
+    assert_eq!(settings.http.listen.to_string(), "127.0.0.1:8123");
+    assert_eq!(settings.admin.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(settings.log.format, LogFormat::Text);
+    assert_eq!(settings.http.tls, None);
+    assert_eq!(settings.http.max_body_bytes_gathered, 10_485_760);
+    assert_eq!(settings.gather.flush_policy, FlushPolicy::Balanced);
+    assert_eq!(settings.gather.async_insert_busy_timeout_max_ms, 200);
+    assert_eq!(settings.gather.async_insert_max_query_number, 450);
+    assert!(settings.gather.wait_for_async_insert);
+    assert!(settings.gather.max_buffer_bytes >= 64 << 20);
+    assert_eq!(settings.embedded.default_password, None);
+    assert_eq!(settings.origin("http.listen"), Some(&Origin::Default));
+    assert_eq!(settings.origin("http.nothing"), None);
+}
+
+#[test]
+fn flags_win_over_variables_and_variables_over_the_file() {
+    let text = "[http]\nlisten = \"127.0.0.1:1\"\nmax_connections = 5\n[admin]\nlisten = \"127.0.0.1:4\"\n";
+    let file = File::new("order", text);
+    let env = [("WINDROW_HTTP_LISTEN", "127.0.0.1:2"), ("WINDROW_ADMIN_LISTEN", "localhost:5")];
+    let settings = load(Some(&file), &env, &[("http.listen", "--http", "127.0.0.1:3")]).expect("valid settings");
+    assert_eq!(settings.http.listen.port(), 3);
+    assert_eq!(settings.admin.listen.port(), 5);
+    assert_eq!(settings.http.max_connections, 5);
+    assert_eq!(settings.origin("http.listen"), Some(&Origin::Flag { name: "--http".into() }));
+    assert_eq!(settings.origin("admin.listen"), Some(&Origin::Variable { name: "WINDROW_ADMIN_LISTEN".into() }));
+    let path = file.0.display().to_string();
+    assert_eq!(settings.origin("http.max_connections"), Some(&Origin::File { path, line: 3 }));
+}
+
+#[test]
+fn the_file_may_be_named_by_a_variable() {
+    let file = File::new("variable", "log.format = \"json\"\n");
+    let path = file.0.display().to_string();
+    let settings = load(None, &[("WINDROW_CONFIG", &path)], &[]).expect("valid settings");
+    assert_eq!(settings.log.format, LogFormat::Json);
+    let missing = load(None, &[("WINDROW_CONFIG", "/nonexistent/windrow.toml")], &[]).expect_err("no such file");
+    assert!(missing.to_string().starts_with("cannot read the settings file /nonexistent/windrow.toml: "), "{missing}");
+}
+
+#[test]
+fn all_errors_come_at_once_and_say_what_to_do() {
+    let text = "backend = \"ftp://x\"\n[gather]\nmax_bufer_bytes = 5\nflush_policy = \"blanced\"\n\n[http]\nheaders_read_timeout_ms = \"3s\"\nmax_buffer_bytes = 3\ncolour = 1\n[gatherer]\nmax_table_share = 1\n";
+    let expected = [
+        "`backend` in windrow.toml line 1: this kind of backend is not known; use \"embedded\" or \"http[s]://user:password@host:port\"",
+        "unknown key `gather.max_bufer_bytes` in windrow.toml line 3; did you mean `max_buffer_bytes`?",
+        "`gather.flush_policy` in windrow.toml line 4: expected `balanced`, `adaptive` or `fixed`, got \"blanced\"",
+        "`http.headers_read_timeout_ms` in windrow.toml line 7: expected milliseconds as a whole number from 1 to 86400000, got \"3s\"",
+        "unknown key `http.max_buffer_bytes` in windrow.toml line 8; did you mean `gather.max_buffer_bytes`?",
+        "unknown key `http.colour` in windrow.toml line 9; `windrow config` lists the known ones",
+        "unknown key `gatherer.max_table_share` in windrow.toml line 11; did you mean `gather.max_table_share`?",
+    ];
+    assert_eq!(errors_of("all", text), expected);
+}
+
+#[test]
+fn variables_and_flags_are_checked_too() {
+    let env = [
+        ("WINDROW_HTPP_LISTEN", "x"),
+        ("WINDROW_HTTP_MAX_CONNECTIONS", "many"),
+        ("WINDROW_SERVICE_HOST", "10.0.0.1"),
+        ("WINDROW_PORT", "tcp://10.0.0.1:8123"),
+    ];
+    let flags = [("admin.listen", "--admin", "8080"), ("admin.lissen", "--set", "x")];
+    let errors = load(None, &env, &flags).expect_err("refused settings").to_string();
+    let expected = [
+        "unknown key variable WINDROW_HTPP_LISTEN; did you mean `WINDROW_HTTP_LISTEN`?",
+        "variable WINDROW_HTTP_MAX_CONNECTIONS: expected a whole number from 1 to 1000000, got \"many\"",
+        "flag --admin: expected an address and port such as `127.0.0.1:8123` or `[::]:8123`, got \"8080\"",
+        "unknown key `admin.lissen` in flag --set; did you mean `listen`?",
+    ];
+    assert_eq!(errors.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_broken_file_names_the_line() {
+    let errors = errors_of("syntax", "[http]\nlisten = \"127.0.0.1:1\nmax_connections = 3\n");
+    assert!(errors[0].starts_with("windrow.toml line 2 is not valid TOML: "), "{errors:?}");
+}
+
+#[test]
+fn ports_open_to_others_need_secrets() {
+    let open = "[http]\nlisten = \"0.0.0.0:8123\"\n[admin]\nlisten = \"[::]:8080\"\n";
+    let errors = errors_of("open", open);
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].contains("`admin.token`") && errors[1].contains("`embedded.default_password`"), "{errors:?}");
+    let closed = format!("{open}token = \"geheim1\"\n[embedded]\ndefault_password = \"geheim2\"\n");
+    let settings = load_text("closed", &closed).expect("secrets are given");
+    assert_eq!(settings.admin.token.as_ref().map(|token| token.expose()), Some("geheim1"));
+    // A server of one's own knows its users itself.
+    load_text("server", "backend = \"http://db:8123\"\n[http]\nlisten = \"0.0.0.0:1\"\n").expect("no password needed");
+    // An empty secret is none.
+    assert_eq!(errors_of("empty", "[admin]\nlisten = \"0.0.0.0:1\"\ntoken = \"\"\n").len(), 1);
+}
+
+#[test]
+fn tls_needs_both_files() {
+    let errors = errors_of("tls", "[http]\ntls_key = \"k.pem\"\n");
+    assert!(errors[0].contains("`http.tls_certificate` is not set"), "{errors:?}");
+    let settings = load_text("tls2", "[http]\ntls_key = \"k.pem\"\ntls_certificate = \"c.pem\"\n").expect("both files");
+    assert_eq!(settings.http.tls.expect("both files").key, Path::new("k.pem"));
+    let errors = errors_of("tls3", "backend = \"http://x\"\n[backend_tls]\nca_file = \"ca.pem\"\n");
+    assert!(errors[0].contains("no https:// URL"), "{errors:?}");
+}
+
+#[test]
+fn later_table_entries_override_key_by_key() {
+    let text = r#"
+[[tables]]
+async_insert = "always"
+ack = "stored"
+busy_timeout_max_ms = 1000
+
+[[tables]]
+database = "metrics"
+table = "cpu_*"
+busy_timeout_max_ms = 5000
+max_data_size = "1MiB"
+flush_policy = "fixed"
+
+[[tables]]
+user = "etl"
+async_insert = "never"
+"#;
+    let settings = load_text("rules", text).expect("valid rules");
+    let cpu = settings.table_rules("metrics", "cpu_load", "ann");
+    assert_eq!(cpu.async_insert, AsyncInsertRule::Always);
+    assert_eq!(cpu.ack, AckRule::Stored);
+    assert_eq!(cpu.busy_timeout_max_ms, Some(5000));
+    assert_eq!(cpu.max_data_size_bytes, Some(1 << 20));
+    assert_eq!(cpu.flush_policy, Some(FlushPolicy::Fixed));
+    assert_eq!(cpu.max_query_number, None);
+    let other = settings.table_rules("default", "cpu_load", "etl");
+    assert_eq!((other.async_insert, other.busy_timeout_max_ms), (AsyncInsertRule::Never, Some(1000)));
+    assert_eq!(load_text("none", "").expect("an empty file").table_rules("a", "b", "c"), Default::default());
+}
+
+#[test]
+fn entries_are_checked_like_the_rest() {
+    let text = r#"
+[[tables]]
+tabel = "x"
+ack = "disc"
+
+[[embedded.users]]
+name = "ann"
+password = 12
+
+[[embedded.users]]
+password = "p"
+
+[[embedded.user]]
+name = "x"
+"#;
+    let errors = errors_of("entries", text);
+    let expected = [
+        "unknown key `tabel` in windrow.toml line 3; did you mean `table`?",
+        "`ack` in windrow.toml line 4: expected `client`, `memory` or `stored`, got \"disc\"",
+        "`password` in windrow.toml line 8: expected a text",
+        "the entry `[[embedded.users]]` in windrow.toml line 10 needs the key `name`",
+        "unknown key `[[embedded.user]]` in windrow.toml line 13; did you mean `[[embedded.users]]`?",
+    ];
+    assert_eq!(errors, expected);
+    let errors = errors_of("single", "[tables]\ntable = \"x\"\n");
+    assert_eq!(errors, ["unknown key `tables.table` in windrow.toml line 2; did you mean `[[tables]]`?"]);
+    let errors = errors_of("users", "[[embedded.users]]\nname = \"default\"\npassword = \"\"\n");
+    assert!(errors[0].contains("choose another name") && errors[1].contains("empty `password`"), "{errors:?}");
+}
+
+#[test]
+fn embedded_users_carry_grants_and_settings() {
+    let text = "[[embedded.users]]\nname = \"ann\"\npassword = \"p\"\ngrants = [\"GRANT SELECT ON default.*\"]\nsettings = { max_threads = 4, readonly = true, date_time_input_format = \"basic\" }\n[[embedded.users]]\nname = \"bob\"\npassword = \"q\"\n";
+    let settings = load_text("grants", text).expect("valid users");
+    let [ann, bob] = settings.embedded.users.as_slice() else { panic!("two users") };
+    assert_eq!(ann.grants.as_deref(), Some(["GRANT SELECT ON default.*".to_owned()].as_slice()));
+    let pairs: Vec<_> = ann.settings.iter().map(|setting| (setting.name.as_str(), setting.value.as_str())).collect();
+    assert_eq!(pairs, [("date_time_input_format", "basic"), ("max_threads", "4"), ("readonly", "1")]);
+    assert_eq!((bob.grants.as_deref(), bob.settings.len()), (None, 0));
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = "backend = \"https://ann:geheim0@db\"\n[admin]\ntoken = \"geheim1\"\n[embedded]\ndefault_password = \"geheim2\"\n[[embedded.users]]\nname = \"u\"\npassword = \"geheim3\"\nsettings = { s = \"geheim4\" }\n";
+    let settings = load_text("secrets", text).expect("valid settings");
+    assert!(!settings.explain().contains("geheim"), "{}", settings.explain());
+    let debug = format!("{settings:?}");
+    assert!(!["geheim0", "geheim1", "geheim2", "geheim3"].iter().any(|secret| debug.contains(secret)), "{debug}");
+    assert!(settings.explain().contains("https://ann:(set)@db:8443"));
+}
+
+#[test]
+fn explain_lists_every_setting_with_its_source() {
+    let file = File::new("explain", "[gather]\nmax_buffer_bytes = \"64MiB\"\n[[tables]]\ntable = \"x\"\n");
+    let settings = load(Some(&file), &[("WINDROW_LOG_LEVEL", "debug")], &[]).expect("valid settings");
+    let path = file.0.display().to_string();
+    let squeezed: Vec<String> =
+        settings.explain().lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for line in [
+        "backend embedded default".to_owned(),
+        "log.level \"debug\" variable WINDROW_LOG_LEVEL".to_owned(),
+        "admin.token (not set) default".to_owned(),
+        format!("gather.max_buffer_bytes 64MiB {path}:2"),
+        format!("tables[1].table \"x\" {path}:4"),
+    ] {
+        assert!(squeezed.contains(&line), "{line} is not in\n{}", settings.explain());
+    }
+}
+
+#[test]
+fn the_example_in_the_project_loads() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../windrow.example.toml");
+    let sources = Sources { config_path: Some(path), env: std::iter::empty(), flags: Vec::new() };
+    let settings = Settings::load(sources).expect("the example is valid");
+    assert_eq!(settings.table_rules("default", "audit_log", "x").ack, AckRule::Stored);
+}
+
+#[test]
+fn the_reference_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let page = fs::read_to_string(path).expect("docs/settings.md is part of the project");
+    assert!(
+        page == windrow_settings::reference_markdown(),
+        "docs/settings.md is old; run: cargo run --release -p windrow-settings --example reference > docs/settings.md"
+    );
+}
