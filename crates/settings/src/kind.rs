@@ -137,16 +137,6 @@ impl Kind {
         }
     }
 
-    /// The unit that the reference names.
-    pub(crate) fn unit(self) -> &'static str {
-        match self {
-            Self::Bytes { .. } => "bytes",
-            Self::Milliseconds { .. } => "ms",
-            Self::Ratio { .. } => "fraction",
-            _ => "",
-        }
-    }
-
     /// The value as `windrow config` and the reference show it.
     pub(crate) fn show(self, value: &Value) -> String {
         match (self, value) {

@@ -42,9 +42,6 @@ pub fn reference_markdown() -> String {
 
 fn describe(page: &mut String, setting: &Setting, has_variable: bool) {
     let mut facts = format!("{}. Default: {}.", setting.kind.expected(), shown_default(setting));
-    if !setting.kind.unit().is_empty() {
-        facts = format!("Unit: {}. {facts}", setting.kind.unit());
-    }
     if has_variable {
         facts.push_str(&format!(" Variable: `{}`.", variable_of(setting.path)));
     }

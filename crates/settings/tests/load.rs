@@ -285,3 +285,26 @@ fn the_reference_is_up_to_date() {
         "docs/settings.md is old; run: cargo run --release -p windrow-settings --example reference > docs/settings.md"
     );
 }
+
+#[test]
+fn no_mutation_of_a_file_panics() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../windrow.example.toml");
+    let text = fs::read_to_string(example).expect("the example is part of the project").replace("# ", "");
+    let seed = 42;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains('=') || line.starts_with('[')).collect();
+    let mut accepted = 0;
+    for round in 0..2_000 {
+        let mut bytes = lines.join("\n").into_bytes();
+        for _ in 0..random.usize(..3) {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(b' '..b'~');
+        }
+        bytes.truncate(random.usize(..=bytes.len()));
+        match load_text("mutated", &String::from_utf8_lossy(&bytes)) {
+            Ok(settings) => accepted += usize::from(!settings.explain().is_empty()),
+            Err(errors) => assert!(!errors.0.is_empty(), "seed {seed} round {round}"),
+        }
+    }
+    assert!(accepted > 0, "seed {seed}: the mutations leave nothing valid, so nothing behind the parser was tried");
+}
