@@ -1,0 +1,21 @@
+//! ClickHouse's SQL, as far as a gateway must understand it: which texts are inserts that may be gathered and where their
+//! data begins, which statements change tables, sessions or access, and who reads the gateway's own system tables.
+//!
+//! Pure functions on bytes. What is not understood is never guessed at: it is [`Statement::Other`], which is forwarded.
+
+mod classify;
+mod cursor;
+mod ddl;
+mod insert;
+mod lexer;
+mod literal;
+mod other;
+mod own_tables;
+mod quote;
+mod system;
+
+pub use classify::{classify, classify_prefix, Statement, TableName};
+pub use insert::{InsertForm, InsertStatement};
+pub use other::{DdlScope, Leading, OtherStatement};
+pub use own_tables::{own_table_references, without_system_prefix, OwnTableReference, OwnTableUse, OwnTables};
+pub use quote::{backquote, quote_string};

@@ -1,0 +1,215 @@
+//! The head of an INSERT: `INTO [TABLE] t [(columns)] [SETTINGS ..] FORMAT f | VALUES`, and where its data begins.
+//!
+//! The data begins, after `FORMAT f`, behind blanks (space, tab, form feed) and at most one line end (`\r`, `\n` or both);
+//! even a `SETTINGS` there is data. After `VALUES` it begins at the next token. Everything that makes an INSERT more than
+//! this is refused with its [`InsertForm`], and then forwarded.
+
+use crate::classify::TableName;
+use crate::cursor::Cursor;
+use crate::lexer::TokenKind;
+use crate::literal;
+
+/// No table has more; keeps a hostile list from becoming a vector of a million strings.
+const MAX_COLUMNS: usize = 10_000;
+const MAX_SETTINGS: usize = 1_000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsertStatement {
+    pub table: TableName,
+    /// None: all columns. Parts of compound names are joined by dots: `n.a`, also where `n` names the table.
+    pub columns: Option<Vec<String>>,
+    /// In the order written (the last of a name counts); strings without quotes, true and false as 1 and 0.
+    pub settings: Vec<(String, String)>,
+    /// As written; `Values` for the VALUES clause.
+    pub format: String,
+    /// Where the FORMAT clause or the word VALUES ends.
+    pub head_end: usize,
+    /// Where the data begins; the length of the text if there is none in it.
+    pub data_start: usize,
+}
+
+/// Why an INSERT is not a plain one with data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InsertForm {
+    /// Rows come from a query.
+    Select,
+    /// Into a table function.
+    Function,
+    FromInfile,
+    /// `*`, `EXCEPT`, `COLUMNS(..)` in the column list.
+    ColumnMatcher,
+    /// `{x:Identifier}` in the head.
+    QueryParameter,
+    /// A `;` directly behind `VALUES` or the format's name.
+    Semicolon,
+    /// Anything else, also what ClickHouse itself would refuse.
+    Unusual,
+}
+
+/// Parses behind the word INSERT.
+pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> {
+    require(cursor.eat_keyword("INTO"))?;
+    cursor.eat_keyword("TABLE");
+    if cursor.eat_keyword("FUNCTION") {
+        return Err(InsertForm::Function);
+    }
+    let table = match cursor.table_name() {
+        Some(table) => table,
+        None => return Err(placeholder_or_unusual(cursor)),
+    };
+    let columns = if cursor.eat_symbol(b'(') { Some(columns(cursor)?) } else { None };
+    if cursor.at_keyword("FROM") {
+        return Err(InsertForm::FromInfile);
+    }
+    let settings = if cursor.eat_keyword("SETTINGS") { settings(cursor)? } else { Vec::new() };
+    let data = data(cursor)?;
+    Ok(InsertStatement {
+        table,
+        columns,
+        settings,
+        format: data.format,
+        head_end: data.head_end,
+        data_start: data.start,
+    })
+}
+
+fn require(condition: bool) -> Result<(), InsertForm> {
+    condition.then_some(()).ok_or(InsertForm::Unusual)
+}
+
+fn placeholder_or_unusual(cursor: &mut Cursor) -> InsertForm {
+    if cursor.at_symbol(b'{') {
+        InsertForm::QueryParameter
+    } else {
+        InsertForm::Unusual
+    }
+}
+
+fn columns(cursor: &mut Cursor) -> Result<Vec<String>, InsertForm> {
+    let mut names = Vec::new();
+    loop {
+        if !names.is_empty() && cursor.eat_symbol(b')') {
+            return Ok(names);
+        }
+        require(names.len() < MAX_COLUMNS)?;
+        names.push(column(cursor)?);
+        if cursor.eat_symbol(b')') {
+            return Ok(names);
+        }
+        match cursor.peek().kind {
+            TokenKind::Symbol(b',') => cursor.take(),
+            // `* EXCEPT`, `COLUMNS('x')`.
+            TokenKind::Symbol(b'(') => return Err(InsertForm::ColumnMatcher),
+            _ => return Err(InsertForm::Unusual),
+        };
+    }
+}
+
+fn column(cursor: &mut Cursor) -> Result<String, InsertForm> {
+    let mut name = String::new();
+    loop {
+        if cursor.at_symbol(b'*') {
+            return Err(InsertForm::ColumnMatcher);
+        }
+        match cursor.identifier() {
+            Some(part) => name.push_str(&part),
+            None => return Err(placeholder_or_unusual(cursor)),
+        }
+        if !cursor.eat_symbol(b'.') {
+            return Ok(name);
+        }
+        name.push('.');
+    }
+}
+
+fn settings(cursor: &mut Cursor) -> Result<Vec<(String, String)>, InsertForm> {
+    let mut settings = Vec::new();
+    loop {
+        require(settings.len() < MAX_SETTINGS)?;
+        let Some(name) = cursor.identifier() else { return Err(placeholder_or_unusual(cursor)) };
+        if name.starts_with("param_") {
+            return Err(InsertForm::QueryParameter);
+        }
+        require(cursor.eat_symbol(b'='))?;
+        settings.push((name, setting_value(cursor)?));
+        if !cursor.eat_symbol(b',') {
+            return Ok(settings);
+        }
+    }
+}
+
+/// Only literals that mean the same when they are sent as an HTTP parameter.
+fn setting_value(cursor: &mut Cursor) -> Result<String, InsertForm> {
+    let text = cursor.text();
+    let sign = if cursor.eat_symbol(b'-') { "-" } else { "" };
+    let token = cursor.peek();
+    let value = match token.kind {
+        TokenKind::Number => plain_number(token.bytes(text)).map(|digits| format!("{sign}{digits}")),
+        TokenKind::String | TokenKind::HereDoc if sign.is_empty() => literal::string(&token, text),
+        TokenKind::Word if sign.is_empty() && token.is_keyword(text, "true") => Some("1".to_owned()),
+        TokenKind::Word if sign.is_empty() && token.is_keyword(text, "false") => Some("0".to_owned()),
+        _ => None,
+    };
+    let Some(value) = value else { return Err(placeholder_or_unusual(cursor)) };
+    cursor.take();
+    Ok(value)
+}
+
+/// `10` or `0.5`; not `010`, `0x10`, `1e3`, `1_000`, whose reading as a parameter differs.
+fn plain_number(bytes: &[u8]) -> Option<&str> {
+    let digits = std::str::from_utf8(bytes).ok()?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_plain = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let leading_zero = whole.len() > 1 && whole.starts_with('0');
+    (is_plain(whole) && is_plain(fraction) && !leading_zero).then_some(digits)
+}
+
+struct Data {
+    format: String,
+    head_end: usize,
+    start: usize,
+}
+
+fn data(cursor: &mut Cursor) -> Result<Data, InsertForm> {
+    if cursor.eat_keyword("VALUES") {
+        return values(cursor);
+    }
+    if cursor.eat_keyword("FORMAT") {
+        return format(cursor);
+    }
+    if cursor.at_keyword("SELECT") || cursor.at_keyword("WITH") || cursor.at_symbol(b'(') {
+        return Err(InsertForm::Select);
+    }
+    Err(InsertForm::Unusual)
+}
+
+fn values(cursor: &mut Cursor) -> Result<Data, InsertForm> {
+    let head_end = cursor.previous_end();
+    let next = cursor.peek();
+    if next.is_symbol(b';') {
+        return Err(InsertForm::Semicolon);
+    }
+    let start = if next.kind == TokenKind::End { cursor.text().len() } else { next.start };
+    Ok(Data { format: "Values".to_owned(), head_end, start })
+}
+
+fn format(cursor: &mut Cursor) -> Result<Data, InsertForm> {
+    let Some(format) = cursor.identifier() else { return Err(placeholder_or_unusual(cursor)) };
+    let head_end = cursor.previous_end();
+    let rest = &cursor.text()[head_end..];
+    if rest.first() == Some(&b';') {
+        return Err(InsertForm::Semicolon);
+    }
+    let skipped = data_offset(rest);
+    if cursor.may_continue() && skipped == rest.len() && rest.last() != Some(&b'\n') {
+        cursor.starve();
+    }
+    Ok(Data { format, head_end, start: head_end + skipped })
+}
+
+fn data_offset(after_format: &[u8]) -> usize {
+    let mut offset = after_format.iter().take_while(|b| matches!(b, b' ' | b'\t' | 0x0C)).count();
+    offset += usize::from(after_format.get(offset) == Some(&b'\r'));
+    offset += usize::from(after_format.get(offset) == Some(&b'\n'));
+    offset
+}

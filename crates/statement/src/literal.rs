@@ -1,0 +1,85 @@
+//! What a quoted token means: ClickHouse's escapes undone.
+
+use crate::lexer::{Token, TokenKind};
+
+/// The name an identifier token stands for; None if it is empty or not UTF-8.
+pub(crate) fn identifier(token: &Token, text: &[u8]) -> Option<String> {
+    let bytes = token.bytes(text);
+    let name = match token.kind {
+        TokenKind::Word => bytes.to_vec(),
+        TokenKind::QuotedIdentifier => unquote(bytes)?,
+        _ => return None,
+    };
+    String::from_utf8(name).ok().filter(|name| !name.is_empty())
+}
+
+/// The value of a string token; None for one whose meaning is not certain (`x'2A'`, a broken escape, not UTF-8).
+pub(crate) fn string(token: &Token, text: &[u8]) -> Option<String> {
+    let bytes = token.bytes(text);
+    let value = match token.kind {
+        TokenKind::String => unquote(bytes)?,
+        TokenKind::HereDoc => {
+            let tag_len = bytes.iter().skip(1).position(|&b| b == b'$')? + 2;
+            bytes.get(tag_len..bytes.len().checked_sub(tag_len)?)?.to_vec()
+        }
+        _ => return None,
+    };
+    String::from_utf8(value).ok()
+}
+
+fn unquote(bytes: &[u8]) -> Option<Vec<u8>> {
+    match bytes {
+        [b'\'' | b'"' | b'`', .., _] => unescape(&bytes[1..bytes.len() - 1], bytes[0]),
+        // ‘x’ and “x” know no escapes.
+        [0xE2, _, _, inner @ .., _, _, _] => Some(inner.to_vec()),
+        _ => None,
+    }
+}
+
+fn unescape(inner: &[u8], quote: u8) -> Option<Vec<u8>> {
+    let mut value = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = match byte {
+            b'\\' => unescape_one(tail, &mut value)?,
+            // The lexer lets a quote through only when it is doubled.
+            _ if byte == quote => {
+                value.push(quote);
+                tail.get(1..)?
+            }
+            _ => {
+                value.push(byte);
+                tail
+            }
+        };
+    }
+    Some(value)
+}
+
+/// A backslash before a character that needs none stays, so that `'100\%'` keeps its backslash, as in ClickHouse.
+fn unescape_one<'t>(after_backslash: &'t [u8], value: &mut Vec<u8>) -> Option<&'t [u8]> {
+    let (&code, tail) = after_backslash.split_first()?;
+    let decoded = match code {
+        b'x' => {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            value.push(u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?);
+            return Some(&tail[2..]);
+        }
+        b'N' => return Some(tail),
+        b'a' => 0x07,
+        b'b' => 0x08,
+        b'e' => 0x1B,
+        b'f' => 0x0C,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'v' => 0x0B,
+        b'0' => 0,
+        _ => code,
+    };
+    if !matches!(decoded, b'\\' | b'\'' | b'"' | b'`' | b'/' | b'=' | 0..=31) {
+        value.push(b'\\');
+    }
+    value.push(decoded);
+    Some(tail)
+}
