@@ -1,0 +1,9 @@
+//! Prints the comparison of `balanced` with ClickHouse's own queue as Markdown.
+
+#[path = "../simulation/mod.rs"]
+mod simulation;
+
+fn main() {
+    let comparisons: Vec<_> = simulation::all().iter().map(simulation::compare).collect();
+    print!("{}", simulation::markdown(&comparisons));
+}

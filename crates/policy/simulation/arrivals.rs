@@ -1,0 +1,52 @@
+//! Where inserts come from.
+
+use fastrand::Rng;
+
+#[derive(Clone, Copy, Debug)]
+pub struct OpenArrival {
+    pub at_us: u64,
+    pub table: usize,
+}
+
+/// A writer that waits for each insert before it sends the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Loop {
+    pub table: usize,
+    pub starts_at_us: u64,
+    /// From the answer to the next insert: this, plus a random time of this mean.
+    pub pause_at_least_us: u64,
+    pub pause_extra_mean_us: f64,
+}
+
+pub fn exponential(rng: &mut Rng, mean: f64) -> f64 {
+    // 1 - f64() is in (0, 1], so the logarithm is finite.
+    -(1.0 - rng.f64()).ln() * mean
+}
+
+/// Random arrivals: many independent senders.
+pub fn poisson(seed: u64, table: usize, rate: f64, count: usize) -> Vec<OpenArrival> {
+    let mut rng = Rng::with_seed(seed);
+    let mut at = 0.0;
+    let next = |_| {
+        at += exponential(&mut rng, 1e6 / rate);
+        OpenArrival { at_us: at as u64, table }
+    };
+    (0..count).map(next).collect()
+}
+
+/// One sender on a timer.
+pub fn even(table: usize, rate: f64, count: usize) -> Vec<OpenArrival> {
+    (1..=count).map(|i| OpenArrival { at_us: (i as f64 * 1e6 / rate) as u64, table }).collect()
+}
+
+/// Random arrivals that all fall into the first part of each period.
+pub fn bursty(seed: u64, table: usize, rate: f64, count: usize, period_us: f64, on_share: f64) -> Vec<OpenArrival> {
+    let on_us = period_us * on_share;
+    let mut arrivals = poisson(seed, table, rate / on_share, count);
+    for arrival in &mut arrivals {
+        let busy_us = arrival.at_us as f64;
+        let period = (busy_us / on_us).floor();
+        arrival.at_us = (period * period_us + busy_us - period * on_us) as u64;
+    }
+    arrivals
+}

@@ -1,0 +1,30 @@
+//! ClickHouse's asynchronous insert queue and Windrow's policy on the same arrivals, in simulated time.
+//!
+//! What is modelled, in microseconds and without a clock:
+//! - **Arrivals**: a list drawn once from a seed (open loop), or writers that send the next insert a drawn while after the last
+//!   one was stored (closed loop; each writer draws from a seed of its own, so both sides meet the same writers).
+//! - **A flush** costs a fixed time plus a share per insert. Flushes that run at the same time don't slow each other down, which
+//!   favours ClickHouse: it runs several for a table at once, Windrow one after another (order).
+//! - **ClickHouse** (`clickhouse.rs`): state per shard, shared by its tables; a deadline thread that looks every 10 ms and
+//!   whenever something is pushed; deadline fixed when the batch opens.
+//! - **Windrow** (`windrow.rs`): the crate itself, one policy per table; timers that fire on whole milliseconds, as tokio's do.
+//!
+//! Waiting time is from the arrival of an insert to the end of the flush that stored it. Percentiles are over inserts, inserts
+//! per part over flushes (one flush makes one part).
+
+mod arrivals;
+mod clickhouse;
+mod engine;
+mod report;
+mod scenarios;
+mod windrow;
+
+pub use report::{markdown, Comparison};
+pub use scenarios::all;
+
+/// Runs one scenario on both sides.
+pub fn compare(scenario: &scenarios::Scenario) -> Comparison {
+    let adaptive = engine::run(scenario, &mut clickhouse::Shard::new(scenario.limits));
+    let balanced = engine::run(scenario, &mut windrow::Tables::new(scenario.limits, scenario.tables()));
+    Comparison { name: scenario.name.clone(), rate: scenario.rate, limit: scenario.limit, adaptive, balanced }
+}

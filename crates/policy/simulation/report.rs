@@ -1,0 +1,39 @@
+//! The table that is printed.
+
+use std::fmt::Write;
+
+use super::engine::Outcome;
+use super::scenarios::Limit;
+
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    pub name: String,
+    pub rate: Option<f64>,
+    pub limit: Limit,
+    pub adaptive: Outcome,
+    pub balanced: Outcome,
+}
+
+pub fn markdown(comparisons: &[Comparison]) -> String {
+    let mut text = String::from(
+        "| arrivals | inserts/s | policy | wait p50 ms | wait p99 ms | held mean ms | inserts/part | parts/s |\n\
+         |---|---:|---|---:|---:|---:|---:|---:|\n",
+    );
+    for comparison in comparisons {
+        row(&mut text, comparison, "adaptive", &comparison.adaptive);
+        row(&mut text, comparison, "balanced", &comparison.balanced);
+    }
+    text
+}
+
+fn row(text: &mut String, comparison: &Comparison, policy: &str, outcome: &Outcome) {
+    let name = &comparison.name;
+    // An open loop has a rate; a closed one reaches one.
+    let rate = comparison.rate.unwrap_or(outcome.inserts_per_s);
+    let Outcome { wait_p50_ms, wait_p99_ms, held_mean_ms, inserts_per_part, parts_per_s, .. } = outcome;
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "| {name} | {rate:.0} | {policy} | {wait_p50_ms:.1} | {wait_p99_ms:.1} | {held_mean_ms:.1} | {inserts_per_part:.2} | {parts_per_s:.2} |"
+    );
+}

@@ -1,0 +1,149 @@
+//! What is simulated.
+
+use windrow_policy::FlushLimits;
+
+use super::arrivals::{bursty, even, poisson, Loop, OpenArrival};
+
+pub const RATES: [f64; 15] =
+    [1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0];
+const SEED: u64 = 0x77_69_6e_64_72_6f_77;
+
+#[derive(Clone, Copy, Debug)]
+pub struct FlushCost {
+    pub fixed_us: u64,
+    pub per_insert_us: u64,
+}
+
+impl FlushCost {
+    pub fn of(&self, inserts: usize) -> u64 {
+        self.fixed_us + self.per_insert_us * inserts as u64
+    }
+}
+
+const QUICK: FlushCost = FlushCost { fixed_us: 5_000, per_insert_us: 2 };
+const SLOW: FlushCost = FlushCost { fixed_us: 40_000, per_insert_us: 2 };
+
+/// What holds a scenario back on Windrow's side for a reason that no policy can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    None,
+    /// One flush at a time can't keep up: the price of order.
+    OneFlushAtATime,
+}
+
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub name: String,
+    pub rate: Option<f64>,
+    pub seed: u64,
+    pub limits: FlushLimits,
+    pub cost: FlushCost,
+    pub open: Vec<OpenArrival>,
+    pub open_waits: bool,
+    pub loops: Vec<Loop>,
+    pub loops_end_us: u64,
+    pub limit: Limit,
+}
+
+impl Scenario {
+    fn new(name: String, rate: Option<f64>, cost: FlushCost) -> Self {
+        Scenario {
+            name,
+            rate,
+            seed: SEED,
+            limits: FlushLimits::default(),
+            cost,
+            open: Vec::new(),
+            open_waits: true,
+            loops: Vec::new(),
+            loops_end_us: 0,
+            limit: Limit::None,
+        }
+    }
+
+    /// Table 0 is the one that is measured.
+    pub fn tables(&self) -> usize {
+        let open = self.open.iter().map(|arrival| arrival.table);
+        let loops = self.loops.iter().map(|writer| writer.table);
+        open.chain(loops).max().map_or(1, |last| last + 1)
+    }
+}
+
+pub fn all() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for (cost, suffix) in [(QUICK, ""), (SLOW, ", slow sink")] {
+        all.extend(RATES.map(|rate| steady(rate, cost, suffix)));
+        all.extend(RATES.map(|rate| evenly(rate, cost, suffix)));
+        all.extend(RATES.map(|rate| in_bursts(rate, cost, suffix)));
+        all.extend([1, 10, 200, 1000].map(|writers| lock_step(writers, cost, suffix)));
+        all.extend([1.0, 2.0, 5.0].map(|rate| among_many_tables(rate, cost, suffix)));
+    }
+    all.extend(RATES.map(|rate| Scenario {
+        name: "random, not waiting".into(),
+        open_waits: false,
+        ..steady(rate, QUICK, "")
+    }));
+    all
+}
+
+/// Enough inserts for a p99, and at least ten seconds of the highest rates.
+fn count(rate: f64) -> usize {
+    (rate * 10.0).clamp(20_000.0, 100_000.0) as usize
+}
+
+fn steady(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
+    let open = poisson(SEED, 0, rate, count(rate));
+    Scenario { open, limit: limit(rate, cost), ..Scenario::new(format!("random{suffix}"), Some(rate), cost) }
+}
+
+fn evenly(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
+    let open = even(0, rate, count(rate));
+    Scenario { open, limit: limit(rate, cost), ..Scenario::new(format!("even{suffix}"), Some(rate), cost) }
+}
+
+/// Half a second on, half a second off.
+fn in_bursts(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
+    let open = bursty(SEED, 0, rate, count(rate), 1e6, 0.5);
+    Scenario { open, limit: limit(rate * 2.0, cost), ..Scenario::new(format!("bursts{suffix}"), Some(rate), cost) }
+}
+
+fn limit(peak_rate: f64, cost: FlushCost) -> Limit {
+    let most = FlushLimits::default().max_query_number;
+    let capacity = most as f64 * 1e6 / cost.of(most as usize) as f64;
+    if peak_rate < capacity {
+        Limit::None
+    } else {
+        Limit::OneFlushAtATime
+    }
+}
+
+fn lock_step(writers: usize, cost: FlushCost, suffix: &str) -> Scenario {
+    let writer = |i: usize| Loop {
+        table: 0,
+        starts_at_us: 1_000 + i as u64 * 20,
+        pause_at_least_us: 300,
+        pause_extra_mean_us: 1_000.0,
+    };
+    let name = if writers == 1 { "one blocking loop".into() } else { format!("{writers} blocking loops") };
+    Scenario {
+        loops: (0..writers).map(writer).collect(),
+        loops_end_us: 60_000_000,
+        ..Scenario::new(name + suffix, None, cost)
+    }
+}
+
+/// One writer that waits, while seven other tables of the same ClickHouse shard get 100 inserts a second each.
+fn among_many_tables(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
+    let seconds = 2_000.0;
+    let mut open: Vec<_> =
+        (1..8).flat_map(|table| poisson(SEED + table as u64, table, 20.0, (20.0 * seconds) as usize)).collect();
+    open.sort_by_key(|arrival| arrival.at_us);
+    let writer =
+        Loop { table: 0, starts_at_us: 1_000, pause_at_least_us: 300, pause_extra_mean_us: 1e6 / rate };
+    Scenario {
+        open,
+        loops: vec![writer],
+        loops_end_us: (seconds * 1e6) as u64,
+        ..Scenario::new(format!("one writer, busy neighbours{suffix}"), Some(rate), cost)
+    }
+}
