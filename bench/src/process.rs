@@ -3,11 +3,19 @@
 use std::collections::HashMap;
 use std::fs;
 
-/// CPU seconds and resident memory, summed over a process and those it started when `with_children` asked for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     pub cpu_seconds: f64,
     pub resident_bytes: u64,
+}
+
+impl Usage {
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            resident_bytes: self.resident_bytes + other.resident_bytes,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +59,22 @@ pub fn peak_resident_bytes(pid: u32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
     kib * 1024
+}
+
+/// Raises the number of files that may be open to what the system allows, and returns it.
+pub fn raise_open_files() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get a pointer to a live rlimit.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return 0;
+        }
+        let wanted = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) == 0 {
+            limit = wanted;
+        }
+    }
+    limit.rlim_cur
 }
 
 pub fn own_cpu_seconds() -> f64 {

@@ -28,7 +28,13 @@ impl Clock {
 
 /// `shared` belongs to all connections of a thread; it is never borrowed across an await. What it says is complete at
 /// every moment, so a connection may be dropped in the middle of an exchange.
-pub async fn run_connection(plan: &Plan, clock: Clock, conn: u32, mut exchange: Exchange, shared: &RefCell<LoadOutcome>) {
+pub async fn run_connection(
+    plan: &Plan,
+    clock: Clock,
+    conn: u32,
+    mut exchange: Exchange,
+    shared: &RefCell<LoadOutcome>,
+) {
     let mut body = Vec::with_capacity(256);
     let mut failures_in_a_row = 0;
     let mut pace = plan.interval.map(|interval| Pace::new(clock.start, interval, conn, plan.connections));

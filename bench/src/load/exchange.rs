@@ -39,6 +39,17 @@ impl Exchange {
         }
     }
 
+    /// Another connection to the same server, not yet made.
+    pub fn another(&self) -> Self {
+        Exchange {
+            address: self.address.clone(),
+            prefix: self.prefix.clone(),
+            stream: None,
+            request: Vec::new(),
+            input: vec![0; READ_BUFFER_BYTES],
+        }
+    }
+
     pub async fn connect(&mut self) -> Result<(), BenchError> {
         let failed = |source| BenchError::Io { what: format!("connecting to {}", self.address), source };
         let stream = TcpStream::connect(&self.address).await.map_err(failed)?;

@@ -18,5 +18,5 @@ pub use exchange::{Answer, Exchange};
 pub use histogram::Histogram;
 pub use outcome::LoadOutcome;
 pub use plan::Plan;
-pub use row::{create_table, insert_query};
+pub use row::{create_table, insert_query, row_body};
 pub use run::run;

@@ -37,3 +37,12 @@ pub fn write_row(body: &mut Vec<u8>, conn: u32, seq: u64) {
          \"city\":\"Amsterdam\",\"latency_us\":{latency_us}}}"
     );
 }
+
+/// Many rows as one body.
+pub fn row_body(rows: u64) -> Vec<u8> {
+    let mut body = Vec::new();
+    for seq in 0..rows {
+        write_row(&mut body, 0, seq);
+    }
+    body
+}

@@ -26,7 +26,8 @@ pub fn run(plan: &Plan) -> Result<LoadOutcome, BenchError> {
         .collect();
     let mut total = LoadOutcome { window_seconds: plan.window.as_secs_f64(), ..LoadOutcome::default() };
     for worker in workers {
-        let outcome = worker.join().map_err(|_| BenchError::Setup("a thread of the load generator panicked".into()))??;
+        let outcome =
+            worker.join().map_err(|_| BenchError::Setup("a thread of the load generator panicked".into()))??;
         total.merge(outcome);
     }
     total.cpu_seconds = own_cpu_seconds() - cpu_before;
@@ -56,10 +57,8 @@ fn run_thread(plan: Plan, thread: u32, threads: u32, start_line: &StartLine) -> 
     // Reached also after a failure, or the other threads would wait at the barrier for ever.
     let clock = start_line.wait(&plan);
     let exchanges = connected?;
-    let outcome = LoadOutcome {
-        ids: vec![ConnectionIds::default(); plan.connections as usize],
-        ..LoadOutcome::default()
-    };
+    let outcome =
+        LoadOutcome { ids: vec![ConnectionIds::default(); plan.connections as usize], ..LoadOutcome::default() };
     let shared = Rc::new(RefCell::new(outcome));
     local.block_on(&runtime, drive(plan, clock, numbers.into_iter().zip(exchanges), shared.clone()));
     Ok(shared.take())

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn every_split_and_truncation_is_handled() {
         for cut in 0..CHUNKED.len() {
-            assert_eq!(decode(Framing::Chunked, &[&CHUNKED[..cut]]).unwrap().1, false, "{cut} bytes");
+            assert!(!decode(Framing::Chunked, &[&CHUNKED[..cut]]).unwrap().1, "{cut} bytes");
             assert_eq!(
                 decode(Framing::Chunked, &[&CHUNKED[..cut], &CHUNKED[cut..]]),
                 Ok((b"Windrow".to_vec(), true)),

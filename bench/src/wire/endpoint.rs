@@ -60,7 +60,10 @@ mod tests {
     #[test]
     fn parses_urls_with_and_without_login() {
         let full = Endpoint::parse("http://windrow:p:w@127.0.0.1:8123/").unwrap();
-        assert_eq!((full.address.as_str(), full.user.as_str(), full.password.as_str()), ("127.0.0.1:8123", "windrow", "p:w"));
+        assert_eq!(
+            (full.address.as_str(), full.user.as_str(), full.password.as_str()),
+            ("127.0.0.1:8123", "windrow", "p:w")
+        );
         assert_eq!(Endpoint::parse("http://127.0.0.1:9").unwrap(), Endpoint::without_user("127.0.0.1:9"));
         for wrong in ["127.0.0.1:1", "http://host", "http://host:port", "https://a:1"] {
             assert!(Endpoint::parse(wrong).is_err(), "{wrong}");

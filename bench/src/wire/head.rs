@@ -67,7 +67,8 @@ mod tests {
     fn reads_length_chunks_and_keep_alive() {
         let head = parse_head(b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\nrest").unwrap().unwrap();
         assert_eq!(head, Head { status: 200, framing: Framing::Length(12), keep_alive: true, head_bytes: 39 });
-        let head = parse_head(b"HTTP/1.1 503 x\r\nTransfer-Encoding: chunked\r\nConnection: Close\r\n\r\n").unwrap().unwrap();
+        let head =
+            parse_head(b"HTTP/1.1 503 x\r\nTransfer-Encoding: chunked\r\nConnection: Close\r\n\r\n").unwrap().unwrap();
         assert_eq!((head.status, head.framing, head.keep_alive), (503, Framing::Chunked, false));
     }
 

@@ -1,0 +1,46 @@
+//! The benchmarks, one per file. Each measures both ways alternately (A B A B), so that whatever else the machine does
+//! falls on both, and reports medians and their ratios.
+
+mod article;
+mod article_charts;
+mod bulk;
+mod goals;
+mod idle;
+mod inserts;
+mod inserts_table;
+mod sampler;
+mod select;
+
+pub use article::ArticleOptions;
+pub use bulk::BulkOptions;
+pub use idle::IdleOptions;
+pub use inserts::InsertsOptions;
+pub use select::SelectOptions;
+
+use crate::error::BenchError;
+use crate::report::Section;
+use crate::sql::Sql;
+use crate::stack::{Stack, StackOptions};
+
+pub trait Part {
+    fn measure(&self, stack: &Stack, options: &StackOptions) -> Result<Section, BenchError>;
+}
+
+/// A table that did not exist before, so that its parts count from 1.
+fn fresh_table(clickhouse: &Sql, table: &str, create: &str) -> Result<(), BenchError> {
+    clickhouse.execute(&format!("DROP TABLE IF EXISTS {table} SYNC"))?;
+    clickhouse.execute(create)
+}
+
+/// How many parts inserts made in a fresh table without partitions: each took the next block number, and a merged part
+/// keeps the range of those it was made of.
+fn parts_created(clickhouse: &Sql, table: &str) -> Result<u64, BenchError> {
+    let (database, name) = table.split_once('.').unwrap_or(("default", table));
+    clickhouse.number(&format!(
+        "SELECT toUInt64(max(max_block_number)) FROM system.parts WHERE database = '{database}' AND table = '{name}'"
+    ))
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

@@ -1,0 +1,82 @@
+//! docs/benchmarks.md: the method, written by hand in this crate, and one region per benchmark, replaced by its last
+//! full run. Every region names the command that fills it, so no figure stands there without one.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::BenchError;
+
+const METHOD: &str = include_str!("method.md");
+/// The order of the page, whatever the order of the runs.
+const REGIONS: [&str; 5] = ["inserts", "bulk", "select", "idle", "article"];
+
+/// What one benchmark has to say.
+#[derive(Debug, Clone)]
+pub struct Section {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// What to type to measure it again.
+    pub command: String,
+    pub body: String,
+    /// File names and contents, for the folder beside the page.
+    pub charts: Vec<(String, String)>,
+}
+
+impl Section {
+    fn to_markdown(&self, machine: &str) -> String {
+        format!("## {}\n\n`{}`\n\n{}\n\n{}\n", self.title, self.command, machine.trim(), self.body.trim())
+    }
+}
+
+/// Puts a section into `docs/benchmarks.md` of the given folder, and its charts beside it.
+pub fn write_section(docs: &Path, section: &Section, machine: &str) -> Result<(), BenchError> {
+    let charts = docs.join("benchmarks");
+    fs::create_dir_all(&charts).map_err(BenchError::io("creating docs/benchmarks"))?;
+    for (name, svg) in &section.charts {
+        fs::write(charts.join(name), svg).map_err(BenchError::io(format!("writing {name}")))?;
+    }
+    let page = docs.join("benchmarks.md");
+    let old = fs::read_to_string(&page).unwrap_or_default();
+    let new = compose(&old, section.name, &section.to_markdown(machine));
+    fs::write(&page, new).map_err(BenchError::io("writing docs/benchmarks.md"))
+}
+
+fn compose(old: &str, name: &str, text: &str) -> String {
+    let mut page = METHOD.trim().to_owned() + "\n";
+    for region in REGIONS {
+        let inner = if region == name { Some(text) } else { region_of(old, region) };
+        if let Some(inner) = inner {
+            page.push_str(&format!("\n{}\n{}\n{}\n", begin(region), inner.trim(), end(region)));
+        }
+    }
+    page
+}
+
+fn region_of<'a>(page: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = page.split_once(&begin(name))?;
+    Some(rest.split_once(&end(name))?.0)
+}
+
+fn begin(name: &str) -> String {
+    format!("<!-- begin {name}: written by bench/run, edits are lost -->")
+}
+
+fn end(name: &str) -> String {
+    format!("<!-- end {name} -->")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_replaces_its_own_region_only_and_keeps_the_order_of_the_page() {
+        let first = compose("", "article", "old article");
+        let both = compose(&first, "inserts", "inserts one");
+        let again = compose(&both, "article", "new article");
+        assert!(again.starts_with(METHOD.trim()));
+        assert!(again.find("inserts one").unwrap() < again.find("new article").unwrap());
+        assert!(!again.contains("old article"));
+        assert_eq!(compose(&again, "article", "new article"), again);
+    }
+}

@@ -1,0 +1,45 @@
+//! On what a figure was measured: hardware, kernel, versions, and how busy the machine was before.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::BenchError;
+use crate::sql::Sql;
+
+/// One paragraph for the page.
+pub fn describe(clickhouse: &Sql, windrow: Option<&Path>) -> Result<String, BenchError> {
+    let versions = clickhouse.query("SELECT version(), today() FORMAT TSV")?;
+    let (version, day) = versions.trim().split_once('\t').unwrap_or((versions.trim(), ""));
+    let windrow = windrow.and_then(version_of).unwrap_or_else(|| "no gateway".into());
+    Ok(format!(
+        "Measured on {day}: {}, {} CPUs, {} GiB, Linux {}; {windrow}, ClickHouse {version}; load average before: {}.",
+        processor(),
+        std::thread::available_parallelism().map_or(0, usize::from),
+        memory_gib(),
+        first_line("/proc/sys/kernel/osrelease"),
+        first_line("/proc/loadavg").split(' ').next().unwrap_or_default(),
+    ))
+}
+
+fn version_of(binary: &Path) -> Option<String> {
+    let output = Command::new(binary).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.lines().next()?.trim().to_owned()).filter(|version| !version.is_empty())
+}
+
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(':'));
+    model.map_or("unknown processor", |(_, name)| name.trim()).to_owned()
+}
+
+fn memory_gib() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text.lines().next().and_then(|line| line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or(0).div_ceil(1 << 20)
+}
+
+fn first_line(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,65 @@
+//! From figures to a page: tables, charts, and the places in docs/benchmarks.md where they belong.
+
+mod document;
+mod machine;
+mod svg;
+mod table;
+
+pub use document::{write_section, Section};
+pub use machine::describe;
+pub use svg::{Chart, Panel, Series};
+pub use table::Table;
+
+/// The middle value, or the mean of the two in the middle; 0 of nothing.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        odd if odd % 2 == 1 => sorted[odd / 2],
+        even => (sorted[even / 2 - 1] + sorted[even / 2]) / 2.0,
+    }
+}
+
+/// A figure with as many digits as it deserves.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => with_thousands(value.round() as i64),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn with_thousands(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0 {
+        text.insert(0, '-');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median([]), 0.0);
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn figures_keep_three_digits_or_all_that_are_whole() {
+        let texts = [1_234_567.4, 999.6, 123.4, 12.34, 1.234, 0.0, -1234.0].map(figure);
+        assert_eq!(texts, ["1,234,567", "1000", "123", "12.3", "1.23", "0.00", "-1,234"]);
+    }
+}
