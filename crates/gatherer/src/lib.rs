@@ -1,0 +1,34 @@
+//! The one place that decides order: inserts come in, batches go out, and every insert gets its own answer.
+//!
+//! # How it hangs together
+//!
+//! An [`Insert`] belongs to a [`Shape`]: what it must have in common with others to share a batch. A shape belongs to a
+//! table, and one lock per table guards the open buffers of all its shapes and its flush policy (`table.rs`). Appending
+//! happens in the task that brought the insert, so the usual insert costs one short lock and no hand-over.
+//!
+//! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to the sink. A
+//! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap. Tables
+//! share nothing but the memory budget (`budget.rs`), of which each may take a share only: a slow table delays no other.
+//!
+//! Only this crate acknowledges, and only after [`Sink::store`](windrow_sink::Sink::store) has said `Ok` (ack level
+//! `stored`) or the rows are in the buffer (`memory`).
+
+mod budget;
+mod clock;
+mod commands;
+mod flight;
+mod gatherer;
+mod insert;
+mod isolate;
+mod log;
+mod metrics;
+mod options;
+mod shape;
+mod table;
+
+pub use commands::{BufferEntry, BufferSnapshot, TableName};
+pub use gatherer::Gatherer;
+pub use insert::{Insert, InsertError, PushError, QueryId, Ticket, Withdrawal};
+pub use log::{InsertStatus, LogEntry};
+pub use options::GathererOptions;
+pub use shape::Shape;

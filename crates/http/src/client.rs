@@ -55,8 +55,8 @@ impl ClientConnection {
     }
 
     /// Both directions at once: an answer may begin before the request has ended.
-    pub fn split(&mut self) -> (AnswerReader<'_>, &mut WriteHalf) {
-        (AnswerReader { reader: &mut self.reader }, &mut self.writer)
+    pub fn split(&mut self, to_head_request: bool) -> (AnswerReader<'_>, &mut WriteHalf) {
+        (AnswerReader::new(&mut self.reader, to_head_request), &mut self.writer)
     }
 
     pub async fn send(&mut self, bytes: &[u8], idle: Duration) -> io::Result<()> {
@@ -75,7 +75,12 @@ impl ClientConnection {
 
     /// Waits for the answer's head.
     pub async fn read_head(&mut self, to_head_request: bool, idle: Duration) -> Result<ResponseHead, ClientError> {
-        AnswerReader { reader: &mut self.reader }.head(to_head_request, idle, None).await
+        let mut answer = AnswerReader::new(&mut self.reader, to_head_request);
+        loop {
+            if let HeadEvent::Whole { head, .. } = answer.next_head_event(idle).await? {
+                return Ok(head);
+            }
+        }
     }
 
     pub fn body(&mut self, head: &ResponseHead) -> AnswerBody<'_> {
@@ -83,48 +88,48 @@ impl ClientConnection {
     }
 }
 
+/// A part of an answer's head.
+pub enum HeadEvent {
+    /// Whole lines, the status line first, of a head that is not complete yet.
+    Lines(Bytes),
+    /// The head is complete; `rest` is what no `Lines` has shown of it, the blank line included.
+    Whole { head: ResponseHead, rest: Bytes },
+}
+
+/// The answer to one request: first its head, then its body.
 pub struct AnswerReader<'a> {
     reader: &'a mut MessageReader,
+    to_head_request: bool,
+    looked: usize,
+    shown: usize,
 }
 
 impl<'a> AnswerReader<'a> {
-    /// Waits for the head. `on_lines` is shown the part of the head that has come so far in whole lines, for callers that
-    /// pass it on while the server is still adding to it.
-    pub async fn head(
-        &mut self,
-        to_head_request: bool,
-        idle: Duration,
-        mut on_lines: Option<&mut tokio::sync::mpsc::UnboundedSender<Bytes>>,
-    ) -> Result<ResponseHead, ClientError> {
-        loop {
-            let raw = self.raw_head(idle, on_lines.as_deref_mut()).await?;
-            let head = ResponseHead::parse(raw, MAX_ANSWER_FIELDS, to_head_request).map_err(ClientError::Head)?;
-            if head.status() >= 200 {
-                return Ok(head);
-            }
-        }
+    fn new(reader: &'a mut MessageReader, to_head_request: bool) -> AnswerReader<'a> {
+        AnswerReader { reader, to_head_request, looked: 0, shown: 0 }
     }
 
-    async fn raw_head(
-        &mut self,
-        idle: Duration,
-        mut on_lines: Option<&mut tokio::sync::mpsc::UnboundedSender<Bytes>>,
-    ) -> Result<Bytes, ClientError> {
-        let (mut looked, mut shown) = (0, 0);
+    /// Waits for more of the head. ClickHouse adds to it while a query runs, and a caller may want to pass that on.
+    pub async fn next_head_event(&mut self, idle: Duration) -> Result<HeadEvent, ClientError> {
         loop {
             let held = self.reader.buffered();
-            if let Some(length) = head_length(held, looked) {
-                return Ok(self.reader.take(length));
-            }
-            looked = held.len();
-            if let (Some(sender), Some(end)) = (on_lines.as_deref_mut(), held.iter().rposition(|&b| b == b'\n')) {
-                if end + 1 > shown {
-                    // The receiver is part of the same request: when it is gone, so is the request.
-                    let _ = sender.send(Bytes::copy_from_slice(&held[shown..end + 1]));
-                    shown = end + 1;
+            if let Some(length) = head_length(held, self.looked) {
+                let raw = self.reader.take(length);
+                let rest = raw.slice(std::mem::take(&mut self.shown)..);
+                self.looked = 0;
+                let head = ResponseHead::parse(raw, MAX_ANSWER_FIELDS, self.to_head_request).map_err(ClientError::Head)?;
+                if head.status() < 200 {
+                    continue;
                 }
+                return Ok(HeadEvent::Whole { head, rest });
             }
-            if looked > MAX_ANSWER_HEAD_BYTES {
+            self.looked = held.len();
+            if let Some(end) = held.iter().rposition(|&b| b == b'\n').filter(|&end| end >= self.shown) {
+                let lines = Bytes::copy_from_slice(&held[self.shown..=end]);
+                self.shown = end + 1;
+                return Ok(HeadEvent::Lines(lines));
+            }
+            if self.looked > MAX_ANSWER_HEAD_BYTES {
                 return Err(ClientError::Head(HeadError::TooLarge));
             }
             if self.reader.fill(0, idle).await? == 0 {

@@ -20,7 +20,7 @@ mod stream;
 
 pub use body::{BodyError, BodyFraming, Collected, RequestBody};
 pub use chunked::{ChunkedError, ChunkedScanner};
-pub use client::{AnswerBody, AnswerReader, ClientConnection, ClientError};
+pub use client::{AnswerBody, AnswerReader, ClientConnection, ClientError, HeadEvent};
 pub use head::{HeadError, Method, RequestHead, ResponseHead};
 pub use limits::Limits;
 pub use reader::MessageReader;

@@ -1,0 +1,11 @@
+//! Where batches go.
+//!
+//! [`Sink`] states what the gatherer may rely on; [`ClickHouseSink`] keeps it for a ClickHouse reached over HTTP.
+
+mod batch;
+mod clickhouse;
+mod sink;
+
+pub use batch::{Batch, BatchId, Destination};
+pub use clickhouse::ClickHouseSink;
+pub use sink::{PartCount, Sink, StoreError, Stored};

@@ -1,0 +1,177 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::sync::{oneshot, Notify};
+use windrow_sink::{Destination, Sink};
+
+use crate::budget::{Budget, Exhausted};
+use crate::clock::Clock;
+use crate::commands::TableName;
+use crate::flight::fly;
+use crate::insert::{Insert, PushError, Ticket};
+use crate::log::InsertLog;
+use crate::metrics::Metrics;
+use crate::options::GathererOptions;
+use crate::shape::Shape;
+use crate::table::{Launch, Table};
+
+/// What all tables share.
+pub(crate) struct Core<S> {
+    pub(crate) sink: S,
+    pub(crate) options: GathererOptions,
+    pub(crate) log: InsertLog,
+    pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
+}
+
+/// Gathers inserts into batches. Cheap to clone: clones are handles of the same gatherer.
+pub struct Gatherer<S: Sink> {
+    pub(crate) core: Arc<Core<S>>,
+    pub(crate) registry: Arc<Tables>,
+    pub(crate) closing: Arc<AtomicBool>,
+}
+
+impl<S: Sink> Clone for Gatherer<S> {
+    fn clone(&self) -> Self {
+        Gatherer { core: self.core.clone(), registry: self.registry.clone(), closing: self.closing.clone() }
+    }
+}
+
+/// The tables and shapes in use. They live as long as somebody holds a shape: a prepared insert, a buffer, a flight.
+pub(crate) struct Tables {
+    tables: Mutex<HashMap<TableName, Weak<Table>>>,
+    shapes: Mutex<HashMap<Arc<Destination>, Weak<Shape>>>,
+    next_shape: AtomicU64,
+    pub(crate) budget: Budget,
+    metrics: Metrics,
+    clock: Clock,
+}
+
+impl<S: Sink> Gatherer<S> {
+    /// `on_stale_schema` is called when the sink's answer shows that a table isn't what its inserts were parsed against.
+    pub fn new(
+        sink: S,
+        options: GathererOptions,
+        registry: &mut Registry,
+        on_stale_schema: impl Fn(&TableName) + Send + Sync + 'static,
+    ) -> Gatherer<S> {
+        let tables = Tables {
+            tables: Mutex::default(),
+            shapes: Mutex::default(),
+            next_shape: AtomicU64::new(0),
+            budget: Budget::new(options.max_buffer_bytes, options.max_table_bytes),
+            metrics: Metrics::register(registry),
+            clock: Clock::start(),
+        };
+        let log = InsertLog::new(options.log_entries);
+        let core = Core { sink, options, log, on_stale_schema: Box::new(on_stale_schema) };
+        Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() }
+    }
+
+    /// The shape of inserts that go to `destination`.
+    pub fn shape(&self, destination: Destination) -> Arc<Shape> {
+        let mut shapes = self.registry.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shape) = shapes.get(&destination).and_then(Weak::upgrade) {
+            return shape;
+        }
+        forget_unused(&mut shapes);
+        let destination = Arc::new(destination);
+        let shape = Arc::new(Shape {
+            table: self.table(TableName { database: destination.database.clone(), table: destination.table.clone() }),
+            destination: destination.clone(),
+            id: self.registry.next_shape.fetch_add(1, Ordering::Relaxed),
+        });
+        shapes.insert(destination, Arc::downgrade(&shape));
+        shape
+    }
+
+    fn table(&self, name: TableName) -> Arc<Table> {
+        let mut tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = tables.get(&name).and_then(Weak::upgrade) {
+            return table;
+        }
+        forget_unused(&mut tables);
+        let metrics = self.registry.metrics.for_table(&name.database, &name.table);
+        let table = Arc::new(Table::new(name.clone(), self.registry.budget.for_table(), metrics, self.registry.clock));
+        tables.insert(name, Arc::downgrade(&table));
+        tokio::spawn(keep_time(self.core.clone(), Arc::downgrade(&table), table.earlier.clone(), self.registry.clock));
+        table
+    }
+
+    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
+        let tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Puts an insert into the buffer of its shape. For an insert that waits, the ticket brings the outcome; for others the
+    /// push itself is the acknowledgement at level `memory`.
+    pub async fn push(&self, shape: &Arc<Shape>, insert: Insert) -> Result<Option<Ticket>, PushError> {
+        let table = &shape.table;
+        let bytes = Table::held_bytes(&insert);
+        table.budget.take(bytes, self.core.options.overload_wait).await.map_err(overloaded)?;
+        if self.closing.load(Ordering::Acquire) {
+            table.budget.give_back(bytes);
+            return Err(PushError::ShuttingDown);
+        }
+        let (sender, receiver) = match insert.waits {
+            true => Some(oneshot::channel()).unzip(),
+            false => (None, None),
+        };
+        let pushed = table.push(shape, insert, sender);
+        if let Some(launch) = pushed.launch {
+            self.launch(launch);
+        }
+        Ok(receiver.map(|outcome| Ticket { outcome, table: Arc::downgrade(table), member: pushed.member }))
+    }
+
+    pub(crate) fn launch(&self, launch: Launch) {
+        tokio::spawn(fly(self.core.clone(), launch));
+    }
+}
+
+fn overloaded(exhausted: Exhausted) -> PushError {
+    match exhausted {
+        Exhausted::Total { max_bytes } => PushError::Overloaded { max_bytes, whose: "all tables" },
+        Exhausted::Table { max_bytes } => PushError::Overloaded { max_bytes, whose: "this table" },
+    }
+}
+
+/// Keeps the maps from growing with names that are gone, at a cost that is spread over the growth.
+fn forget_unused<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, Weak<V>>) {
+    if map.len() >= 64 && map.len() == map.capacity() {
+        map.retain(|_, value| value.strong_count() > 0);
+    }
+}
+
+/// A table's timer: asks the policy when time has passed. Ends with the table.
+async fn keep_time<S: Sink>(core: Arc<Core<S>>, table: Weak<Table>, earlier: Arc<Notify>, clock: Clock) {
+    /// An idle timer wakes now and then only to see whether its table is gone.
+    const IDLE: Duration = Duration::from_secs(60);
+    loop {
+        let wake = {
+            let Some(table) = table.upgrade() else { return };
+            let look = table.look();
+            for launch in look.launches {
+                tokio::spawn(fly(core.clone(), launch));
+            }
+            look.next.and_then(|at| clock.instant(at)).unwrap_or_else(|| tokio::time::Instant::now() + IDLE)
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(wake) => {}
+            () = earlier.notified() => {}
+        }
+    }
+}
+
+/// A random version 4 UUID.
+pub(crate) fn random_id() -> u128 {
+    let mut bytes = [0u8; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        // Without the system's randomness uniqueness is what counts, and this generator was seeded per thread.
+        bytes = fastrand::u128(..).to_le_bytes();
+    }
+    let random = u128::from_le_bytes(bytes);
+    random & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62)
+}

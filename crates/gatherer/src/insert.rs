@@ -1,0 +1,112 @@
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::oneshot;
+use windrow_block::Block;
+use windrow_client::Exception;
+use windrow_policy::FlushLimits;
+
+use crate::table::Table;
+
+/// A query's id: the client's own, or a random one that is only written out where it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueryId {
+    Given(Arc<str>),
+    Random(u128),
+}
+
+impl fmt::Display for QueryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueryId::Given(id) => f.write_str(id),
+            QueryId::Random(id) => windrow_sink::BatchId(*id).fmt(f),
+        }
+    }
+}
+
+/// What a client sent in one request, admitted and parsed.
+pub struct Insert {
+    pub block: Block,
+    /// Bytes of the payload as it came: what `async_insert_max_data_size` counts.
+    pub payload_bytes: u64,
+    /// The connection it came on.
+    pub writer: u64,
+    /// Ack level `stored`: somebody waits for the outcome. Otherwise `memory`.
+    pub waits: bool,
+    pub query_id: QueryId,
+    /// The statement without its data, for the log.
+    pub query: Arc<str>,
+    /// The format's name, for the log.
+    pub format: Arc<str>,
+    pub limits: Arc<FlushLimits>,
+}
+
+/// Why an insert was not taken. It left no trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushError {
+    /// The buffers are full; worth trying again soon.
+    Overloaded { max_bytes: u64, whose: &'static str },
+    ShuttingDown,
+}
+
+/// Why an insert that was taken is not stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InsertError {
+    /// The sink's system refused it.
+    Exception(Exception),
+    /// The batch was sent, the answer was lost, and the table could not recognise a repeat.
+    OutcomeUnknown(String),
+    /// The sink could not be reached for as long as the gatherer tries.
+    Unreachable(String),
+    /// The gateway ended before the insert could be stored.
+    ShuttingDown,
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InsertError::Exception(exception) => exception.fmt(f),
+            InsertError::OutcomeUnknown(text) => write!(f, "the insert may or may not be stored: {text}"),
+            InsertError::Unreachable(text) => write!(f, "the insert was not stored: {text}"),
+            InsertError::ShuttingDown => f.write_str("the gateway shut down before the insert was stored"),
+        }
+    }
+}
+
+pub(crate) type Outcome = Result<(), InsertError>;
+
+/// A place in a batch. Its holder may wait for the outcome or walk away: the insert stays.
+pub struct Ticket {
+    pub(crate) outcome: oneshot::Receiver<Outcome>,
+    pub(crate) table: Weak<Table>,
+    pub(crate) member: u64,
+}
+
+/// What became of an insert whose sender does not want to wait any longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// It was taken out: nothing of it is or will be stored. With the last error, if attempts have failed.
+    Withdrawn { last_error: Option<String> },
+    /// It is on its way to the sink, or was: it may still be stored.
+    InFlight,
+    Done(Outcome),
+}
+
+impl Ticket {
+    /// Waits for the outcome. May be dropped and called again.
+    pub async fn outcome(&mut self) -> Outcome {
+        // The sender answers each member before it is dropped; if it could not, the gatherer is coming down.
+        (&mut self.outcome).await.unwrap_or(Err(InsertError::ShuttingDown))
+    }
+
+    /// Takes the insert out of its batch if that is still possible.
+    pub fn withdraw(mut self) -> Withdrawal {
+        if let Some(withdrawal) = self.table.upgrade().and_then(|table| table.withdraw(self.member)) {
+            return withdrawal;
+        }
+        match self.outcome.try_recv() {
+            Ok(outcome) => Withdrawal::Done(outcome),
+            Err(_) => Withdrawal::InFlight,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What the gatherer counts. Names, units and help texts of all its metrics are here.
+
+use std::sync::Arc;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{exponential_buckets, Histogram};
+use prometheus_client::registry::{Registry, Unit};
+use windrow_policy::SealReason;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TableLabels {
+    database: String,
+    table: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    database: String,
+    table: String,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    database: String,
+    table: String,
+    reason: &'static str,
+}
+
+type Histograms = Family<TableLabels, Histogram, fn() -> Histogram>;
+
+/// All tables' metrics.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    inserts: Family<ResultLabels, Counter>,
+    rows: Family<ResultLabels, Counter>,
+    bytes: Family<ResultLabels, Counter>,
+    waiting: Histograms,
+    flush: Histograms,
+    batch_rows: Histograms,
+    batch_inserts: Histograms,
+    flushes: Family<ReasonLabels, Counter>,
+    retries: Family<TableLabels, Counter>,
+    buffer_bytes: Family<TableLabels, Gauge>,
+    oldest: Family<TableLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    parts_active: Family<TableLabels, Gauge>,
+    parts_created: Family<TableLabels, Counter>,
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 18))
+}
+
+fn amounts() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 4.0, 12))
+}
+
+impl Metrics {
+    pub(crate) fn register(registry: &mut Registry) -> Metrics {
+        let metrics = Metrics {
+            inserts: Family::default(),
+            rows: Family::default(),
+            bytes: Family::default(),
+            waiting: Family::new_with_constructor(seconds),
+            flush: Family::new_with_constructor(seconds),
+            batch_rows: Family::new_with_constructor(amounts),
+            batch_inserts: Family::new_with_constructor(amounts),
+            flushes: Family::default(),
+            retries: Family::default(),
+            buffer_bytes: Family::default(),
+            oldest: Family::default(),
+            parts_active: Family::default(),
+            parts_created: Family::default(),
+        };
+        let m = &metrics;
+        registry.register("windrow_inserts", "Gathered inserts by how they ended", m.inserts.clone());
+        registry.register("windrow_rows", "Rows of gathered inserts by how they ended", m.rows.clone());
+        let help = "Payload bytes of gathered inserts by how they ended";
+        registry.register_with_unit("windrow_payload", help, Unit::Bytes, m.bytes.clone());
+        let help = "Time from an insert's arrival to the sealing of its batch";
+        registry.register_with_unit("windrow_insert_wait", help, Unit::Seconds, m.waiting.clone());
+        let help = "Time from a batch's sealing to its end, retries included";
+        registry.register_with_unit("windrow_flush_duration", help, Unit::Seconds, m.flush.clone());
+        registry.register("windrow_batch_rows", "Rows of flushed batches", m.batch_rows.clone());
+        registry.register("windrow_batch_inserts", "Inserts of flushed batches", m.batch_inserts.clone());
+        registry.register("windrow_flushes", "Sealed batches by the reason for sealing", m.flushes.clone());
+        registry.register("windrow_flush_retries", "Attempts to store a batch after its first", m.retries.clone());
+        let help = "Bytes in buffers and in batches on their way";
+        registry.register_with_unit("windrow_buffers", help, Unit::Bytes, m.buffer_bytes.clone());
+        let help = "Age of the oldest insert that is not stored yet";
+        registry.register_with_unit("windrow_oldest_insert_age", help, Unit::Seconds, m.oldest.clone());
+        registry.register("windrow_parts_active", "Active parts of the table, as last seen", m.parts_active.clone());
+        let help = "Parts that inserts by anyone created in the table since the gateway first looked";
+        registry.register("windrow_parts_created", help, m.parts_created.clone());
+        metrics
+    }
+
+    pub(crate) fn for_table(&self, database: &str, table: &str) -> TableMetrics {
+        let labels = TableLabels { database: database.to_owned(), table: table.to_owned() };
+        let result = |result| ResultLabels { database: database.to_owned(), table: table.to_owned(), result };
+        let by_result = |name| ResultCounters {
+            inserts: self.inserts.get_or_create(&result(name)).clone(),
+            rows: self.rows.get_or_create(&result(name)).clone(),
+            bytes: self.bytes.get_or_create(&result(name)).clone(),
+        };
+        TableMetrics {
+            stored: by_result("stored"),
+            failed: by_result("failed"),
+            withdrawn: by_result("withdrawn"),
+            waiting: self.waiting.get_or_create(&labels).clone(),
+            flush: self.flush.get_or_create(&labels).clone(),
+            batch_rows: self.batch_rows.get_or_create(&labels).clone(),
+            batch_inserts: self.batch_inserts.get_or_create(&labels).clone(),
+            retries: self.retries.get_or_create(&labels).clone(),
+            buffer_bytes: self.buffer_bytes.get_or_create(&labels).clone(),
+            oldest: self.oldest.get_or_create(&labels).clone(),
+            parts_active: self.parts_active.get_or_create(&labels).clone(),
+            parts_created: self.parts_created.get_or_create(&labels).clone(),
+            flushes: self.flushes.clone(),
+            labels: Arc::new(labels),
+        }
+    }
+}
+
+/// Inserts that ended one way.
+pub(crate) struct ResultCounters {
+    inserts: Counter,
+    rows: Counter,
+    bytes: Counter,
+}
+
+impl ResultCounters {
+    pub(crate) fn add(&self, inserts: u64, rows: u64, bytes: u64) {
+        self.inserts.inc_by(inserts);
+        self.rows.inc_by(rows);
+        self.bytes.inc_by(bytes);
+    }
+}
+
+/// One table's metrics, looked up once.
+pub(crate) struct TableMetrics {
+    pub(crate) stored: ResultCounters,
+    pub(crate) failed: ResultCounters,
+    pub(crate) withdrawn: ResultCounters,
+    pub(crate) waiting: Histogram,
+    pub(crate) flush: Histogram,
+    pub(crate) batch_rows: Histogram,
+    pub(crate) batch_inserts: Histogram,
+    pub(crate) retries: Counter,
+    pub(crate) buffer_bytes: Gauge,
+    pub(crate) oldest: Gauge<f64, std::sync::atomic::AtomicU64>,
+    pub(crate) parts_active: Gauge,
+    pub(crate) parts_created: Counter,
+    flushes: Family<ReasonLabels, Counter>,
+    labels: Arc<TableLabels>,
+}
+
+impl TableMetrics {
+    pub(crate) fn sealed(&self, reason: SealReason) {
+        let labels = ReasonLabels {
+            database: self.labels.database.clone(),
+            table: self.labels.table.clone(),
+            reason: reason.as_str(),
+        };
+        self.flushes.get_or_create(&labels).inc();
+    }
+}

@@ -1,0 +1,440 @@
+//! One table: the lanes of its shapes, its flush policy and its share of the memory, behind one lock.
+//!
+//! A lane is what a shape has under way: an open buffer, sealed batches that wait for their turn, and at most one flight.
+//! It exists only while it holds one of these. Whoever holds the lock does no I/O and drops no batch; what is to be
+//! launched is handed out and launched by the caller, after the lock is released.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{oneshot, Notify};
+use windrow_block::Block;
+use windrow_policy::{Arrival, BufferPolicy, FlushEnd, Lane as LaneState, Micros, SealReason, TablePolicy, Verdict};
+use windrow_sink::{BatchId, PartCount};
+
+use crate::budget::TableBudget;
+use crate::clock::{wall_micros, Clock};
+use crate::commands::TableName;
+use crate::flight::Flight;
+use crate::insert::{Insert, Outcome, QueryId, Withdrawal};
+use crate::metrics::TableMetrics;
+use crate::shape::Shape;
+
+/// What an insert costs to hold besides its rows: its member entry, its ids, its answer's channel.
+const MEMBER_BYTES: u64 = 256;
+
+pub(crate) struct Table {
+    pub(crate) name: TableName,
+    pub(crate) budget: TableBudget,
+    pub(crate) metrics: TableMetrics,
+    pub(crate) clock: Clock,
+    /// Tells the table's timer that it has to wake earlier than it thinks.
+    pub(crate) earlier: Arc<Notify>,
+    state: Mutex<TableState>,
+}
+
+#[derive(Default)]
+struct TableState {
+    policy: TablePolicy,
+    lanes: HashMap<u64, Lane>,
+    /// When the timer will look next.
+    timer_wakes_at: Option<Micros>,
+    next_member: u64,
+    parts_seen: Option<PartsSeen>,
+}
+
+struct PartsSeen {
+    at: Micros,
+    created: Option<u64>,
+}
+
+#[derive(Default)]
+struct Lane {
+    open: Option<OpenBuffer>,
+    queue: VecDeque<Sealed>,
+    flight: Option<Arc<Flight>>,
+}
+
+impl Lane {
+    fn state(&self) -> LaneState {
+        match self.flight.is_some() || !self.queue.is_empty() {
+            true => LaneState::Busy,
+            false => LaneState::Free,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.open.is_none() && self.queue.is_empty() && self.flight.is_none()
+    }
+}
+
+struct OpenBuffer {
+    shape: Arc<Shape>,
+    policy: BufferPolicy,
+    contents: Contents,
+    opened_at: Micros,
+    opened_wall_micros: u64,
+    flushed: Vec<oneshot::Sender<()>>,
+}
+
+/// Rows and whose they are.
+pub(crate) struct Contents {
+    pub(crate) block: Block,
+    pub(crate) members: Vec<Member>,
+}
+
+/// An insert within a batch.
+pub(crate) struct Member {
+    pub(crate) id: u64,
+    pub(crate) rows: usize,
+    pub(crate) payload_bytes: u64,
+    pub(crate) held_bytes: u64,
+    pub(crate) arrived_at: Micros,
+    pub(crate) arrived_wall_micros: u64,
+    pub(crate) query_id: QueryId,
+    pub(crate) query: Arc<str>,
+    pub(crate) format: Arc<str>,
+    /// Whoever waits; `None` for ack level `memory`.
+    pub(crate) outcome: Option<oneshot::Sender<Outcome>>,
+}
+
+impl Contents {
+    /// Takes an insert's rows out again; the rows of the others keep their order.
+    pub(crate) fn remove(&mut self, member: u64) -> Option<Member> {
+        self.members.iter().position(|candidate| candidate.id == member)?;
+        self.extract(|candidate| candidate.id == member).pop()
+    }
+
+    /// Cuts before the member at `index`; the second half is returned.
+    pub(crate) fn split_off(&mut self, index: usize) -> Contents {
+        let start: usize = self.members[..index].iter().map(|member| member.rows).sum();
+        let (mut first, mut second) = (self.block.take(), self.block.take());
+        second.append_range(&first, start..first.rows());
+        let all = first.take();
+        first.append_range(&all, 0..start);
+        self.block = first;
+        Contents { block: second, members: self.members.split_off(index) }
+    }
+
+    /// Takes out all members that `picked` says, rows and all.
+    pub(crate) fn extract(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
+        let all = self.block.take();
+        let (mut out, mut start) = (Vec::new(), 0);
+        for member in std::mem::take(&mut self.members) {
+            let end = start + member.rows;
+            if picked(&member) {
+                out.push(member);
+            } else {
+                self.block.append_range(&all, start..end);
+                self.members.push(member);
+            }
+            start = end;
+        }
+        out
+    }
+}
+
+/// A batch with its members, decided once and for all.
+pub(crate) struct Sealed {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) id: BatchId,
+    pub(crate) buffer: windrow_policy::BufferId,
+    pub(crate) contents: Contents,
+    pub(crate) sealed_at: Micros,
+    pub(crate) hold_ms: u64,
+    opened_wall_micros: u64,
+    /// Who waits for the batch's end, whatever it is.
+    pub(crate) flushed: Vec<oneshot::Sender<()>>,
+}
+
+/// A sealed batch whose lane is free: to be flown by whoever got it.
+#[must_use]
+pub(crate) struct Launch {
+    pub(crate) sealed: Sealed,
+    pub(crate) flight: Arc<Flight>,
+}
+
+/// What came of an insert being put into its buffer.
+pub(crate) struct Pushed {
+    pub(crate) member: u64,
+    pub(crate) launch: Option<Launch>,
+}
+
+pub(crate) struct BufferView {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) query: Arc<str>,
+    pub(crate) format: Arc<str>,
+    pub(crate) opened_wall_micros: u64,
+    pub(crate) entries: Vec<(QueryId, u64)>,
+}
+
+impl Table {
+    pub(crate) fn new(name: TableName, budget: TableBudget, metrics: TableMetrics, clock: Clock) -> Table {
+        Table { name, budget, metrics, clock, earlier: Arc::default(), state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TableState> {
+        // A panic under the lock would be a bug of ours in one insert; the others are still better served than refused.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn held_bytes(insert: &Insert) -> u64 {
+        insert.block.bytes() as u64 + MEMBER_BYTES
+    }
+
+    /// Puts an insert, whose bytes the budget has granted, into the buffer of its shape.
+    pub(crate) fn push(&self, shape: &Arc<Shape>, insert: Insert, outcome: Option<oneshot::Sender<Outcome>>) -> Pushed {
+        let now = self.clock.now();
+        let held_bytes = Self::held_bytes(&insert);
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let member = state.next_member;
+        state.next_member += 1;
+        let lane = state.lanes.entry(shape.id).or_default();
+        let lane_state = lane.state();
+        let open = lane.open.get_or_insert_with(|| OpenBuffer {
+            shape: shape.clone(),
+            policy: state.policy.open_buffer(),
+            contents: Contents { block: Block::empty(&shape.destination.types), members: Vec::new() },
+            opened_at: now,
+            opened_wall_micros: wall_micros(),
+            flushed: Vec::new(),
+        });
+        let arrival = Arrival {
+            writer: insert.writer,
+            waits: insert.waits,
+            rows: insert.block.rows() as u64,
+            bytes: insert.payload_bytes,
+        };
+        open.contents.block.append(&insert.block);
+        open.contents.members.push(Member {
+            id: member,
+            rows: insert.block.rows(),
+            payload_bytes: insert.payload_bytes,
+            held_bytes,
+            arrived_at: now,
+            arrived_wall_micros: wall_micros(),
+            query_id: insert.query_id,
+            query: insert.query,
+            format: insert.format,
+            outcome,
+        });
+        let launch = match state.policy.arrive(now, &mut open.policy, &arrival, &insert.limits, lane_state) {
+            Verdict::Seal(reason) => self.seal(now, lane, reason),
+            Verdict::HoldForFlush => None,
+            Verdict::HoldUntil(at) => {
+                if state.timer_wakes_at.is_none_or(|wakes| at < wakes) {
+                    state.timer_wakes_at = Some(at);
+                    self.earlier.notify_one();
+                }
+                None
+            }
+        };
+        if launch.is_some() {
+            state.policy.flush_started(now);
+        }
+        Pushed { member, launch }
+    }
+
+    /// Seals the lane's open buffer. Hands the batch out if the lane is free, else it queues.
+    fn seal(&self, now: Micros, lane: &mut Lane, reason: SealReason) -> Option<Launch> {
+        let open = lane.open.take()?;
+        self.metrics.sealed(reason);
+        let by_time = matches!(reason, SealReason::Deadline | SealReason::Quiet);
+        let sealed = Sealed {
+            shape: open.shape,
+            id: BatchId(crate::gatherer::random_id()),
+            buffer: open.policy.id(),
+            contents: open.contents,
+            sealed_at: now,
+            hold_ms: if by_time { (now - open.opened_at).0 / 1000 } else { 0 },
+            opened_wall_micros: open.opened_wall_micros,
+            flushed: open.flushed,
+        };
+        if lane.state() == LaneState::Busy {
+            lane.queue.push_back(sealed);
+            return None;
+        }
+        Some(launch(lane, sealed))
+    }
+
+    /// Looks at all open buffers. Called by the table's timer, which then sleeps until the time returned.
+    pub(crate) fn look(&self) -> Look {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let mut look = Look { launches: Vec::new(), next: None };
+        for lane in state.lanes.values_mut() {
+            let lane_state = lane.state();
+            let Some(open) = &lane.open else { continue };
+            match state.policy.decide(now, &open.policy, lane_state) {
+                Verdict::Seal(reason) => look.launches.extend(self.seal(now, lane, reason)),
+                Verdict::HoldUntil(at) => look.next = Some(look.next.map_or(at, |next: Micros| next.min(at))),
+                Verdict::HoldForFlush => {}
+            }
+        }
+        for _ in &look.launches {
+            state.policy.flush_started(now);
+        }
+        state.timer_wakes_at = look.next;
+        look
+    }
+
+    /// A flight has ended. Returns the one that follows it, if there is any.
+    pub(crate) fn land(&self, shape: &Shape, end: &FlushEnd) -> Option<Launch> {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.policy.flush_ended(now, end);
+        let lane = state.lanes.get_mut(&shape.id)?;
+        lane.flight = None;
+        let next = match lane.queue.pop_front() {
+            Some(sealed) => Some(launch(lane, sealed)),
+            None => match lane.open.as_ref().map(|open| state.policy.decide(now, &open.policy, LaneState::Free)) {
+                Some(Verdict::Seal(reason)) => self.seal(now, lane, reason),
+                Some(Verdict::HoldUntil(at)) => {
+                    if state.timer_wakes_at.is_none_or(|wakes| at < wakes) {
+                        state.timer_wakes_at = Some(at);
+                        self.earlier.notify_one();
+                    }
+                    None
+                }
+                Some(Verdict::HoldForFlush) | None => None,
+            },
+        };
+        if next.is_some() {
+            state.policy.flush_started(now);
+        }
+        if lane.is_empty() {
+            state.lanes.remove(&shape.id);
+        }
+        next
+    }
+
+    /// Seals everything that is open; `ended` are told when what is under way now has ended.
+    pub(crate) fn flush(&self, reason: SealReason) -> Flushing {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let mut flushing = Flushing { launches: Vec::new(), ended: Vec::new() };
+        for lane in state.lanes.values_mut() {
+            let (sender, ended) = oneshot::channel();
+            // The last batch of the lane ends after all the others.
+            if let Some(open) = &mut lane.open {
+                open.flushed.push(sender);
+            } else if let Some(sealed) = lane.queue.back_mut() {
+                sealed.flushed.push(sender);
+            } else if let Some(flight) = &lane.flight {
+                flight.tell_end(sender);
+            }
+            flushing.ended.push(ended);
+            flushing.launches.extend(self.seal(now, lane, reason));
+        }
+        for _ in &flushing.launches {
+            state.policy.flush_started(now);
+        }
+        flushing
+    }
+
+    /// Takes a member out, wherever it is. `None`: it is not under way any more.
+    pub(crate) fn withdraw(&self, member: u64) -> Option<Withdrawal> {
+        let mut guard = self.lock();
+        for lane in guard.lanes.values_mut() {
+            let waiting = lane.open.iter_mut().map(|open| &mut open.contents);
+            for contents in waiting.chain(lane.queue.iter_mut().map(|sealed| &mut sealed.contents)) {
+                if let Some(gone) = contents.remove(member) {
+                    self.withdrawn(&gone);
+                    return Some(Withdrawal::Withdrawn { last_error: None });
+                }
+            }
+            if let Some(withdrawal) = lane.flight.as_ref().and_then(|flight| flight.withdraw(self, member)) {
+                return Some(withdrawal);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn withdrawn(&self, member: &Member) {
+        self.budget.give_back(member.held_bytes);
+        self.metrics.withdrawn.add(1, member.rows as u64, member.payload_bytes);
+    }
+
+    pub(crate) fn buffers(&self) -> Vec<BufferView> {
+        let guard = self.lock();
+        let views = guard.lanes.values().flat_map(|lane| {
+            let queued = lane.queue.iter().map(|sealed| (&sealed.shape, &sealed.contents, sealed.opened_wall_micros));
+            let open = lane.open.iter().map(|open| (&open.shape, &open.contents, open.opened_wall_micros));
+            queued.chain(open)
+        });
+        views.filter_map(|(shape, contents, opened)| BufferView::of(shape, contents, opened)).collect()
+    }
+
+    /// Whether the parts should be counted again; true at most once per `interval`.
+    pub(crate) fn parts_are_due(&self, interval: Micros) -> bool {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let created = guard.parts_seen.as_ref().and_then(|seen| seen.created);
+        if guard.parts_seen.as_ref().is_some_and(|seen| now - seen.at < interval) {
+            return false;
+        }
+        guard.parts_seen = Some(PartsSeen { at: now, created });
+        true
+    }
+
+    pub(crate) fn parts_counted(&self, parts: PartCount) {
+        let mut guard = self.lock();
+        guard.policy.parts(parts.active_in_fullest_partition, parts.throw_at);
+        if let Some(seen) = &mut guard.parts_seen {
+            let before = seen.created.replace(parts.created).unwrap_or(parts.created);
+            self.metrics.parts_created.inc_by(parts.created.saturating_sub(before));
+        }
+        drop(guard);
+        self.metrics.parts_active.set(parts.active as i64);
+    }
+
+    /// Brings the gauges up to date; they are only looked at when somebody asks.
+    pub(crate) fn update_gauges(&self) {
+        let oldest = {
+            let guard = self.lock();
+            let lanes = guard.lanes.values();
+            let arrivals = lanes.flat_map(|lane| {
+                let flying = lane.flight.as_ref().map(|flight| flight.oldest_arrival);
+                let queued = lane.queue.iter().filter_map(|sealed| sealed.contents.members.first());
+                let open = lane.open.iter().filter_map(|open| open.contents.members.first());
+                flying.into_iter().chain(queued.chain(open).map(|member| member.arrived_at))
+            });
+            arrivals.min()
+        };
+        let age = oldest.map_or(0, |arrived| (self.clock.now() - arrived).0);
+        self.metrics.oldest.set(age as f64 / 1e6);
+        self.metrics.buffer_bytes.set(self.budget.held_bytes() as i64);
+    }
+}
+
+fn launch(lane: &mut Lane, sealed: Sealed) -> Launch {
+    let oldest = sealed.contents.members.first().map_or(sealed.sealed_at, |member| member.arrived_at);
+    let flight = Arc::new(Flight::new(oldest));
+    lane.flight = Some(flight.clone());
+    Launch { sealed, flight }
+}
+
+impl BufferView {
+    fn of(shape: &Arc<Shape>, contents: &Contents, opened_wall_micros: u64) -> Option<BufferView> {
+        let first = contents.members.first()?;
+        let entries = contents.members.iter().map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
+        let (query, format) = (first.query.clone(), first.format.clone());
+        Some(BufferView { shape: shape.clone(), query, format, opened_wall_micros, entries })
+    }
+}
+
+/// What the timer has to do: launch these, and look again then.
+pub(crate) struct Look {
+    pub(crate) launches: Vec<Launch>,
+    pub(crate) next: Option<Micros>,
+}
+
+/// A flush on command: launch these, then wait for all of those.
+pub(crate) struct Flushing {
+    pub(crate) launches: Vec<Launch>,
+    pub(crate) ended: Vec<oneshot::Receiver<()>>,
+}

@@ -1,0 +1,135 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use windrow_client::{Call, CallError, Client, Credentials};
+
+use crate::batch::{Batch, Destination};
+use crate::sink::{PartCount, Sink, StoreError, Stored};
+
+/// The server may be silent for this long while it writes a batch. Past it the outcome is unknown.
+const STORE_TIMEOUT: Duration = Duration::from_secs(300);
+const PARTS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Writes batches as `INSERT ... FORMAT Native`, as the user whose inserts they hold.
+pub struct ClickHouseSink {
+    client: Arc<Client>,
+}
+
+impl ClickHouseSink {
+    pub fn new(client: Arc<Client>) -> ClickHouseSink {
+        ClickHouseSink { client }
+    }
+}
+
+/// The statement that writes to `destination`.
+fn insert_statement(destination: &Destination) -> String {
+    let mut statement = String::with_capacity(64 + 16 * destination.columns.len());
+    statement.push_str("INSERT INTO ");
+    push_identifier(&mut statement, &destination.database);
+    statement.push('.');
+    push_identifier(&mut statement, &destination.table);
+    statement.push_str(" (");
+    for (index, column) in destination.columns.iter().enumerate() {
+        if index > 0 {
+            statement.push_str(", ");
+        }
+        push_identifier(&mut statement, column);
+    }
+    statement.push_str(") FORMAT Native");
+    statement
+}
+
+fn push_identifier(out: &mut String, name: &str) {
+    out.push('`');
+    for c in name.chars() {
+        if matches!(c, '`' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('`');
+}
+
+fn insert_call(batch: &Batch) -> Call<'_> {
+    let destination = &batch.destination;
+    let id = batch.id.to_string();
+    let mut call = Call::new(&destination.credentials, &insert_statement(destination))
+        .param("query_id", &id)
+        .param("async_insert", "0")
+        .param("insert_deduplication_token", &id);
+    for (name, value) in &destination.settings {
+        call = call.param(name, value);
+    }
+    for role in &destination.roles {
+        call = call.param("role", role);
+    }
+    if !destination.quota_key.is_empty() {
+        call = call.param("quota_key", &destination.quota_key);
+    }
+    call.timeout(STORE_TIMEOUT)
+}
+
+fn written_rows(summary: &str) -> Option<u64> {
+    let rest = &summary[summary.find("\"written_rows\":\"")? + 16..];
+    rest.split('"').next()?.parse().ok()
+}
+
+impl Sink for ClickHouseSink {
+    async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
+        let body = [Bytes::from(batch.block.encode_native(&batch.destination.columns, &batch.destination.types))];
+        let call = insert_call(batch).body(&body);
+        match self.client.call(call).await {
+            Ok(answer) => Ok(Stored { written_rows: answer.head.field_str("x-clickhouse-summary").and_then(written_rows) }),
+            Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
+            Err(CallError::Unknown(text)) => Err(StoreError::Unknown(text)),
+            // The same query id still runs: an earlier attempt whose answer was lost. Its end is not known yet.
+            Err(CallError::Exception(exception)) if exception.code == 216 => Err(StoreError::Unknown(exception.line)),
+            Err(CallError::Exception(exception)) => Err(StoreError::Refused(exception)),
+        }
+    }
+
+    async fn parts(&self, database: &str, table: &str) -> Option<PartCount> {
+        let query = "SELECT max(parts), sum(parts), max(newest), (SELECT toUInt64(value) FROM system.merge_tree_settings \
+                     WHERE name = 'parts_to_throw_insert') FROM (SELECT count() AS parts, max(max_block_number) AS newest \
+                     FROM system.parts WHERE active AND database = {database:String} AND table = {table:String} \
+                     GROUP BY partition_id) HAVING count() > 0";
+        let own: &Credentials = &self.client.endpoint().credentials;
+        let call = Call::new(own, query).param("param_database", database).param("param_table", table);
+        let answer = self.client.call(call.timeout(PARTS_TIMEOUT)).await.ok()?;
+        let mut numbers = answer.text().split_whitespace().map(str::parse);
+        Some(PartCount {
+            active_in_fullest_partition: numbers.next()?.ok()?,
+            active: numbers.next()?.ok()?,
+            created: numbers.next()?.ok()?,
+            throw_at: numbers.next()?.ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted() {
+        let destination = Destination {
+            database: "d".into(),
+            table: "t`\\".into(),
+            columns: vec!["a".into(), "b c".into()],
+            types: vec![],
+            credentials: Credentials { user: "u".into(), password: "p".into() },
+            roles: vec![],
+            quota_key: String::new(),
+            settings: vec![],
+            deduplicates: false,
+        };
+        assert_eq!(insert_statement(&destination), "INSERT INTO `d`.`t\\`\\\\` (`a`, `b c`) FORMAT Native");
+    }
+
+    #[test]
+    fn the_summary_tells_the_rows() {
+        assert_eq!(written_rows(r#"{"read_rows":"2","written_rows":"12","x":"1"}"#), Some(12));
+        assert_eq!(written_rows("{}"), None);
+    }
+}

@@ -1,0 +1,58 @@
+use std::fmt;
+use std::future::Future;
+
+use windrow_client::Exception;
+
+use crate::batch::Batch;
+
+/// Stores batches. What the gatherer relies on, and every implementation has to keep:
+///
+/// 1. `Ok` means that all rows of the batch are stored and visible to a query that begins now.
+/// 2. [`StoreError::NotSent`] means that the sink's system never saw the batch.
+/// 3. [`StoreError::Refused`] means that it saw the batch and stored none of it.
+/// 4. Whenever neither is certain, the error is [`StoreError::Unknown`].
+/// 5. Storing the same batch again under the same id stores nothing twice where
+///    [`Destination::deduplicates`](crate::Destination) is true.
+/// 6. A call that is dropped before it ends counts as `Unknown`.
+pub trait Sink: Send + Sync + 'static {
+    fn store(&self, batch: &Batch) -> impl Future<Output = Result<Stored, StoreError>> + Send;
+
+    /// How close the table is to refusing inserts, where the sink's system has such a limit.
+    fn parts(&self, database: &str, table: &str) -> impl Future<Output = Option<PartCount>> + Send;
+}
+
+/// How close a table is to "too many parts".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartCount {
+    pub active_in_fullest_partition: u64,
+    pub active: u64,
+    /// Parts that inserts, by whomever, have created since the table exists.
+    pub created: u64,
+    /// Active parts of one partition at which inserts are refused.
+    pub throw_at: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// Rows as the sink's system counted them, when it did.
+    pub written_rows: Option<u64>,
+}
+
+#[derive(Debug)]
+pub enum StoreError {
+    NotSent(String),
+    Unknown(String),
+    Refused(Exception),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::NotSent(text) => write!(f, "not sent: {text}"),
+            StoreError::Unknown(text) => write!(f, "outcome unknown: {text}"),
+            StoreError::Refused(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
