@@ -1,0 +1,19 @@
+//! Bodies in and out: HTTP's encodings, and ClickHouse's own blocks with their checksum.
+//!
+//! Whole bodies, in memory, bounded: memory grows with the output really produced, and stops at the caller's limit.
+//! Synchronous: large bodies belong on a thread that may be busy for a while.
+
+mod blocks;
+mod city;
+mod compress;
+mod decompress;
+mod encoding;
+mod error;
+mod lz4_frames;
+
+pub use blocks::{compress_clickhouse, ClickHouseMethod};
+pub use city::cityhash128;
+pub use compress::compress;
+pub use decompress::decompress;
+pub use encoding::{AnswerEncoding, Encoding};
+pub use error::DecompressError;

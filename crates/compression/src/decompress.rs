@@ -1,0 +1,75 @@
+//! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse.
+
+use std::io::{self, Read};
+
+use crate::blocks::decompress_clickhouse;
+use crate::lz4_frames::split_frame;
+use crate::{DecompressError, Encoding};
+
+/// zstd allocates the window that a frame asks for. 16 MiB covers every level up to 19; more is for the backend to decide.
+const ZSTD_MAX_WINDOW_LOG: u32 = 24;
+const BROTLI_BUFFER_BYTES: usize = 4096;
+
+/// Decompresses a whole body of at most `max_bytes`. An empty body is empty in every encoding.
+pub fn decompress(encoding: Encoding, input: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
+    if input.is_empty() {
+        return Ok(Vec::new());
+    }
+    match encoding {
+        Encoding::Gzip => read_capped(flate2::bufread::MultiGzDecoder::new(input), max_bytes),
+        Encoding::Deflate => zlib_members(input, max_bytes),
+        Encoding::Brotli => read_capped(brotli_decompressor::Decompressor::new(input, BROTLI_BUFFER_BYTES), max_bytes),
+        Encoding::Zstd => read_capped(zstd_reader(input)?, max_bytes),
+        Encoding::Lz4 => lz4_frames(input, max_bytes),
+        Encoding::ClickHouse => decompress_clickhouse(input, max_bytes),
+    }
+}
+
+fn zlib_members(mut input: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
+    let mut output = Vec::new();
+    while !input.is_empty() {
+        let mut member = flate2::bufread::ZlibDecoder::new(input);
+        append_capped(&mut member, max_bytes, &mut output)?;
+        input = member.into_inner();
+    }
+    Ok(output)
+}
+
+fn lz4_frames(mut input: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
+    let mut output = Vec::new();
+    while !input.is_empty() {
+        let frame = split_frame(input)?;
+        append_capped(&mut lz4_flex::frame::FrameDecoder::new(frame.bytes), max_bytes, &mut output)?;
+        input = frame.rest;
+    }
+    Ok(output)
+}
+
+pub(crate) fn read_capped(mut reader: impl Read, max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
+    let mut output = Vec::new();
+    append_capped(&mut reader, max_bytes, &mut output)?;
+    Ok(output)
+}
+
+/// The output grows as bytes come, and by one byte more than allowed to know that there are more.
+fn append_capped(reader: &mut impl Read, max_bytes: usize, output: &mut Vec<u8>) -> Result<(), DecompressError> {
+    let room = (max_bytes - output.len()) as u64;
+    reader.take(room + 1).read_to_end(output).map_err(classify)?;
+    if output.len() > max_bytes {
+        return Err(DecompressError::TooLarge { max_bytes });
+    }
+    Ok(())
+}
+
+fn classify(error: io::Error) -> DecompressError {
+    if error.to_string().contains("too much memory") {
+        return DecompressError::Unsupported("a zstd frame with a window of more than 16 MiB".to_owned());
+    }
+    error.into()
+}
+
+pub(crate) fn zstd_reader(input: &[u8]) -> Result<impl Read + '_, DecompressError> {
+    let mut reader = zstd::stream::read::Decoder::with_buffer(input)?;
+    reader.window_log_max(ZSTD_MAX_WINDOW_LOG)?;
+    Ok(reader)
+}

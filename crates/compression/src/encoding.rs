@@ -1,0 +1,70 @@
+//! The names that HTTP headers give to encodings.
+
+/// How a request's body is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    Gzip,
+    /// zlib's format, as HTTP means by this word.
+    Deflate,
+    Brotli,
+    Zstd,
+    /// The frame format.
+    Lz4,
+    /// ClickHouse's own blocks (`decompress=1`).
+    ClickHouse,
+}
+
+impl Encoding {
+    /// None for names that are not decoded here: `xz`, `bz2`, `snappy` (ClickHouse means Hadoop's framing by it), unknown
+    /// ones. Names are case-sensitive in ClickHouse, which refuses `GZIP`.
+    pub fn from_content_encoding(name: &str) -> Option<Self> {
+        match name {
+            "gzip" => Some(Self::Gzip),
+            "deflate" => Some(Self::Deflate),
+            "br" => Some(Self::Brotli),
+            "zstd" => Some(Self::Zstd),
+            "lz4" => Some(Self::Lz4),
+            _ => None,
+        }
+    }
+}
+
+/// How an answer may be compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AnswerEncoding {
+    Zstd,
+    Lz4,
+    Gzip,
+    Deflate,
+}
+
+impl AnswerEncoding {
+    /// In order of preference, which is ClickHouse's.
+    const ALL: [Self; 4] = [Self::Zstd, Self::Lz4, Self::Gzip, Self::Deflate];
+
+    /// The best encoding among those a client accepts; `*` is zstd. Like ClickHouse, it takes weights as yes or no.
+    pub fn from_accept_encoding(header: &str) -> Option<Self> {
+        let accepted = |name: &str| header.split(',').any(|item| accepts(item, name));
+        if accepted("*") {
+            return Some(Self::Zstd);
+        }
+        Self::ALL.into_iter().find(|encoding| accepted(encoding.name()))
+    }
+
+    /// As written in Content-Encoding.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zstd => "zstd",
+            Self::Lz4 => "lz4",
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+        }
+    }
+}
+
+fn accepts(item: &str, name: &str) -> bool {
+    let mut parts = item.split(';').map(str::trim);
+    let named = parts.next() == Some(name);
+    let refused = parts.filter_map(|part| part.strip_prefix("q=")).any(|weight| weight.parse() == Ok(0.0));
+    named && !refused
+}

@@ -1,0 +1,30 @@
+//! The names in HTTP headers.
+
+use windrow_compression::{AnswerEncoding, Encoding};
+
+#[test]
+fn content_encodings_are_known_by_clickhouse_names() {
+    assert_eq!(Encoding::from_content_encoding("br"), Some(Encoding::Brotli));
+    assert_eq!(Encoding::from_content_encoding("gzip"), Some(Encoding::Gzip));
+    for unknown in ["", "identity", "xz", "bz2", "snappy", "GZIP", "gzip, br"] {
+        assert_eq!(Encoding::from_content_encoding(unknown), None, "{unknown:?}");
+    }
+}
+
+#[test]
+fn the_best_accepted_encoding_is_chosen() {
+    let cases = [
+        ("gzip, deflate, br, zstd", Some(AnswerEncoding::Zstd)),
+        ("gzip;q=1.0, lz4;q=0.1", Some(AnswerEncoding::Lz4)),
+        ("deflate,gzip", Some(AnswerEncoding::Gzip)),
+        ("deflate", Some(AnswerEncoding::Deflate)),
+        ("zstd;q=0, gzip", Some(AnswerEncoding::Gzip)),
+        ("*", Some(AnswerEncoding::Zstd)),
+        ("br", None),
+        ("identity", None),
+        ("", None),
+    ];
+    for (header, expected) in cases {
+        assert_eq!(AnswerEncoding::from_accept_encoding(header), expected, "{header:?}");
+    }
+}
