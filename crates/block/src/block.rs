@@ -1,0 +1,117 @@
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::column::Column;
+use crate::types::DataType;
+use crate::varint::write_varint;
+
+/// Rows in columns, in ClickHouse's Native layout. It knows the layout of its columns, not their names or types:
+/// those are the same for every block that is gathered into one batch, and are given when it is encoded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Block {
+    pub(crate) rows: usize,
+    pub(crate) columns: Vec<Column>,
+}
+
+impl Block {
+    pub fn empty<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Self {
+        Block { rows: 0, columns: types.into_iter().map(Column::empty).collect() }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Bytes of all values, which is also what they take in a Native block.
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().map(Column::bytes).sum()
+    }
+
+    /// Appends all rows of a block whose columns have the same types.
+    ///
+    /// # Panics
+    /// If the columns are of other types: rows of different tables would be mixed.
+    pub fn append(&mut self, other: &Block) {
+        assert_eq!(self.columns.len(), other.columns.len(), "blocks are only joined when they have the same columns");
+        for (column, more) in self.columns.iter_mut().zip(&other.columns) {
+            column.append(more);
+        }
+        self.rows += other.rows;
+    }
+
+    /// Appends some rows of a block whose columns have the same types.
+    ///
+    /// # Panics
+    /// If the columns are of other types, or if the other block has not that many rows.
+    pub fn append_range(&mut self, other: &Block, rows: Range<usize>) {
+        assert_eq!(self.columns.len(), other.columns.len(), "blocks are only joined when they have the same columns");
+        assert!(rows.start <= rows.end && rows.end <= other.rows, "rows {rows:?} of a block of {}", other.rows);
+        for (column, more) in self.columns.iter_mut().zip(&other.columns) {
+            assert!(more.covers(&rows), "a column is shorter than its block");
+            column.append_range(more, rows.clone());
+        }
+        self.rows += rows.len();
+    }
+
+    /// Drops the rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.rows = 0;
+        self.columns.iter_mut().for_each(Column::clear);
+    }
+
+    /// Hands out the rows and leaves an empty block of the same columns.
+    pub fn take(&mut self) -> Block {
+        let mut empty = Block { rows: 0, columns: self.columns.iter().map(Column::like).collect() };
+        std::mem::swap(self, &mut empty);
+        empty
+    }
+
+    /// One Native block as the HTTP interface takes it, without BlockInfo. `names` and `types` are those of the
+    /// block's columns, in order.
+    pub fn encode_native<N: AsRef<str>>(&self, names: &[N], types: &[DataType]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes() + 64 * self.columns.len() + 20);
+        self.write_counts(&mut out);
+        for ((column, name), data_type) in self.columns.iter().zip(names).zip(types) {
+            write_header(&mut out, name.as_ref(), data_type);
+            column.write_native(&mut out);
+        }
+        out
+    }
+
+    /// As `encode_native`, in pieces for a vectored write; the values are handed over, not copied, and the pieces
+    /// are cheap to clone for another attempt.
+    pub fn into_native<N: AsRef<str>>(self, names: &[N], types: &[DataType]) -> Vec<Bytes> {
+        let mut head = Vec::with_capacity(64);
+        self.write_counts(&mut head);
+        let mut pieces = Vec::with_capacity(2 * self.columns.len() + 1);
+        for ((column, name), data_type) in self.columns.into_iter().zip(names).zip(types) {
+            write_header(&mut head, name.as_ref(), data_type);
+            pieces.push(std::mem::take(&mut head).into());
+            column.into_native(&mut pieces);
+        }
+        if !head.is_empty() {
+            pieces.push(head.into());
+        }
+        pieces
+    }
+
+    fn write_counts(&self, out: &mut Vec<u8>) {
+        write_varint(out, self.columns.len() as u64);
+        write_varint(out, self.rows as u64);
+    }
+}
+
+fn write_header(out: &mut Vec<u8>, name: &str, data_type: &DataType) {
+    write_string(out, name);
+    write_string(out, &data_type.native_name());
+}
+
+fn write_string(out: &mut Vec<u8>, text: &str) {
+    write_varint(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}

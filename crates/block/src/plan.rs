@@ -1,0 +1,141 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::read::NotTypedReason;
+use crate::reader::Reader;
+use crate::settings::ReadSettings;
+use crate::types::DataType;
+
+/// How a column gets its value when an insert leaves it out: DESCRIBE's `default_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DefaultKind {
+    None,
+    Default,
+    Materialized,
+    Alias,
+    Ephemeral,
+}
+
+/// A column of the target table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ColumnSpec {
+    pub name: String,
+    pub data_type: DataType,
+    pub default_kind: DefaultKind,
+}
+
+/// The target columns of an insert, in order, with all that decides how bytes become values. Built once for a table,
+/// column list and settings, and shared by many inserts.
+pub struct ReadPlan {
+    columns: Vec<ColumnSpec>,
+    pub(crate) settings: ReadSettings,
+    pub(crate) readers: Vec<ColumnReader>,
+    by_name: HashMap<Vec<u8>, usize>,
+    /// Positions of Array columns that have to be of equal length row by row, as `n.a` and `n.b`.
+    pub(crate) nested: Vec<Vec<usize>>,
+    /// Why no payload can be read at all.
+    pub(crate) refusal: Option<NotTypedReason>,
+}
+
+pub(crate) struct ColumnReader {
+    pub(crate) reader: Reader,
+    pub(crate) has_default: bool,
+    /// Whether NULL is a value of the type, rather than a wish for the default.
+    pub(crate) nullable: bool,
+    /// `"name":`, to recognise the expected next key at one glance; empty if the name needs escapes in JSON.
+    pub(crate) key: Vec<u8>,
+}
+
+impl ReadPlan {
+    pub fn new(columns: Vec<ColumnSpec>, settings: ReadSettings) -> Self {
+        let mut zones = settings.zones();
+        let readers: Vec<ColumnReader> = columns
+            .iter()
+            .map(|column| ColumnReader {
+                reader: Reader::new(&column.data_type, &mut zones),
+                has_default: column.default_kind == DefaultKind::Default,
+                nullable: column.data_type.is_nullable(),
+                key: json_key(&column.name),
+            })
+            .collect();
+        let by_name: HashMap<_, _> =
+            columns.iter().enumerate().map(|(index, column)| (column.name.as_bytes().to_vec(), index)).collect();
+        let nested = nested_groups(&columns);
+        let refusal = refusal(&columns, by_name.len(), &settings);
+        ReadPlan { columns, settings, readers, by_name, nested, refusal }
+    }
+
+    pub fn columns(&self) -> &[ColumnSpec] {
+        &self.columns
+    }
+
+    /// The column of exactly this name.
+    pub(crate) fn position(&self, name: &[u8]) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Whether some column's name might be taken for `name`: ClickHouse may ignore case, and its idea of it beyond
+    /// ASCII is not ours to guess.
+    pub(crate) fn resembles_a_column(&self, name: &[u8]) -> bool {
+        resembles(name, self.columns.iter().map(|column| column.name.as_str()))
+    }
+}
+
+/// Whether one of `names` differs from `name` at most in case, as far as that is certain.
+pub(crate) fn resembles<'n>(name: &[u8], mut names: impl Iterator<Item = &'n str>) -> bool {
+    names.any(|known| known.as_bytes().eq_ignore_ascii_case(name) || !(known.is_ascii() && name.is_ascii()))
+}
+
+fn json_key(name: &str) -> Vec<u8> {
+    if name.bytes().any(|byte| byte == b'"' || byte == b'\\') {
+        return Vec::new();
+    }
+    format!("\"{name}\":").into_bytes()
+}
+
+fn nested_groups(columns: &[ColumnSpec]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (index, column) in columns.iter().enumerate() {
+        let (Some((prefix, _)), DataType::Array(_)) = (column.name.split_once('.'), &column.data_type) else {
+            continue;
+        };
+        match groups.iter_mut().find(|(known, _)| *known == prefix) {
+            Some((_, group)) => group.push(index),
+            None => groups.push((prefix, vec![index])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).filter(|group| group.len() > 1).collect()
+}
+
+fn refusal(columns: &[ColumnSpec], distinct_names: usize, settings: &ReadSettings) -> Option<NotTypedReason> {
+    let insertable = |column: &ColumnSpec| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
+    if columns.is_empty() || distinct_names != columns.len() || !columns.iter().all(insertable) {
+        return Some(NotTypedReason::ColumnKind);
+    }
+    settings.refused().then_some(NotTypedReason::Setting)
+}
+
+/// The zones of a plan's columns; a zone that several columns use is built once.
+pub(crate) struct Zones {
+    /// For columns whose type names no zone.
+    default_name: Option<String>,
+    built: HashMap<String, Arc<crate::zone::Zone>>,
+}
+
+impl Zones {
+    pub(crate) fn new(default_name: Option<String>) -> Self {
+        Zones { default_name, built: HashMap::new() }
+    }
+
+    pub(crate) fn get(&mut self, name: Option<&str>) -> Arc<crate::zone::Zone> {
+        let Some(name) = name.or(self.default_name.as_deref()) else {
+            return Arc::new(crate::zone::Zone::Unknown);
+        };
+        if let Some(zone) = self.built.get(name) {
+            return zone.clone();
+        }
+        let zone = Arc::new(crate::zone::Zone::named(name));
+        self.built.insert(name.to_string(), zone.clone());
+        zone
+    }
+}

@@ -1,0 +1,70 @@
+use super::outcome::NotTypedReason;
+
+/// A place in the payload.
+pub(super) struct Cursor<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Cursor { bytes, at: 0 }
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    #[inline]
+    pub(super) fn at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    #[inline]
+    pub(super) fn eat(&mut self, wanted: u8) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    #[inline]
+    pub(super) fn expect(&mut self, wanted: u8) -> Result<(), NotTypedReason> {
+        if self.eat(wanted) {
+            Ok(())
+        } else {
+            Err(NotTypedReason::Syntax)
+        }
+    }
+
+    /// Eats a word as it stands, in any case of its letters.
+    pub(super) fn eat_word(&mut self, word: &[u8]) -> bool {
+        let found = self.rest().get(..word.len()).is_some_and(|next| next.eq_ignore_ascii_case(word));
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    #[inline]
+    pub(super) fn eat_exactly(&mut self, word: &[u8]) -> bool {
+        let found = self.rest().starts_with(word);
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    /// What ClickHouse takes for whitespace between values.
+    #[inline]
+    pub(super) fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C) = self.peek() {
+            self.at += 1;
+        }
+    }
+}

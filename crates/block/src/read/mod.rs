@@ -1,0 +1,25 @@
+//! Payloads as blocks.
+//!
+//! A reader accepts what ClickHouse is certain to store in exactly the same way, and gives everything else back as
+//! `NotTyped`: the insert is then forwarded, and ClickHouse answers with its own error or its own leniency. So a
+//! reader never produces an error text, and never needs to be as lenient as ClickHouse is; it has to be right about
+//! what it takes. What it takes was tried on a real ClickHouse, type by type.
+
+mod address;
+mod cursor;
+mod json;
+mod json_text;
+mod json_value;
+mod number;
+mod outcome;
+mod rows;
+mod scalar;
+mod sql_text;
+mod sql_value;
+mod time;
+mod values;
+
+pub use json::read_json_each_row;
+pub use outcome::{NotTyped, NotTypedReason, Parsed};
+pub(crate) use time::TimeSpelling;
+pub use values::read_values;

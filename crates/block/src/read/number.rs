@@ -1,0 +1,259 @@
+//! Integers and floats in their plain spelling. Everything lenient (leading zeros, `+`, `1_000`, values that would wrap
+//! around) is refused.
+
+use super::cursor::Cursor;
+use super::outcome::NotTypedReason;
+
+/// 2^53 and below are exact as a double, so are the powers of ten up to 22: one division rounds once, correctly.
+const EXACT_MANTISSA: u64 = 1 << 53;
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+/// A double has no more than 767 significant digits; longer ones are somebody's mistake.
+const MAX_FLOAT_BYTES: usize = 800;
+
+pub(super) struct Digits<'a> {
+    pub(super) negative: bool,
+    pub(super) digits: &'a [u8],
+}
+
+/// An integer's sign and digits, with no leading zero and no `-0`.
+pub(super) fn read_digits<'a>(cursor: &mut Cursor<'a>) -> Result<Digits<'a>, NotTypedReason> {
+    let negative = cursor.eat(b'-');
+    let rest = cursor.rest();
+    let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = &rest[..length];
+    if length == 0 || (digits[0] == b'0' && (length > 1 || negative)) {
+        return Err(NotTypedReason::Value);
+    }
+    cursor.at += length;
+    Ok(Digits { negative, digits })
+}
+
+/// An integer that fits into 64 bits with its sign aside.
+#[inline]
+pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotTypedReason> {
+    let start = cursor.at;
+    let mut value = 0u64;
+    while let Some(byte @ b'0'..=b'9') = cursor.peek() {
+        let digit = u64::from(byte - b'0');
+        value = value.checked_mul(10).and_then(|value| value.checked_add(digit)).ok_or(NotTypedReason::Value)?;
+        cursor.at += 1;
+    }
+    match cursor.at - start {
+        0 => Err(NotTypedReason::Value),
+        1 => Ok(value),
+        _ if cursor.bytes[start] == b'0' => Err(NotTypedReason::Value),
+        _ => Ok(value),
+    }
+}
+
+/// Appends an integer of up to 64 bits.
+#[inline]
+pub(super) fn push_integer(
+    cursor: &mut Cursor<'_>,
+    width: usize,
+    signed: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), NotTypedReason> {
+    let negative = signed && cursor.eat(b'-');
+    let magnitude = read_magnitude(cursor)?;
+    let bits = 8 * width as u32 - u32::from(signed);
+    let highest = u64::MAX >> (64 - bits);
+    let value = if negative {
+        if magnitude == 0 || magnitude > highest + 1 {
+            return Err(NotTypedReason::Value);
+        }
+        magnitude.wrapping_neg()
+    } else {
+        if magnitude > highest {
+            return Err(NotTypedReason::Value);
+        }
+        magnitude
+    };
+    out.extend_from_slice(&value.to_le_bytes()[..width]);
+    Ok(())
+}
+
+/// Appends an integer of 128 or 256 bits.
+pub(super) fn push_wide_integer(
+    cursor: &mut Cursor<'_>,
+    width: usize,
+    signed: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), NotTypedReason> {
+    let Digits { negative, digits } = read_digits(cursor)?;
+    if negative && !signed {
+        return Err(NotTypedReason::Value);
+    }
+    let value = Wide::from_digits(digits.iter().copied()).ok_or(NotTypedReason::Value)?;
+    if value.bits() > 8 * width as u32 - u32::from(signed) {
+        return Err(NotTypedReason::Value);
+    }
+    out.extend_from_slice(&value.signed(negative).to_le_bytes()[..width]);
+    Ok(())
+}
+
+/// An unsigned integer of 256 bits, lowest word first: just what decimal texts need.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Wide([u64; 4]);
+
+impl Wide {
+    pub(super) fn from_digits(digits: impl Iterator<Item = u8>) -> Option<Self> {
+        let mut value = Wide::default();
+        for digit in digits {
+            value = value.times_ten_plus(digit - b'0')?;
+        }
+        Some(value)
+    }
+
+    pub(super) fn times_ten_plus(self, digit: u8) -> Option<Self> {
+        let mut carry = u128::from(digit);
+        let mut words = self.0;
+        for word in &mut words {
+            let product = u128::from(*word) * 10 + carry;
+            *word = product as u64;
+            carry = product >> 64;
+        }
+        (carry == 0).then_some(Wide(words))
+    }
+
+    fn bits(&self) -> u32 {
+        let top = (0..4).rev().find(|word| self.0[*word] != 0);
+        top.map_or(0, |word| 64 * word as u32 + 64 - self.0[word].leading_zeros())
+    }
+
+    /// Two's complement of the value with its sign.
+    pub(super) fn signed(self, negative: bool) -> Self {
+        if !negative {
+            return self;
+        }
+        let mut words = self.0.map(|word| !word);
+        for word in &mut words {
+            let (sum, overflow) = word.overflowing_add(1);
+            *word = sum;
+            if !overflow {
+                break;
+            }
+        }
+        Wide(words)
+    }
+
+    pub(super) fn to_le_bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(self.0) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// A number in JSON's grammar, as text.
+pub(super) fn read_number_text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], NotTypedReason> {
+    let start = cursor.at;
+    cursor.eat(b'-');
+    let whole = eat_digits(cursor);
+    if whole == 0 || (whole > 1 && cursor.bytes[cursor.at - whole] == b'0') {
+        return Err(NotTypedReason::Value);
+    }
+    if cursor.eat(b'.') && eat_digits(cursor) == 0 {
+        return Err(NotTypedReason::Value);
+    }
+    if cursor.eat(b'e') || cursor.eat(b'E') {
+        let _sign = cursor.eat(b'-') || cursor.eat(b'+');
+        if eat_digits(cursor) == 0 {
+            return Err(NotTypedReason::Value);
+        }
+    }
+    let text = &cursor.bytes[start..cursor.at];
+    if text.len() > MAX_FLOAT_BYTES {
+        return Err(NotTypedReason::Value);
+    }
+    Ok(text)
+}
+
+fn eat_digits(cursor: &mut Cursor<'_>) -> usize {
+    let start = cursor.at;
+    while let Some(b'0'..=b'9') = cursor.peek() {
+        cursor.at += 1;
+    }
+    cursor.at - start
+}
+
+/// Appends a Float64, rounded correctly, which is what `precise_float_parsing` means.
+#[inline]
+pub(super) fn push_float64(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    let text = read_number_text(cursor)?;
+    let value = match short_decimal(text) {
+        Some(value) => value,
+        None => parse_text::<f64>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)?,
+    };
+    out.extend_from_slice(&value.to_le_bytes());
+    Ok(())
+}
+
+/// Appends a Float32, rounded once from the decimal text.
+pub(super) fn push_float32(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    let text = read_number_text(cursor)?;
+    let value = parse_text::<f32>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)?;
+    out.extend_from_slice(&value.to_le_bytes());
+    Ok(())
+}
+
+fn parse_text<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Numbers of few digits and no exponent, which most are.
+#[inline]
+fn short_decimal(text: &[u8]) -> Option<f64> {
+    if text.len() > 18 {
+        return None;
+    }
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', digits)) => (true, digits),
+        _ => (false, text),
+    };
+    let mut mantissa = 0u64;
+    let mut after_point = None;
+    for (index, byte) in digits.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => mantissa = mantissa * 10 + u64::from(byte - b'0'),
+            b'.' => after_point = Some(index + 1),
+            _ => return None,
+        }
+    }
+    if mantissa > EXACT_MANTISSA {
+        return None;
+    }
+    let scale = after_point.map_or(0, |start| digits.len() - start);
+    let value = mantissa as f64 / EXACT_POWERS[scale];
+    Some(if negative { -value } else { value })
+}
+
+/// Appends a Decimal. Digits beyond the scale are cut off, as ClickHouse does.
+pub(super) fn push_decimal(
+    cursor: &mut Cursor<'_>,
+    precision: u8,
+    scale: u8,
+    width: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), NotTypedReason> {
+    let text = read_number_text(cursor)?;
+    let (negative, text) = match text.split_first() {
+        Some((b'-', text)) => (true, text),
+        _ => (false, text),
+    };
+    let point = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
+    let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
+    let whole = if whole == b"0" { &[] } else { whole };
+    if whole.len() > usize::from(precision - scale) || text.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+        return Err(NotTypedReason::Value);
+    }
+    let zeros = std::iter::repeat(b'0');
+    let fraction = fraction.iter().copied().chain(zeros).take(scale.into());
+    let value = Wide::from_digits(whole.iter().copied().chain(fraction)).ok_or(NotTypedReason::Value)?;
+    out.extend_from_slice(&value.signed(negative).to_le_bytes()[..width]);
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Values that JSON and VALUES write alike, apart from their quotes.
+
+use super::address;
+use super::cursor::Cursor;
+use super::number;
+use super::outcome::NotTypedReason;
+use super::time;
+use crate::reader::Reader;
+use crate::settings::ReadSettings;
+use crate::varint::write_varint;
+
+/// No date, address or UUID is longer.
+const MAX_QUOTED_BYTES: usize = 64;
+
+/// The text up to the closing quote, which the cursor is left behind. Only for types whose values need no escapes.
+#[inline]
+pub(super) fn quoted<'a>(cursor: &mut Cursor<'a>, quote: u8) -> Result<&'a [u8], NotTypedReason> {
+    let rest = cursor.rest();
+    let window = &rest[..rest.len().min(MAX_QUOTED_BYTES)];
+    let length = window.iter().position(|byte| *byte == quote).ok_or(NotTypedReason::Value)?;
+    cursor.at += length + 1;
+    Ok(&rest[..length])
+}
+
+/// Appends a bare number to a numeric column.
+#[inline]
+pub(super) fn push_number(reader: &Reader, cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    match reader {
+        Reader::Integer { width, signed } => number::push_integer(cursor, *width, *signed, out),
+        Reader::WideInteger { width, signed } => number::push_wide_integer(cursor, *width, *signed, out),
+        Reader::Float32 => number::push_float32(cursor, out),
+        Reader::Float64 => number::push_float64(cursor, out),
+        Reader::Decimal { precision, scale, width } => number::push_decimal(cursor, *precision, *scale, *width, out),
+        _ => Err(NotTypedReason::Value),
+    }
+}
+
+/// Appends Unix seconds to a DateTime, ticks to a DateTime64.
+pub(super) fn push_time_number(
+    reader: &Reader,
+    cursor: &mut Cursor<'_>,
+    settings: &ReadSettings,
+    out: &mut Vec<u8>,
+) -> Result<(), NotTypedReason> {
+    match reader {
+        Reader::DateTime(_) => {
+            let seconds = u32::try_from(number::read_magnitude(cursor)?).map_err(|_| NotTypedReason::Value)?;
+            out.extend_from_slice(&seconds.to_le_bytes());
+            Ok(())
+        }
+        Reader::DateTime64 { .. } if settings.numbers_are_ticks() => number::push_integer(cursor, 8, true, out),
+        Reader::DateTime64 { .. } => Err(NotTypedReason::Setting),
+        _ => Err(NotTypedReason::Value),
+    }
+}
+
+/// Appends a value that is written as text without escapes: a time, an address, a UUID.
+#[inline]
+pub(super) fn push_text(
+    reader: &Reader,
+    text: &[u8],
+    settings: &ReadSettings,
+    out: &mut Vec<u8>,
+) -> Result<(), NotTypedReason> {
+    let spelling = settings.time_spelling;
+    match reader {
+        Reader::DateTime(zone) => {
+            let written = time::read_written(text).ok_or(NotTypedReason::Value)?;
+            out.extend_from_slice(&written.date_time(zone, spelling)?.to_le_bytes());
+        }
+        Reader::DateTime64 { precision, zone } => {
+            let written = time::read_written(text).ok_or(NotTypedReason::Value)?;
+            out.extend_from_slice(&written.date_time64(*precision, zone, spelling)?.to_le_bytes());
+        }
+        Reader::Date => {
+            let days = time::read_date(text).ok_or(NotTypedReason::Value)?;
+            out.extend_from_slice(&time::date(days)?.to_le_bytes());
+        }
+        Reader::Date32 => {
+            let days = time::read_date(text).ok_or(NotTypedReason::Value)?;
+            out.extend_from_slice(&time::date32(days)?.to_le_bytes());
+        }
+        Reader::Uuid => out.extend_from_slice(&address::uuid(text).ok_or(NotTypedReason::Value)?),
+        Reader::Ipv4 => out.extend_from_slice(&address::ipv4(text).ok_or(NotTypedReason::Value)?),
+        Reader::Ipv6 => out.extend_from_slice(&address::ipv6(text).ok_or(NotTypedReason::Value)?),
+        _ => return Err(NotTypedReason::Value),
+    }
+    Ok(())
+}
+
+#[inline]
+pub(super) fn push_string(text: &[u8], rows: &mut usize, out: &mut Vec<u8>) {
+    *rows += 1;
+    write_varint(out, text.len() as u64);
+    out.extend_from_slice(text);
+}
+
+pub(super) fn push_fixed_string(text: &[u8], width: usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    if text.len() > width {
+        return Err(NotTypedReason::Value);
+    }
+    let end = out.len() + width;
+    out.extend_from_slice(text);
+    out.resize(end, 0);
+    Ok(())
+}

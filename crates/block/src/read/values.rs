@@ -1,0 +1,54 @@
+use super::cursor::Cursor;
+use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::rows::Rows;
+use super::sql_value::SqlValues;
+use crate::plan::ReadPlan;
+
+/// Reads what follows VALUES, as far as it is made of literals: `(1, 'a'), (2, DEFAULT)`.
+pub fn read_values(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    let mut rows = Rows::new(plan)?;
+    let mut values = SqlValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings: &plan.settings };
+    match read_rows(&mut values, &mut rows) {
+        Ok(()) => rows.finish(),
+        Err(reason) => Err(rows.not_typed(reason)),
+    }
+}
+
+fn read_rows(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
+    values.cursor.skip_space();
+    while !values.cursor.at_end() {
+        read_row(values, rows)?;
+        values.cursor.skip_space();
+        if values.cursor.eat(b',') {
+            values.cursor.skip_space();
+        }
+    }
+    Ok(())
+}
+
+fn read_row(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
+    values.cursor.expect(b'(')?;
+    for column in 0..rows.columns.len() {
+        if column > 0 {
+            values.cursor.expect(b',')?;
+        }
+        values.cursor.skip_space();
+        rows.see(column)?;
+        read_value(values, rows, column)?;
+        values.cursor.skip_space();
+    }
+    values.cursor.expect(b')')?;
+    rows.end_row()
+}
+
+fn read_value(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
+    let reader = &rows.plan.readers[column];
+    match values.cursor.peek() {
+        Some(b'D' | b'd') if values.cursor.eat_word(b"DEFAULT") => rows.leave_out(column),
+        Some(b'N' | b'n') if !reader.nullable && values.eat_null() => rows.give_null(column),
+        _ => {
+            rows.give(column)?;
+            values.read_column(&reader.reader, &mut rows.columns[column])
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The settings of ClickHouse that change how a payload is read.
+
+mod table;
+
+use crate::plan::Zones;
+use crate::read::TimeSpelling;
+use table::{find, Effect, Known};
+
+/// How to read, with ClickHouse's own defaults where nothing was set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadSettings {
+    pub(crate) skip_unknown_fields: bool,
+    pub(crate) null_as_default: bool,
+    pub(crate) time_spelling: TimeSpelling,
+    /// What an integer means for a DateTime64, if it was said.
+    datetime_number_is_raw: Option<bool>,
+    version: ServerVersion,
+    server_timezone: Option<String>,
+    /// Set to anything at all: ClickHouse applies it to some readings and not to others.
+    has_session_timezone: bool,
+    /// Some setting has a value that the readers do not implement.
+    refused: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ServerVersion {
+    major: u32,
+    minor: u32,
+}
+
+/// From here on an integer for a DateTime64 is Unix seconds; before, it was the raw number of ticks.
+const DATETIME64_NUMBERS_ARE_SECONDS: ServerVersion = ServerVersion { major: 26, minor: 8 };
+
+/// What a setting does to reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingEffect {
+    /// The readers do as it says, or it concerns other formats.
+    Applied,
+    /// It has nothing to do with reading.
+    Irrelevant,
+    /// The readers do not implement this value: forward the insert.
+    NotTyped,
+}
+
+impl Default for ReadSettings {
+    fn default() -> Self {
+        ReadSettings {
+            skip_unknown_fields: true,
+            null_as_default: true,
+            time_spelling: TimeSpelling::BestEffort,
+            datetime_number_is_raw: None,
+            version: ServerVersion { major: 26, minor: 7 },
+            server_timezone: None,
+            has_session_timezone: false,
+            refused: false,
+        }
+    }
+}
+
+impl ReadSettings {
+    /// Takes a setting as a request or the server's profile has it.
+    pub fn set(&mut self, name: &str, value: &str) -> SettingEffect {
+        let effect = match find(name) {
+            Known::Irrelevant => SettingEffect::Irrelevant,
+            Known::Unlisted => SettingEffect::NotTyped,
+            Known::Listed(Effect::OtherFormats) => SettingEffect::Applied,
+            Known::Listed(Effect::OnlyDefault(default)) => applied_if(normalized(value) == normalized(default)),
+            Known::Listed(Effect::SkipUnknownFields) => assign(&mut self.skip_unknown_fields, value),
+            Known::Listed(Effect::NullAsDefault) => assign(&mut self.null_as_default, value),
+            Known::Listed(Effect::DatetimeNumberIsRaw) => {
+                let mut is_raw = false;
+                let effect = assign(&mut is_raw, value);
+                self.datetime_number_is_raw = Some(is_raw);
+                effect
+            }
+            Known::Listed(Effect::DateTimeInputFormat) => self.set_time_spelling(value),
+            Known::Listed(Effect::SessionTimezone) => {
+                self.has_session_timezone = !value.is_empty();
+                SettingEffect::Applied
+            }
+        };
+        // Kept, so that a caller who goes on all the same reads nothing wrongly.
+        self.refused |= effect == SettingEffect::NotTyped;
+        effect
+    }
+
+    /// The server's `timezone()`, which reads the times of columns that name no zone. Without it such times are not
+    /// read.
+    pub fn set_server_timezone(&mut self, name: &str) {
+        self.server_timezone = Some(name.to_string());
+    }
+
+    /// The first two numbers of the server's `version()`. Taken as 26.7 if never told.
+    pub fn set_server_version(&mut self, major: u32, minor: u32) {
+        self.version = ServerVersion { major, minor };
+    }
+
+    fn set_time_spelling(&mut self, value: &str) -> SettingEffect {
+        self.time_spelling = match value {
+            "basic" => TimeSpelling::Basic,
+            "best_effort" | "best_effort_us" => TimeSpelling::BestEffort,
+            _ => return SettingEffect::NotTyped,
+        };
+        SettingEffect::Applied
+    }
+
+    pub(crate) fn refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Whether an integer for a DateTime64 is stored as it is.
+    pub(crate) fn numbers_are_ticks(&self) -> bool {
+        self.datetime_number_is_raw.unwrap_or(self.version < DATETIME64_NUMBERS_ARE_SECONDS)
+    }
+
+    pub(crate) fn zones(&self) -> Zones {
+        Zones::new(self.server_timezone.clone().filter(|_| !self.has_session_timezone))
+    }
+}
+
+fn applied_if(holds: bool) -> SettingEffect {
+    if holds {
+        SettingEffect::Applied
+    } else {
+        SettingEffect::NotTyped
+    }
+}
+
+fn assign(target: &mut bool, value: &str) -> SettingEffect {
+    match normalized(value) {
+        "1" => *target = true,
+        "0" => *target = false,
+        _ => return SettingEffect::NotTyped,
+    }
+    SettingEffect::Applied
+}
+
+/// ClickHouse takes `true` for `1`.
+fn normalized(value: &str) -> &str {
+    match value {
+        value if value.eq_ignore_ascii_case("true") => "1",
+        value if value.eq_ignore_ascii_case("false") => "0",
+        value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_applied_forwarded_or_none_of_our_business() {
+        let cases = [
+            ("input_format_skip_unknown_fields", "0", SettingEffect::Applied),
+            ("input_format_skip_unknown_fields", "true", SettingEffect::Applied),
+            ("input_format_skip_unknown_fields", "maybe", SettingEffect::NotTyped),
+            ("input_format_null_as_default", "false", SettingEffect::Applied),
+            ("input_format_import_nested_json", "0", SettingEffect::Applied),
+            ("input_format_import_nested_json", "1", SettingEffect::NotTyped),
+            ("input_format_json_read_numbers_as_strings", "1", SettingEffect::Applied),
+            ("input_format_json_read_numbers_as_strings", "0", SettingEffect::NotTyped),
+            ("input_format_json_invented_tomorrow", "0", SettingEffect::NotTyped),
+            ("input_format_invented_tomorrow", "0", SettingEffect::NotTyped),
+            ("input_format_parquet_whatever", "3", SettingEffect::Applied),
+            ("format_csv_delimiter", ";", SettingEffect::Applied),
+            ("date_time_input_format", "basic", SettingEffect::Applied),
+            ("date_time_input_format", "other", SettingEffect::NotTyped),
+            ("session_timezone", "Asia/Tokyo", SettingEffect::Applied),
+            ("precise_float_parsing", "0", SettingEffect::NotTyped),
+            ("max_insert_block_size", "1", SettingEffect::Irrelevant),
+            ("log_comment", "x", SettingEffect::Irrelevant),
+        ];
+        for (name, value, expected) in cases {
+            assert_eq!(ReadSettings::default().set(name, value), expected, "{name} = {value}");
+        }
+    }
+}

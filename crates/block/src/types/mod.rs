@@ -1,0 +1,101 @@
+//! ClickHouse's types, as far as Windrow reads and writes values of them.
+//!
+//! A type that is not here is not an error of the user's: the gateway forwards inserts into such tables.
+
+mod display;
+mod parse;
+
+pub use parse::TypeError;
+
+/// A ClickHouse type. Aliases (`INT`, `Decimal64(3)`) are already resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DataType {
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    UInt128,
+    UInt256,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Int128,
+    Int256,
+    Float32,
+    Float64,
+    Bool,
+    String,
+    /// Length in bytes.
+    FixedString(usize),
+    Date,
+    Date32,
+    DateTime {
+        timezone: Option<String>,
+    },
+    DateTime64 {
+        precision: u8,
+        timezone: Option<String>,
+    },
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
+    Uuid,
+    Ipv4,
+    Ipv6,
+    /// Sorted by value, as ClickHouse prints them.
+    Enum8(Vec<EnumValue>),
+    Enum16(Vec<EnumValue>),
+    Nullable(Box<DataType>),
+    LowCardinality(Box<DataType>),
+    Array(Box<DataType>),
+    Map(Box<DataType>, Box<DataType>),
+    Tuple(TupleType),
+}
+
+/// One name of an Enum and the number that is stored for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EnumValue {
+    pub name: String,
+    pub value: i16,
+}
+
+/// The elements of a Tuple; either all of them have a name or none has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TupleType {
+    pub names: Option<Vec<String>>,
+    pub elements: Vec<DataType>,
+}
+
+impl DataType {
+    /// Bytes of one value in a Native block, for the types where all values have the same.
+    pub(crate) fn fixed_width(&self) -> Option<usize> {
+        use DataType::*;
+        Some(match self {
+            UInt8 | Int8 | Bool | Enum8(_) => 1,
+            UInt16 | Int16 | Date | Enum16(_) => 2,
+            UInt32 | Int32 | Float32 | Date32 | DateTime { .. } | Ipv4 => 4,
+            UInt64 | Int64 | Float64 | DateTime64 { .. } => 8,
+            UInt128 | Int128 | Uuid | Ipv6 => 16,
+            UInt256 | Int256 => 32,
+            FixedString(width) => *width,
+            Decimal { precision, .. } => match precision {
+                0..=9 => 4,
+                10..=18 => 8,
+                19..=38 => 16,
+                _ => 32,
+            },
+            String | Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) => return None,
+        })
+    }
+
+    /// Whether NULL is a value of the type.
+    pub(crate) fn is_nullable(&self) -> bool {
+        match self {
+            DataType::Nullable(_) => true,
+            DataType::LowCardinality(inner) => inner.is_nullable(),
+            _ => false,
+        }
+    }
+}
