@@ -1,14 +1,15 @@
-//! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse.
+//! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse (brotli has none). Where
+//! ClickHouse takes a cut zstd or lz4 body for a whole one and drops the rows behind the cut, it is an error here.
 
 use std::io::{self, Read};
 
 use crate::blocks::decompress_clickhouse;
+use crate::brotli::decompress_brotli;
 use crate::lz4_frames::split_frame;
 use crate::{DecompressError, Encoding};
 
 /// zstd allocates the window that a frame asks for. 16 MiB covers every level up to 19; more is for the backend to decide.
 const ZSTD_MAX_WINDOW_LOG: u32 = 24;
-const BROTLI_BUFFER_BYTES: usize = 4096;
 
 /// Decompresses a whole body of at most `max_bytes`. An empty body is empty in every encoding.
 pub fn decompress(encoding: Encoding, input: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
@@ -18,7 +19,7 @@ pub fn decompress(encoding: Encoding, input: &[u8], max_bytes: usize) -> Result<
     match encoding {
         Encoding::Gzip => read_capped(flate2::bufread::MultiGzDecoder::new(input), max_bytes),
         Encoding::Deflate => zlib_members(input, max_bytes),
-        Encoding::Brotli => read_capped(brotli_decompressor::Decompressor::new(input, BROTLI_BUFFER_BYTES), max_bytes),
+        Encoding::Brotli => decompress_brotli(input, max_bytes),
         Encoding::Zstd => read_capped(zstd_reader(input)?, max_bytes),
         Encoding::Lz4 => lz4_frames(input, max_bytes),
         Encoding::ClickHouse => decompress_clickhouse(input, max_bytes),

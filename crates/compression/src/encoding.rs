@@ -15,10 +15,10 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// None for names that are not decoded here: `xz`, `bz2`, `snappy` (ClickHouse means Hadoop's framing by it), unknown
-    /// ones. Names are case-sensitive in ClickHouse, which refuses `GZIP`.
+    /// None for names that are not decoded here: `xz`, `bz2`, `snappy` (ClickHouse means Hadoop's framing by it), `none`,
+    /// unknown ones. Upper case is accepted, as ClickHouse does.
     pub fn from_content_encoding(name: &str) -> Option<Self> {
-        match name {
+        match name.trim().to_ascii_lowercase().as_str() {
             "gzip" => Some(Self::Gzip),
             "deflate" => Some(Self::Deflate),
             "br" => Some(Self::Brotli),

@@ -4,6 +4,7 @@
 //! Synchronous: large bodies belong on a thread that may be busy for a while.
 
 mod blocks;
+mod brotli;
 mod city;
 mod compress;
 mod decompress;

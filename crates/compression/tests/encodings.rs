@@ -6,7 +6,8 @@ use windrow_compression::{AnswerEncoding, Encoding};
 fn content_encodings_are_known_by_clickhouse_names() {
     assert_eq!(Encoding::from_content_encoding("br"), Some(Encoding::Brotli));
     assert_eq!(Encoding::from_content_encoding("gzip"), Some(Encoding::Gzip));
-    for unknown in ["", "identity", "xz", "bz2", "snappy", "GZIP", "gzip, br"] {
+    assert_eq!(Encoding::from_content_encoding(" LZ4"), Some(Encoding::Lz4));
+    for unknown in ["", "identity", "xz", "bz2", "snappy", "none", "x-gzip", "gzip, br"] {
         assert_eq!(Encoding::from_content_encoding(unknown), None, "{unknown:?}");
     }
 }
