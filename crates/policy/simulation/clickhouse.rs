@@ -26,14 +26,7 @@ pub struct Shard {
 impl Shard {
     pub fn new(limits: FlushLimits) -> Self {
         let timeout_ms = limits.busy_timeout_min_ms.min(limits.busy_timeout_max_ms);
-        Shard {
-            limits,
-            timeout_ms,
-            last_insert_us: None,
-            flushes_us: [None; 2],
-            open: BTreeMap::new(),
-            looked_us: 0,
-        }
+        Shard { limits, timeout_ms, last_insert_us: None, flushes_us: [None; 2], open: BTreeMap::new(), looked_us: 0 }
     }
 
     fn next_timeout_ms(&self, now: u64) -> u64 {

@@ -54,7 +54,6 @@ enum Event {
 }
 
 struct Insert {
-    table: usize,
     arrived_us: u64,
     writer: Option<usize>,
 }
@@ -70,7 +69,7 @@ struct Run<'a> {
     inserts: Vec<Insert>,
     flights: Vec<Flight>,
     rngs: Vec<Rng>,
-    /// Of the measured table.
+    /// Of the batches of table 0 that opened within the measured time.
     waits_us: Vec<u64>,
     held_us: u64,
     parts: usize,
@@ -139,7 +138,7 @@ impl<'a> Run<'a> {
         started: &mut Vec<Flush>,
     ) {
         let insert = self.inserts.len();
-        self.inserts.push(Insert { table, arrived_us: now, writer: looping });
+        self.inserts.push(Insert { arrived_us: now, writer: looping });
         let writer = looping.map_or(FIRST_ONE_SHOT + insert as u64, |index| index as u64);
         let waits = looping.is_some() || self.scenario.open_waits;
         queue.push(now, Push { insert, table, writer, waits }, started);
@@ -155,18 +154,21 @@ impl<'a> Run<'a> {
 
     fn end(&mut self, now: u64, flight: usize, queue: &mut dyn Queue, started: &mut Vec<Flush>) {
         let started_us = self.flights[flight].started_us;
-        self.parts += usize::from(self.flights[flight].flush.table == 0);
+        let flush = &self.flights[flight].flush;
+        let first_arrived_us = flush.inserts.first().map_or(now, |first| self.inserts[*first].arrived_us);
+        let measured = flush.table == 0 && self.scenario.measured_us.contains(&first_arrived_us);
+        self.parts += usize::from(measured);
         for position in 0..self.flights[flight].flush.inserts.len() {
             let insert = self.flights[flight].flush.inserts[position];
-            self.stored(now, started_us, insert);
+            self.stored(now, started_us, insert, measured);
         }
         queue.flush_ended(now, &self.flights[flight].flush, now - started_us, started);
         self.flights[flight].flush.inserts = Vec::new();
     }
 
-    fn stored(&mut self, now: u64, flush_started: u64, insert: usize) {
-        let Insert { table, arrived_us, writer } = self.inserts[insert];
-        if table == 0 {
+    fn stored(&mut self, now: u64, flush_started: u64, insert: usize, measured: bool) {
+        let Insert { arrived_us, writer } = self.inserts[insert];
+        if measured {
             self.waits_us.push(now - arrived_us);
             self.held_us += flush_started - arrived_us;
             self.last_stored_us = now;
@@ -189,7 +191,7 @@ impl<'a> Run<'a> {
             let index = ((inserts as f64 * share).ceil() as usize).clamp(1, inserts);
             self.waits_us[index - 1] as f64 / 1e3
         };
-        let seconds = self.last_stored_us as f64 / 1e6;
+        let seconds = (self.last_stored_us - self.scenario.measured_us.start) as f64 / 1e6;
         Outcome {
             inserts,
             parts: self.parts,

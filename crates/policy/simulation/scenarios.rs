@@ -1,5 +1,7 @@
 //! What is simulated.
 
+use std::ops::Range;
+
 use windrow_policy::FlushLimits;
 
 use super::arrivals::{bursty, even, poisson, Loop, OpenArrival};
@@ -42,6 +44,8 @@ pub struct Scenario {
     pub open_waits: bool,
     pub loops: Vec<Loop>,
     pub loops_end_us: u64,
+    /// Only batches that open within are measured: at the start averages are still being learned, at the end a batch is cut off.
+    pub measured_us: Range<u64>,
     pub limit: Limit,
 }
 
@@ -57,8 +61,15 @@ impl Scenario {
             open_waits: true,
             loops: Vec::new(),
             loops_end_us: 0,
+            measured_us: 0..u64::MAX,
             limit: Limit::None,
         }
+    }
+
+    fn cut_the_ends(&mut self) {
+        let last_us = self.open.last().map_or(0, |last| last.at_us);
+        let twentieth = self.loops_end_us.max(last_us) / 20;
+        self.measured_us = twentieth..twentieth * 19;
     }
 
     /// Table 0 is the one that is measured.
@@ -83,12 +94,15 @@ pub fn all() -> Vec<Scenario> {
         open_waits: false,
         ..steady(rate, QUICK, "")
     }));
+    for scenario in &mut all {
+        scenario.cut_the_ends();
+    }
     all
 }
 
-/// Enough inserts for a p99, and at least ten seconds of the highest rates.
+/// Enough inserts for a p99, and enough batches of the highest rates.
 fn count(rate: f64) -> usize {
-    (rate * 10.0).clamp(20_000.0, 100_000.0) as usize
+    (rate * 30.0).clamp(20_000.0, 200_000.0) as usize
 }
 
 fn steady(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
@@ -138,8 +152,7 @@ fn among_many_tables(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     let mut open: Vec<_> =
         (1..8).flat_map(|table| poisson(SEED + table as u64, table, 20.0, (20.0 * seconds) as usize)).collect();
     open.sort_by_key(|arrival| arrival.at_us);
-    let writer =
-        Loop { table: 0, starts_at_us: 1_000, pause_at_least_us: 300, pause_extra_mean_us: 1e6 / rate };
+    let writer = Loop { table: 0, starts_at_us: 1_000, pause_at_least_us: 300, pause_extra_mean_us: 1e6 / rate };
     Scenario {
         open,
         loops: vec![writer],

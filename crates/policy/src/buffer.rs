@@ -17,6 +17,8 @@ pub struct BufferPolicy {
     pub(crate) min_timeout: Micros,
     /// A reason that holds from now on, acted on as soon as the lane is free.
     pub(crate) due: Option<SealReason>,
+    /// How long it is held for a stream of inserts; set with the first of them. Only used by `balanced`.
+    pub(crate) hold: Option<Micros>,
     inserts: u64,
     rows: u64,
     bytes: u64,
@@ -32,6 +34,7 @@ impl BufferPolicy {
             deadline: Micros::NEVER,
             min_timeout: Micros::NEVER,
             due: None,
+            hold: None,
             inserts: 0,
             rows: 0,
             bytes: 0,

@@ -41,9 +41,8 @@ pub struct FlushLimits {
     pub kind: PolicyKind,
     pub busy_timeout_min_ms: u64,
     pub busy_timeout_max_ms: u64,
-    /// Only read by `adaptive`.
+    /// How fast the hold grows and shrinks; not read by `fixed`.
     pub increase_rate: f64,
-    /// Only read by `adaptive`.
     pub decrease_rate: f64,
     pub max_data_size_bytes: u64,
     pub max_query_number: u64,
@@ -71,7 +70,7 @@ impl FlushLimits {
         if self.busy_timeout_max_ms == 0 {
             return Err(LimitsError::ZeroMaxTimeout);
         }
-        if self.kind != PolicyKind::Adaptive {
+        if self.kind == PolicyKind::Fixed {
             return Ok(());
         }
         // NaN is refused too.
@@ -133,7 +132,7 @@ mod tests {
             assert_eq!(bad.validate(), Err(LimitsError::IncreaseRateNotPositive));
             let bad = FlushLimits { decrease_rate: rate, ..fine };
             assert_eq!(bad.validate(), Err(LimitsError::DecreaseRateNotPositive));
-            // The rates belong to the adaptive timeout alone.
+            // A fixed time-out has no use for the rates.
             assert_eq!(FlushLimits { kind: PolicyKind::Fixed, ..bad }.validate(), Ok(()));
         }
     }

@@ -32,7 +32,7 @@ impl TablePolicy {
     pub fn open_buffer(&mut self) -> BufferPolicy {
         let buffer = BufferPolicy::new(BufferId(self.next_buffer));
         self.next_buffer += 1;
-        self.balanced.buffer_opened(&buffer);
+        self.balanced.buffer_opened(buffer.id);
         buffer
     }
 

@@ -42,6 +42,8 @@ pub enum SealReason {
     Idle,
     /// Inserts were coming and have stopped.
     Quiet,
+    /// Far more inserts came than the hold was expected to bring.
+    Plenty,
     /// The hold is over.
     Deadline,
     /// Every writer that could send an insert has one in the buffer.
@@ -53,11 +55,12 @@ pub enum SealReason {
 }
 
 impl SealReason {
-    pub const ALL: [SealReason; 8] = [
+    pub const ALL: [SealReason; 9] = [
         SealReason::Size,
         SealReason::Count,
         SealReason::Idle,
         SealReason::Quiet,
+        SealReason::Plenty,
         SealReason::Deadline,
         SealReason::EveryWriterIsHere,
         SealReason::Command,
@@ -70,6 +73,7 @@ impl SealReason {
             SealReason::Count => "count",
             SealReason::Idle => "idle",
             SealReason::Quiet => "quiet",
+            SealReason::Plenty => "plenty",
             SealReason::Deadline => "deadline",
             SealReason::EveryWriterIsHere => "every_writer_is_here",
             SealReason::Command => "command",

@@ -1,17 +1,15 @@
 //! The balanced policy.
 
+mod average;
 mod pressure;
 mod stream;
 mod writers;
 
-use crate::{Arrival, BufferPolicy, FlushLimits, Micros, SealReason, Verdict};
+use crate::{Arrival, BufferId, BufferPolicy, FlushLimits, Micros, SealReason, Verdict};
 
 use pressure::Pressure;
 use stream::Stream;
 use writers::Writers;
-
-/// How far past the maximum a timer may hold for one more insert. ClickHouse's own deadline thread is late by up to 10 ms.
-const GRACE: Micros = Micros::from_millis(5);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Balanced {
@@ -29,47 +27,68 @@ pub(crate) enum Occasion {
 
 /// How long company is likely, and what to call the sealing afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outlook {
-    pub until: Micros,
-    pub then: SealReason,
+struct Outlook {
+    until: Micros,
+    then: SealReason,
+}
+
+impl Outlook {
+    fn over(then: SealReason) -> Self {
+        Outlook { until: Micros::ZERO, then }
+    }
+
+    fn first_of(silence: Micros, deadline: Micros) -> Self {
+        if silence < deadline {
+            Outlook { until: silence, then: SealReason::Quiet }
+        } else {
+            Outlook { until: deadline, then: SealReason::Deadline }
+        }
+    }
 }
 
 impl Balanced {
-    pub(crate) fn buffer_opened(&mut self, buffer: &BufferPolicy) {
-        self.writers.buffer_opened(buffer.id);
+    pub(crate) fn buffer_opened(&mut self, buffer: BufferId) {
+        self.writers.buffer_opened(buffer);
     }
 
     pub(crate) fn arrive(&mut self, now: Micros, buffer: &mut BufferPolicy, arrival: &Arrival, limits: &FlushLimits) {
         let horizon = Micros::from_millis(limits.min_timeout_ms());
-        if arrival.waits && self.writers.arrive(now, arrival.writer, buffer.id, horizon) {
-            return;
-        }
-        let pause = self.stream.arrive(now, limits.max_timeout());
-        if buffer.inserts() == 1 && pause > limits.max_timeout() {
-            buffer.due = Some(SealReason::Idle);
+        let came_back = if arrival.waits {
+            self.writers.arrive(now, arrival.writer, buffer.id, horizon)
+        } else {
+            self.writers.arrive_unblocked();
+            false
+        };
+        if !came_back {
+            self.stream.arrive(now, buffer, limits);
         }
     }
 
+    /// Only asked while no flush of the shape is in front.
     pub(crate) fn decide(&mut self, now: Micros, buffer: &BufferPolicy, occasion: Occasion) -> Verdict {
-        let gate = self.pressure.earliest_start();
-        if now < gate {
-            return Verdict::HoldUntil(gate);
+        let spaced = self.pressure.earliest_start();
+        if now < spaced {
+            return Verdict::HoldUntil(spaced);
         }
-        let latest = match occasion {
-            Occasion::AnInsertJoined => buffer.deadline,
-            Occasion::TimePassed => buffer.deadline + GRACE,
+        let last_call = buffer.deadline + stream::LATE_WHEN_EVEN;
+        let late = match occasion {
+            Occasion::AnInsertJoined => now > buffer.deadline,
+            Occasion::TimePassed => now >= last_call,
         };
-        if now >= latest {
+        if late {
             return Verdict::Seal(SealReason::Deadline);
         }
-        if let Some(expiry) = self.writers.expected_until(now) {
-            return Verdict::HoldUntil(expiry.min(buffer.deadline + GRACE));
+        if let Some(given_up) = self.writers.expected_until(now) {
+            return Verdict::HoldUntil(given_up.min(last_call));
         }
-        let outlook = self.stream.outlook(now, buffer, GRACE);
+        if self.writers.sole_writer_is_in(buffer) {
+            return Verdict::Seal(SealReason::EveryWriterIsHere);
+        }
+        let outlook = self.stream.outlook(now, buffer);
         if now < outlook.until {
             return Verdict::HoldUntil(outlook.until);
         }
-        if self.writers.all_in(buffer) {
+        if self.writers.only_loops_in(buffer) {
             return Verdict::Seal(SealReason::EveryWriterIsHere);
         }
         let rested = self.pressure.rested_at().min(buffer.deadline);
@@ -83,8 +102,9 @@ impl Balanced {
         self.pressure.flush_started(now);
     }
 
-    pub(crate) fn flush_ended(&mut self, now: Micros, buffer: crate::BufferId, duration: Micros) {
+    pub(crate) fn flush_ended(&mut self, now: Micros, buffer: BufferId, duration: Micros) {
         self.pressure.flush_ended(now, duration);
+        self.stream.flush_ended(now);
         self.writers.flush_ended(now, buffer);
     }
 

@@ -12,31 +12,31 @@ const PARTS_IN_DANGER: f64 = 0.95;
 const WIDEST: Micros = Micros::from_millis(5_000);
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pressure {
+pub(super) struct Pressure {
     last_start: Option<Micros>,
     rested_at: Micros,
     interval: Micros,
 }
 
 impl Pressure {
-    pub(crate) fn flush_started(&mut self, now: Micros) {
+    pub(super) fn flush_started(&mut self, now: Micros) {
         self.last_start = Some(now);
     }
 
-    pub(crate) fn flush_ended(&mut self, now: Micros, duration: Micros) {
+    pub(super) fn flush_ended(&mut self, now: Micros, duration: Micros) {
         self.rested_at = now + duration.scale(REST);
     }
 
-    pub(crate) fn parts(&mut self, active_in_worst_partition: u64, parts_to_throw: u64) {
+    pub(super) fn parts(&mut self, active_in_worst_partition: u64, parts_to_throw: u64) {
         self.interval = interval(active_in_worst_partition, parts_to_throw);
     }
 
     /// Before this, only a full buffer is worth a part.
-    pub(crate) fn earliest_start(&self) -> Micros {
+    pub(super) fn earliest_start(&self) -> Micros {
         self.last_start.map_or(Micros::ZERO, |start| start + self.interval)
     }
 
-    pub(crate) fn rested_at(&self) -> Micros {
+    pub(super) fn rested_at(&self) -> Micros {
         self.rested_at
     }
 }

@@ -11,6 +11,8 @@ use crate::{BufferId, BufferPolicy, Micros};
 
 /// Writers remembered per half; two halves are kept. A table with more of them at once is no longer in lock-step.
 const WRITERS_PER_HALF: usize = 8_192;
+/// A writer is taken for the table's only one after so many inserts of its own in a row.
+const SOLE_AFTER: u64 = 4;
 const ROUNDS: usize = 1_024;
 /// The time allowed for coming back: the usual one plus that many times its usual deviation, plus a millisecond.
 const PATIENCE_DEVIATIONS: f64 = 8.0;
@@ -19,7 +21,7 @@ const PATIENCE_FLOOR: Micros = Micros::from_millis(1);
 const RETURN_MEMORY: f64 = 64.0;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Writers {
+pub(super) struct Writers {
     recent: Seen,
     older: Seen,
     rounds: VecDeque<Round>,
@@ -32,6 +34,9 @@ pub(crate) struct Writers {
     back_after_us: f64,
     back_deviation_us: f64,
     returns: f64,
+    /// The writer of the latest insert, if it waits, and how many in a row were its own.
+    latest: Option<u64>,
+    in_a_row: u64,
     horizon: Micros,
 }
 
@@ -60,7 +65,7 @@ enum RoundState {
 }
 
 impl Writers {
-    pub(crate) fn buffer_opened(&mut self, id: BufferId) {
+    pub(super) fn buffer_opened(&mut self, id: BufferId) {
         if self.rounds.is_empty() {
             self.first_round = id.0;
         }
@@ -72,8 +77,9 @@ impl Writers {
     }
 
     /// Whether this insert is one that an acknowledgement brought about.
-    pub(crate) fn arrive(&mut self, now: Micros, writer: u64, buffer: BufferId, horizon: Micros) -> bool {
+    pub(super) fn arrive(&mut self, now: Micros, writer: u64, buffer: BufferId, horizon: Micros) -> bool {
         self.horizon = horizon;
+        self.count_row(Some(writer));
         let last = self.recent.get(&writer).or_else(|| self.older.get(&writer)).copied();
         let is_loop = last.is_some_and(|last| self.came_back(now, last));
         self.remember(writer, Last { round: buffer.0, is_loop });
@@ -82,6 +88,19 @@ impl Writers {
             round.loops += u64::from(is_loop);
         }
         is_loop
+    }
+
+    /// An insert whose writer may send more at any moment.
+    pub(super) fn arrive_unblocked(&mut self) {
+        self.count_row(None);
+    }
+
+    fn count_row(&mut self, writer: Option<u64>) {
+        if self.latest != writer || writer.is_none() {
+            self.latest = writer;
+            self.in_a_row = 0;
+        }
+        self.in_a_row += 1;
     }
 
     fn came_back(&mut self, now: Micros, last: Last) -> bool {
@@ -107,7 +126,7 @@ impl Writers {
         true
     }
 
-    pub(crate) fn flush_ended(&mut self, now: Micros, buffer: BufferId) {
+    pub(super) fn flush_ended(&mut self, now: Micros, buffer: BufferId) {
         let expires_at = now + self.patience();
         let Some(round) = self.round_mut(buffer.0) else {
             return;
@@ -122,15 +141,20 @@ impl Writers {
     }
 
     /// Until when it is worth holding for writers that are on their way back; None if there are none.
-    pub(crate) fn expected_until(&mut self, now: Micros) -> Option<Micros> {
+    pub(super) fn expected_until(&mut self, now: Micros) -> Option<Micros> {
         if self.expected > 0 && now >= self.next_expiry {
             self.give_up(now);
         }
         (self.expected > 0).then_some(self.next_expiry)
     }
 
+    /// Whether the buffer holds the one writer that the table has had for a while, blocked.
+    pub(super) fn sole_writer_is_in(&self, buffer: &BufferPolicy) -> bool {
+        self.latest.is_some() && self.in_a_row >= SOLE_AFTER && buffer.inserts() == 1
+    }
+
     /// Whether the buffer holds loops and nothing else.
-    pub(crate) fn all_in(&self, buffer: &BufferPolicy) -> bool {
+    pub(super) fn only_loops_in(&self, buffer: &BufferPolicy) -> bool {
         self.round(buffer.id.0).is_some_and(|round| round.loops > 0 && round.loops == buffer.inserts())
     }
 
