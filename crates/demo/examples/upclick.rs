@@ -1,0 +1,62 @@
+//! Runs UpClick alone, against a gateway or any ClickHouse:
+//! `cargo run --release -p windrow-demo --example upclick -- --url http://127.0.0.1:8123 --for 20`
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windrow_demo::{DemoOptions, Output, PidSource};
+
+const USAGE: &str =
+    "upclick --url http://host:port [--user NAME] [--password PASSWORD] [--probes 200] [--every SECONDS] \
+    [--for SECONDS] [--site URL]... [--no-wait] [--kpi MS] [--plain] [--gateway-pid PID] [--clickhouse-pid PID]";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let outcome = match parse(std::env::args().skip(1)) {
+        Ok(options) => windrow_demo::run(options).await.map_err(|error| error.to_string()),
+        Err(problem) => Err(format!("{problem}\nusage: {USAGE}")),
+    };
+    match outcome {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut args: impl Iterator<Item = String>) -> Result<DemoOptions, String> {
+    let mut options = DemoOptions::new("http://127.0.0.1:8123");
+    while let Some(flag) = args.next() {
+        let mut value = || args.next().ok_or(format!("{flag} needs a value"));
+        match flag.as_str() {
+            "--url" => options.gateway_url = value()?,
+            "--user" => options.user = value()?,
+            "--password" => options.password = value()?,
+            "--probes" => options.probes = number(&flag, value()?)?,
+            "--every" => options.every = seconds(&flag, value()?)?,
+            "--for" => options.run_for = Some(seconds(&flag, value()?)?),
+            "--site" => options.urls.push(value()?),
+            "--no-wait" => options.wait = false,
+            "--kpi" => options.kpi_ms = number(&flag, value()?)?,
+            "--plain" => options.output = Output::Plain,
+            "--gateway-pid" => options.gateway_pid = fixed_pid(number(&flag, value()?)?),
+            "--clickhouse-pid" => options.clickhouse_pid = fixed_pid(number(&flag, value()?)?),
+            _ => return Err(format!("unknown argument {flag}")),
+        }
+    }
+    Ok(options)
+}
+
+fn number<T: std::str::FromStr>(flag: &str, value: String) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{flag} needs a number, not {value:?}"))
+}
+
+fn seconds(flag: &str, value: String) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(number(flag, value)?).map_err(|error| format!("{flag}: {error}"))
+}
+
+fn fixed_pid(pid: u32) -> PidSource {
+    Arc::new(move || Some(pid))
+}

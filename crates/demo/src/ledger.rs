@@ -1,0 +1,162 @@
+//! What the probes did: every row by its number, and how long acknowledgements took.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::percentiles::{Histogram, Rolling};
+
+/// Rows of one run have numbers from 0; this many fit into a row's id with room to spare.
+pub(crate) const MAX_ROWS: u64 = 1 << 48;
+
+/// Shared by all probes.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    began: Instant,
+    window: Duration,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    sent: u64,
+    acknowledged: NumberSet,
+    failures: u64,
+    unreachable: u64,
+    last_error: Option<String>,
+    all: Histogram,
+    recent: Rolling,
+}
+
+/// The ledger at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LedgerView {
+    pub sent: u64,
+    pub acknowledged: u64,
+    pub failures: u64,
+    pub unreachable: u64,
+    pub last_error: Option<String>,
+    /// Of the recent past.
+    pub ack_p50_ms: Option<f64>,
+    pub ack_p99_ms: Option<f64>,
+}
+
+impl Ledger {
+    /// `window` is what counts as recent.
+    pub fn new(window: Duration) -> Self {
+        Self { began: Instant::now(), window, entries: Mutex::default() }
+    }
+
+    /// A row's number, given right before it is sent.
+    pub fn next_number(&self) -> u64 {
+        let mut entries = self.lock();
+        let number = entries.sent;
+        entries.sent += 1;
+        number
+    }
+
+    pub fn acknowledged(&self, number: u64, waited: Duration) {
+        let window = self.current_window();
+        let mut entries = self.lock();
+        entries.acknowledged.insert(number);
+        entries.all.add(waited);
+        entries.recent.add(window, waited);
+    }
+
+    pub fn failed(&self, reason: String) {
+        let mut entries = self.lock();
+        entries.failures += 1;
+        entries.last_error = Some(reason);
+    }
+
+    /// A site didn't answer, so there was nothing to insert.
+    pub fn unreachable(&self, reason: String) {
+        let mut entries = self.lock();
+        entries.unreachable += 1;
+        entries.last_error = Some(reason);
+    }
+
+    pub fn view(&self) -> LedgerView {
+        let window = self.current_window();
+        let mut entries = self.lock();
+        LedgerView {
+            sent: entries.sent,
+            acknowledged: entries.acknowledged.count,
+            failures: entries.failures,
+            unreachable: entries.unreachable,
+            last_error: entries.last_error.clone(),
+            ack_p50_ms: entries.recent.quantile_ms(window, 0.5),
+            ack_p99_ms: entries.recent.quantile_ms(window, 0.99),
+        }
+    }
+
+    /// Of the whole run.
+    pub fn quantile_ms(&self, quantile: f64) -> Option<f64> {
+        self.lock().all.quantile_ms(quantile)
+    }
+
+    /// How many acknowledged rows are not among `found`.
+    pub fn missing_from(&self, found: &NumberSet) -> u64 {
+        self.lock().acknowledged.count_without(found)
+    }
+
+    fn current_window(&self) -> u64 {
+        (self.began.elapsed().as_nanos() / self.window.as_nanos().max(1)) as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Counting can't panic half-way, so the entries are whole whatever happened to another task.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A set of small numbers, a bit each.
+#[derive(Debug, Default)]
+pub(crate) struct NumberSet {
+    words: Vec<u64>,
+    pub count: u64,
+}
+
+impl NumberSet {
+    /// Whether the number is new.
+    pub fn insert(&mut self, number: u64) -> bool {
+        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        self.count += u64::from(new);
+        new
+    }
+
+    /// How many numbers of this set `other` lacks.
+    pub fn count_without(&self, other: &Self) -> u64 {
+        let missing = |(index, word): (usize, &u64)| word & !other.words.get(index).copied().unwrap_or(0);
+        self.words.iter().enumerate().map(missing).map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_rows_are_counted_one_by_one() {
+        let ledger = Ledger::new(Duration::from_secs(10));
+        let mut found = NumberSet::default();
+        for _ in 0..200 {
+            let number = ledger.next_number();
+            ledger.acknowledged(number, Duration::from_millis(5));
+            if number != 63 && number != 64 && number != 199 {
+                assert!(found.insert(number));
+            }
+        }
+        assert!(!found.insert(0));
+        // A row that landed though its insert failed is not missing, and hides no other.
+        found.insert(ledger.next_number());
+        assert_eq!(ledger.missing_from(&found), 3);
+        let view = ledger.view();
+        assert_eq!((view.sent, view.acknowledged, view.failures), (201, 200, 0));
+        assert!(view.ack_p50_ms.is_some());
+    }
+}

@@ -1,0 +1,242 @@
+//! The picture on a terminal: figures on top, cities below, as many columns of them as it takes.
+
+use crate::snapshot::{shown, shown_clock, shown_ms, CityView, Snapshot};
+use crate::style::{Colour, Line};
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Canvas {
+    pub width: usize,
+    pub height: usize,
+    /// Block characters for the bars; `#` otherwise.
+    pub unicode: bool,
+}
+
+/// Name, latency and at least a stub of a bar.
+const MIN_CITY_WIDTH: usize = 24;
+const MAX_CITY_WIDTH: usize = 50;
+const NAME_WIDTH: usize = 13;
+/// ` 9999 ms `
+const LATENCY_WIDTH: usize = 9;
+
+pub(crate) fn draw(snapshot: &Snapshot, canvas: Canvas) -> Vec<Line> {
+    let mut lines = header(snapshot, canvas.width);
+    lines.push(Line::default());
+    lines.extend(figures(snapshot, canvas.width));
+    lines.push(Line::default());
+    lines.push(kpi_line(snapshot));
+    let rows = canvas.height.saturating_sub(lines.len() + 1);
+    lines.extend(cities(snapshot, canvas, rows));
+    lines.truncate(canvas.height.saturating_sub(1));
+    lines.push(footer(snapshot));
+    lines
+}
+
+fn header(snapshot: &Snapshot, width: usize) -> Vec<Line> {
+    let clock = shown_clock(snapshot.elapsed);
+    let title = Line::default().with(Colour::Bold, "UpClick").with(Colour::Plain, format!("  {}", snapshot.title));
+    let clock_at = width.saturating_sub(clock.len()).max(title.width() + 1);
+    vec![
+        title.beside(clock_at, Line::default().with(Colour::Bold, clock)),
+        Line::default().with(Colour::Dim, snapshot.subtitle.clone()),
+    ]
+}
+
+struct Figure {
+    label: &'static str,
+    value: String,
+    colour: Colour,
+}
+
+fn figures(snapshot: &Snapshot, width: usize) -> Vec<Line> {
+    let figures = figure_list(snapshot);
+    let columns = if width >= 110 { 4 } else { 3 };
+    // Written column by column: what belongs together stands below each other.
+    let rows = figures.len().div_ceil(columns);
+    let cell_width = (width / columns).min(36);
+    let line = |row: usize| {
+        let in_row = figures.iter().skip(row).step_by(rows).enumerate();
+        in_row.fold(Line::default(), |line, (column, figure)| {
+            line.beside(column * cell_width, cell(figure, cell_width.saturating_sub(3)))
+        })
+    };
+    (0..rows).map(line).collect()
+}
+
+fn cell(figure: &Figure, width: usize) -> Line {
+    let value_at = width.saturating_sub(figure.value.chars().count());
+    let value = Line::default().with(figure.colour, figure.value.clone());
+    Line::default().with(Colour::Dim, figure.label).beside(value_at.max(figure.label.len() + 1), value)
+}
+
+fn figure_list(snapshot: &Snapshot) -> Vec<Figure> {
+    let Snapshot { ledger, store, .. } = snapshot;
+    let figure = |label, value| Figure { label, value, colour: Colour::Bold };
+    let percent = |value: Option<f64>| shown(value, |percent| format!("{percent:.1} %"));
+    let failures = Figure {
+        label: "failed inserts",
+        value: ledger.failures.to_string(),
+        colour: if ledger.failures == 0 { Colour::Green } else { Colour::Red },
+    };
+    vec![
+        figure("inserts/s", shown(snapshot.inserts_per_second, |rate| format!("{rate:.1}"))),
+        figure("ack p50", shown_ms(ledger.ack_p50_ms)),
+        figure("ack p99", shown_ms(ledger.ack_p99_ms)),
+        figure("rows inserted", ledger.sent.to_string()),
+        figure("acknowledged", ledger.acknowledged.to_string()),
+        figure("in ClickHouse", shown(store.found, |rows| rows.to_string())),
+        figure("active parts", shown(store.active_parts, |parts| parts.to_string())),
+        figure("all parts", shown(store.all_parts, |parts| parts.to_string())),
+        figure("new parts/s", shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"))),
+        figure("ClickHouse CPU", percent(snapshot.clickhouse_cpu_percent)),
+        figure("gateway CPU", percent(snapshot.gateway_cpu_percent)),
+        failures,
+    ]
+}
+
+fn kpi_line(snapshot: &Snapshot) -> Line {
+    let above = snapshot.count_above_kpi();
+    let within = snapshot.count_measured() - above;
+    Line::default()
+        .with(Colour::Plain, format!("average latency, last {} s", snapshot.averaged_over.as_secs().max(1)))
+        .with(Colour::Dim, format!("   KPI {:.0} ms: ", snapshot.kpi_ms))
+        .with(Colour::Green, format!("{within} within"))
+        .with(Colour::Dim, ", ")
+        .with(if above == 0 { Colour::Dim } else { Colour::Red }, format!("{above} above"))
+}
+
+fn cities(snapshot: &Snapshot, canvas: Canvas, rows: usize) -> Vec<Line> {
+    let count = snapshot.cities.len();
+    if rows == 0 || count == 0 {
+        return Vec::new();
+    }
+    let columns_that_fit = (canvas.width / MIN_CITY_WIDTH).max(1);
+    let columns_wanted = count.div_ceil(rows).max(canvas.width.div_ceil(MAX_CITY_WIDTH));
+    let columns = columns_wanted.min(columns_that_fit);
+    let rows = count.div_ceil(columns).min(rows);
+    let cell_width = canvas.width / columns;
+    // The scale stays as it is while the slowest city changes a little.
+    let slowest = snapshot.cities.iter().filter_map(|city| city.average_ms).fold(2.0 * snapshot.kpi_ms, f64::max);
+    let line = |row: usize| {
+        let in_row = snapshot.cities.iter().skip(row).step_by(rows).take(columns).enumerate();
+        in_row.fold(Line::default(), |line, (column, city)| {
+            line.beside(column * cell_width, city_cell(snapshot, city, cell_width, slowest, canvas.unicode))
+        })
+    };
+    (0..rows).map(line).collect()
+}
+
+fn city_cell(snapshot: &Snapshot, city: &CityView, width: usize, slowest_ms: f64, unicode: bool) -> Line {
+    let name: String = city.name.chars().take(NAME_WIDTH).collect();
+    let above = snapshot.above_kpi(city);
+    // Without colours the mark is what tells.
+    let mark = if above { "!" } else { " " };
+    let colour = match (city.average_ms, above) {
+        (None, _) => Colour::Dim,
+        (_, true) => Colour::Red,
+        (_, false) => Colour::Green,
+    };
+    let latency = shown(city.average_ms, |ms| format!("{ms:.0} ms"));
+    let bar_width = width.saturating_sub(NAME_WIDTH + LATENCY_WIDTH + 2);
+    let share = city.average_ms.unwrap_or(0.0) / slowest_ms.max(1.0);
+    Line::default()
+        .with(Colour::Plain, format!("{name:NAME_WIDTH$}"))
+        .with(colour, format!("{latency:>8}{mark}{}", bar(share, bar_width, unicode)))
+}
+
+/// In eighths of a column where the terminal can show them.
+fn bar(share: f64, width: usize, unicode: bool) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    match unicode {
+        true => "█".repeat(eighths / 8) + EIGHTHS[eighths % 8],
+        false => "#".repeat((eighths + 4) / 8),
+    }
+}
+
+fn footer(snapshot: &Snapshot) -> Line {
+    let problem = snapshot.ledger.last_error.as_ref().or(snapshot.store.problem.as_ref());
+    match problem {
+        Some(problem) => Line::default().with(Colour::Red, problem.replace(['\n', '\r', '\x1b'], " ")),
+        None => Line::default().with(Colour::Dim, "Ctrl-C ends the run with a summary"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cities::CITIES;
+    use std::time::Duration;
+
+    fn snapshot() -> Snapshot {
+        let average = |index: usize| (index != 3).then_some(index as f64 * 7.0);
+        let mut snapshot = Snapshot {
+            elapsed: Duration::from_secs(75),
+            title: "200 probes in 40 cities, one measurement each every 10 s".to_owned(),
+            subtitle: "through http://127.0.0.1:8123".to_owned(),
+            kpi_ms: 100.0,
+            averaged_over: Duration::from_secs(10),
+            cities: CITIES
+                .iter()
+                .enumerate()
+                .map(|(index, city)| CityView { name: city.name, average_ms: average(index) })
+                .collect(),
+            ..Snapshot::default()
+        };
+        snapshot.ledger.acknowledged = 4711;
+        snapshot
+    }
+
+    fn painted(snapshot: &Snapshot, width: usize, height: usize) -> Vec<String> {
+        let canvas = Canvas { width, height, unicode: true };
+        draw(snapshot, canvas).iter().map(|line| line.paint(width, false)).collect()
+    }
+
+    #[test]
+    fn everything_fits_on_80_by_24() {
+        let lines = painted(&snapshot(), 80, 24);
+        assert!(lines.len() <= 24, "{}", lines.len());
+        let text = lines.join("\n");
+        for city in &CITIES {
+            assert!(text.contains(city.name), "{} is not in\n{text}", city.name);
+        }
+        assert!(text.contains("4711") && text.contains("1:15") && text.contains("25 above"), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn any_size_is_filled_and_none_overflows() {
+        for width in 0..200 {
+            for height in 1..60 {
+                let canvas = Canvas { width, height, unicode: false };
+                let lines = draw(&snapshot(), canvas);
+                assert!(lines.len() <= height, "{width}x{height}: {}", lines.len());
+                assert!(lines.iter().all(|line| line.paint(width, false).chars().count() <= width), "{width}x{height}");
+            }
+        }
+        assert!(painted(&snapshot(), 160, 40).len() >= 17);
+    }
+
+    #[test]
+    fn cities_above_the_kpi_are_marked_without_colours_too() {
+        let text = painted(&snapshot(), 80, 24).join("\n");
+        assert!(text.contains("105 ms!"), "{text}");
+        assert!(text.contains("98 ms "), "{text}");
+    }
+
+    #[test]
+    fn an_error_cannot_move_the_cursor() {
+        let mut snapshot = snapshot();
+        snapshot.ledger.last_error = Some("line\nbreak \x1b[2J".to_owned());
+        let last = painted(&snapshot, 80, 24).pop().expect("a footer");
+        assert_eq!(last, "line break  [2J");
+    }
+
+    #[test]
+    fn bars_grow_by_eighths() {
+        assert_eq!(bar(0.5, 3, true), "█▌");
+        assert_eq!(bar(2.0, 3, true), "███");
+        assert_eq!(bar(f64::NAN, 3, true), "");
+        assert_eq!(bar(0.5, 4, false), "##");
+    }
+}

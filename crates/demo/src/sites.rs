@@ -1,0 +1,135 @@
+//! The demo's own sites: served on loopback, as slow as the distance to the asking city would make them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use windrow_client::percent_decode;
+use windrow_http::{Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
+
+use crate::cities::{distance_km, City, CITIES};
+
+/// A pretended location of a site.
+struct Location {
+    path: &'static str,
+    city: City,
+}
+
+const LOCATIONS: [Location; 2] = [
+    Location { path: "/frankfurt", city: City { name: "Frankfurt", country: "DE", latitude: 50.11, longitude: 8.68 } },
+    Location { path: "/virginia", city: City { name: "Ashburn", country: "US", latitude: 39.04, longitude: -77.49 } },
+];
+
+/// What the server itself takes to answer.
+const SERVER_MS: f64 = 4.0;
+/// Light in a fibre, there and back, on a way longer than the shortest one.
+const MS_PER_KM: f64 = 2.0 / 200.0 * 1.4;
+
+/// The sites while they are served; dropped, they close.
+pub(crate) struct Sites {
+    address: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+impl Sites {
+    pub async fn start() -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { address, server: tokio::spawn(serve(listener)) })
+    }
+
+    pub fn urls(&self) -> Vec<String> {
+        LOCATIONS.iter().map(|location| format!("http://{}{}", self.address, location.path)).collect()
+    }
+}
+
+impl Drop for Sites {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn serve(listener: TcpListener) {
+    let limits = Arc::new(Limits { keep_alive_timeout: Duration::from_secs(120), ..Limits::default() });
+    // Connections end with the listener: a set that is dropped aborts its tasks.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        if let Ok((stream, _)) = listener.accept().await {
+            connections.spawn(answer_all(stream, limits.clone()));
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn answer_all(stream: TcpStream, limits: Arc<Limits>) {
+    // Without it an answer could wait for an acknowledgement, and be measured as slow.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let mut connection = Connection::new(Stream::Plain(stream), limits);
+    let mut answer = Vec::new();
+    while let Ok(NextRequest::Request(head)) = connection.next_request().await {
+        match latency_of(&head) {
+            Some(latency) => {
+                tokio::time::sleep(latency).await;
+                ResponseBuilder::new(&mut answer, 200)
+                    .field("Content-Type", "text/plain")
+                    .field("Keep-Alive", "timeout=120")
+                    .body(b"Up.\n");
+            }
+            None => {
+                ResponseBuilder::new(&mut answer, 404).body(b"Known are /frankfurt and /virginia with ?from=CITY.\n")
+            }
+        }
+        if connection.send(&answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn latency_of(head: &RequestHead) -> Option<Duration> {
+    let (path, query) = head.target().split_once('?')?;
+    let site = LOCATIONS.iter().find(|location| location.path == path)?;
+    let name = percent_decode(query.strip_prefix("from=")?);
+    let city = CITIES.iter().find(|city| city.name.as_bytes() == &*name)?;
+    Some(latency(city, &site.city, fastrand::f64()))
+}
+
+/// `chance` from 0 to 1 spreads the answers: most are near the ideal, some come later.
+fn latency(from: &City, to: &City, chance: f64) -> Duration {
+    let ideal_ms = SERVER_MS + distance_km(from, to) * MS_PER_KM;
+    Duration::from_secs_f64(ideal_ms * (0.97 + 0.25 * chance.powi(4)) / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+
+    #[test]
+    fn far_cities_wait_longer() {
+        let to = &LOCATIONS[0].city;
+        let ms = |name: &str, chance: f64| {
+            let city = CITIES.iter().find(|city| city.name == name).expect("a city of the list");
+            latency(city, to, chance).as_secs_f64() * 1000.0
+        };
+        assert!(ms("Zurich", 0.0) < 10.0);
+        assert!((80.0..100.0).contains(&ms("New York", 0.0)));
+        assert!((120.0..180.0).contains(&ms("Tokyo", 1.0)));
+        assert!(ms("Sydney", 0.0) > 200.0);
+    }
+
+    #[tokio::test]
+    async fn a_site_answers_as_late_as_it_should() {
+        let sites = Sites::start().await.expect("a free port");
+        let target = Target::parse(&sites.urls()[0], true).expect("the demo's own URL");
+        let client = target.client().expect("no TLS");
+        for city in &CITIES[20..24] {
+            let measured = target.measure(&client, city).await.expect("an answer");
+            // Only the lower bound holds on a busy machine.
+            assert!(measured >= latency(city, &LOCATIONS[0].city, 0.0), "{}: {measured:?}", city.name);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The demo's table in ClickHouse: made, filled, watched and checked through the gateway like everything else.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use windrow_client::{Answer, Call, CallError, Client, ClientOptions, Credentials, Endpoint};
+
+use crate::calendar::datetime64_text;
+use crate::cities::City;
+use crate::errors::DemoError;
+use crate::ledger::{NumberSet, MAX_ROWS};
+use crate::options::DemoOptions;
+
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longer than `wait_for_async_insert_timeout` (120 s), whose answer is better than our own impatience.
+const INSERT_TIMEOUT: Duration = Duration::from_secs(125);
+/// Ids read at a time when all are checked.
+const IDS_PER_PAGE: u64 = 500_000;
+
+/// How to reach the table, and which rows of it are this run's.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    endpoint: Endpoint,
+    credentials: Credentials,
+    table: String,
+    database: String,
+    run: RunId,
+    wait: bool,
+    flush_after_ms: u64,
+}
+
+/// What tells this run's rows from those of others: 60 random bits, the first half of every row's UUID.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunId(u64);
+
+/// A measurement on its way into the table.
+pub(crate) struct Row<'a> {
+    pub number: u64,
+    pub probe: usize,
+    pub city: &'a City,
+    pub url: &'a str,
+    pub time: SystemTime,
+    pub latency: Duration,
+}
+
+/// Parts of the table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PartCounts {
+    pub active: u64,
+    pub all: u64,
+    /// ClickHouse numbers every part that an insert makes, so this counts also those that are merged and gone.
+    pub ever_created: u64,
+}
+
+/// What the table says about one city in this run.
+#[derive(Debug, Clone)]
+pub(crate) struct CityRow {
+    pub city: String,
+    pub rows: u64,
+    /// Of the recent past; `None` without a row in it.
+    pub average_ms: Option<f64>,
+}
+
+/// All ids of this run.
+#[derive(Debug, Default)]
+pub(crate) struct FoundIds {
+    pub numbers: NumberSet,
+    pub rows: u64,
+}
+
+impl RunId {
+    pub fn random() -> Result<Self, DemoError> {
+        match getrandom::u64() {
+            Ok(bits) => Ok(Self(bits >> 4)),
+            Err(error) => Err(DemoError::Options(format!("the system gives no random numbers: {error}"))),
+        }
+    }
+
+    fn text(self) -> String {
+        format!("{:015x}", self.0)
+    }
+
+    /// A UUID of version 4 in form: the run, then the row's number.
+    fn row_id(self, number: u64) -> String {
+        let run = self.text();
+        let row = format!("{:015x}", number % MAX_ROWS);
+        format!("{}-{}-4{}-8{}-{}", &run[..8], &run[8..12], &run[12..], &row[..3], &row[3..])
+    }
+
+    fn number_of(self, id: &str) -> Option<u64> {
+        let number = u64::from_str_radix(&id.get(20..)?.replace('-', ""), 16).ok()?;
+        (number < MAX_ROWS && self.row_id(number) == id).then_some(number)
+    }
+}
+
+impl Store {
+    pub fn new(options: &DemoOptions, run: RunId) -> Result<Self, DemoError> {
+        let refused = |reason: String| DemoError::Options(format!("the gateway's URL can't be used: {reason}"));
+        let endpoint = Endpoint::parse(&options.gateway_url).map_err(|error| refused(error.to_string()))?;
+        let credentials = Credentials { user: options.user.clone(), password: options.password.clone() };
+        let database = options.database.clone();
+        let table = format!("`{}`.upclick", database.replace('\\', "\\\\").replace('`', "\\`"));
+        let flush_after_ms = options.flush_after.as_millis().clamp(1, 3_600_000) as u64;
+        Ok(Self { endpoint, credentials, table, database, run, wait: options.wait, flush_after_ms })
+    }
+
+    /// One connection of its own, as each probe has.
+    pub fn client(&self) -> Result<Client, DemoError> {
+        let options = ClientOptions { max_connections: 1, ..ClientOptions::default() };
+        Client::new(self.endpoint.clone(), options).map_err(|error| DemoError::Options(error.to_string()))
+    }
+
+    pub async fn create_table(&self, client: &Client) -> Result<(), DemoError> {
+        // Ordered by run first: what is asked about a run reads its rows only, however many earlier ones there are.
+        let query = format!(
+            "CREATE TABLE IF NOT EXISTS {} (\
+             `id` UUID, `run` LowCardinality(String), `time` DateTime64(3, 'UTC'), `probe` UInt32, \
+             `city` LowCardinality(String), `country` LowCardinality(String), `latitude` Float64, `longitude` Float64, \
+             `url` LowCardinality(String), `latency_ms` Float64) \
+             ENGINE = MergeTree ORDER BY (run, city, time)",
+            self.table
+        );
+        let made = self.query(client, &query).await.map(|_| ());
+        made.map_err(|error| DemoError::Gateway { what: "create the demo's table", reason: error.to_string() })
+    }
+
+    /// Inserts one row and returns when the gateway has acknowledged it.
+    pub async fn insert(&self, client: &Client, row: &Row<'_>) -> Result<(), CallError> {
+        let flag = |on: bool| if on { "1" } else { "0" };
+        let body = [Bytes::from(self.json(row))];
+        let call = Call::new(&self.credentials, &format!("INSERT INTO {} FORMAT JSONEachRow", self.table))
+            .param("async_insert", "1")
+            .param("wait_for_async_insert", flag(self.wait))
+            .param("async_insert_busy_timeout_ms", &self.flush_after_ms.to_string())
+            .param("async_insert_use_adaptive_busy_timeout", "0")
+            .param("async_insert_max_data_size", "1000000")
+            .param("async_insert_max_query_number", "450")
+            .body(&body)
+            .timeout(INSERT_TIMEOUT);
+        client.call(call).await.map(|_| ())
+    }
+
+    fn json(&self, row: &Row<'_>) -> String {
+        let City { name, country, latitude, longitude } = row.city;
+        format!(
+            "{{\"id\":\"{}\",\"run\":\"{}\",\"time\":\"{}\",\"probe\":{},\"city\":{},\"country\":{},\"latitude\":{latitude},\
+             \"longitude\":{longitude},\"url\":{},\"latency_ms\":{:.3}}}\n",
+            self.run.row_id(row.number),
+            self.run.text(),
+            datetime64_text(row.time),
+            row.probe,
+            json_text(name),
+            json_text(country),
+            json_text(row.url),
+            row.latency.as_secs_f64() * 1000.0
+        )
+    }
+
+    pub async fn part_counts(&self, client: &Client) -> Result<PartCounts, CallError> {
+        let query = format!(
+            "SELECT countIf(active), count(), max(max_block_number) FROM system.parts \
+             WHERE database = {} AND table = 'upclick' FORMAT TabSeparated",
+            sql_text(&self.database)
+        );
+        let answer = self.query(client, &query).await?;
+        let mut numbers = answer.text().split_whitespace().map(|field| field.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Ok(PartCounts { active: next(), all: next(), ever_created: next() })
+    }
+
+    /// Every city with rows in this run, with its average since `since`.
+    pub async fn cities(&self, client: &Client, since: SystemTime) -> Result<Vec<CityRow>, CallError> {
+        let query = format!(
+            "SELECT city, count(), avgIf(latency_ms, time >= toDateTime64('{}', 3, 'UTC')) FROM {} WHERE run = '{}' \
+             GROUP BY city FORMAT TabSeparated",
+            datetime64_text(since),
+            self.table,
+            self.run.text()
+        );
+        let answer = self.query(client, &query).await?;
+        Ok(answer.text().lines().filter_map(parse_city).collect())
+    }
+
+    /// Stores what is buffered: for runs that don't wait for it.
+    pub async fn flush(&self, client: &Client) -> Result<(), CallError> {
+        self.query(client, &format!("SYSTEM FLUSH ASYNC INSERT QUEUE {}", self.table)).await.map(|_| ())
+    }
+
+    pub async fn row_count(&self, client: &Client) -> Result<u64, CallError> {
+        let query = format!("SELECT count() FROM {} WHERE run = '{}' FORMAT TabSeparated", self.table, self.run.text());
+        Ok(self.query(client, &query).await?.text().trim().parse().unwrap_or(0))
+    }
+
+    /// Reads the id of every row of this run.
+    pub async fn found_ids(&self, client: &Client) -> Result<FoundIds, CallError> {
+        let mut found = FoundIds::default();
+        loop {
+            let query = format!(
+                "SELECT id FROM {} WHERE run = '{}' ORDER BY id LIMIT {IDS_PER_PAGE} OFFSET {} FORMAT TabSeparated",
+                self.table,
+                self.run.text(),
+                found.rows
+            );
+            let answer = self.query(client, &query).await?;
+            let mut in_page = 0;
+            for id in answer.text().lines() {
+                in_page += 1;
+                self.run.number_of(id).into_iter().for_each(|number| _ = found.numbers.insert(number));
+            }
+            found.rows += in_page;
+            if in_page < IDS_PER_PAGE {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn query(&self, client: &Client, query: &str) -> Result<Answer, CallError> {
+        client.call(Call::new(&self.credentials, query).timeout(QUERY_TIMEOUT)).await
+    }
+}
+
+fn parse_city(line: &str) -> Option<CityRow> {
+    let mut fields = line.split('\t');
+    let (city, rows, average) = (fields.next()?, fields.next()?, fields.next()?);
+    let average_ms = average.parse().ok().filter(|average: &f64| average.is_finite());
+    Some(CityRow { city: city.to_owned(), rows: rows.parse().ok()?, average_ms })
+}
+
+fn json_text(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn sql_text(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cities::CITIES;
+    use std::time::UNIX_EPOCH;
+
+    #[test]
+    fn ids_carry_run_and_number() {
+        let run = RunId(0x0123_4567_89ab_cdef >> 4);
+        for number in [0, 1, 4095, 4096, 1 << 40, MAX_ROWS - 1] {
+            let id = run.row_id(number);
+            assert_eq!(id.len(), 36, "{id}");
+            assert_eq!(run.number_of(&id), Some(number), "{id}");
+            assert_eq!(RunId(7).number_of(&id), None, "a row of another run");
+        }
+        assert_eq!(run.row_id(0x1002), "01234567-89ab-4cde-8000-000000001002");
+        for end in 0..36 {
+            assert_eq!(run.number_of(&run.row_id(5)[..end]), None);
+        }
+    }
+
+    #[test]
+    fn a_row_is_one_line_of_json() {
+        let options = DemoOptions { database: "a`b\\".to_owned(), ..DemoOptions::new("http://localhost:1") };
+        let store = Store::new(&options, RunId(1)).expect("valid options");
+        assert_eq!(store.table, "`a\\`b\\\\`.upclick");
+        let row = Row {
+            number: 2,
+            probe: 3,
+            city: &CITIES[15],
+            url: "http://x/\"\\\n",
+            time: UNIX_EPOCH + Duration::from_millis(1500),
+            latency: Duration::from_micros(12_345),
+        };
+        let expected = "{\"id\":\"00000000-0000-4001-8000-000000000002\",\"run\":\"000000000000001\",\"time\":\"1970-01-01 00:00:01.500\",\
+            \"probe\":3,\"city\":\"São Paulo\",\"country\":\"BR\",\"latitude\":-23.55,\"longitude\":-46.63,\
+            \"url\":\"http://x/\\\"\\\\\\u000a\",\"latency_ms\":12.345}\n";
+        assert_eq!(store.json(&row), expected);
+    }
+
+    #[test]
+    fn answers_that_make_no_sense_are_skipped() {
+        assert!(parse_city("Paris\t3\t12.5").is_some_and(|row| row.rows == 3 && row.average_ms == Some(12.5)));
+        assert!(parse_city("Paris\t3\tnan").is_some_and(|row| row.average_ms.is_none()));
+        for line in ["", "Paris", "Paris\tx\t1", "Paris\t3"] {
+            assert!(parse_city(line).is_none(), "{line}");
+        }
+    }
+}
