@@ -33,7 +33,7 @@ impl fmt::Display for BenchError {
             BenchError::Refused { what, status, text } => write!(f, "{what}: answered {status}: {}", text.trim()),
             BenchError::Wire(error) => write!(f, "{error}"),
             BenchError::Setup(text) => write!(f, "{text}"),
-            BenchError::Unsound(text) => write!(f, "the figures of this run can't be used: {text}"),
+            BenchError::Unsound(text) => write!(f, "the figures can't be used: {text}"),
         }
     }
 }

@@ -23,7 +23,7 @@ use stack::{binary, Stack, StackOptions};
 #[command(name = "bench/run")]
 struct Options {
     #[command(subcommand)]
-    part: Option<Choice>,
+    part: Choice,
     #[command(flatten)]
     stack: StackOptions,
     /// Write the results into benchmarks.md and benchmarks/ of this folder, not only to the terminal.
@@ -33,8 +33,12 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Choice {
-    /// All of them, one after the other: about ten minutes. The default.
-    All,
+    /// All of them, one after the other: about ten minutes.
+    All {
+        /// Everything once and briefly, to see whether it works: about two minutes. The figures are worth little.
+        #[arg(long)]
+        quick: bool,
+    },
     /// One-row inserts from many connections, at each ack level.
     Inserts(InsertsOptions),
     /// Inserts of 100,000 rows.
@@ -61,18 +65,27 @@ fn main() -> ExitCode {
 fn run(options: Options) -> Result<(), BenchError> {
     // Inherited by the servers: thousands of connections need as many files at both ends.
     process::raise_open_files();
+    let mut failed = 0;
     for part in chosen(options.part)? {
-        run_part(part.as_ref(), &options.stack, options.write.as_deref())?;
+        // One that fails doesn't keep the others from being measured.
+        if let Err(error) = run_part(part.as_ref(), &options.stack, options.write.as_deref()) {
+            eprintln!("bench: {error}");
+            failed += 1;
+        }
     }
-    Ok(())
+    match failed {
+        0 => Ok(()),
+        _ => Err(BenchError::Unsound(format!("{failed} of the benchmarks failed"))),
+    }
 }
 
 /// Each part gets a stack of its own: none inherits what another left in memory.
 fn run_part(part: &dyn Part, options: &StackOptions, write: Option<&std::path::Path>) -> Result<(), BenchError> {
-    let stack = Stack::open(options)?;
+    let stack = Stack::open(options, &part.environment())?;
     let windrow = stack.gateway.as_ref().and_then(|_| binary(options, "windrow").ok());
     let machine = report::describe(&stack.clickhouse, windrow.as_deref())?;
-    let section = part.measure(&stack, options)?;
+    let mut section = part.measure(&stack, options)?;
+    section.command.extend(options.env.iter().map(|pair| format!(" --env {pair}")));
     stack.close()?;
     println!("{}\n{machine}\n\n{}", section.command, section.body);
     match write {
@@ -81,25 +94,49 @@ fn run_part(part: &dyn Part, options: &StackOptions, write: Option<&std::path::P
     }
 }
 
-fn chosen(choice: Option<Choice>) -> Result<Vec<Box<dyn Part>>, BenchError> {
-    Ok(match choice.unwrap_or(Choice::All) {
+fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
+    Ok(match choice {
         Choice::Inserts(part) => vec![Box::new(part)],
         Choice::Bulk(part) => vec![Box::new(part)],
         Choice::Select(part) => vec![Box::new(part)],
         Choice::Idle(part) => vec![Box::new(part)],
         Choice::Article(part) => vec![Box::new(part)],
-        Choice::All => {
+        Choice::All { quick } => {
             let mut all: Vec<Box<dyn Part>> = Vec::new();
-            for name in ["inserts", "bulk", "select", "idle", "article"] {
-                all.extend(with_defaults(name)?);
+            for (name, shorter) in PARTS {
+                all.extend(from_command_line(name, if quick { shorter } else { &[] })?);
             }
             all
         }
     })
 }
 
-/// A part as its command line without options would give it, so that defaults stand in one place.
-fn with_defaults(name: &str) -> Result<Vec<Box<dyn Part>>, BenchError> {
-    let options = Options::try_parse_from(["bench/run", name]).map_err(|error| BenchError::Setup(error.to_string()))?;
+/// Each part with the options that make it short.
+const PARTS: [(&str, &[&str]); 5] = [
+    ("inserts", &["--seconds=1", "--rounds=1"]),
+    ("bulk", &["--rounds=3"]),
+    ("select", &["--rounds=1", "--megabytes=200"]),
+    ("idle", &["--connections=1000"]),
+    ("article", &["--seconds=8"]),
+];
+
+/// A part as its own command line would make it, so that defaults stand in one place.
+fn from_command_line(name: &str, options: &[&str]) -> Result<Vec<Box<dyn Part>>, BenchError> {
+    let command_line = ["bench/run", name].into_iter().chain(options.iter().copied());
+    let options = Options::try_parse_from(command_line).map_err(|error| BenchError::Setup(error.to_string()))?;
     chosen(options.part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound_and_all_of_it_can_be_shortened() {
+        use clap::CommandFactory;
+        Options::command().debug_assert();
+        for quick in [false, true] {
+            assert_eq!(chosen(Choice::All { quick }).unwrap().len(), PARTS.len());
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub async fn run_connection(
     let mut body = Vec::with_capacity(256);
     let mut failures_in_a_row = 0;
     let mut pace = plan.interval.map(|interval| Pace::new(clock.start, interval, conn, plan.connections));
-    for seq in 0.. {
+    for seq in 0..plan.inserts_per_connection.unwrap_or(u64::MAX) {
         if let Some(pace) = &mut pace {
             let missed = pace.wait().await;
             shared.borrow_mut().missed_intervals += missed;
@@ -76,7 +76,7 @@ impl LoadOutcome {
     }
 
     fn measure(&mut self, clock: Clock, began: Instant, ended: Instant) {
-        if began < clock.measured_from {
+        if ended < clock.measured_from {
             return;
         }
         self.latency.add(ended - began);

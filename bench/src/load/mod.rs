@@ -20,3 +20,6 @@ pub use outcome::LoadOutcome;
 pub use plan::Plan;
 pub use row::{create_table, insert_query, row_body};
 pub use run::run;
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,8 @@ pub struct Plan {
     /// Sent and checked, but not measured: connections, caches and buffers are warm when the clock starts.
     pub warmup: Duration,
     pub window: Duration,
+    /// Each connection stops after so many inserts, if the window has not closed before.
+    pub inserts_per_connection: Option<u64>,
     /// `None`: the next insert follows the answer. `Some`: each connection inserts once per interval, as a scheduler
     /// would start it, with its own offset into the interval.
     pub interval: Option<Duration>,

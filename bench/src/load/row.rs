@@ -25,16 +25,16 @@ pub fn insert_query(table: &str, settings: &[&str]) -> String {
 }
 
 /// The condition, in SQL, under which a row is not what was sent.
-pub const IS_MANGLED: &str = "latency_us != (conn * 7919 + seq * 104729) % 1000000 OR site != 'https://example.com/' \
-                              OR city != 'Amsterdam' OR toUnixTimestamp(time) != 1700000000";
+pub const IS_MANGLED: &str = "latency_us != (conn * 7919 + seq * 104729) % 1000000 OR site != 'example.com' \
+                              OR city != 'Oslo' OR toUnixTimestamp(time) != 1700000000";
 
 pub fn write_row(body: &mut Vec<u8>, conn: u32, seq: u64) {
     let latency_us = (u64::from(conn) * 7919 + seq * 104_729) % 1_000_000;
     // Writing into a Vec can't fail.
     let _ = writeln!(
         body,
-        "{{\"conn\":{conn},\"seq\":{seq},\"time\":1700000000,\"site\":\"https://example.com/\",\
-         \"city\":\"Amsterdam\",\"latency_us\":{latency_us}}}"
+        "{{\"conn\":{conn},\"seq\":{seq},\"time\":1700000000,\"site\":\"example.com\",\
+         \"city\":\"Oslo\",\"latency_us\":{latency_us}}}"
     );
 }
 

@@ -24,11 +24,14 @@ pub fn run(plan: &Plan) -> Result<LoadOutcome, BenchError> {
             std::thread::spawn(move || run_thread(plan, thread, threads, &start_line))
         })
         .collect();
-    let mut total = LoadOutcome { window_seconds: plan.window.as_secs_f64(), ..LoadOutcome::default() };
+    let mut total = LoadOutcome::default();
     for worker in workers {
         let outcome =
             worker.join().map_err(|_| BenchError::Setup("a thread of the load generator panicked".into()))??;
         total.merge(outcome);
+    }
+    if let Some(clock) = start_line.clock.get() {
+        total.window_seconds = clock.measured_from.elapsed().min(plan.window).as_secs_f64();
     }
     total.cpu_seconds = own_cpu_seconds() - cpu_before;
     Ok(total)

@@ -11,7 +11,7 @@ use super::sampler::{sample_while, Sample};
 use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
 use crate::load::{self, check_landed, create_table, insert_query, LoadOutcome, Plan};
-use crate::report::{figure, Section, Table};
+use crate::report::{count, figure, Section, Table};
 use crate::sql::Sql;
 use crate::stack::{Stack, StackOptions};
 
@@ -31,6 +31,9 @@ pub struct ArticleOptions {
     /// How long each of the five experiments runs.
     #[arg(long, default_value_t = 40.0)]
     pub seconds: f64,
+    /// Of the gateway. The article's ClickHouse had only `fixed`.
+    #[arg(long, default_value = "fixed", value_parser = ["fixed", "adaptive", "balanced"])]
+    pub policy: String,
     /// Between two looks at system.parts and /proc.
     #[arg(long, default_value_t = 250)]
     pub sample_ms: u64,
@@ -81,6 +84,10 @@ pub struct Observed {
 }
 
 impl Part for ArticleOptions {
+    fn environment(&self) -> Vec<String> {
+        vec![format!("WINDROW_GATHER_FLUSH_POLICY={}", self.policy)]
+    }
+
     fn measure(&self, stack: &Stack, _: &StackOptions) -> Result<Section, BenchError> {
         let mut observed = Vec::new();
         for experiment in EXPERIMENTS {
@@ -94,9 +101,12 @@ impl Part for ArticleOptions {
         Ok(Section {
             name: "article",
             title: "The article's experiments",
-            command: format!("bench/run article --scale {} --seconds {}", self.scale, self.seconds),
+            command: format!(
+                "bench/run article --scale {} --seconds {} --policy {}",
+                self.scale, self.seconds, self.policy
+            ),
             body: self.report(&observed),
-            charts: article_charts::charts(&observed),
+            charts: article_charts::charts(&observed, self.scale),
         })
     }
 }
@@ -150,6 +160,7 @@ impl ArticleOptions {
             threads: 1,
             warmup: Duration::ZERO,
             window: Duration::from_secs_f64(self.seconds),
+            inserts_per_connection: None,
             interval: Some(Duration::from_secs_f64(PROBE_INTERVAL_SECONDS * self.scale)),
             grace: Duration::from_secs(30),
         }
@@ -159,13 +170,14 @@ impl ArticleOptions {
         let mut text = format!(
             "Durations are the article's times {}: a probe inserts every {} s, \"flush after 1 s\" is {} ms, merged parts are \
              kept for {} s. So ClickHouse gets {} times the article's inserts a second. Each experiment ran for {} s. The \
-             flush policy is `fixed`, as the article's ClickHouse had it.\n\n",
+             flush policy is `{}`; the article's ClickHouse had only what is called `fixed` here.\n\n",
             self.scale,
             figure(PROBE_INTERVAL_SECONDS * self.scale),
             1000.0 * self.scale,
             (OLD_PARTS_LIFETIME_SECONDS * self.scale).round(),
             figure(1.0 / self.scale),
             self.seconds,
+            self.policy,
         );
         text.push_str(&table(observed).to_markdown());
         text.push('\n');
@@ -186,8 +198,6 @@ fn settings(wait: u8, flush_ms: f64, max_data_size: u64, max_query_number: u64) 
         "async_insert=1".to_owned(),
         format!("wait_for_async_insert={wait}"),
         format!("async_insert_busy_timeout_ms={flush_ms}"),
-        // Without this the flush time would be ClickHouse's adaptive one, which the article's version did not have.
-        "async_insert_use_adaptive_busy_timeout=0".to_owned(),
         format!("async_insert_max_data_size={max_data_size}"),
         format!("async_insert_max_query_number={max_query_number}"),
     ]
@@ -212,14 +222,14 @@ fn table(observed: &[Observed]) -> Table {
         let mean = |of: fn(&Sample) -> f64| one.samples.iter().map(of).sum::<f64>() / one.samples.len().max(1) as f64;
         table.row([
             one.experiment.name(),
-            figure(one.rows as f64),
+            count(one.rows as f64),
             one.load.unacknowledged().to_string(),
             one.load.missed_intervals.to_string(),
             figure(one.load.latency.quantile_ms(0.5)),
             figure(one.load.latency.quantile_ms(0.99)),
             figure(one.parts as f64 / one.load.window_seconds),
-            figure(most(|sample| sample.active_parts)),
-            figure(most(|sample| sample.all_parts)),
+            count(most(|sample| sample.active_parts)),
+            count(most(|sample| sample.all_parts)),
             figure(mean(|sample| sample.clickhouse_cpu_percent)),
             figure(mean(|sample| sample.gateway_cpu_percent)),
         ]);

@@ -7,14 +7,14 @@ use crate::report::{Chart, Panel, Series};
 /// CPU is counted in steps of 10 ms; over this many samples the steps no longer make a saw of the curve.
 const CPU_SAMPLES_PER_POINT: usize = 4;
 
-pub fn charts(observed: &[Observed]) -> Vec<(String, String)> {
+pub fn charts(observed: &[Observed], scale: f64) -> Vec<(String, String)> {
     [
         (Kind::Synchronous, "Synchronous inserts, straight into ClickHouse"),
         (Kind::Waiting, "Asynchronous inserts that wait, through the gateway"),
         (Kind::NotWaiting, "Asynchronous inserts that do not wait, through the gateway"),
     ]
     .into_iter()
-    .map(|(kind, title)| (file_name(kind).to_owned(), chart(observed, kind, title).to_svg()))
+    .map(|(kind, title)| (file_name(kind).to_owned(), chart(observed, kind, title, scale).to_svg()))
     .collect()
 }
 
@@ -26,7 +26,7 @@ pub fn file_name(kind: Kind) -> &'static str {
     }
 }
 
-fn chart(observed: &[Observed], kind: Kind, title: &str) -> Chart {
+fn chart(observed: &[Observed], kind: Kind, title: &str, scale: f64) -> Chart {
     let runs: Vec<&Observed> = observed.iter().filter(|one| one.experiment.kind == kind).collect();
     let panel = |title: &str, of: fn(&Sample) -> u64| Panel {
         title: title.to_owned(),
@@ -41,7 +41,7 @@ fn chart(observed: &[Observed], kind: Kind, title: &str) -> Chart {
     }
     Chart {
         title: title.to_owned(),
-        x_label: "seconds".to_owned(),
+        x_label: format!("seconds; the article's are {} times as long", 1.0 / scale),
         panels: vec![
             panel("active parts", |sample| sample.active_parts),
             panel("all parts, active and inactive", |sample| sample.all_parts),

@@ -17,14 +17,17 @@ const GRACE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, clap::Args)]
 pub struct InsertsOptions {
     /// How long each run is measured.
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
+    /// End each run already when every connection has inserted so many rows.
+    #[arg(long)]
+    pub count: Option<u64>,
     #[arg(long, default_value_t = 0.5)]
     pub warmup_seconds: f64,
     #[arg(long, value_delimiter = ',', default_values_t = [16, 200, 1000])]
     pub connections: Vec<u32>,
     /// How often each mode is run; the medians are reported.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     pub rounds: u32,
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = Mode::ALL)]
     pub modes: Vec<Mode>,
@@ -106,11 +109,12 @@ impl InsertsOptions {
     fn command(&self) -> String {
         let join = |list: Vec<String>| list.join(",");
         format!(
-            "bench/run inserts --seconds {} --rounds {} --connections {} --modes {}{}",
+            "bench/run inserts --seconds {} --rounds {} --connections {} --modes {}{}{}",
             self.seconds,
             self.rounds,
             join(self.connections.iter().map(u32::to_string).collect()),
             join(self.modes.iter().map(Mode::to_string).collect()),
+            self.count.map(|count| format!(" --count {count}")).unwrap_or_default(),
             self.settings.iter().map(|setting| format!(" --setting {setting}")).collect::<String>(),
         )
     }
@@ -165,6 +169,7 @@ impl InsertsOptions {
             threads: self.threads,
             warmup: Duration::from_secs_f64(self.warmup_seconds),
             window: Duration::from_secs_f64(self.seconds),
+            inserts_per_connection: self.count,
             interval: None,
             grace: GRACE,
         }

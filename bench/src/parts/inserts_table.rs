@@ -4,7 +4,7 @@ use super::goals::Goals;
 use super::inserts::Mode;
 use super::megabytes;
 use crate::load::{Landed, LoadOutcome};
-use crate::report::{figure, median, Table};
+use crate::report::{count, figure, median, paired_ratio, Table};
 use crate::stack::Snapshot;
 
 /// One run.
@@ -104,26 +104,24 @@ fn speed_table(measured: &[Measured]) -> Table {
     ]);
     for (connections, mode) in groups(measured) {
         let runs = Runs::of(measured, connections, mode);
-        let speed = runs.median(|one| one.requests_per_second);
-        let ratio_to = |other: Mode| match Runs::of(measured, connections, other).median(|one| one.requests_per_second)
-        {
-            0.0 => "–".to_owned(),
-            reference => figure(speed / reference),
+        let ratio_to = |other: Mode| {
+            let ratio = runs.ratio_to(&Runs::of(measured, connections, other), |one| one.requests_per_second);
+            ratio.map_or("–".to_owned(), figure)
         };
         let of_inserts = |text: String| if runs.any(|one| one.landed.is_some()) { text } else { "–".to_owned() };
         table.row([
             connections.to_string(),
             way(mode).to_owned(),
-            figure(speed),
+            figure(runs.median(|one| one.requests_per_second)),
             ratio_to(Mode::Empty),
             of_inserts(ratio_to(Mode::Direct)),
             figure(runs.median(|one| one.p50_ms)),
             figure(runs.median(|one| one.p95_ms)),
             figure(runs.median(|one| one.p99_ms)),
             figure(runs.median(|one| one.max_ms)),
-            of_inserts(figure(runs.median(|one| one.parts as f64))),
+            of_inserts(count(runs.median(|one| one.parts as f64))),
             of_inserts(figure(runs.median(Measured::rows_per_part))),
-            figure(runs.median(|one| one.refused as f64)),
+            count(runs.median(|one| one.refused as f64)),
         ]);
         if mode == Mode::Direct {
             table.row(asynchronous_bound(connections));
@@ -172,27 +170,28 @@ fn cost_table(measured: &[Measured]) -> Table {
 
 fn goals(measured: &[Measured]) -> Goals {
     let mut goals = Goals::new();
-    let speed = |connections, mode| Runs::of(measured, connections, mode).median(|one| one.requests_per_second);
-    let ratio = |connections, mode, to| {
-        Some(speed(connections, mode) / speed(connections, to)).filter(|ratio| ratio.is_normal())
+    let runs = |connections, mode| Runs::of(measured, connections, mode);
+    let speed = |connections, mode: Mode, to: Mode| {
+        runs(connections, mode).ratio_to(&runs(connections, to), |one| one.requests_per_second)
     };
-    if let Some(ratio) = ratio(200, Mode::Memory, Mode::Empty) {
+    if let Some(ratio) = speed(200, Mode::Memory, Mode::Empty) {
         goals.at_least("memory, 200 connections, requests/s to the limit's", 0.7, ratio);
-        let p99 = |mode| Runs::of(measured, 200, mode).median(|one| one.p99_ms);
-        goals.at_most("memory, 200 connections, p99 to the limit's", 3.0, p99(Mode::Memory) / p99(Mode::Empty));
     }
-    if let Some(ratio) = ratio(200, Mode::Stored, Mode::Direct) {
+    if let Some(ratio) = runs(200, Mode::Memory).ratio_to(&runs(200, Mode::Empty), |one| one.p99_ms) {
+        goals.at_most("memory, 200 connections, p99 to the limit's", 3.0, ratio);
+    }
+    if let Some(ratio) = speed(200, Mode::Stored, Mode::Direct) {
         goals.at_least("stored, 200 connections, requests/s to direct", 4.0, ratio);
-        let rows = Runs::of(measured, 200, Mode::Stored).median(Measured::rows_per_part);
+        let rows = runs(200, Mode::Stored).median(Measured::rows_per_part);
         goals.at_least("stored, 200 connections, rows per part", 100.0, rows);
     }
-    if let Some(ratio) = ratio(1000, Mode::Stored, Mode::Direct) {
+    if let Some(ratio) = speed(1000, Mode::Stored, Mode::Direct) {
         goals.at_least("stored, 1,000 connections, requests/s to direct", 12.0, ratio);
     }
     for (connections, _) in groups(measured).into_iter().filter(|(_, mode)| *mode == Mode::Stored) {
         let bound = f64::from(connections) * ASYNCHRONOUS_FLUSHES_PER_SECOND;
         let what = format!("stored, {connections} connections, requests/s to the bound of ClickHouse's async_insert");
-        goals.at_least(&what, 1.0, speed(connections, Mode::Stored) / bound);
+        goals.at_least(&what, 1.0, runs(connections, Mode::Stored).median(|one| one.requests_per_second) / bound);
     }
     goals
 }
@@ -226,6 +225,12 @@ impl<'a> Runs<'a> {
 
     fn median(&self, figure: impl Fn(&Measured) -> f64) -> f64 {
         median(self.runs.iter().map(|one| figure(one)))
+    }
+
+    /// Round by round. `None` unless both were run.
+    fn ratio_to(&self, other: &Runs<'_>, figure: impl Fn(&Measured) -> f64) -> Option<f64> {
+        let figures = |runs: &Runs<'_>| runs.runs.iter().map(|one| figure(one)).collect::<Vec<_>>();
+        Some(paired_ratio(&figures(self), &figures(other))).filter(|ratio| *ratio > 0.0)
     }
 
     fn any(&self, condition: impl Fn(&Measured) -> bool) -> bool {

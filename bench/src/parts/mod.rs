@@ -23,6 +23,11 @@ use crate::sql::Sql;
 use crate::stack::{Stack, StackOptions};
 
 pub trait Part {
+    /// Variables, `NAME=value`, that the gateway is started with.
+    fn environment(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn measure(&self, stack: &Stack, options: &StackOptions) -> Result<Section, BenchError>;
 }
 

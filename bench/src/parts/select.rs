@@ -7,7 +7,7 @@ use super::goals::Goals;
 use super::{megabytes, Part};
 use crate::error::BenchError;
 use crate::process::{peak_resident_bytes, reset_peak, usage};
-use crate::report::{figure, median, Section, Table};
+use crate::report::{figure, median, paired_ratio, Section, Table};
 use crate::sql::Sql;
 use crate::stack::{Stack, StackOptions};
 
@@ -17,7 +17,7 @@ pub struct SelectOptions {
     #[arg(long, default_value_t = 1000)]
     pub megabytes: u64,
     /// Of each way, alternately.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     pub rounds: u32,
 }
 
@@ -86,8 +86,10 @@ impl SelectOptions {
         if let Some(other) = direct.iter().chain(&forwarded).find(|round| round.bytes != bytes) {
             return Err(BenchError::Unsound(format!("one answer had {bytes} bytes, another {}", other.bytes)));
         }
-        let speed = |rounds: &[Round]| median(rounds.iter().map(|round| megabytes(round.bytes) / round.seconds));
-        let ratio = speed(&forwarded) / speed(&direct);
+        let speeds =
+            |rounds: &[Round]| rounds.iter().map(|round| megabytes(round.bytes) / round.seconds).collect::<Vec<_>>();
+        let speed = |rounds: &[Round]| median(speeds(rounds));
+        let ratio = paired_ratio(&speeds(&forwarded), &speeds(&direct));
         table.row([
             answer.name.to_owned(),
             figure(megabytes(bytes)),

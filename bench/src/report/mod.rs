@@ -21,6 +21,18 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
+/// A number of things.
+pub fn count(value: f64) -> String {
+    with_thousands(value.round() as i64)
+}
+
+/// The median of the ratios of values that were measured one right after the other: whatever slowed the machine down
+/// for a while slowed both. 0 when there is nothing to compare.
+pub fn paired_ratio(values: &[f64], references: &[f64]) -> f64 {
+    let pairs = values.iter().zip(references).filter(|(_, reference)| **reference > 0.0);
+    median(pairs.map(|(value, reference)| value / reference))
+}
+
 /// A figure with as many digits as it deserves.
 pub fn figure(value: f64) -> String {
     match value.abs() {
@@ -55,6 +67,13 @@ mod tests {
         assert_eq!(median([]), 0.0);
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn a_slow_spell_does_not_touch_paired_ratios() {
+        assert_eq!(paired_ratio(&[50.0, 5.0, 40.0], &[100.0, 10.0, 80.0]), 0.5);
+        assert_eq!(paired_ratio(&[1.0], &[0.0]), 0.0);
+        assert_eq!(paired_ratio(&[1.0, 2.0], &[]), 0.0);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Table {
 }
 
 fn is_figure(cell: &str) -> bool {
-    cell.chars().next().is_none_or(|first| first.is_ascii_digit() || "-–".contains(first))
+    cell.chars().all(|letter| letter.is_ascii_digit() || ",.-–".contains(letter))
 }
 
 fn pad(text: &str, width: usize, right: bool) -> String {

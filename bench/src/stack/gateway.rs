@@ -33,13 +33,14 @@ struct EndpointFile {
 }
 
 impl Gateway {
-    pub fn start(binary: &Path) -> Result<Gateway, BenchError> {
+    pub fn start<'a>(binary: &Path, environment: impl Iterator<Item = &'a String>) -> Result<Gateway, BenchError> {
         let data_dir = DataDir::create()?;
         let mut child = Child::spawn(
             Command::new(binary)
                 .args(["serve", "--backend", "embedded", "--log-format", "json"])
                 .args(["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data-dir"])
                 .arg(data_dir.path.join("data"))
+                .envs(environment.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped()),

@@ -33,6 +33,9 @@ pub struct StackOptions {
     /// Its process, for CPU time and memory.
     #[arg(long, global = true)]
     pub gateway_pid: Option<u32>,
+    /// Variables for the gateway that is started, NAME=value: any of its settings.
+    #[arg(long, global = true)]
+    pub env: Vec<String>,
 }
 
 /// Both ways to the same ClickHouse.
@@ -63,10 +66,10 @@ impl Snapshot {
 }
 
 impl Stack {
-    pub fn open(options: &StackOptions) -> Result<Stack, BenchError> {
+    pub fn open(options: &StackOptions, environment: &[String]) -> Result<Stack, BenchError> {
         let stack = match &options.clickhouse {
             Some(url) => Stack::attach(options, url)?,
-            None => Stack::start(options)?,
+            None => Stack::start(options, environment)?,
         };
         stack.clickhouse.execute("CREATE DATABASE IF NOT EXISTS bench")?;
         Ok(stack)
@@ -83,8 +86,8 @@ impl Stack {
         })
     }
 
-    fn start(options: &StackOptions) -> Result<Stack, BenchError> {
-        let gateway = Gateway::start(&binary(options, "windrow")?)?;
+    fn start(options: &StackOptions, environment: &[String]) -> Result<Stack, BenchError> {
+        let gateway = Gateway::start(&binary(options, "windrow")?, environment.iter().chain(&options.env))?;
         Ok(Stack {
             clickhouse: Sql::new(gateway.clickhouse.clone()),
             gateway: Some(Sql::new(Endpoint::without_user(gateway.http_address.clone()))),
