@@ -12,6 +12,7 @@ use crate::literal;
 /// No table has more; keeps a hostile list from becoming a vector of a million strings.
 const MAX_COLUMNS: usize = 10_000;
 const MAX_SETTINGS: usize = 1_000;
+const MAX_NUMBER_BYTES: usize = 18;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InsertStatement {
@@ -155,13 +156,14 @@ fn setting_value(cursor: &mut Cursor) -> Result<String, InsertForm> {
     Ok(value)
 }
 
-/// `10` or `0.5`; not `010`, `0x10`, `1e3`, `1_000`, whose reading as a parameter differs.
+/// `10` or `0.5`; not `010`, `0x10`, `1e3`, `1_000` or more digits than fit an integer, whose reading as a parameter differs.
 fn plain_number(bytes: &[u8]) -> Option<&str> {
     let digits = std::str::from_utf8(bytes).ok()?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_plain = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let fits = digits.len() <= MAX_NUMBER_BYTES;
     let leading_zero = whole.len() > 1 && whole.starts_with('0');
-    (is_plain(whole) && is_plain(fraction) && !leading_zero).then_some(digits)
+    (is_plain(whole) && is_plain(fraction) && fits && !leading_zero).then_some(digits)
 }
 
 struct Data {

@@ -121,9 +121,20 @@ fn settings_are_literals() {
     assert_eq!(settings("a=true,b=FALSE"), pairs(&[("a", "1"), ("b", "0")]));
     assert_eq!(settings("a='it''s \\'n\\t\\x41\\N\\%'"), pairs(&[("a", "it's 'n\tA\\%")]));
     assert_eq!(settings("a=$x$it's$x$, b=‘q’"), pairs(&[("a", "it's"), ("b", "q")]));
-    for unclear in
-        ["a", "a=1e3", "a=0x10", "a=010", "a=1_000", "a=DEFAULT", "a=[1]", "a=x'41'", "a=disk(x=1)", "a=+1", "a=1,"]
-    {
+    for unclear in [
+        "a",
+        "a=1e3",
+        "a=0x10",
+        "a=010",
+        "a=1_000",
+        "a=1000000000000000000",
+        "a=DEFAULT",
+        "a=[1]",
+        "a=x'41'",
+        "a=disk(x=1)",
+        "a=+1",
+        "a=1,",
+    ] {
         assert_eq!(form(&format!("INSERT INTO t SETTINGS {unclear} VALUES (1)")), InsertForm::Unusual, "{unclear}");
     }
 }
