@@ -8,7 +8,7 @@ use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use windrow_client::Client;
+use windrow_client::{CallError, Client};
 
 use crate::cities::CITIES;
 use crate::cpu::cpu_seconds;
@@ -49,7 +49,8 @@ pub async fn run(options: DemoOptions) -> Result<DemoSummary, DemoError> {
     let fleet = Arc::new(Fleet { store, targets, ledger, probes: options.probes, every: options.every });
     let run = Run::start(&options, fleet, client).await?;
     let summary = run.finish(&options).await?;
-    println!("{summary}");
+    // Whoever closed the pipe didn't want to read it.
+    let _ = writeln!(std::io::stdout(), "{summary}");
     match summary.is_complete() {
         true => Ok(summary),
         false => Err(DemoError::Incomplete(Box::new(summary))),
@@ -123,20 +124,27 @@ impl Run {
 
     /// A last look, when everything that was acknowledged can be there.
     async fn settle(&self, options: &DemoOptions) -> Result<(), DemoError> {
-        let unreadable =
-            |error| DemoError::Gateway { what: "count the rows in ClickHouse", reason: format!("{error}") };
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         if !options.wait {
             // A server without a queue of its own has stored everything already, and refuses.
             let _ = self.fleet.store.flush(&self.client).await;
-            let deadline = Instant::now() + SETTLE_TIMEOUT;
-            while self.fleet.store.row_count(&self.client).await.map_err(unreadable)?
-                < self.fleet.ledger.view().acknowledged
-                && Instant::now() < deadline
-            {
-                tokio::time::sleep(SETTLE_POLL).await;
+        }
+        loop {
+            // A ClickHouse that has just died is being started again.
+            let outcome = look_once(&self.fleet, &self.client, &self.watched, self.baseline, true).await;
+            let is_all_there = self.watched.latest().store.found >= Some(self.fleet.ledger.view().acknowledged);
+            match outcome {
+                Ok(()) if is_all_there || options.wait || Instant::now() >= deadline => return Ok(()),
+                Err(error) if Instant::now() >= deadline => return Err(self.unreadable(&error)),
+                _ => tokio::time::sleep(SETTLE_POLL).await,
             }
         }
-        look_once(&self.fleet, &self.client, &self.watched, self.baseline, true).await.map_err(unreadable)
+    }
+
+    fn unreadable(&self, error: &CallError) -> DemoError {
+        let view = self.fleet.ledger.view();
+        let rows = format!("{} rows were inserted, {} acknowledged", view.sent, view.acknowledged);
+        DemoError::Gateway { what: "look up the rows in ClickHouse", reason: format!("{error} ({rows})") }
     }
 
     async fn summarise(&self, elapsed: Duration, options: &DemoOptions) -> Result<DemoSummary, DemoError> {

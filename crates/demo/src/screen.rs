@@ -20,7 +20,7 @@ const NAME_WIDTH: usize = 13;
 const LATENCY_WIDTH: usize = 9;
 
 pub(crate) fn draw(snapshot: &Snapshot, canvas: Canvas) -> Vec<Line> {
-    let mut lines = header(snapshot, canvas.width);
+    let mut lines = header(snapshot);
     lines.push(Line::default());
     lines.extend(figures(snapshot, canvas.width));
     lines.push(Line::default());
@@ -32,14 +32,11 @@ pub(crate) fn draw(snapshot: &Snapshot, canvas: Canvas) -> Vec<Line> {
     lines
 }
 
-fn header(snapshot: &Snapshot, width: usize) -> Vec<Line> {
-    let clock = shown_clock(snapshot.elapsed);
-    let title = Line::default().with(Colour::Bold, "UpClick").with(Colour::Plain, format!("  {}", snapshot.title));
-    let clock_at = width.saturating_sub(clock.len()).max(title.width() + 1);
-    vec![
-        title.beside(clock_at, Line::default().with(Colour::Bold, clock)),
-        Line::default().with(Colour::Dim, snapshot.subtitle.clone()),
-    ]
+fn header(snapshot: &Snapshot) -> Vec<Line> {
+    let title = Line::default()
+        .with(Colour::Bold, format!("UpClick {}", shown_clock(snapshot.elapsed)))
+        .with(Colour::Plain, format!("  {}", snapshot.title));
+    vec![title, Line::default().with(Colour::Dim, snapshot.subtitle.clone())]
 }
 
 struct Figure {
@@ -48,19 +45,44 @@ struct Figure {
     colour: Colour,
 }
 
+struct FigureGroups {
+    speed: Vec<Figure>,
+    rows: Vec<Figure>,
+    parts: Vec<Figure>,
+    failures: Figure,
+    gateway_cpu: Figure,
+    clickhouse_cpu: Figure,
+}
+
 fn figures(snapshot: &Snapshot, width: usize) -> Vec<Line> {
-    let figures = figure_list(snapshot);
-    let columns = if width >= 110 { 4 } else { 3 };
-    // Written column by column: what belongs together stands below each other.
-    let rows = figures.len().div_ceil(columns);
-    let cell_width = (width / columns).min(36);
+    let columns = figure_columns(snapshot, width);
+    let rows = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let cell_width = (width / columns.len().max(1)).min(36);
     let line = |row: usize| {
-        let in_row = figures.iter().skip(row).step_by(rows).enumerate();
-        in_row.fold(Line::default(), |line, (column, figure)| {
-            line.beside(column * cell_width, cell(figure, cell_width.saturating_sub(3)))
+        let in_row = columns.iter().enumerate().filter_map(|(at, column)| column.get(row).map(|figure| (at, figure)));
+        in_row.fold(Line::default(), |line, (at, figure)| {
+            line.beside(at * cell_width, cell(figure, cell_width.saturating_sub(3)))
         })
     };
     (0..rows).map(line).collect()
+}
+
+/// What belongs together stands below each other, in as many columns as the width allows.
+fn figure_columns(snapshot: &Snapshot, width: usize) -> Vec<Vec<Figure>> {
+    let FigureGroups { mut speed, mut rows, mut parts, failures, gateway_cpu, clickhouse_cpu } =
+        figure_groups(snapshot);
+    if width >= 110 {
+        return vec![speed, rows, parts, vec![clickhouse_cpu, gateway_cpu, failures]];
+    }
+    if width >= 72 {
+        speed.push(failures);
+        rows.push(gateway_cpu);
+        parts.push(clickhouse_cpu);
+        return vec![speed, rows, parts];
+    }
+    speed.append(&mut rows);
+    parts.extend([clickhouse_cpu, gateway_cpu, failures]);
+    vec![speed, parts]
 }
 
 fn cell(figure: &Figure, width: usize) -> Line {
@@ -69,7 +91,7 @@ fn cell(figure: &Figure, width: usize) -> Line {
     Line::default().with(Colour::Dim, figure.label).beside(value_at.max(figure.label.len() + 1), value)
 }
 
-fn figure_list(snapshot: &Snapshot) -> Vec<Figure> {
+fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
     let Snapshot { ledger, store, .. } = snapshot;
     let figure = |label, value| Figure { label, value, colour: Colour::Bold };
     let percent = |value: Option<f64>| shown(value, |percent| format!("{percent:.1} %"));
@@ -78,20 +100,26 @@ fn figure_list(snapshot: &Snapshot) -> Vec<Figure> {
         value: ledger.failures.to_string(),
         colour: if ledger.failures == 0 { Colour::Green } else { Colour::Red },
     };
-    vec![
-        figure("inserts/s", shown(snapshot.inserts_per_second, |rate| format!("{rate:.1}"))),
-        figure("ack p50", shown_ms(ledger.ack_p50_ms)),
-        figure("ack p99", shown_ms(ledger.ack_p99_ms)),
-        figure("rows inserted", ledger.sent.to_string()),
-        figure("acknowledged", ledger.acknowledged.to_string()),
-        figure("in ClickHouse", shown(store.found, |rows| rows.to_string())),
-        figure("active parts", shown(store.active_parts, |parts| parts.to_string())),
-        figure("all parts", shown(store.all_parts, |parts| parts.to_string())),
-        figure("new parts/s", shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"))),
-        figure("ClickHouse CPU", percent(snapshot.clickhouse_cpu_percent)),
-        figure("gateway CPU", percent(snapshot.gateway_cpu_percent)),
+    FigureGroups {
+        speed: vec![
+            figure("inserts/s", shown(snapshot.inserts_per_second, |rate| format!("{rate:.1}"))),
+            figure("ack p50", shown_ms(ledger.ack_p50_ms)),
+            figure("ack p99", shown_ms(ledger.ack_p99_ms)),
+        ],
+        rows: vec![
+            figure("rows inserted", ledger.sent.to_string()),
+            figure("acknowledged", ledger.acknowledged.to_string()),
+            figure("in ClickHouse", shown(store.found, |rows| rows.to_string())),
+        ],
+        parts: vec![
+            figure("active parts", shown(store.active_parts, |parts| parts.to_string())),
+            figure("all parts", shown(store.all_parts, |parts| parts.to_string())),
+            figure("new parts/s", shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"))),
+        ],
         failures,
-    ]
+        gateway_cpu: figure("gateway CPU", percent(snapshot.gateway_cpu_percent)),
+        clickhouse_cpu: figure("ClickHouse CPU", percent(snapshot.clickhouse_cpu_percent)),
+    }
 }
 
 fn kpi_line(snapshot: &Snapshot) -> Line {

@@ -186,11 +186,6 @@ impl Store {
         self.query(client, &format!("SYSTEM FLUSH ASYNC INSERT QUEUE {}", self.table)).await.map(|_| ())
     }
 
-    pub async fn row_count(&self, client: &Client) -> Result<u64, CallError> {
-        let query = format!("SELECT count() FROM {} WHERE run = '{}' FORMAT TabSeparated", self.table, self.run.text());
-        Ok(self.query(client, &query).await?.text().trim().parse().unwrap_or(0))
-    }
-
     /// Reads the id of every row of this run.
     pub async fn found_ids(&self, client: &Client) -> Result<FoundIds, CallError> {
         let mut found = FoundIds::default();

@@ -1,0 +1,161 @@
+//! The demo's verdict against gateways that do what a real one must never do.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use windrow_client::percent_decode;
+use windrow_demo::{run, DemoError, DemoOptions, DemoSummary, Output};
+use windrow_http::{Collected, Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
+
+/// What the gateway does to every fifth row; all others it stores.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    None,
+    AcknowledgeAndLose,
+    StoreTwice,
+    Refuse,
+}
+
+struct Gateway {
+    fault: Fault,
+    rows: Mutex<Rows>,
+}
+
+#[derive(Default)]
+struct Rows {
+    ids: Vec<String>,
+    inserts: usize,
+}
+
+struct Reply {
+    status: u16,
+    body: String,
+}
+
+impl Gateway {
+    fn reply(&self, head: &RequestHead, body: &[u8]) -> Reply {
+        let target = String::from_utf8_lossy(&percent_decode(head.target())).into_owned();
+        let mut rows = self.rows.lock().expect("no test panics with the lock");
+        let ok = |body: String| Reply { status: 200, body };
+        if target.contains("query=INSERT") {
+            return self.insert(&mut rows, body);
+        }
+        if target.contains("system.parts") {
+            return ok(format!("1\t{0}\t{0}\n", rows.ids.len()));
+        }
+        if target.contains("SELECT id") {
+            return ok(rows.ids.iter().map(|id| format!("{id}\n")).collect());
+        }
+        if target.contains("SELECT city") {
+            return ok(format!("Paris\t{}\t12.5\n", rows.ids.len()));
+        }
+        ok(String::new())
+    }
+
+    fn insert(&self, rows: &mut Rows, body: &[u8]) -> Reply {
+        let text = String::from_utf8_lossy(body);
+        let id = text.split('"').nth(3).expect("the id is the row's first value").to_owned();
+        rows.inserts += 1;
+        let copies = match self.fault {
+            _ if rows.inserts % 5 != 0 => 1,
+            Fault::None => 1,
+            Fault::AcknowledgeAndLose => 0,
+            Fault::StoreTwice => 2,
+            Fault::Refuse => return Reply { status: 500, body: "Code: 241. DB::Exception: no memory".to_owned() },
+        };
+        rows.ids.extend(std::iter::repeat_n(id, copies));
+        Reply { status: 200, body: String::new() }
+    }
+}
+
+async fn serve(listener: TcpListener, gateway: Arc<Gateway>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(answer(stream, gateway.clone()));
+    }
+}
+
+async fn answer(stream: TcpStream, gateway: Arc<Gateway>) {
+    let mut connection = Connection::new(Stream::Plain(stream), Arc::new(Limits::default()));
+    while let Ok(NextRequest::Request(head)) = connection.next_request().await {
+        let (mut body, _) = connection.body().await.expect("the demo sends whole requests");
+        let Ok(Collected::Whole(body)) = body.collect(1 << 20).await else { return };
+        let reply = gateway.reply(&head, &body);
+        let mut out = Vec::new();
+        ResponseBuilder::new(&mut out, reply.status).body(reply.body.as_bytes());
+        if connection.send(&out).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn run_against(fault: Fault) -> Result<DemoSummary, DemoError> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let address = listener.local_addr().expect("a bound port");
+    let server = tokio::spawn(serve(listener, Arc::new(Gateway { fault, rows: Mutex::default() })));
+    let options = DemoOptions {
+        probes: 20,
+        every: Duration::from_millis(500),
+        run_for: Some(Duration::from_millis(1_000)),
+        output: Output::Plain,
+        ..DemoOptions::new(format!("http://{address}"))
+    };
+    let outcome = run(options).await;
+    server.abort();
+    outcome
+}
+
+fn summary_of(outcome: Result<DemoSummary, DemoError>) -> DemoSummary {
+    match outcome {
+        Err(DemoError::Incomplete(summary)) => *summary,
+        other => panic!("not an incomplete run: {other:?}"),
+    }
+}
+
+// How many turns fit into the run depends on the machine; what the verdict makes of them doesn't.
+
+#[tokio::test]
+async fn an_honest_gateway_passes() {
+    let summary = run_against(Fault::None).await.expect("every row is there");
+    let rows = summary.inserted;
+    assert!(rows >= 5, "{summary}");
+    assert_eq!((summary.acknowledged, summary.found, summary.missing), (rows, rows, 0));
+    assert!(summary.part_samples > 0 && summary.most_active_parts == 1 && summary.parts_created == rows);
+}
+
+#[tokio::test]
+async fn a_lost_row_is_missed() {
+    let summary = summary_of(run_against(Fault::AcknowledgeAndLose).await);
+    let (rows, lost) = (summary.inserted, summary.inserted / 5);
+    assert_eq!((summary.acknowledged, summary.found, summary.missing), (rows, rows - lost, lost));
+}
+
+#[tokio::test]
+async fn a_row_stored_twice_is_noticed() {
+    let summary = summary_of(run_against(Fault::StoreTwice).await);
+    let (rows, doubled) = (summary.inserted, summary.inserted / 5);
+    assert_eq!((summary.found, summary.duplicated, summary.missing), (rows + doubled, doubled, 0));
+}
+
+#[tokio::test]
+async fn a_refused_insert_is_a_failure() {
+    let summary = summary_of(run_against(Fault::Refuse).await);
+    let (rows, refused) = (summary.inserted, summary.inserted / 5);
+    assert_eq!((summary.failures, summary.acknowledged, summary.missing), (refused, rows - refused, 0));
+    assert!(summary.last_error.is_some_and(|error| error.contains("241")));
+}
+
+#[tokio::test]
+async fn impossible_options_are_refused_before_anything_runs() {
+    for options in [
+        DemoOptions { probes: 0, ..DemoOptions::new("http://127.0.0.1:1") },
+        DemoOptions { every: Duration::ZERO, ..DemoOptions::new("http://127.0.0.1:1") },
+        DemoOptions { kpi_ms: f64::NAN, ..DemoOptions::new("http://127.0.0.1:1") },
+        DemoOptions { urls: vec!["gopher://x".to_owned()], ..DemoOptions::new("http://127.0.0.1:1") },
+        DemoOptions::new("127.0.0.1:1"),
+    ] {
+        assert!(matches!(run(options).await, Err(DemoError::Options(_))));
+    }
+    let closed = run(DemoOptions::new("http://127.0.0.1:1")).await;
+    assert!(matches!(closed, Err(DemoError::Gateway { what: "create the demo's table", .. })), "{closed:?}");
+}
