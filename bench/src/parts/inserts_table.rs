@@ -78,7 +78,7 @@ pub fn body(measured: &[Measured]) -> String {
         "Every id was looked up afterwards: none acknowledged was missing, none was there twice, every value was as sent.\n\n",
     );
     text.push_str(&speed_table(measured).to_markdown());
-    text.push_str("\nWhat it cost, CPU in microseconds per insert:\n\n");
+    text.push_str("\nWhat an insert cost, in microseconds of CPU. On a machine that others use as well, this says more than the speed:\n\n");
     text.push_str(&cost_table(measured).to_markdown());
     let goals = goals(measured).to_markdown();
     if !goals.is_empty() {
@@ -149,20 +149,23 @@ fn cost_table(measured: &[Measured]) -> Table {
         "gateway or handler",
         "ClickHouse",
         "load generator",
+        "together",
         "gateway's memory, MB",
     ]);
     for (connections, mode) in groups(measured) {
         let runs = Runs::of(measured, connections, mode);
-        let server_works = mode != Mode::Direct;
-        let server = |text: String| if server_works { text } else { "–".to_owned() };
-        let clickhouse = figure(runs.median(|one| one.microseconds_per_insert(one.clickhouse_cpu_seconds)));
+        let cost = |of: fn(&Measured) -> f64| figure(runs.median(|one| one.microseconds_per_insert(of(one))));
+        let unless = |idle: bool, text: String| if idle { "–".to_owned() } else { text };
+        let is_limit = matches!(mode, Mode::Empty | Mode::Hyper);
+        let is_direct = mode == Mode::Direct;
         table.row([
             connections.to_string(),
             way(mode).to_owned(),
-            server(figure(runs.median(|one| one.microseconds_per_insert(one.server_cpu_seconds)))),
-            if runs.any(|one| one.landed.is_some()) { clickhouse } else { "–".to_owned() },
-            figure(runs.median(|one| one.microseconds_per_insert(one.load_cpu_seconds))),
-            server(figure(runs.median(|one| megabytes(one.server_resident_bytes)))),
+            unless(is_direct, cost(|one| one.server_cpu_seconds)),
+            unless(is_limit, cost(|one| one.clickhouse_cpu_seconds)),
+            cost(|one| one.load_cpu_seconds),
+            cost(|one| one.server_cpu_seconds + one.clickhouse_cpu_seconds + one.load_cpu_seconds),
+            unless(is_direct, figure(runs.median(|one| megabytes(one.server_resident_bytes)))),
         ]);
     }
     table

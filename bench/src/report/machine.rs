@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::error::BenchError;
 use crate::sql::Sql;
@@ -11,21 +11,27 @@ use crate::sql::Sql;
 pub fn describe(clickhouse: &Sql, windrow: Option<&Path>) -> Result<String, BenchError> {
     let versions = clickhouse.query("SELECT version(), today() FORMAT TSV")?;
     let (version, day) = versions.trim().split_once('\t').unwrap_or((versions.trim(), ""));
-    let windrow = windrow.and_then(version_of).unwrap_or_else(|| "no gateway".into());
+    let windrow = windrow
+        .and_then(|binary| output_of(Command::new(binary).arg("--version")))
+        .unwrap_or_else(|| "no gateway".into());
     Ok(format!(
-        "Measured on {day}: {}, {} CPUs, {} GiB, Linux {}; {windrow}, ClickHouse {version}; load average before: {}.",
+        "Measured on {day}: {}, {} CPUs, {} GiB, Linux {}; {windrow}{}, ClickHouse {version}; load average before: {}.",
         processor(),
         std::thread::available_parallelism().map_or(0, usize::from),
         memory_gib(),
         first_line("/proc/sys/kernel/osrelease"),
+        output_of(Command::new("git").args(["rev-parse", "--short", "HEAD"]))
+            .map(|commit| format!(" at {commit}"))
+            .unwrap_or_default(),
         first_line("/proc/loadavg").split(' ').next().unwrap_or_default(),
     ))
 }
 
-fn version_of(binary: &Path) -> Option<String> {
-    let output = Command::new(binary).arg("--version").output().ok()?;
+/// The first line that a program prints; `None` when there is no such program or it has nothing to say.
+fn output_of(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
-    Some(text.lines().next()?.trim().to_owned()).filter(|version| !version.is_empty())
+    Some(text.lines().next()?.trim().to_owned()).filter(|line| output.status.success() && !line.is_empty())
 }
 
 fn processor() -> String {
