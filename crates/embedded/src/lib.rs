@@ -1,0 +1,22 @@
+//! Starts, guards and stops the ClickHouse that Windrow runs for itself.
+//!
+//! The engine is a child process: this executable run again with a hidden first argument ([`run_engine_if_asked`]), which
+//! loads the engine's shared library or becomes a `clickhouse` binary. The child ends with its holder, however the holder
+//! ends, because it watches a pipe that only the holder keeps open. [`Embedded`] restarts it when it dies, always on the
+//! same port, and tells its [`EngineState`] to whoever waits. [`DataDirLock`] keeps a second gateway out of a data directory.
+
+mod error;
+mod files;
+mod lock;
+mod options;
+mod xml;
+
+mod engine;
+mod guard;
+
+pub use engine::run_engine_if_asked;
+pub use error::EmbeddedError;
+pub use files::Endpoint;
+pub use guard::{Embedded, EngineState, StopOutcome};
+pub use lock::{DataDirLock, LockError};
+pub use options::{EmbeddedOptions, EmbeddedUser, EngineLogLevel};

@@ -1,0 +1,148 @@
+//! Finds the engine: the one in the settings, else the one in the environment, else the pinned library that `npm ci` put
+//! below the project, else a `clickhouse` on the PATH.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::EmbeddedError;
+
+const VARIABLE: &str = "WINDROW_EMBEDDED_ENGINE";
+
+/// What is looked at; taken apart from the process so that it can be tested.
+struct Places<'a> {
+    settings: Option<&'a Path>,
+    variable: Option<PathBuf>,
+    /// Folders that may have an `embedded/` beside or above them.
+    starts: Vec<PathBuf>,
+    path: Vec<PathBuf>,
+}
+
+pub(crate) fn locate(settings: Option<&Path>) -> Result<PathBuf, EmbeddedError> {
+    let starts = [env::current_exe().ok(), env::current_dir().ok()].into_iter().flatten().collect();
+    let path = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    Places { settings, variable, starts, path }.search()
+}
+
+impl Places<'_> {
+    fn search(&self) -> Result<PathBuf, EmbeddedError> {
+        if let Some(path) = self.settings {
+            return named(path, "the setting embedded.engine");
+        }
+        if let Some(path) = &self.variable {
+            return named(path, VARIABLE);
+        }
+        let libraries = self.starts.iter().flat_map(|start| start.ancestors()).map(library_below);
+        let binaries = self.path.iter().map(|folder| folder.join("clickhouse"));
+        let candidates: Vec<PathBuf> = libraries.chain(binaries).collect();
+        match candidates.iter().find(|path| path.is_file()) {
+            Some(found) => Ok(absolute(found)),
+            None => Err(EmbeddedError::EngineMissing { searched: candidates }),
+        }
+    }
+}
+
+fn named(path: &Path, named_by: &'static str) -> Result<PathBuf, EmbeddedError> {
+    if path.is_file() {
+        return Ok(absolute(path));
+    }
+    Err(EmbeddedError::EngineNotAFile { path: path.to_owned(), named_by })
+}
+
+/// The child works in another directory.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn library_below(folder: &Path) -> PathBuf {
+    let platform = match (env::consts::OS, env::consts::ARCH) {
+        ("macos", "aarch64") => "darwin-arm64",
+        ("macos", _) => "darwin-x64",
+        (_, "aarch64") => "linux-arm64-gnu",
+        _ => "linux-x64-gnu",
+    };
+    folder.join("embedded/node_modules/@chdb").join(format!("lib-{platform}")).join("libchdb.so")
+}
+
+/// A shared library is loaded, everything else is executed.
+pub(crate) fn is_library(engine: &Path) -> bool {
+    let name = engine.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.ends_with(".so") || name.contains(".so.") || name.ends_with(".dylib")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = env::temp_dir().join(format!("windrow-locate-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).expect("a temporary folder");
+            Folder(path)
+        }
+
+        fn file(&self, path: &Path) -> PathBuf {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(&path, "").expect("a file");
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_order_is_settings_variable_library_path() {
+        let folder = Folder::new("order");
+        let settings = folder.file(Path::new("mine/clickhouse"));
+        let variable = folder.file(Path::new("env/libchdb.so"));
+        let library = folder.file(&library_below(Path::new("")));
+        let binary = folder.file(Path::new("bin/clickhouse"));
+        let mut places = Places {
+            settings: Some(&settings),
+            variable: Some(variable.clone()),
+            starts: vec![folder.0.join("target/release")],
+            path: vec![folder.0.join("bin")],
+        };
+        assert_eq!(places.search().expect("found"), settings);
+        places.settings = None;
+        assert_eq!(places.search().expect("found"), variable);
+        places.variable = None;
+        assert_eq!(places.search().expect("found"), library);
+        places.starts.clear();
+        assert_eq!(places.search().expect("found"), binary);
+        places.path.clear();
+        let error = places.search().expect_err("nothing left");
+        assert!(error.to_string().contains("make setup"), "{error}");
+    }
+
+    #[test]
+    fn an_engine_that_is_named_but_missing_is_no_reason_to_take_another() {
+        let folder = Folder::new("named");
+        folder.file(Path::new("bin/clickhouse"));
+        let missing = folder.0.join("nothing");
+        let places =
+            Places { settings: Some(&missing), variable: None, starts: vec![], path: vec![folder.0.join("bin")] };
+        let error = places.search().expect_err("it is not there").to_string();
+        assert!(error.contains("embedded.engine") && error.contains("nothing"), "{error}");
+    }
+
+    #[test]
+    fn libraries_are_told_from_binaries() {
+        for library in ["a/libchdb.so", "libchdb.so.26", "libchdb.dylib"] {
+            assert!(is_library(Path::new(library)), "{library}");
+        }
+        for binary in ["clickhouse", "a.so/clickhouse", "clickhouse-26.7"] {
+            assert!(!is_library(Path::new(binary)), "{binary}");
+        }
+    }
+}

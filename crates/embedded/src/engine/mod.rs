@@ -1,0 +1,10 @@
+//! The engine itself: where it is found, how it is configured, and the child process it runs in.
+
+mod child;
+pub(crate) mod config;
+mod holder;
+mod locate;
+
+pub use child::run_engine_if_asked;
+pub(crate) use child::HIDDEN_COMMAND;
+pub(crate) use locate::locate;
