@@ -1,6 +1,6 @@
 //! ClickHouse's queue, one shard of it, written from its rules and independently of the crate under test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use windrow_policy::{CountLimit, FlushLimits};
 
@@ -21,12 +21,32 @@ pub struct Shard {
     open: BTreeMap<usize, Batch>,
     /// The deadline thread's last look; it looks again after `POLL_US`.
     looked_us: u64,
+    order: Order,
+    waiting: VecDeque<Flush>,
+    running: usize,
+}
+
+/// Whether flushes of a table overlap, as they do in ClickHouse, or go one after another, as in Windrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Overlapping,
+    OneByOne,
 }
 
 impl Shard {
-    pub fn new(limits: FlushLimits) -> Self {
+    pub fn new(limits: FlushLimits, order: Order) -> Self {
         let timeout_ms = limits.busy_timeout_min_ms.min(limits.busy_timeout_max_ms);
-        Shard { limits, timeout_ms, last_insert_us: None, flushes_us: [None; 2], open: BTreeMap::new(), looked_us: 0 }
+        Shard {
+            limits,
+            timeout_ms,
+            last_insert_us: None,
+            flushes_us: [None; 2],
+            open: BTreeMap::new(),
+            looked_us: 0,
+            order,
+            waiting: VecDeque::new(),
+            running: 0,
+        }
     }
 
     fn next_timeout_ms(&self, now: u64) -> u64 {
@@ -64,9 +84,20 @@ impl Shard {
         }
     }
 
+    fn start(&mut self, started: &mut Vec<Flush>) {
+        while self.order == Order::Overlapping || self.running == 0 {
+            let Some(flush) = self.waiting.pop_front() else {
+                return;
+            };
+            self.running += 1;
+            started.push(flush);
+        }
+    }
+
     fn send(&mut self, table: usize, started: &mut Vec<Flush>) {
         if let Some(batch) = self.open.remove(&table) {
-            started.push(Flush { table, inserts: batch.inserts });
+            self.waiting.push_back(Flush { table, inserts: batch.inserts });
+            self.start(started);
         }
     }
 }
@@ -100,7 +131,9 @@ impl Queue for Shard {
         self.look(now, started);
     }
 
-    fn flush_ended(&mut self, now: u64, _flush: &Flush, _took_us: u64, _started: &mut Vec<Flush>) {
+    fn flush_ended(&mut self, now: u64, _flush: &Flush, _took_us: u64, started: &mut Vec<Flush>) {
+        self.running -= 1;
+        self.start(started);
         self.flushes_us = [self.flushes_us[1], Some(now)];
     }
 }

@@ -36,8 +36,6 @@ pub trait Queue {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    pub inserts: usize,
-    pub parts: usize,
     pub wait_p50_ms: f64,
     pub wait_p99_ms: f64,
     /// Until the flush began.
@@ -193,8 +191,6 @@ impl<'a> Run<'a> {
         };
         let seconds = (self.last_stored_us - self.scenario.measured_us.start) as f64 / 1e6;
         Outcome {
-            inserts,
-            parts: self.parts,
             wait_p50_ms: percentile(0.50),
             wait_p99_ms: percentile(0.99),
             held_mean_ms: self.held_us as f64 / 1e3 / inserts as f64,

@@ -4,7 +4,8 @@
 //! - **Arrivals**: a list drawn once from a seed (open loop), or writers that send the next insert a drawn while after the last
 //!   one was stored (closed loop; each writer draws from a seed of its own, so both sides meet the same writers).
 //! - **A flush** costs a fixed time plus a share per insert. Flushes that run at the same time don't slow each other down, which
-//!   favours ClickHouse: it runs several for a table at once, Windrow one after another (order).
+//!   favours ClickHouse: it runs several for a table at once, Windrow one after another, to keep inserts in order. Where one at a
+//!   time can't keep up with batches of the count limit, ClickHouse is also run with that restriction.
 //! - **ClickHouse** (`clickhouse.rs`): state per shard, shared by its tables; a deadline thread that looks every 10 ms and
 //!   whenever something is pushed; deadline fixed when the batch opens.
 //! - **Windrow** (`windrow.rs`): the crate itself, one policy per table; timers that fire on whole milliseconds, as tokio's do.
@@ -20,11 +21,15 @@ mod scenarios;
 mod windrow;
 
 pub use report::{markdown, Comparison};
-pub use scenarios::all;
+pub use scenarios::{all, Scenario};
+
+use clickhouse::Order;
 
 /// Runs one scenario on both sides.
-pub fn compare(scenario: &scenarios::Scenario) -> Comparison {
-    let adaptive = engine::run(scenario, &mut clickhouse::Shard::new(scenario.limits));
+pub fn compare(scenario: &Scenario) -> Comparison {
+    let clickhouse = |order| engine::run(scenario, &mut clickhouse::Shard::new(scenario.limits, order));
+    let in_order = scenario.needs_overlap.then(|| clickhouse(Order::OneByOne));
+    let adaptive = clickhouse(Order::Overlapping);
     let balanced = engine::run(scenario, &mut windrow::Tables::new(scenario.limits, scenario.tables()));
-    Comparison { name: scenario.name.clone(), rate: scenario.rate, limit: scenario.limit, adaptive, balanced }
+    Comparison { name: scenario.name.clone(), rate: scenario.rate, adaptive, in_order, balanced }
 }

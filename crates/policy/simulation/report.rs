@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use super::engine::Outcome;
-use super::scenarios::Limit;
 
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub name: String,
     pub rate: Option<f64>,
-    pub limit: Limit,
     pub adaptive: Outcome,
+    /// ClickHouse's algorithm held to one flush at a time, where that makes a difference.
+    pub in_order: Option<Outcome>,
     pub balanced: Outcome,
 }
 
@@ -21,6 +21,9 @@ pub fn markdown(comparisons: &[Comparison]) -> String {
     );
     for comparison in comparisons {
         row(&mut text, comparison, "adaptive", &comparison.adaptive);
+        if let Some(in_order) = &comparison.in_order {
+            row(&mut text, comparison, "adaptive, in order", in_order);
+        }
         row(&mut text, comparison, "balanced", &comparison.balanced);
     }
     text

@@ -25,14 +25,6 @@ impl FlushCost {
 const QUICK: FlushCost = FlushCost { fixed_us: 5_000, per_insert_us: 2 };
 const SLOW: FlushCost = FlushCost { fixed_us: 40_000, per_insert_us: 2 };
 
-/// What holds a scenario back on Windrow's side for a reason that no policy can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    None,
-    /// One flush at a time can't keep up: the price of order.
-    OneFlushAtATime,
-}
-
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: String,
@@ -46,7 +38,8 @@ pub struct Scenario {
     pub loops_end_us: u64,
     /// Only batches that open within are measured: at the start averages are still being learned, at the end a batch is cut off.
     pub measured_us: Range<u64>,
-    pub limit: Limit,
+    /// Batches of the count limit arrive faster than one flush at a time can store them.
+    pub needs_overlap: bool,
 }
 
 impl Scenario {
@@ -62,7 +55,7 @@ impl Scenario {
             loops: Vec::new(),
             loops_end_us: 0,
             measured_us: 0..u64::MAX,
-            limit: Limit::None,
+            needs_overlap: false,
         }
     }
 
@@ -102,33 +95,41 @@ pub fn all() -> Vec<Scenario> {
 
 /// Enough inserts for a p99, and enough batches of the highest rates.
 fn count(rate: f64) -> usize {
-    (rate * 30.0).clamp(20_000.0, 200_000.0) as usize
+    (rate * 30.0).clamp(60_000.0, 200_000.0) as usize
 }
 
 fn steady(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     let open = poisson(SEED, 0, rate, count(rate));
-    Scenario { open, limit: limit(rate, cost), ..Scenario::new(format!("random{suffix}"), Some(rate), cost) }
+    Scenario {
+        open,
+        needs_overlap: needs_overlap(rate, cost),
+        ..Scenario::new(format!("random{suffix}"), Some(rate), cost)
+    }
 }
 
 fn evenly(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     let open = even(0, rate, count(rate));
-    Scenario { open, limit: limit(rate, cost), ..Scenario::new(format!("even{suffix}"), Some(rate), cost) }
+    Scenario {
+        open,
+        needs_overlap: needs_overlap(rate, cost),
+        ..Scenario::new(format!("even{suffix}"), Some(rate), cost)
+    }
 }
 
 /// Half a second on, half a second off.
 fn in_bursts(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     let open = bursty(SEED, 0, rate, count(rate), 1e6, 0.5);
-    Scenario { open, limit: limit(rate * 2.0, cost), ..Scenario::new(format!("bursts{suffix}"), Some(rate), cost) }
+    Scenario {
+        open,
+        needs_overlap: needs_overlap(rate * 2.0, cost),
+        ..Scenario::new(format!("bursts{suffix}"), Some(rate), cost)
+    }
 }
 
-fn limit(peak_rate: f64, cost: FlushCost) -> Limit {
+fn needs_overlap(peak_rate: f64, cost: FlushCost) -> bool {
     let most = FlushLimits::default().max_query_number;
     let capacity = most as f64 * 1e6 / cost.of(most as usize) as f64;
-    if peak_rate < capacity {
-        Limit::None
-    } else {
-        Limit::OneFlushAtATime
-    }
+    peak_rate >= capacity
 }
 
 fn lock_step(writers: usize, cost: FlushCost, suffix: &str) -> Scenario {
@@ -142,6 +143,7 @@ fn lock_step(writers: usize, cost: FlushCost, suffix: &str) -> Scenario {
     Scenario {
         loops: (0..writers).map(writer).collect(),
         loops_end_us: 60_000_000,
+        needs_overlap: needs_overlap(writers as f64 * 1e6 / 1_300.0, cost),
         ..Scenario::new(name + suffix, None, cost)
     }
 }

@@ -8,19 +8,23 @@ use super::Outlook;
 /// A timer at the longest hold goes off that much later, a timer before it by the other; whoever arrives in between still joins.
 /// ClickHouse's deadline thread looks every 10 ms or at the next insert, which is late by as much on average.
 pub(super) const LATE_AT_MAXIMUM: Micros = Micros::from_millis(5);
-const LATE_BELOW_MAXIMUM: Micros = Micros::from_millis(3);
+const LATE_BELOW_MAXIMUM: Micros = Micros(1_500);
 /// The next insert of an even stream is worth waiting for up to ClickHouse's own worst case.
 pub(super) const LATE_WHEN_EVEN: Micros = Micros::from_millis(10);
 
 /// A buffer that holds this many times what its hold was expected to bring goes at once: its many inserts have the most to lose.
-const PLENTY: f64 = 1.6;
+const PLENTY: f64 = 1.85;
 
 /// Gaps longer than this many minimum time-outs shrink the hold whatever it is. Without it a hold of seconds would live on gaps
 /// that are shorter than itself and yet far too long to gather anything.
 const STICKY_MINIMUMS: f64 = 4.0;
 
 /// A table is idle after a pause of the longest hold if its flushes were that far apart too, and in any case after this many.
-const IDLE_HOLDS: f64 = 10.0;
+const IDLE_HOLDS: f64 = 20.0;
+
+/// The hold shrinks after gaps that are longer than the next lower hold by this factor. ClickHouse shrinks a little sooner, and
+/// loses more company by it than it gains in time.
+const RELUCTANCE: f64 = 1.04;
 
 /// A stream is evenly spaced when its gaps stray from their mean by less than this share of it...
 const EVEN: f64 = 0.2;
@@ -88,7 +92,7 @@ impl Stream {
         let shorter = self.hold.scale(1.0 / (1.0 + limits.decrease_rate));
         if gap < shortest {
             self.hold = longer;
-        } else if gap > shorter.min(shortest.scale(STICKY_MINIMUMS)) {
+        } else if gap > shorter.scale(RELUCTANCE).min(shortest.scale(STICKY_MINIMUMS)) {
             self.hold = shorter;
         }
         self.hold = self.hold.clamp(shortest, limits.max_timeout());
