@@ -23,3 +23,4 @@ pub use present::Present;
 pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed};
 pub use settings::{ReadSettings, SettingEffect};
 pub use types::{DataType, EnumValue, TupleType, TypeError};
+pub use zone::ZoneChange;

@@ -5,6 +5,7 @@ use crate::read::NotTypedReason;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
 use crate::types::DataType;
+use crate::zone::Zone;
 
 /// How a column gets its value when an insert leaves it out: DESCRIBE's `default_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,22 +120,22 @@ fn refusal(columns: &[ColumnSpec], distinct_names: usize, settings: &ReadSetting
 pub(crate) struct Zones {
     /// For columns whose type names no zone.
     default_name: Option<String>,
-    built: HashMap<String, Arc<crate::zone::Zone>>,
+    built: HashMap<String, Arc<Zone>>,
 }
 
 impl Zones {
-    pub(crate) fn new(default_name: Option<String>) -> Self {
-        Zones { default_name, built: HashMap::new() }
+    pub(crate) fn new(default_name: Option<String>, told: &[(String, Arc<Zone>)]) -> Self {
+        Zones { default_name, built: told.iter().cloned().collect() }
     }
 
-    pub(crate) fn get(&mut self, name: Option<&str>) -> Arc<crate::zone::Zone> {
+    pub(crate) fn get(&mut self, name: Option<&str>) -> Arc<Zone> {
         let Some(name) = name.or(self.default_name.as_deref()) else {
-            return Arc::new(crate::zone::Zone::Unknown);
+            return Arc::new(Zone::Unknown);
         };
         if let Some(zone) = self.built.get(name) {
             return zone.clone();
         }
-        let zone = Arc::new(crate::zone::Zone::named(name));
+        let zone = Arc::new(Zone::named(name));
         self.built.insert(name.to_string(), zone.clone());
         zone
     }

@@ -26,6 +26,17 @@ impl<'a> Cursor<'a> {
         self.at >= self.bytes.len()
     }
 
+    /// A semicolon may end the whole payload.
+    pub(super) fn eat_final_semicolon(&mut self) -> Result<(), NotTypedReason> {
+        self.eat(b';');
+        self.skip_space();
+        if self.at_end() {
+            Ok(())
+        } else {
+            Err(NotTypedReason::Syntax)
+        }
+    }
+
     #[inline]
     pub(super) fn eat(&mut self, wanted: u8) -> bool {
         let found = self.peek() == Some(wanted);

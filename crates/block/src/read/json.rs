@@ -33,14 +33,17 @@ impl Objects<'_, '_, '_> {
 
     /// Objects one after the other, with a comma between or behind them where somebody likes one.
     fn read_sequence(&mut self) -> Result<(), NotTypedReason> {
-        while !self.values.cursor.at_end() {
+        while !matches!(self.values.cursor.peek(), None | Some(b';')) {
             self.read_row()?;
             self.values.cursor.skip_space();
             if self.values.cursor.eat(b',') {
                 self.values.cursor.skip_space();
+                if self.values.cursor.peek() == Some(b';') {
+                    return Err(NotTypedReason::Syntax);
+                }
             }
         }
-        Ok(())
+        self.values.cursor.eat_final_semicolon()
     }
 
     fn read_array(&mut self) -> Result<(), NotTypedReason> {
@@ -57,11 +60,7 @@ impl Objects<'_, '_, '_> {
             }
         }
         self.values.cursor.skip_space();
-        if self.values.cursor.at_end() {
-            Ok(())
-        } else {
-            Err(NotTypedReason::Syntax)
-        }
+        self.values.cursor.eat_final_semicolon()
     }
 
     #[inline]

@@ -69,11 +69,16 @@ impl<'p> Rows<'p> {
 
     /// The current row has NULL for a column that can't hold it.
     pub(super) fn give_null(&mut self, column: usize) -> Result<(), NotTypedReason> {
-        let reader = &self.plan.readers[column];
         if !self.plan.settings.null_as_default {
             return Err(NotTypedReason::Null);
         }
-        // ClickHouse stores the column's zero here, not the type's default.
+        self.give_default(column)
+    }
+
+    /// The current row asks for the default of `column` in so many words. Without a DEFAULT expression ClickHouse
+    /// stores the column's zero here, not the type's default as for a column that is left out.
+    pub(super) fn give_default(&mut self, column: usize) -> Result<(), NotTypedReason> {
+        let reader = &self.plan.readers[column];
         if !reader.has_default && reader.reader.zero_is_doubtful() {
             return Err(NotTypedReason::Null);
         }

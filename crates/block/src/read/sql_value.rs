@@ -20,16 +20,21 @@ pub(super) struct SqlValues<'a, 'p> {
 }
 
 impl SqlValues<'_, '_> {
-    /// Reads the value of a column.
+    /// Reads the value of a column. Inside of arrays and the like, the SQL parser would take over the whole value.
     pub(super) fn read_column(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
-        if let (Reader::Bool, Column::Fixed { data, .. }, Some(digit @ (b'0' | b'1'))) =
-            (reader, &mut *column, self.cursor.peek())
-        {
-            self.cursor.at += 1;
-            data.push(digit - b'0');
-            return Ok(());
+        match (reader, &mut *column, self.cursor.peek()) {
+            (Reader::Bool, Column::Fixed { data, .. }, Some(digit @ (b'0' | b'1'))) => {
+                self.cursor.at += 1;
+                data.push(digit - b'0');
+                Ok(())
+            }
+            (Reader::Integer { .. }, Column::Fixed { data, .. }, Some(b'\'')) => {
+                self.cursor.at += 1;
+                push_number(reader, &mut self.cursor, data)?;
+                self.cursor.expect(b'\'')
+            }
+            _ => self.read(reader, column),
         }
-        self.read(reader, column)
     }
 
     fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {

@@ -1,7 +1,7 @@
 //! Dates and times.
 //!
 //! Of all the spellings that ClickHouse's best-effort reading takes, these: `YYYY-MM-DD`, `YYYY-MM-DD hh:mm:ss` and the
-//! same with `T`, a fraction of up to nine digits, `Z` or `+hh:mm` / `-hh:mm`, and ten digits of Unix time. A date that
+//! same with `T`, a fraction of up to nine digits, `Z` or an offset (`+hh:mm`, `-hhmm`), and ten digits of Unix time. A date that
 //! does not exist, a second 60 or a value outside the type's range is left to ClickHouse.
 
 use super::outcome::NotTypedReason;
@@ -118,7 +118,7 @@ fn read_offset(text: &[u8], written: &mut Written) -> Option<()> {
     let offset = match *text {
         [] => return Some(()),
         [b'Z'] => 0,
-        [sign @ (b'+' | b'-'), a, b, b':', c, d] => {
+        [sign @ (b'+' | b'-'), a, b, b':', c, d] | [sign @ (b'+' | b'-'), a, b, c, d] => {
             let (hours, minutes) = (two_digits(a, b)?, two_digits(c, d)?);
             if hours > 14 || minutes > 59 {
                 return None;

@@ -16,14 +16,14 @@ pub fn read_values(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> 
 
 fn read_rows(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
     values.cursor.skip_space();
-    while !values.cursor.at_end() {
+    while !matches!(values.cursor.peek(), None | Some(b';')) {
         read_row(values, rows)?;
         values.cursor.skip_space();
         if values.cursor.eat(b',') {
             values.cursor.skip_space();
         }
     }
-    Ok(())
+    values.cursor.eat_final_semicolon()
 }
 
 fn read_row(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
@@ -44,7 +44,7 @@ fn read_row(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), N
 fn read_value(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
     let reader = &rows.plan.readers[column];
     match values.cursor.peek() {
-        Some(b'D' | b'd') if values.cursor.eat_word(b"DEFAULT") => rows.leave_out(column),
+        Some(b'D' | b'd') if values.cursor.eat_word(b"DEFAULT") => rows.give_default(column),
         Some(b'N' | b'n') if !reader.nullable && values.eat_null() => rows.give_null(column),
         _ => {
             rows.give(column)?;

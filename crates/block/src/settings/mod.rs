@@ -2,8 +2,11 @@
 
 mod table;
 
+use std::sync::Arc;
+
 use crate::plan::Zones;
 use crate::read::TimeSpelling;
+use crate::zone::{Zone, ZoneChange};
 use table::{find, Effect, Known};
 
 /// How to read, with ClickHouse's own defaults where nothing was set.
@@ -16,6 +19,8 @@ pub struct ReadSettings {
     datetime_number_is_raw: Option<bool>,
     version: ServerVersion,
     server_timezone: Option<String>,
+    /// Zones whose rules the server has told.
+    told_zones: Vec<(String, Arc<Zone>)>,
     /// Set to anything at all: ClickHouse applies it to some readings and not to others.
     has_session_timezone: bool,
     /// Some setting has a value that the readers do not implement.
@@ -51,6 +56,7 @@ impl Default for ReadSettings {
             datetime_number_is_raw: None,
             version: ServerVersion { major: 26, minor: 7 },
             server_timezone: None,
+            told_zones: Vec::new(),
             has_session_timezone: false,
             refused: false,
         }
@@ -90,6 +96,13 @@ impl ReadSettings {
         self.server_timezone = Some(name.to_string());
     }
 
+    /// The rules of a zone as the server has them: its offset at the first of `changes` and from each change on, until
+    /// `end_utc_second`. Without them only zones are read whose rules are beyond doubt.
+    pub fn set_zone(&mut self, name: &str, changes: &[ZoneChange], end_utc_second: i64) {
+        self.told_zones.retain(|(known, _)| known != name);
+        self.told_zones.push((name.to_string(), Arc::new(Zone::told(changes, end_utc_second))));
+    }
+
     /// The first two numbers of the server's `version()`. Taken as 26.7 if never told.
     pub fn set_server_version(&mut self, major: u32, minor: u32) {
         self.version = ServerVersion { major, minor };
@@ -114,7 +127,7 @@ impl ReadSettings {
     }
 
     pub(crate) fn zones(&self) -> Zones {
-        Zones::new(self.server_timezone.clone().filter(|_| !self.has_session_timezone))
+        Zones::new(self.server_timezone.clone().filter(|_| !self.has_session_timezone), &self.told_zones)
     }
 }
 
