@@ -33,3 +33,4 @@ pub use errors::DemoError;
 pub use options::{DemoOptions, Output, PidSource};
 pub use run::run;
 pub use summary::DemoSummary;
+pub use terminal::draws_on_terminal;

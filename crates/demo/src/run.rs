@@ -14,7 +14,7 @@ use crate::cities::CITIES;
 use crate::cpu::cpu_seconds;
 use crate::errors::DemoError;
 use crate::ledger::Ledger;
-use crate::options::{DemoOptions, Output, PidSource};
+use crate::options::{DemoOptions, PidSource};
 use crate::plain;
 use crate::probe::{Fleet, Probe};
 use crate::rate::Rate;
@@ -241,7 +241,7 @@ impl Process {
 
 impl Display {
     fn open(options: &DemoOptions, began: Instant) -> Self {
-        let terminal = if options.output == Output::Auto { Terminal::open() } else { None };
+        let terminal = Terminal::open(options.output);
         let every_s = options.every.as_secs_f64();
         let cities = options.probes.min(CITIES.len());
         let how = if options.wait { "waiting until stored" } else { "without waiting" };

@@ -44,6 +44,11 @@ impl DemoSummary {
         self.parts_created as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
+    /// Rows whose insert was neither acknowledged nor refused: the run was cut off before.
+    pub fn unanswered(&self) -> u64 {
+        self.inserted.saturating_sub(self.acknowledged + self.failures)
+    }
+
     /// One sentence.
     pub(crate) fn verdict(&self) -> String {
         if self.is_complete() {
@@ -53,8 +58,12 @@ impl DemoSummary {
             return "No row was inserted: the run ended before the first measurement, or no site answered.".to_owned();
         }
         format!(
-            "Of {} rows, {} inserts failed, {} acknowledged rows are missing and {} are stored twice.",
-            self.inserted, self.failures, self.missing, self.duplicated
+            "Of {} rows, {} were refused, {} were not answered, {} were acknowledged and are missing, {} are stored twice.",
+            self.inserted,
+            self.failures,
+            self.unanswered(),
+            self.missing,
+            self.duplicated
         )
     }
 }

@@ -2,11 +2,18 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use crate::options::Output;
 use crate::screen::Canvas;
 use crate::style::Line;
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// Whether a run with this output draws on the terminal. Whoever logs from the same process should then log elsewhere: lines
+/// in between would tear the picture.
+pub fn draws_on_terminal(output: Output) -> bool {
+    output == Output::Auto && io::stdout().is_terminal() && !std::env::var("TERM").is_ok_and(|term| term == "dumb")
+}
 
 /// The second screen of a terminal. Dropped, it gives the first one back as it was, also when the run failed.
 pub(crate) struct Terminal {
@@ -15,9 +22,9 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// `None` when standard output is no terminal that can be drawn on.
-    pub fn open() -> Option<Self> {
-        if !io::stdout().is_terminal() || std::env::var("TERM").is_ok_and(|term| term == "dumb") {
+    /// `None` when standard output is no terminal that can be drawn on, or isn't to be.
+    pub fn open(output: Output) -> Option<Self> {
+        if !draws_on_terminal(output) {
             return None;
         }
         write_out(ENTER).ok()?;
