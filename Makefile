@@ -1,0 +1,38 @@
+# `make` alone lists the recipes. CI calls the same ones.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test build demo test bench lint tidy fmt clean
+
+help: ## List the recipes
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: ## Check what building needs, and fetch the embedded ClickHouse
+	@scripts/setup build
+
+setup-test: ## The same for the tests: Python, Node, Java, Go, promtool
+	@scripts/setup test
+
+build: setup ## Build target/release/windrow
+	cargo build --release --bin windrow
+
+demo: build ## 200 writers insert one row at a time; DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
+	@target/release/windrow demo $(if $(DEMO_SECONDS),--for $(DEMO_SECONDS)) $(ARGS)
+
+test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients
+	@scripts/test
+
+bench: build ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
+	@bench/run $(ARGS)
+
+lint: ## Formatting, clippy, tidy
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- -D warnings
+	@scripts/tidy
+
+tidy: ## The project's own rules, checked on the files
+	@scripts/tidy
+
+fmt: ## Format the Rust code
+	cargo fmt --all
+
+clean: ## Remove what was built and fetched
+	rm -rf target .venv .cache embedded/node_modules
