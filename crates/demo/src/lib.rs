@@ -11,6 +11,7 @@
 mod calendar;
 mod cities;
 mod cpu;
+mod display;
 mod errors;
 mod ledger;
 mod options;
@@ -20,6 +21,7 @@ mod probe;
 mod rate;
 mod run;
 mod screen;
+mod signals;
 mod sites;
 mod snapshot;
 mod store;
