@@ -4,6 +4,6 @@
 mod simulation;
 
 fn main() {
-    let comparisons: Vec<_> = simulation::all().iter().map(simulation::compare).collect();
+    let comparisons: Vec<_> = simulation::scenarios::all().iter().map(simulation::compare).collect();
     print!("{}", simulation::markdown(&comparisons));
 }

@@ -34,7 +34,7 @@ pub trait Queue {
     fn flush_ended(&mut self, now_us: u64, flush: &Flush, took_us: u64, started: &mut Vec<Flush>);
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub wait_p50_ms: f64,
     pub wait_p99_ms: f64,

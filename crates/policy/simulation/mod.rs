@@ -13,17 +13,16 @@
 //! Waiting time is from the arrival of an insert to the end of the flush that stored it. Percentiles are over inserts, inserts
 //! per part over flushes (one flush makes one part).
 
-mod arrivals;
+pub mod arrivals;
 mod clickhouse;
-mod engine;
+pub mod engine;
 mod report;
-mod scenarios;
-mod windrow;
-
-pub use report::{markdown, Comparison};
-pub use scenarios::{all, Scenario};
+pub mod scenarios;
+pub mod windrow;
 
 use clickhouse::Order;
+pub use report::{markdown, Comparison};
+use scenarios::Scenario;
 
 /// Runs one scenario on both sides.
 pub fn compare(scenario: &Scenario) -> Comparison {

@@ -66,3 +66,107 @@ impl Adaptive {
         last_insert + pause < now && older + pause < newer
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Micros {
+        Micros::from_millis(millis)
+    }
+
+    /// Two flushes 1000 ms apart, so that nothing but the inserts decides.
+    fn warm(timeout_ms: u64, last_insert: Micros) -> Adaptive {
+        Adaptive {
+            timeout_ms: Some(timeout_ms),
+            last_insert: Some(last_insert),
+            flush_before_last: Some(ms(1000)),
+            last_flush: Some(ms(2000)),
+        }
+    }
+
+    fn arrive(adaptive: &mut Adaptive, at_ms: u64) -> u64 {
+        adaptive.arrive(ms(at_ms), &FlushLimits::default()).timeout.0 / 1000
+    }
+
+    #[test]
+    fn stays_at_the_minimum_until_two_flushes_succeeded() {
+        let mut adaptive = Adaptive::default();
+        assert_eq!([arrive(&mut adaptive, 1), arrive(&mut adaptive, 2)], [50, 50]);
+        adaptive.flush_succeeded(ms(60));
+        assert_eq!(arrive(&mut adaptive, 61), 50);
+        adaptive.flush_succeeded(ms(120));
+        assert_eq!(arrive(&mut adaptive, 100), 60);
+    }
+
+    #[test]
+    fn grows_by_whole_milliseconds_up_to_the_maximum() {
+        let mut adaptive = warm(50, ms(3000));
+        let grown: Vec<_> = (0..10).map(|i| arrive(&mut adaptive, 3010 + i * 10)).collect();
+        // trunc(50*1.2)=60, 72, trunc(86.4)=86, trunc(103.2)=103, trunc(123.6)=123, trunc(147.6)=147, trunc(176.4)=176, then 200
+        assert_eq!(grown, [60, 72, 86, 103, 123, 147, 176, 200, 200, 200]);
+    }
+
+    #[test]
+    fn grows_and_shrinks_by_at_least_one_millisecond() {
+        let limits = FlushLimits {
+            busy_timeout_min_ms: 10,
+            increase_rate: 0.001,
+            decrease_rate: 0.001,
+            ..FlushLimits::default()
+        };
+        assert_eq!(warm(50, ms(3000)).arrive(ms(3001), &limits).timeout, ms(51));
+        assert_eq!(warm(50, ms(3000)).arrive(ms(3100), &limits).timeout, ms(49));
+    }
+
+    #[test]
+    fn shrinks_only_after_a_long_gap_and_far_flushes() {
+        // trunc(200/1.2)=166, trunc(166/1.2)=138, trunc(115), trunc(95.8), trunc(79.1), trunc(65.8), trunc(54.1), then 50
+        let mut adaptive = warm(200, ms(3000));
+        let shrunk: Vec<_> = (1..=9).map(|i| arrive(&mut adaptive, 3000 + i * 500)).collect();
+        assert_eq!(shrunk, [166, 138, 115, 95, 79, 65, 54, 50, 50]);
+        // Exactly as long as the next lower value is not longer.
+        assert_eq!(arrive(&mut warm(200, ms(3000)), 3166), 200);
+        let mut close = warm(200, ms(3000));
+        close.flush_succeeded(ms(2166));
+        assert_eq!(arrive(&mut close, 3500), 200);
+        close.flush_succeeded(ms(2333));
+        assert_eq!(arrive(&mut close, 4000), 166);
+    }
+
+    #[test]
+    fn keeps_its_value_in_between() {
+        // The gap is not below the minimum (50) and not above 100/1.2.
+        assert_eq!(arrive(&mut warm(100, ms(3000)), 3050), 100);
+        assert_eq!(arrive(&mut warm(100, ms(3000)), 3083), 100);
+        assert_eq!(arrive(&mut warm(100, ms(3000)), 3084), 83);
+    }
+
+    #[test]
+    fn a_lonely_insert_needs_a_pause_of_inserts_and_of_flushes() {
+        let limits = FlushLimits::default();
+        let lonely = |adaptive: &mut Adaptive, at_ms| adaptive.arrive(ms(at_ms), &limits).lonely;
+        assert!(!lonely(&mut Adaptive::default(), 5000));
+        assert!(!lonely(&mut warm(50, ms(3000)), 3200));
+        assert!(lonely(&mut warm(50, ms(3000)), 3201));
+        let mut close = warm(50, ms(3000));
+        close.flush_succeeded(ms(2200));
+        assert!(!lonely(&mut close, 3500));
+        close.flush_succeeded(ms(2401));
+        assert!(lonely(&mut close, 4000));
+    }
+
+    #[test]
+    fn survives_absurd_settings() {
+        let limits = FlushLimits {
+            busy_timeout_min_ms: u64::MAX,
+            busy_timeout_max_ms: u64::MAX,
+            increase_rate: f64::MAX,
+            decrease_rate: f64::MIN_POSITIVE,
+            ..FlushLimits::default()
+        };
+        let mut adaptive = warm(u64::MAX, ms(3000));
+        assert_eq!(adaptive.arrive(Micros::NEVER, &limits).timeout, Micros::NEVER);
+        assert_eq!(adaptive.arrive(Micros::NEVER, &FlushLimits::default()).timeout, ms(200));
+    }
+}

@@ -120,3 +120,112 @@ fn by_deadline(now: Micros, buffer: &BufferPolicy) -> Verdict {
         None => Verdict::HoldUntil(buffer.deadline),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CountLimit;
+
+    const ONE: Arrival = Arrival { writer: 1, waits: true, rows: 1, bytes: 10 };
+    const KINDS: [PolicyKind; 3] = [PolicyKind::Adaptive, PolicyKind::Fixed, PolicyKind::Balanced];
+
+    fn ms(millis: u64) -> Micros {
+        Micros::from_millis(millis)
+    }
+
+    #[test]
+    fn fixed_holds_exactly_from_the_opening() {
+        let limits = FlushLimits { kind: PolicyKind::Fixed, busy_timeout_max_ms: 300, ..FlushLimits::default() };
+        let mut table = TablePolicy::new();
+        let mut buffer = table.open_buffer();
+        let held = Verdict::HoldUntil(ms(1300));
+        assert_eq!(table.arrive(ms(1000), &mut buffer, &ONE, &limits, Lane::Free), held);
+        assert_eq!(table.arrive(ms(1299), &mut buffer, &ONE, &limits, Lane::Free), held);
+        assert_eq!(table.decide(Micros(1_299_999), &buffer, Lane::Free), held);
+        assert_eq!(table.decide(ms(1300), &buffer, Lane::Free), Verdict::Seal(SealReason::Deadline));
+    }
+
+    #[test]
+    fn sizes_seal_at_once_whatever_the_policy() {
+        for kind in KINDS {
+            for lane in [Lane::Free, Lane::Busy] {
+                let limits = FlushLimits { kind, max_data_size_bytes: 10, ..FlushLimits::default() };
+                let mut table = TablePolicy::new();
+                let mut buffer = table.open_buffer();
+                let verdict = table.arrive(ms(1), &mut buffer, &ONE, &limits, lane);
+                assert_eq!(verdict, Verdict::Seal(SealReason::Size), "{kind:?} {lane:?}");
+
+                let limits = FlushLimits { max_data_size_bytes: 1000, max_query_number: 1, ..limits };
+                let mut buffer = table.open_buffer();
+                let verdict = table.arrive(ms(1), &mut buffer, &ONE, &limits, lane);
+                assert_eq!(verdict, Verdict::Seal(SealReason::Count), "{kind:?} {lane:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_count_gives_way_behind_a_flush_when_it_is_a_trigger() {
+        for kind in KINDS {
+            let count_limit = CountLimit::Trigger;
+            let limits = FlushLimits { kind, max_query_number: 2, count_limit, ..FlushLimits::default() };
+            let mut table = TablePolicy::new();
+            let mut buffer = table.open_buffer();
+            for at in 1..5 {
+                let verdict = table.arrive(ms(at), &mut buffer, &ONE, &limits, Lane::Busy);
+                assert_eq!(verdict, Verdict::HoldForFlush);
+            }
+            assert_eq!(table.decide(ms(5), &buffer, Lane::Free), Verdict::Seal(SealReason::Count));
+        }
+    }
+
+    #[test]
+    fn without_deduplication_the_count_means_nothing() {
+        let limits = FlushLimits { max_query_number: 1, count_limit: CountLimit::Off, ..FlushLimits::default() };
+        let limits = FlushLimits { kind: PolicyKind::Fixed, ..limits };
+        let mut table = TablePolicy::new();
+        let mut buffer = table.open_buffer();
+        for _ in 0..10 {
+            let verdict = table.arrive(ms(1), &mut buffer, &ONE, &limits, Lane::Free);
+            assert_eq!(verdict, Verdict::HoldUntil(ms(201)));
+        }
+    }
+
+    #[test]
+    fn behind_a_flush_time_seals_nothing() {
+        for kind in KINDS {
+            let limits = FlushLimits { kind, ..FlushLimits::default() };
+            let mut table = TablePolicy::new();
+            let mut buffer = table.open_buffer();
+            let verdict = table.arrive(ms(1), &mut buffer, &ONE, &limits, Lane::Busy);
+            assert_eq!(verdict, Verdict::HoldForFlush, "{kind:?}");
+            assert_eq!(table.decide(ms(10_000), &buffer, Lane::Busy), Verdict::HoldForFlush, "{kind:?}");
+            assert!(matches!(table.decide(ms(10_000), &buffer, Lane::Free), Verdict::Seal(_)), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_failed_flush_tells_adaptive_nothing() {
+        let limits = FlushLimits { kind: PolicyKind::Adaptive, ..FlushLimits::default() };
+        for (ok, expected) in [(true, Verdict::Seal(SealReason::Idle)), (false, Verdict::HoldUntil(ms(9050)))] {
+            let mut table = TablePolicy::new();
+            for at in [1000, 2000] {
+                let mut buffer = table.open_buffer();
+                table.arrive(ms(at), &mut buffer, &ONE, &limits, Lane::Free);
+                table.flush_started(ms(at + 50));
+                table.flush_ended(ms(at + 60), &FlushEnd { buffer: buffer.id(), duration: ms(10), ok });
+            }
+            let mut buffer = table.open_buffer();
+            assert_eq!(table.arrive(ms(9000), &mut buffer, &ONE, &limits, Lane::Free), expected);
+        }
+    }
+
+    #[test]
+    fn time_never_runs_backwards() {
+        let limits = FlushLimits { kind: PolicyKind::Fixed, ..FlushLimits::default() };
+        let mut table = TablePolicy::new();
+        let mut buffer = table.open_buffer();
+        table.arrive(ms(1000), &mut buffer, &ONE, &limits, Lane::Free);
+        table.arrive(ms(1150), &mut buffer, &ONE, &limits, Lane::Free);
+        assert_eq!(table.decide(ms(3), &buffer, Lane::Free), Verdict::HoldUntil(ms(1200)));
+    }
+}
