@@ -1,0 +1,23 @@
+//! From a socket to a gatherer handle: ClickHouse's HTTP interface on the data port, and the admin port.
+//!
+//! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or forwarded.
+//! - `insert/` takes an insert from its request to the gatherer and back to its answer.
+//! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the answers.
+//! - `admin/` is health, metrics and the API.
+//!
+//! **When in doubt, forward.** What is not understood goes to the backend untouched, and so does every insert that the
+//! backend is going to refuse: the error that a client reads is ClickHouse's own, to the letter.
+
+mod admin;
+mod admission;
+mod data;
+mod error;
+mod insert;
+mod listener;
+mod metrics;
+mod options;
+
+pub use admin::AdminServer;
+pub use data::DataServer;
+pub use listener::{bind, ListenError};
+pub use options::{AdminOptions, DefaultUser, GatewayOptions};

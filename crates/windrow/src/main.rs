@@ -1,1 +1,41 @@
-fn main() {}
+//! The `windrow` program: command line, settings, and the order in which the parts start and stop.
+
+mod backend;
+mod cli;
+mod demo;
+mod gateway;
+mod logging;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use windrow_settings::{Settings, Sources};
+
+fn main() -> ExitCode {
+    // The embedded ClickHouse runs in this same executable, under a hidden first argument; it ends in here.
+    windrow_embedded::run_engine_if_asked();
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Config(flags) => load(&flags).map(|settings| {
+            print!("{}", settings.explain());
+            ExitCode::SUCCESS
+        }),
+        Command::Serve(flags) => load(&flags).and_then(gateway::serve),
+        Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
+    };
+    outcome.unwrap_or_else(|problem| {
+        eprintln!("windrow: {problem}");
+        ExitCode::FAILURE
+    })
+}
+
+fn load(flags: &cli::SettingsFlags) -> Result<Settings, String> {
+    let sources = Sources { config_path: flags.config.clone(), env: std::env::vars_os().filter_map(text), flags: flags.flags() };
+    Settings::load(sources).map_err(|errors| errors.to_string())
+}
+
+/// Variables that aren't text can't be ours.
+fn text((name, value): (std::ffi::OsString, std::ffi::OsString)) -> Option<(String, String)> {
+    Some((name.into_string().ok()?, value.into_string().ok()?))
+}

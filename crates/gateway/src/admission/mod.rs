@@ -1,0 +1,93 @@
+//! What the backend says of an insert before it is taken, and for how long that is believed.
+//!
+//! Three questions, each with its own memory:
+//! - who is this user: its settings, its database (`user.rs`), for the time that credentials are believed;
+//! - what is this table: columns, engine (`schema.rs`), for the time that schemas are believed;
+//! - may this user insert into these columns with these settings: an INSERT of no rows, under the user's own credentials,
+//!   which ClickHouse checks like any other and which leaves no trace (`probe.rs`).
+//!
+//! A refusal is not worded here: the caller forwards the insert and ClickHouse refuses it itself. While the backend is away,
+//! what it said last goes on to hold: an insert that it would refuse by then is refused at the flush.
+
+mod facts;
+mod probe;
+mod remembered;
+mod schema;
+mod user;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use windrow_client::{CallError, Client, Credentials};
+
+pub(crate) use facts::{BackendFacts, Facts};
+pub(crate) use probe::Probe;
+pub(crate) use remembered::Remembered;
+pub(crate) use schema::{TableKey, TableSchema};
+pub(crate) use user::{UserContext, UserKey};
+
+/// Why an insert can't be taken.
+#[derive(Debug, Clone)]
+pub(crate) enum NotAdmitted {
+    /// To be forwarded: ClickHouse will refuse it, or deal with it in a way of its own. With the label of a metric.
+    Forward(&'static str),
+    /// The backend can't be asked now.
+    Unreachable(String),
+}
+
+impl From<CallError> for NotAdmitted {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Exception(_) => NotAdmitted::Forward("refused"),
+            CallError::NotSent(error) => NotAdmitted::Unreachable(error.to_string()),
+            CallError::Unknown(text) => NotAdmitted::Unreachable(text),
+        }
+    }
+}
+
+/// How long a question may take. The backend may be busy, but a client waits.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(crate) struct Admission {
+    pub(crate) client: Arc<Client>,
+    pub(crate) facts: Facts,
+    users: Remembered<UserKey, UserContext>,
+    tables: Remembered<TableKey, TableSchema>,
+}
+
+impl Admission {
+    pub(crate) fn new(client: Arc<Client>, admission_ttl: Duration, schema_ttl: Duration) -> Admission {
+        Admission {
+            client,
+            facts: Facts::default(),
+            users: Remembered::new(admission_ttl),
+            tables: Remembered::new(schema_ttl),
+        }
+    }
+
+    pub(crate) async fn user(&self, key: UserKey) -> Result<Arc<UserContext>, NotAdmitted> {
+        self.users.get(&key, || user::ask(&self.client, &self.facts, key.clone())).await
+    }
+
+    /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with the
+    /// client's.
+    pub(crate) async fn table(&self, key: TableKey, asker: &Credentials) -> Result<Arc<TableSchema>, NotAdmitted> {
+        self.tables.get(&key, || schema::ask(&self.client, key.clone(), asker.clone())).await
+    }
+
+    pub(crate) async fn probe(&self, probe: Probe<'_>) -> Result<(), NotAdmitted> {
+        probe.ask(&self.client).await
+    }
+
+    /// Schemas and privileges may have changed.
+    pub(crate) fn forget(&self) {
+        self.users.clear();
+        self.tables.clear();
+    }
+
+    /// Whether the backend grants `privilege` to the user.
+    pub(crate) async fn is_granted(&self, credentials: &Credentials, privilege: &str) -> Result<bool, CallError> {
+        let call = windrow_client::Call::new(credentials, &format!("CHECK GRANT {privilege}"));
+        Ok(self.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
+    }
+}

@@ -1,0 +1,32 @@
+use windrow_client::{Call, Client};
+use windrow_sink::Destination;
+use windrow_statement::backquote;
+
+use super::{NotAdmitted, QUESTION_TIMEOUT};
+
+/// An INSERT of no rows: ClickHouse checks the table, the columns, the privileges, the quota and the settings, and writes
+/// nothing.
+pub(crate) struct Probe<'a> {
+    pub(crate) destination: &'a Destination,
+}
+
+impl Probe<'_> {
+    pub(crate) async fn ask(&self, client: &Client) -> Result<(), NotAdmitted> {
+        let to = self.destination;
+        let columns: Vec<String> = to.columns.iter().map(|name| backquote(name)).collect();
+        let table = format!("{}.{}", backquote(&to.database), backquote(&to.table));
+        let statement = format!("INSERT INTO {table} ({}) FORMAT Native", columns.join(", "));
+        let mut call = Call::new(&to.credentials, &statement).param("async_insert", "0").timeout(QUESTION_TIMEOUT);
+        for (name, value) in &to.settings {
+            call = call.param(name, value);
+        }
+        for role in &to.roles {
+            call = call.param("role", role);
+        }
+        if !to.quota_key.is_empty() {
+            call = call.param("quota_key", &to.quota_key);
+        }
+        client.call(call).await?;
+        Ok(())
+    }
+}

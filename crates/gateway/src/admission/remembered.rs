@@ -1,0 +1,103 @@
+use std::collections::HashMap;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::NotAdmitted;
+
+/// Answers of the backend, each for a while. At most one question per key is under way: the others wait for its answer.
+pub(crate) struct Remembered<K, V> {
+    slots: Mutex<HashMap<K, Arc<Slot<V>>>>,
+    ttl: Duration,
+}
+
+struct Slot<V> {
+    answer: tokio::sync::Mutex<Option<Answer<V>>>,
+}
+
+struct Answer<V> {
+    value: Arc<V>,
+    at: Instant,
+}
+
+/// More keys than this are a flood of names that don't exist; old ones are thrown out.
+const MAX_KEYS: usize = 10_000;
+
+impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
+    pub(crate) fn new(ttl: Duration) -> Remembered<K, V> {
+        Remembered { slots: Mutex::default(), ttl }
+    }
+
+    pub(crate) async fn get<F>(&self, key: &K, ask: impl FnOnce() -> F) -> Result<Arc<V>, NotAdmitted>
+    where
+        F: Future<Output = Result<V, NotAdmitted>>,
+    {
+        let slot = self.slot(key);
+        let mut answer = slot.answer.lock().await;
+        if let Some(known) = answer.as_ref().filter(|known| known.at.elapsed() < self.ttl) {
+            return Ok(known.value.clone());
+        }
+        match (ask().await, answer.as_ref()) {
+            (Ok(value), _) => {
+                let value = Arc::new(value);
+                *answer = Some(Answer { value: value.clone(), at: Instant::now() });
+                Ok(value)
+            }
+            // While the backend can't be asked, what it said last holds.
+            (Err(NotAdmitted::Unreachable(_)), Some(known)) => Ok(known.value.clone()),
+            (Err(error), _) => {
+                *answer = None;
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn slot(&self, key: &K) -> Arc<Slot<V>> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.get(key) {
+            return slot.clone();
+        }
+        if slots.len() >= MAX_KEYS {
+            slots.clear();
+        }
+        let slot = Arc::new(Slot { answer: tokio::sync::Mutex::new(None) });
+        slots.insert(key.clone(), slot.clone());
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[tokio::test]
+    async fn many_askers_make_one_question() {
+        let remembered = Remembered::<u8, u8>::new(Duration::from_secs(60));
+        let asked = AtomicU32::new(0);
+        let ask = || async {
+            asked.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            Ok(7)
+        };
+        let (a, b) = tokio::join!(remembered.get(&1, ask), remembered.get(&1, ask));
+        assert_eq!((*a.unwrap(), *b.unwrap(), asked.load(Ordering::Relaxed)), (7, 7, 1));
+    }
+
+    #[tokio::test]
+    async fn the_last_answer_holds_while_nobody_can_be_asked() {
+        let remembered = Remembered::<u8, u8>::new(Duration::ZERO);
+        let away = || async { Err(NotAdmitted::Unreachable("away".into())) };
+        assert!(remembered.get(&1, away).await.is_err());
+        assert_eq!(*remembered.get(&1, || async { Ok(7) }).await.unwrap(), 7);
+        assert_eq!(*remembered.get(&1, away).await.unwrap(), 7);
+        let refused = || async { Err(NotAdmitted::Forward("refused")) };
+        assert!(remembered.get(&1, refused).await.is_err());
+        assert!(remembered.get(&1, away).await.is_err(), "a refusal ends what was known");
+    }
+}

@@ -1,0 +1,173 @@
+use windrow_block::{ColumnSpec, DataType, DefaultKind, TypeError};
+use windrow_client::{Call, CallError, Client, Credentials};
+
+use super::{NotAdmitted, QUESTION_TIMEOUT};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TableKey {
+    pub(crate) database: String,
+    pub(crate) table: String,
+}
+
+/// A table, as far as inserts are concerned.
+#[derive(Debug)]
+pub(crate) struct TableSchema {
+    columns: Vec<Column>,
+    /// Whether its engine takes a gathered batch as it would take the inserts one by one.
+    pub(crate) gatherable: bool,
+    /// Whether it remembers what was inserted, so that a repeat is dropped.
+    pub(crate) deduplicates: bool,
+}
+
+#[derive(Debug)]
+struct Column {
+    name: String,
+    data_type: Result<DataType, TypeError>,
+    default_kind: DefaultKind,
+}
+
+pub(crate) async fn ask(client: &Client, key: TableKey, asker: Credentials) -> Result<TableSchema, NotAdmitted> {
+    let own = &client.endpoint().credentials;
+    match ask_as(client, &key, own).await {
+        Err(CallError::Exception(_)) if *own != asker => Ok(ask_as(client, &key, &asker).await?),
+        result => Ok(result?),
+    }
+}
+
+async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
+    let quoted = |name: &str| windrow_statement::backquote(name);
+    let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
+    let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
+    let engine = "SELECT engine, engine_full, (SELECT value FROM system.merge_tree_settings WHERE name = \
+                  'non_replicated_deduplication_window') FROM system.tables WHERE database = {database:String} AND \
+                  name = {table:String} FORMAT JSONCompactEachRow";
+    let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
+    let (columns, engine) = tokio::try_join!(client.call(describe), client.call(engine.timeout(QUESTION_TIMEOUT)))?;
+    let engine = Engine::read(engine.text());
+    Ok(TableSchema {
+        columns: columns.text().lines().filter_map(read_column).collect(),
+        gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
+        deduplicates: engine.as_ref().is_none_or(Engine::deduplicates),
+    })
+}
+
+fn read_column(line: &str) -> Option<Column> {
+    let fields: Vec<String> = serde_json::from_str(line).ok()?;
+    let [name, data_type, default_kind, ..] = fields.as_slice() else { return None };
+    let default_kind = match default_kind.as_str() {
+        "" => DefaultKind::None,
+        "DEFAULT" => DefaultKind::Default,
+        "MATERIALIZED" => DefaultKind::Materialized,
+        "EPHEMERAL" => DefaultKind::Ephemeral,
+        _ => DefaultKind::Alias,
+    };
+    Some(Column { name: name.clone(), data_type: DataType::parse(data_type), default_kind })
+}
+
+struct Engine {
+    name: String,
+    /// The engine with its parameters and settings, as in the table's definition.
+    definition: String,
+    default_window: String,
+}
+
+impl Engine {
+    fn read(text: &str) -> Option<Engine> {
+        let (name, definition, default_window) = serde_json::from_str(text.lines().next()?).ok()?;
+        Some(Engine { name, definition, default_window })
+    }
+
+    fn is_gatherable(&self) -> bool {
+        const OTHERS: [&str; 7] = ["Null", "Memory", "Log", "TinyLog", "StripeLog", "Distributed", "Buffer"];
+        self.name.ends_with("MergeTree") || OTHERS.contains(&self.name.as_str())
+    }
+
+    fn deduplicates(&self) -> bool {
+        let has_window = |name: &str| self.setting(name).is_none_or(|value| value.trim() != "0");
+        if self.name.starts_with("Replicated") || self.name.starts_with("Shared") {
+            return has_window("replicated_deduplication_window");
+        }
+        match self.setting("non_replicated_deduplication_window") {
+            Some(window) => window.trim() != "0",
+            None => self.name.ends_with("MergeTree") && self.default_window != "0",
+        }
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        let settings = &self.definition[self.definition.find(" SETTINGS ")?..];
+        let mut pairs = settings.trim_start_matches(" SETTINGS ").split(',').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(known, _)| known.trim() == name).map(|(_, value)| value)
+    }
+}
+
+impl TableSchema {
+    /// The columns that an insert writes: those it names, or all that can be written.
+    pub(crate) fn target_columns(&self, named: Option<&[String]>) -> Result<Vec<ColumnSpec>, NotAdmitted> {
+        let writable = |column: &&Column| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
+        let targets: Vec<&Column> = match named {
+            None => self.columns.iter().filter(writable).collect(),
+            Some(names) => {
+                let find = |name: &String| self.columns.iter().find(|column| column.name == *name).filter(writable);
+                // A name that isn't there is the backend's to refuse; the other kinds of column have rules of their own.
+                names.iter().map(find).collect::<Option<_>>().ok_or(NotAdmitted::Forward("columns"))?
+            }
+        };
+        let spec = |column: &Column| {
+            let data_type = column.data_type.clone().map_err(|_| NotAdmitted::Forward("type"))?;
+            Ok(ColumnSpec { name: column.name.clone(), data_type, default_kind: column.default_kind })
+        };
+        let specs: Vec<ColumnSpec> = targets.into_iter().map(spec).collect::<Result<_, NotAdmitted>>()?;
+        let repeats = specs.iter().enumerate().any(|(at, spec)| specs[..at].iter().any(|other| other.name == spec.name));
+        match specs.is_empty() || repeats {
+            true => Err(NotAdmitted::Forward("columns")),
+            false => Ok(specs),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(name: &str, definition: &str, default_window: &str) -> Engine {
+        Engine { name: name.into(), definition: definition.into(), default_window: default_window.into() }
+    }
+
+    #[test]
+    fn windows_are_found_where_they_are_set() {
+        let plain = "MergeTree ORDER BY a SETTINGS index_granularity = 8192";
+        assert!(!engine("MergeTree", plain, "0").deduplicates());
+        assert!(engine("MergeTree", plain, "100").deduplicates());
+        let set = "MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 5, index_granularity = 8192";
+        assert!(engine("MergeTree", set, "0").deduplicates());
+        let off = "MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 0";
+        assert!(!engine("MergeTree", off, "100").deduplicates());
+        assert!(engine("ReplicatedMergeTree", "ReplicatedMergeTree('/a', 'b') ORDER BY a", "0").deduplicates());
+        let off = "ReplicatedMergeTree('/a', 'b') ORDER BY a SETTINGS replicated_deduplication_window = 0";
+        assert!(!engine("ReplicatedMergeTree", off, "0").deduplicates());
+        assert!(!engine("Null", "Null", "100").deduplicates());
+    }
+
+    #[test]
+    fn target_columns_are_those_that_can_be_written() {
+        let line = |name: &str, kind: &str, default: &str| format!("[{name:?}, {kind:?}, {default:?}, \"\", \"\"]");
+        let lines = [
+            line("a", "UInt64", ""),
+            line("s", "String", "DEFAULT"),
+            line("m", "UInt64", "MATERIALIZED"),
+            line("e", "String", "EPHEMERAL"),
+        ];
+        let columns = lines.iter().filter_map(|line| read_column(line)).collect();
+        let schema = TableSchema { columns, gatherable: true, deduplicates: false };
+        let names = |named: Option<&[String]>| {
+            let specs = schema.target_columns(named).ok()?;
+            Some(specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>().join(","))
+        };
+        assert_eq!(names(None).as_deref(), Some("a,s"));
+        assert_eq!(names(Some(&["s".into(), "a".into()])).as_deref(), Some("s,a"));
+        for refused in ["m", "e", "missing"] {
+            assert_eq!(names(Some(&[refused.into()])), None, "{refused}");
+        }
+        assert_eq!(names(Some(&["a".into(), "a".into()])), None);
+    }
+}

@@ -1,0 +1,258 @@
+//! Passes a request on to the backend and its answer back, both as they come, in bounded memory.
+//!
+//! The answer's body is passed on byte for byte, framing included; its head line by line, because ClickHouse adds progress
+//! to it while a query runs. A client that leaves takes the backend's connection with it: ClickHouse then does to the
+//! query what it does when its own client leaves.
+
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use windrow_client::{ConnectError, Lease};
+use windrow_http::{
+    AnswerReader, BodyFraming, ClientError, HeadEvent, Method, RequestBody, RequestHead, ResponseHead, WriteHalf,
+};
+
+/// A query may compute for as long as it likes; the client's own patience and ClickHouse's limits end it.
+const UNBOUNDED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What goes to the backend.
+pub(crate) struct Forwarded<'a> {
+    pub(crate) head: &'a RequestHead,
+    pub(crate) method: Method,
+    pub(crate) target: String,
+    /// Fields of the request that are left out besides those that concern the connection.
+    pub(crate) without: &'a [&'a str],
+    /// Fields that are added.
+    pub(crate) with: Vec<(&'static str, String)>,
+    /// What has been read of the body already.
+    pub(crate) start: Bytes,
+    /// How the body, with its start, is framed.
+    pub(crate) framing: BodyFraming,
+}
+
+/// How forwarding ended, if not well. Once a byte of the answer has gone to the client, nothing can be said any more.
+pub(crate) enum ForwardError {
+    NotSent(ConnectError),
+    /// The backend's connection broke before it answered.
+    NoAnswer(String),
+    /// The connection can only be closed: the client is gone, or got half an answer.
+    Broken,
+}
+
+/// The answer has reached the client; whether its connection can go on.
+pub(crate) struct Relayed {
+    pub(crate) keep_alive: bool,
+}
+
+const CONNECTION_FIELDS: [&str; 8] =
+    ["host", "connection", "keep-alive", "content-length", "transfer-encoding", "expect", "te", "upgrade"];
+
+fn is_one_of(name: &str, names: &[&str]) -> bool {
+    names.iter().any(|other| name.eq_ignore_ascii_case(other))
+}
+
+impl Forwarded<'_> {
+    fn head_bytes(&self, authority: &str) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.head.raw().len() + 256);
+        out.extend_from_slice(self.method.as_str().as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(self.target.as_bytes());
+        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+        out.extend_from_slice(authority.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        for (name, value) in self.head.fields() {
+            if !is_one_of(name, &CONNECTION_FIELDS) && !is_one_of(name, self.without) {
+                push_field(&mut out, name, value);
+            }
+        }
+        for (name, value) in &self.with {
+            push_field(&mut out, name, value.as_bytes());
+        }
+        match self.framing {
+            BodyFraming::Length(length) => push_field(&mut out, "Content-Length", length.to_string().as_bytes()),
+            BodyFraming::Chunked => push_field(&mut out, "Transfer-Encoding", b"chunked"),
+            BodyFraming::None | BodyFraming::UntilClose => {}
+        }
+        out.extend_from_slice(b"\r\n");
+        out
+    }
+}
+
+fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend(value.iter().map(|&byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte }));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Sends the request over `lease` and the answer to `client`.
+pub(crate) async fn relay(
+    mut lease: Lease,
+    authority: &str,
+    forwarded: Forwarded<'_>,
+    body: RequestBody<'_>,
+    client: &mut WriteHalf,
+    connection_fields: &[u8],
+    write_idle: Duration,
+) -> Result<Relayed, ForwardError> {
+    let (answer, backend) = lease.connection().split(forwarded.method == Method::Head);
+    let outcome = {
+        let upload = upload(&forwarded, authority, body, backend, write_idle);
+        let download = download(answer, client, connection_fields, write_idle);
+        tokio::pin!(upload, download);
+        tokio::select! {
+            biased;
+            outcome = &mut download => outcome,
+            error = &mut upload => Err(error),
+        }
+    }?;
+    let keep_alive = outcome.keep_alive;
+    lease.give_back(&outcome.head);
+    Ok(Relayed { keep_alive })
+}
+
+/// Sends the request, then watches for the client to leave. Ends only with an error: the answer ends the exchange.
+async fn upload(
+    forwarded: &Forwarded<'_>,
+    authority: &str,
+    mut body: RequestBody<'_>,
+    backend: &mut WriteHalf,
+    idle: Duration,
+) -> ForwardError {
+    match send_request(forwarded, authority, &mut body, backend, idle).await {
+        // What the client sent can't be completed. The backend must not take the torso for the whole.
+        Err(UploadError::Client) => ForwardError::Broken,
+        // The backend takes no more; it may have answered already, and the download tells.
+        Err(UploadError::Backend) => std::future::pending().await,
+        Ok(()) => {
+            body.client_gone().await;
+            ForwardError::Broken
+        }
+    }
+}
+
+enum UploadError {
+    Client,
+    Backend,
+}
+
+async fn send_request(
+    forwarded: &Forwarded<'_>,
+    authority: &str,
+    body: &mut RequestBody<'_>,
+    backend: &mut WriteHalf,
+    idle: Duration,
+) -> Result<(), UploadError> {
+    let chunked = forwarded.framing == BodyFraming::Chunked;
+    let mut out = forwarded.head_bytes(authority);
+    push_data(&mut out, &forwarded.start, chunked);
+    if body.is_done() && chunked {
+        out.extend_from_slice(b"0\r\n\r\n");
+    }
+    backend.send(&out, idle).await.map_err(|_| UploadError::Backend)?;
+    if body.is_done() {
+        return Ok(());
+    }
+    while let Some(data) = body.next().await.map_err(|_| UploadError::Client)? {
+        if !chunked {
+            backend.send(&data, idle).await.map_err(|_| UploadError::Backend)?;
+            continue;
+        }
+        backend.send(format!("{:x}\r\n", data.len()).as_bytes(), idle).await.map_err(|_| UploadError::Backend)?;
+        backend.send(&data, idle).await.map_err(|_| UploadError::Backend)?;
+        backend.send(b"\r\n", idle).await.map_err(|_| UploadError::Backend)?;
+    }
+    if chunked {
+        backend.send(b"0\r\n\r\n", idle).await.map_err(|_| UploadError::Backend)?;
+    }
+    Ok(())
+}
+
+fn push_data(out: &mut Vec<u8>, data: &[u8], chunked: bool) {
+    if data.is_empty() {
+        return;
+    }
+    if chunked {
+        out.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
+    }
+    out.extend_from_slice(data);
+    if chunked {
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+struct Downloaded {
+    head: ResponseHead,
+    keep_alive: bool,
+}
+
+async fn download(
+    mut answer: AnswerReader<'_>,
+    client: &mut WriteHalf,
+    connection_fields: &[u8],
+    idle: Duration,
+) -> Result<Downloaded, ForwardError> {
+    let mut begun = false;
+    let head = loop {
+        let event = match answer.next_head_event(UNBOUNDED).await {
+            Ok(event) => event,
+            Err(_) if begun => return Err(ForwardError::Broken),
+            Err(error) => return Err(ForwardError::NoAnswer(error.to_string())),
+        };
+        let (lines, head) = match event {
+            HeadEvent::Lines(lines) => (lines, None),
+            HeadEvent::Whole { head, rest } => (rest, Some(head)),
+        };
+        let mut out = without_connection_fields(&lines, begun);
+        if head.is_some() {
+            out.extend_from_slice(connection_fields);
+            out.extend_from_slice(b"\r\n");
+        }
+        begun = true;
+        client.send(&out, idle).await.map_err(|_| ForwardError::Broken)?;
+        if let Some(head) = head {
+            break head;
+        }
+    };
+    let mut body = answer.into_body(&head);
+    loop {
+        match body.next_raw(UNBOUNDED).await {
+            Ok(Some(bytes)) => client.send(&bytes, idle).await.map_err(|_| ForwardError::Broken)?,
+            Ok(None) => break,
+            Err(ClientError::Io(_) | ClientError::Closed | ClientError::Head(_) | ClientError::Body(_)) => {
+                return Err(ForwardError::Broken)
+            }
+        }
+    }
+    // An answer that ends with its connection can only be passed on by ending ours.
+    let keep_alive = head.framing() != BodyFraming::UntilClose;
+    Ok(Downloaded { head, keep_alive })
+}
+
+/// The lines of an answer's head without those that speak of the backend's connection, and without the blank line.
+fn without_connection_fields(lines: &[u8], begun: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(lines.len() + 128);
+    for (number, line) in lines.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let is_status = number == 0 && !begun;
+        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+        let about_connection = [b"connection".as_slice(), b"keep-alive"].iter().any(|field| name.eq_ignore_ascii_case(field));
+        let blank = matches!(line, b"\r\n" | b"\n");
+        if is_status || !(about_connection || blank) {
+            out.extend_from_slice(line);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_connections_own_fields_go() {
+        let lines = b"HTTP/1.1 200 OK\r\nConnection: Keep-Alive\r\nX-A: b\r\nKEEP-ALIVE: timeout=3\r\n\r\n";
+        assert_eq!(without_connection_fields(lines, false), b"HTTP/1.1 200 OK\r\nX-A: b\r\n");
+        assert_eq!(without_connection_fields(b"Connection: x\r\nX-B: c\r\n", true), b"X-B: c\r\n");
+    }
+}

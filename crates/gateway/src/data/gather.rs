@@ -1,0 +1,235 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use windrow_block::Parsed;
+use windrow_client::Credentials;
+use windrow_gatherer::{Insert, QueryId, Withdrawal};
+use windrow_statement::InsertStatement;
+
+use super::answer::Summary;
+use super::request::Request;
+use super::serve::State;
+use super::sessions::SessionKey;
+use crate::admission::NotAdmitted;
+use crate::error::Refusal;
+use crate::insert::{prepare, role, AckLevel, InsertRequest, Prepared, Role, Said};
+
+/// What became of an insert.
+pub(crate) enum Gathered {
+    Done { query_id: QueryId, summary: Summary },
+    Refused(Refusal),
+    /// Not for us: forward it, for this reason.
+    Forward(&'static str),
+}
+
+/// Parsing this much takes long enough to be in the way of other connections' tasks.
+const LARGE_PAYLOAD_BYTES: usize = 256 * 1024;
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// An insert, as the text of a request gives it.
+pub(crate) struct Candidate<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) credentials: &'a Credentials,
+    pub(crate) statement: InsertStatement,
+    /// The statement up to its data.
+    pub(crate) head: &'a [u8],
+    pub(crate) payload: Bytes,
+    pub(crate) connection_id: u64,
+    pub(crate) arrived: Instant,
+}
+
+pub(crate) async fn gather(state: &Arc<State>, candidate: Candidate<'_>) -> Gathered {
+    let request = candidate.request;
+    if let Some(refusal) = invalid_own_setting(request) {
+        return Gathered::Refused(refusal);
+    }
+    if let Some(session_id) = request.param_str("session_id").filter(|id| !id.is_empty()) {
+        let key = SessionKey { user: candidate.credentials.user.clone(), session_id: session_id.to_owned() };
+        if state.sessions.is_changed(&key) {
+            return Gathered::Forward("session");
+        }
+    }
+    let prepared = match prepared(state, &candidate).await {
+        Ok(prepared) => prepared,
+        Err(NotAdmitted::Forward(reason)) => return Gathered::Forward(reason),
+        Err(NotAdmitted::Unreachable(cause)) => return Gathered::Refused(Refusal::unreachable(&cause)),
+    };
+    if candidate.payload.len() as u64 > prepared.limits.max_data_size_bytes {
+        return Gathered::Forward("too_large");
+    }
+    match parse(&prepared, &candidate.payload) {
+        Ok(parsed) => store(state, &candidate, &prepared, parsed).await,
+        Err(not_typed) => Gathered::Forward(not_typed.reason.as_str()),
+    }
+}
+
+fn parse(prepared: &Prepared, payload: &[u8]) -> Result<Parsed, windrow_block::NotTyped> {
+    match payload.len() > LARGE_PAYLOAD_BYTES {
+        true => tokio::task::block_in_place(|| prepared.typed.read(payload, &prepared.plan)),
+        false => prepared.typed.read(payload, &prepared.plan),
+    }
+}
+
+/// The client's own id, or a random one. Uniqueness is all that is asked of it, so the fast generator will do.
+pub(crate) fn query_id(request: &Request<'_>) -> QueryId {
+    match request.query_id() {
+        Some(id) => QueryId::Given(Arc::from(id)),
+        None => QueryId::Random(fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62)),
+    }
+}
+
+async fn store(state: &Arc<State>, candidate: &Candidate<'_>, prepared: &Prepared, parsed: Parsed) -> Gathered {
+    let query_id = query_id(candidate.request);
+    let (rows, bytes) = (parsed.block.rows() as u64, parsed.block.bytes() as u64);
+    if rows == 0 {
+        return Gathered::Done { query_id, summary: Summary::default() };
+    }
+    let waits = prepared.ack == AckLevel::Stored;
+    let shape = prepared.shape(&parsed.present, &state.gatherer);
+    let insert = Insert {
+        block: parsed.block,
+        payload_bytes: candidate.payload.len() as u64,
+        writer: candidate.connection_id,
+        waits,
+        query_id: query_id.clone(),
+        query: prepared.query.clone(),
+        format: prepared.format.clone(),
+        limits: prepared.limits.clone(),
+    };
+    let ticket = match state.gatherer.push(&shape, insert).await {
+        Ok(ticket) => ticket,
+        Err(error) => return Gathered::Refused(Refusal::push(&error)),
+    };
+    state.metrics.accepted.inc();
+    let Some(mut ticket) = ticket else { return Gathered::Done { query_id, summary: Summary::default() } };
+    let timeout_ms = prepared.wait_timeout.as_millis() as u64;
+    let outcome = match tokio::time::timeout(prepared.wait_timeout, ticket.outcome()).await {
+        Ok(outcome) => outcome,
+        Err(_) => match ticket.withdraw() {
+            Withdrawal::Done(outcome) => outcome,
+            Withdrawal::Withdrawn { last_error } => {
+                return Gathered::Refused(Refusal::withdrawn(timeout_ms, last_error))
+            }
+            Withdrawal::InFlight => return Gathered::Refused(Refusal::in_flight(timeout_ms)),
+        },
+    };
+    match outcome {
+        Ok(()) => {
+            let elapsed_ns = candidate.arrived.elapsed().as_nanos() as u64;
+            Gathered::Done { query_id, summary: Summary { rows, bytes, elapsed_ns } }
+        }
+        Err(error) => Gathered::Refused(Refusal::insert(error)),
+    }
+}
+
+/// A misspelt setting of ours must not pass in silence: somebody relies on what it promises.
+fn invalid_own_setting(request: &Request<'_>) -> Option<Refusal> {
+    let own = request.params.iter().filter(|param| role(param.name()) == Role::Windrow);
+    for param in own {
+        let value = param.text().unwrap_or("");
+        if let Err(text) = Said::check_own(param.name(), value) {
+            return Some(Refusal::bad_argument(text));
+        }
+    }
+    None
+}
+
+/// The insert's admission: remembered, or asked for. While the backend is away, for as long as the insert would wait.
+async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
+    let signature = signature(candidate);
+    if let Some(prepared) = state.prepared.get(&signature) {
+        if prepared.should_renew(state.prepared.ttl()) {
+            renew(state, candidate, signature, prepared.clone());
+        }
+        return Ok(prepared);
+    }
+    let request = insert_request(candidate)?;
+    let patience = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
+    let patience = patience.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let default = Duration::from_millis(state.options.settings.gather.wait_for_async_insert_timeout_ms);
+    let deadline = Instant::now() + patience.unwrap_or(default).min(Duration::from_secs(86_400));
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let epoch = state.prepared.epoch();
+        state.metrics.admissions.inc();
+        match prepare(&state.admission, &state.options.settings, &request).await {
+            Ok(prepared) => {
+                let prepared = Arc::new(prepared);
+                state.prepared.put(&signature, epoch, prepared.clone());
+                return Ok(prepared);
+            }
+            Err(NotAdmitted::Unreachable(_)) if Instant::now() + pause < deadline && !state.is_closing() => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Asks the backend again, while the last answer is still good.
+fn renew(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>, old: Arc<Prepared>) {
+    let Ok(request) = insert_request(candidate) else { return };
+    let state = state.clone();
+    tokio::spawn(async move {
+        let epoch = state.prepared.epoch();
+        state.metrics.admissions.inc();
+        match prepare(&state.admission, &state.options.settings, &request).await {
+            Ok(prepared) => state.prepared.put(&signature, epoch, Arc::new(prepared)),
+            Err(NotAdmitted::Unreachable(_)) => old.renewal_failed(),
+            // It is refused now: let the next insert hear it.
+            Err(NotAdmitted::Forward(_)) => state.prepared.remove(&signature),
+        }
+    });
+}
+
+/// Everything that decides how an insert is prepared. Lengths go before the parts, so that no two requests look alike.
+fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
+    let mut signature = Vec::with_capacity(256);
+    let mut add = |part: &[u8]| {
+        signature.extend_from_slice(&(part.len() as u32).to_le_bytes());
+        signature.extend_from_slice(part);
+    };
+    let request = candidate.request;
+    add(candidate.credentials.user.as_bytes());
+    add(candidate.credentials.password.as_bytes());
+    add(request.quota_key().as_bytes());
+    add(request.database().unwrap_or("").as_bytes());
+    add(candidate.head);
+    for param in &request.params {
+        if matters(param.name()) {
+            add(&param.name);
+            add(&param.value);
+        }
+    }
+    signature
+}
+
+fn matters(name: &str) -> bool {
+    name == "role" || !matches!(role(name), Role::Request | Role::Harmless)
+}
+
+fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
+    let request = candidate.request;
+    let text = |value: Option<&str>| value.map(str::to_owned).ok_or(NotAdmitted::Forward("not_text"));
+    let (mut roles, mut settings) = (Vec::new(), Vec::new());
+    for param in request.params.iter().filter(|param| matters(param.name())) {
+        match param.name() {
+            "" => return Err(NotAdmitted::Forward("not_text")),
+            "role" => roles.push(text(param.text())?),
+            name => settings.push((name.to_owned(), text(param.text())?)),
+        }
+    }
+    settings.extend(candidate.statement.settings.iter().cloned());
+    Ok(InsertRequest {
+        credentials: candidate.credentials.clone(),
+        roles,
+        quota_key: request.quota_key().to_owned(),
+        database: request.database().map(str::to_owned),
+        settings,
+        statement: candidate.statement.clone(),
+        query: Arc::from(String::from_utf8_lossy(candidate.head).trim()),
+    })
+}

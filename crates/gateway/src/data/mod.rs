@@ -1,0 +1,14 @@
+//! The data port: one connection at a time, one request after another.
+
+mod answer;
+mod body;
+mod dispatch;
+mod forward;
+mod gather;
+mod own_tables;
+mod request;
+mod serve;
+mod sessions;
+
+pub(crate) use request::same_secret;
+pub use serve::DataServer;

@@ -1,0 +1,215 @@
+//! `system.asynchronous_inserts` and `system.asynchronous_insert_log` in any SELECT: the statement is sent to the backend
+//! with the tables' rows beside it, as external tables of the same names, and loses the `system.` before them.
+
+use std::fmt::Write;
+
+use serde_json::json;
+use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
+use windrow_client::{push_param, Credentials};
+use windrow_gatherer::{BufferSnapshot, Gatherer, InsertStatus, LogEntry};
+use windrow_sink::Sink;
+use windrow_statement::backquote;
+
+pub(crate) const NAMES: [&str; 2] = ["asynchronous_inserts", "asynchronous_insert_log"];
+
+/// Name and type, as ClickHouse documents them.
+type ColumnList = &'static [(&'static str, &'static str)];
+
+const INSERTS: ColumnList = &[
+    ("query", "String"),
+    ("database", "String"),
+    ("table", "String"),
+    ("format", "String"),
+    ("first_update", "DateTime64(6)"),
+    ("total_bytes", "UInt64"),
+    ("entries.query_id", "Array(String)"),
+    ("entries.bytes", "Array(UInt64)"),
+];
+
+const LOG: ColumnList = &[
+    ("hostname", "LowCardinality(String)"),
+    ("event_date", "Date"),
+    ("event_time", "DateTime"),
+    ("event_time_microseconds", "DateTime64(6)"),
+    ("query", "String"),
+    ("database", "LowCardinality(String)"),
+    ("table", "LowCardinality(String)"),
+    ("format", "LowCardinality(String)"),
+    ("query_id", "String"),
+    ("bytes", "UInt64"),
+    ("rows", "UInt64"),
+    ("exception", "String"),
+    ("status", "Enum8('Ok' = 0, 'ParsingError' = 1, 'FlushError' = 2)"),
+    ("data_kind", "Enum8('Parsed' = 0, 'Preprocessed' = 1)"),
+    ("flush_time", "DateTime"),
+    ("flush_time_microseconds", "DateTime64(6)"),
+    ("flush_query_id", "String"),
+    ("timeout_milliseconds", "UInt64"),
+];
+
+/// Whose rows are shown.
+pub(crate) enum Visible<'a> {
+    Everybodys,
+    Only(&'a str),
+}
+
+impl Visible<'_> {
+    fn shows(&self, owner: &Credentials) -> bool {
+        match self {
+            Visible::Everybodys => true,
+            Visible::Only(user) => owner.user == *user,
+        }
+    }
+}
+
+/// A table's rows, ready to be sent along with a statement.
+pub(crate) struct ExternalTable {
+    name: &'static str,
+    structure: String,
+    native: Vec<u8>,
+}
+
+pub(crate) fn external_table<S: Sink>(
+    name: &str,
+    gatherer: &Gatherer<S>,
+    visible: &Visible<'_>,
+    hostname: &str,
+) -> Option<ExternalTable> {
+    match name {
+        "asynchronous_inserts" => {
+            let buffers = gatherer.buffers();
+            let seen = buffers.iter().filter(|buffer| visible.shows(&buffer.destination.credentials));
+            Some(ExternalTable::new(NAMES[0], INSERTS, seen.map(inserts_row)))
+        }
+        "asynchronous_insert_log" => {
+            let log = gatherer.log();
+            let seen = log.iter().filter(|entry| visible.shows(&entry.destination.credentials));
+            Some(ExternalTable::new(NAMES[1], LOG, seen.map(|entry| log_row(entry, hostname))))
+        }
+        _ => None,
+    }
+}
+
+fn inserts_row(buffer: &BufferSnapshot) -> serde_json::Value {
+    json!({
+        "query": &*buffer.query,
+        "database": buffer.destination.database,
+        "table": buffer.destination.table,
+        "format": &*buffer.format,
+        "first_update": buffer.first_update_micros,
+        "total_bytes": buffer.entries.iter().map(|entry| entry.bytes).sum::<u64>(),
+        "entries.query_id": buffer.entries.iter().map(|entry| entry.query_id.to_string()).collect::<Vec<_>>(),
+        "entries.bytes": buffer.entries.iter().map(|entry| entry.bytes).collect::<Vec<_>>(),
+    })
+}
+
+fn log_row(entry: &LogEntry, hostname: &str) -> serde_json::Value {
+    let flushed = if entry.status == InsertStatus::ParsingError { 0 } else { entry.flush_time_micros };
+    json!({
+        "hostname": hostname,
+        "event_date": entry.event_time_micros / 86_400_000_000,
+        "event_time": entry.event_time_micros / 1_000_000,
+        "event_time_microseconds": entry.event_time_micros,
+        "query": &*entry.query,
+        "database": entry.destination.database,
+        "table": entry.destination.table,
+        "format": &*entry.format,
+        "query_id": entry.query_id.to_string(),
+        "bytes": entry.bytes,
+        "rows": entry.rows,
+        "exception": entry.exception.as_deref().unwrap_or(""),
+        "status": entry.status.as_str(),
+        "data_kind": "Parsed",
+        "flush_time": flushed / 1_000_000,
+        "flush_time_microseconds": flushed,
+        "flush_query_id": entry.flush_query_id.to_string(),
+        "timeout_milliseconds": entry.timeout_ms,
+    })
+}
+
+impl ExternalTable {
+    fn new(name: &'static str, columns: ColumnList, rows: impl Iterator<Item = serde_json::Value>) -> ExternalTable {
+        let mut structure = String::new();
+        for (column, data_type) in columns {
+            if !structure.is_empty() {
+                structure.push_str(", ");
+            }
+            // Writing to a String never fails.
+            let _ = write!(structure, "{} {data_type}", backquote(column));
+        }
+        ExternalTable { name, structure, native: native(columns, rows) }
+    }
+}
+
+/// The rows in Native. Read by our own reader, in which an integer for a DateTime64 is a number of ticks: so neither the
+/// backend's version nor anybody's time zone changes them.
+fn native(columns: ColumnList, rows: impl Iterator<Item = serde_json::Value>) -> Vec<u8> {
+    let specs = columns.iter().map(|(name, data_type)| ColumnSpec {
+        name: (*name).to_owned(),
+        data_type: DataType::parse(data_type).expect("the types listed above are all known"),
+        default_kind: DefaultKind::None,
+    });
+    let mut settings = ReadSettings::default();
+    settings.set_server_timezone("UTC");
+    let plan = ReadPlan::new(specs.collect(), settings);
+    let mut text = Vec::new();
+    for row in rows {
+        text.extend_from_slice(row.to_string().as_bytes());
+        text.push(b'\n');
+    }
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let types: Vec<DataType> = plan.columns().iter().map(|column| column.data_type.clone()).collect();
+    match read_json_each_row(&text, &plan) {
+        Ok(parsed) => parsed.block.encode_native(&names, &types),
+        Err(not_typed) => {
+            tracing::error!(?not_typed, "a row of a system table could not be written");
+            Vec::new()
+        }
+    }
+}
+
+/// A request with the statement and the tables as parts of a form.
+pub(crate) struct Form {
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
+}
+
+pub(crate) fn form(statement: &[u8], tables: &[ExternalTable]) -> Form {
+    let boundary: String = std::iter::repeat_with(fastrand::alphanumeric).take(48).collect();
+    let mut body = Vec::new();
+    let mut part = |disposition: &str, content: &[u8]| {
+        body.extend_from_slice(format!("--{boundary}\r\nContent-Disposition: form-data; {disposition}\r\n\r\n").as_bytes());
+        body.extend_from_slice(content);
+        body.extend_from_slice(b"\r\n");
+    };
+    part("name=\"query\"", statement);
+    for table in tables {
+        part(&format!("name=\"{0}\"; filename=\"{0}\"", table.name), &table.native);
+    }
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    Form { content_type: format!("multipart/form-data; boundary={boundary}"), body }
+}
+
+/// Tells the backend, in the URL, how to read the tables.
+pub(crate) fn describe(target: &mut String, tables: &[ExternalTable]) {
+    for table in tables {
+        push_param(target, &format!("{}_structure", table.name), &table.structure);
+        push_param(target, &format!("{}_format", table.name), "Native");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_both_tables_can_be_written() {
+        let inserts = json!({"query": "q", "first_update": 1_700_000_000_123_456u64, "total_bytes": 5,
+            "entries.query_id": ["a", "b"], "entries.bytes": [2, 3]});
+        assert!(native(INSERTS, std::iter::once(inserts)).len() > 100);
+        let log = json!({"hostname": "h", "event_date": 20_000, "event_time": 1_728_000_000u64, "query": "x\n\"y",
+            "event_time_microseconds": 1_728_000_000_000_001u64, "status": "FlushError", "data_kind": "Parsed",
+            "flush_time": 0, "flush_time_microseconds": 0});
+        assert!(native(LOG, std::iter::once(log)).len() > 100);
+    }
+}

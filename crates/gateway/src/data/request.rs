@@ -1,0 +1,226 @@
+use std::borrow::Cow;
+
+use windrow_client::{percent_decode, Credentials};
+use windrow_http::{Method, RequestHead};
+
+use crate::options::DefaultUser;
+
+/// A request's head, taken apart as ClickHouse does it.
+pub(crate) struct Request<'a> {
+    pub(crate) head: &'a RequestHead,
+    pub(crate) path: &'a str,
+    pub(crate) params: Vec<Param<'a>>,
+}
+
+pub(crate) struct Param<'a> {
+    /// As it came, `name=value`.
+    pub(crate) raw: &'a str,
+    pub(crate) name: Cow<'a, [u8]>,
+    pub(crate) value: Cow<'a, [u8]>,
+}
+
+impl Param<'_> {
+    pub(crate) fn name(&self) -> &str {
+        std::str::from_utf8(&self.name).unwrap_or("")
+    }
+
+    /// `None` for bytes that aren't text.
+    pub(crate) fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.value).ok()
+    }
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(head: &'a RequestHead) -> Request<'a> {
+        let (path, query) = head.target().split_once('?').unwrap_or((head.target(), ""));
+        let params = query.split('&').filter(|raw| !raw.is_empty()).map(|raw| {
+            let (name, value) = raw.split_once('=').unwrap_or((raw, ""));
+            Param { raw, name: percent_decode(name), value: percent_decode(value) }
+        });
+        Request { head, path, params: params.collect() }
+    }
+
+    pub(crate) fn is_post(&self) -> bool {
+        *self.head.method() == Method::Post
+    }
+
+    pub(crate) fn param(&self, name: &str) -> Option<&[u8]> {
+        self.params.iter().find(|param| *param.name == *name.as_bytes()).map(|param| &*param.value)
+    }
+
+    pub(crate) fn param_str(&self, name: &str) -> Option<&str> {
+        self.param(name).and_then(|value| std::str::from_utf8(value).ok())
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.param(name).is_some_and(|value| matches!(value, b"1" | b"true"))
+    }
+
+    pub(crate) fn query(&self) -> &[u8] {
+        self.param("query").unwrap_or_default()
+    }
+
+    pub(crate) fn database(&self) -> Option<&str> {
+        let header = self.head.field_str("x-clickhouse-database").filter(|name| !name.is_empty());
+        self.param_str("database").filter(|name| !name.is_empty()).or(header)
+    }
+
+    pub(crate) fn query_id(&self) -> Option<&str> {
+        let header = self.head.field_str("x-clickhouse-query-id").filter(|id| !id.is_empty());
+        self.param_str("query_id").filter(|id| !id.is_empty()).or(header)
+    }
+
+    pub(crate) fn quota_key(&self) -> &str {
+        self.param_str("quota_key").or_else(|| self.head.field_str("x-clickhouse-quota")).unwrap_or("")
+    }
+
+    pub(crate) fn is_multipart(&self) -> bool {
+        self.head.field_str("content-type").is_some_and(|kind| kind.trim_start().starts_with("multipart/form-data"))
+    }
+
+    /// Who asks, as far as that can be told without the backend.
+    pub(crate) fn identity(&self) -> Identity {
+        let header = |name| self.head.field_str(name);
+        let by_fields = header("x-clickhouse-user").is_some() || header("x-clickhouse-key").is_some();
+        let by_params = self.param("user").is_some() || self.param("password").is_some();
+        if header("x-clickhouse-ssl-certificate-auth").is_some() {
+            return Identity::Unclear;
+        }
+        if let Some(authorization) = self.head.field("authorization") {
+            // ClickHouse refuses some mixtures and tolerates others; that is its business.
+            return match (by_fields || by_params, basic_credentials(authorization)) {
+                (false, Some(credentials)) => Identity::Claimed(credentials),
+                _ => Identity::Unclear,
+            };
+        }
+        let (user, password) = match (by_fields, by_params) {
+            (true, true) => return Identity::Unclear,
+            (true, false) => (header("x-clickhouse-user"), header("x-clickhouse-key")),
+            (false, true) => (self.param_str("user"), self.param_str("password")),
+            (false, false) => (None, None),
+        };
+        let user = user.filter(|user| !user.is_empty()).unwrap_or("default").to_owned();
+        Identity::Claimed(Credentials { user, password: password.unwrap_or("").to_owned() })
+    }
+}
+
+/// Who a request says it is from.
+pub(crate) enum Identity {
+    Claimed(Credentials),
+    /// By a way that only the backend can judge: such requests are forwarded as they are.
+    Unclear,
+}
+
+/// Whom the backend is to see.
+pub(crate) enum Caller {
+    /// The client itself; its credentials go along as they came.
+    Itself(Credentials),
+    /// The embedded ClickHouse's `default`: the credentials are put in its place.
+    Default(Credentials),
+    /// `default` with a wrong password. The embedded engine's own `default` would let it in, if powerless.
+    WrongPassword,
+    Unclear,
+}
+
+pub(crate) fn caller(identity: Identity, default_user: Option<&DefaultUser>) -> Caller {
+    match (identity, default_user) {
+        (Identity::Unclear, _) => Caller::Unclear,
+        (Identity::Claimed(claimed), Some(default)) if claimed.user == "default" => {
+            match same_secret(&claimed.password, &default.password) {
+                true => Caller::Default(default.credentials.clone()),
+                false => Caller::WrongPassword,
+            }
+        }
+        (Identity::Claimed(claimed), _) => Caller::Itself(claimed),
+    }
+}
+
+/// Takes the same time wherever the two differ.
+pub(crate) fn same_secret(given: &str, wanted: &str) -> bool {
+    let differing = given.bytes().zip(wanted.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
+    given.len() == wanted.len() && differing == 0
+}
+
+fn basic_credentials(authorization: &[u8]) -> Option<Credentials> {
+    let text = std::str::from_utf8(authorization).ok()?;
+    let (scheme, encoded) = text.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(decode_base64(encoded.trim())?).ok()?;
+    let (user, password) = decoded.split_once(':')?;
+    Some(Credentials { user: user.to_owned(), password: password.to_owned() })
+}
+
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut count) = (0u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn head(text: &str) -> RequestHead {
+        RequestHead::parse(Bytes::from(text.to_owned()), 100).unwrap()
+    }
+
+    fn claimed(text: &str) -> Option<(String, String)> {
+        let head = head(text);
+        let identity = Request::new(&head).identity();
+        match identity {
+            Identity::Claimed(credentials) => Some((credentials.user, credentials.password)),
+            Identity::Unclear => None,
+        }
+    }
+
+    #[test]
+    fn params_are_decoded_like_forms() {
+        let head = head("POST /?query=INSERT+INTO%20t%0A&flag=1&empty&a=b=c HTTP/1.1\r\n\r\n");
+        let request = Request::new(&head);
+        assert_eq!(request.path, "/");
+        assert_eq!(request.query(), b"INSERT INTO t\n");
+        assert!(request.flag("flag"));
+        assert_eq!((request.param_str("empty"), request.param_str("a")), (Some(""), Some("b=c")));
+    }
+
+    #[test]
+    fn who_asks_is_found_in_all_three_places() {
+        let pair = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
+        assert_eq!(claimed("GET / HTTP/1.1\r\n\r\n"), pair("default", ""));
+        assert_eq!(claimed("GET /?user=joe&password=a%2Bb HTTP/1.1\r\n\r\n"), pair("joe", "a+b"));
+        assert_eq!(claimed("GET / HTTP/1.1\r\nX-ClickHouse-User: joe\r\nX-ClickHouse-Key: k\r\n\r\n"), pair("joe", "k"));
+        assert_eq!(claimed("GET / HTTP/1.1\r\nAuthorization: Basic am9lOmE6Yg==\r\n\r\n"), pair("joe", "a:b"));
+    }
+
+    #[test]
+    fn mixtures_are_left_to_the_backend() {
+        for fields in [
+            "Authorization: Basic am9lOmE6Yg==\r\nX-ClickHouse-User: joe",
+            "Authorization: Bearer xyz",
+            "Authorization: Basic ***",
+            "X-ClickHouse-SSL-Certificate-Auth: on",
+        ] {
+            assert_eq!(claimed(&format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n")), None, "{fields}");
+        }
+    }
+}

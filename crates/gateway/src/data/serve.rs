@@ -1,0 +1,194 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{watch, Semaphore};
+use windrow_client::Client;
+use windrow_gatherer::{Gatherer, GathererOptions};
+use windrow_http::{Connection, NextRequest, Stream};
+use windrow_sink::ClickHouseSink;
+
+use super::answer::{self, After};
+use super::body::BodyRoom;
+use super::dispatch::exchange;
+use super::sessions::Sessions;
+use crate::admission::Admission;
+use crate::insert::PreparedInserts;
+use crate::metrics::Metrics;
+use crate::options::GatewayOptions;
+
+/// What all connections share.
+pub(crate) struct State {
+    pub(crate) options: GatewayOptions,
+    pub(crate) client: Arc<Client>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) prepared: Arc<PreparedInserts>,
+    pub(crate) gatherer: Gatherer<ClickHouseSink>,
+    pub(crate) sessions: Sessions,
+    pub(crate) body_room: BodyRoom,
+    pub(crate) metrics: Metrics,
+    closing: AtomicBool,
+}
+
+impl State {
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Tables or privileges may have changed: the backend has to be asked again.
+    pub(crate) fn forget_what_was_learnt(&self) {
+        self.admission.forget();
+        self.prepared.forget();
+    }
+}
+
+/// The data port: ClickHouse's HTTP interface.
+pub struct DataServer {
+    state: Arc<State>,
+    tls: Option<tokio_rustls::TlsAcceptor>,
+    stop: watch::Sender<bool>,
+    slots: Arc<Semaphore>,
+    max_connections: u32,
+}
+
+/// How long a TLS handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl DataServer {
+    pub fn new(
+        client: Arc<Client>,
+        options: GatewayOptions,
+        tls: Option<Arc<rustls::ServerConfig>>,
+        registry: &mut Registry,
+    ) -> DataServer {
+        let gather = &options.settings.gather;
+        let (admission_ttl, schema_ttl) =
+            (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
+        let admission = Arc::new(Admission::new(client.clone(), admission_ttl, schema_ttl));
+        let prepared = Arc::new(PreparedInserts::new(admission_ttl));
+        let overload_wait = Duration::from_millis(gather.overload_wait_ms);
+        let gatherer_options = GathererOptions {
+            max_buffer_bytes: gather.max_buffer_bytes,
+            max_table_bytes: (gather.max_buffer_bytes as f64 * gather.max_table_share) as u64,
+            overload_wait,
+            log_entries: gather.insert_log_entries,
+            ..GathererOptions::default()
+        };
+        let on_stale_schema = {
+            let (admission, prepared) = (admission.clone(), prepared.clone());
+            move |table: &windrow_gatherer::TableName| {
+                tracing::info!(database = table.database, table = table.table, "the table's schema has changed");
+                admission.forget();
+                prepared.forget();
+            }
+        };
+        let gatherer =
+            Gatherer::new(ClickHouseSink::new(client.clone()), gatherer_options, registry, on_stale_schema);
+        let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
+        let state = State {
+            body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
+            client,
+            admission,
+            prepared,
+            gatherer,
+            sessions: Sessions::default(),
+            metrics: Metrics::register(registry),
+            closing: AtomicBool::new(false),
+            options,
+        };
+        DataServer {
+            state: Arc::new(state),
+            tls: tls.map(tokio_rustls::TlsAcceptor::from),
+            stop: watch::Sender::new(false),
+            slots: Arc::new(Semaphore::new(max_connections as usize)),
+            max_connections,
+        }
+    }
+
+    pub fn gatherer(&self) -> &Gatherer<ClickHouseSink> {
+        &self.state.gatherer
+    }
+
+    /// Serves connections until [`shut_down`](Self::shut_down).
+    pub async fn run(&self, listener: TcpListener) {
+        static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(0);
+        let mut stop = self.stop.subscribe();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of file descriptors, most likely: others have to end first.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let Ok(slot) = self.slots.clone().try_acquire_owned() else {
+                self.state.metrics.refused_connections.inc();
+                continue;
+            };
+            let (state, tls, stop) = (self.state.clone(), self.tls.clone(), self.stop.subscribe());
+            let id = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                state.metrics.connections.inc();
+                if let Some(stream) = handshake(stream, tls).await {
+                    let connection = Connection::new(stream, state.options.limits.clone());
+                    serve(&state, connection, id, stop).await;
+                }
+                state.metrics.connections.dec();
+                drop(slot);
+            });
+        }
+    }
+
+    /// Takes no more requests, stores what has been gathered, and lets every open request have its answer. False: that was
+    /// not all possible within `limit`.
+    pub async fn shut_down(&self, limit: Duration) -> bool {
+        let deadline = tokio::time::Instant::now() + limit;
+        self.state.closing.store(true, Ordering::Release);
+        self.stop.send_replace(true);
+        let stored = self.state.gatherer.shut_down(limit).await;
+        // Every connection holds a slot until its last answer is out.
+        let answered = tokio::time::timeout_at(deadline, self.slots.acquire_many(self.max_connections)).await;
+        stored && answered.is_ok()
+    }
+}
+
+async fn handshake(stream: TcpStream, tls: Option<tokio_rustls::TlsAcceptor>) -> Option<Stream> {
+    stream.set_nodelay(true).ok()?;
+    let Some(acceptor) = tls else { return Some(Stream::Plain(stream)) };
+    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await.ok()?.ok()?;
+    Some(Stream::Tls(Box::new(tokio_rustls::TlsStream::Server(stream))))
+}
+
+async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, mut stop: watch::Receiver<bool>) {
+    let mut out = Vec::new();
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = connection.next_request() => next,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        let refused = match next {
+            Ok(NextRequest::Request(head)) => {
+                match exchange(state, &mut connection, &head, id, &mut out).await {
+                    After::KeepAlive if !state.is_closing() => continue,
+                    _ => return connection.close().await,
+                }
+            }
+            Ok(NextRequest::Closed) | Err(_) => return,
+            Ok(NextRequest::Refused(error)) => (error.status(), error.to_string()),
+            Ok(NextRequest::TooSlow) => (408, "the request's head did not come in time".to_owned()),
+        };
+        answer::unreadable(&mut out, refused.0, &refused.1);
+        // The client may be gone; the connection ends either way.
+        let _ = connection.send(&out).await;
+        return connection.close().await;
+    }
+}

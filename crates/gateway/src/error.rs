@@ -1,0 +1,116 @@
+//! The gateway's own errors, in ClickHouse's form.
+
+use windrow_client::Exception;
+use windrow_gatherer::{InsertError, PushError};
+
+/// An error to be answered: ClickHouse's code and text, and whether trying again soon makes sense.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    pub(crate) code: i32,
+    pub(crate) status: u16,
+    pub(crate) text: Text,
+    pub(crate) retry_after_seconds: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Text {
+    /// Our words; the backend's version is put behind them.
+    Own(String),
+    /// The backend's, to the letter.
+    Backend(String),
+}
+
+const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+const NETWORK_ERROR: i32 = 210;
+const TIMEOUT_EXCEEDED: i32 = 159;
+const ABORTED: i32 = 236;
+const BAD_ARGUMENTS: i32 = 36;
+
+impl Refusal {
+    fn own(code: i32, text: String) -> Refusal {
+        Refusal { code, status: windrow_client::http_status(code), text: Text::Own(text), retry_after_seconds: None }
+    }
+
+    fn retryable(code: i32, text: String) -> Refusal {
+        Refusal { status: 503, retry_after_seconds: Some(1), ..Refusal::own(code, text) }
+    }
+
+    pub(crate) fn bad_argument(text: impl Into<String>) -> Refusal {
+        Refusal::own(BAD_ARGUMENTS, text.into())
+    }
+
+    /// Without the backend's version behind it, as ClickHouse words it before a session exists.
+    pub(crate) fn authentication(code: i32, status: u16, text: &str) -> Refusal {
+        let line = Exception::new(code, text, "").line;
+        Refusal { code, status, text: Text::Backend(line), retry_after_seconds: None }
+    }
+
+    pub(crate) fn unreachable(cause: &str) -> Refusal {
+        Refusal::retryable(NETWORK_ERROR, format!("The backend of Windrow cannot be reached: {cause}. Nothing was stored; try again"))
+    }
+
+    pub(crate) fn backend_lost(cause: &str) -> Refusal {
+        let text = format!("Windrow lost the connection to its backend before the answer: {cause}. The statement may or may not have been executed");
+        Refusal { status: 502, ..Refusal::own(NETWORK_ERROR, text) }
+    }
+
+    pub(crate) fn too_busy(text: String) -> Refusal {
+        Refusal::retryable(MEMORY_LIMIT_EXCEEDED, text)
+    }
+
+    pub(crate) fn push(error: &PushError) -> Refusal {
+        match error {
+            PushError::Overloaded { max_bytes, whose } => Refusal::too_busy(format!(
+                "The buffers of Windrow for {whose} are full ({max_bytes} bytes). The insert was not taken; try again later"
+            )),
+            PushError::ShuttingDown => {
+                Refusal::retryable(ABORTED, "Windrow is shutting down. The insert was not taken; try again".into())
+            }
+        }
+    }
+
+    pub(crate) fn insert(error: InsertError) -> Refusal {
+        match error {
+            InsertError::Exception(Exception { code, line }) => Refusal {
+                code,
+                status: windrow_client::http_status(code),
+                text: Text::Backend(line),
+                retry_after_seconds: None,
+            },
+            InsertError::OutcomeUnknown(cause) => Refusal::own(
+                NETWORK_ERROR,
+                format!("The connection to the backend was lost while the insert was being stored: {cause}. It may or may not be stored"),
+            ),
+            InsertError::Unreachable(cause) => Refusal::unreachable(&cause),
+            InsertError::ShuttingDown => {
+                Refusal::retryable(ABORTED, "Windrow shut down before the insert was stored. Try again".into())
+            }
+        }
+    }
+
+    /// `wait_for_async_insert_timeout` is over and the insert was taken out of its batch.
+    pub(crate) fn withdrawn(timeout_ms: u64, last_error: Option<String>) -> Refusal {
+        match last_error {
+            Some(error) => Refusal::unreachable(&format!("{error} (waited {timeout_ms} ms; the insert was withdrawn)")),
+            None => Refusal::own(
+                TIMEOUT_EXCEEDED,
+                format!("Wait for async insert timeout ({timeout_ms} ms) exceeded. The insert was withdrawn: nothing of it is or will be stored"),
+            ),
+        }
+    }
+
+    pub(crate) fn in_flight(timeout_ms: u64) -> Refusal {
+        Refusal::own(
+            TIMEOUT_EXCEEDED,
+            format!("Wait for async insert timeout ({timeout_ms} ms) exceeded. The insert is in flight: it may still be stored"),
+        )
+    }
+
+    /// The whole line that a client reads.
+    pub(crate) fn line(&self, version: &str) -> String {
+        match &self.text {
+            Text::Backend(line) => line.clone(),
+            Text::Own(text) => Exception::new(self.code, text, version).line,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! An insert's way from its request to the gatherer and back to its answer.
+
+mod own_settings;
+mod prepare;
+mod prepared;
+mod role;
+
+pub(crate) use own_settings::{AckLevel, Said};
+pub(crate) use prepare::{prepare, InsertRequest};
+pub(crate) use prepared::{Prepared, PreparedInserts};
+pub(crate) use role::{role, Role};

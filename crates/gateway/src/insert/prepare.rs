@@ -1,0 +1,162 @@
+use std::sync::Arc;
+
+use windrow_block::{ReadPlan, ReadSettings, SettingEffect};
+use windrow_client::Credentials;
+use windrow_settings::Settings;
+use windrow_sink::Destination;
+use windrow_statement::InsertStatement;
+
+use super::own_settings::Said;
+use super::prepared::{Prepared, Typed};
+use super::role::{role, Role};
+use crate::admission::{Admission, NotAdmitted, Probe, TableKey, UserContext, UserKey};
+
+/// An insert's request, without its payload.
+#[derive(Clone)]
+pub(crate) struct InsertRequest {
+    pub(crate) credentials: Credentials,
+    pub(crate) roles: Vec<String>,
+    pub(crate) quota_key: String,
+    pub(crate) database: Option<String>,
+    /// From the URL, then from the statement: the last of a name wins.
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) statement: InsertStatement,
+    /// The statement's text, for the log.
+    pub(crate) query: Arc<str>,
+}
+
+/// Settles everything about an insert that doesn't depend on its payload.
+pub(crate) async fn prepare(
+    admission: &Admission,
+    settings: &Settings,
+    request: &InsertRequest,
+) -> Result<Prepared, NotAdmitted> {
+    let statement = &request.statement;
+    let typed = Typed::of(&statement.format).ok_or(NotAdmitted::Forward("format"))?;
+    let sorted = Sorted::new(&request.settings)?;
+    let user = admission
+        .user(UserKey {
+            credentials: request.credentials.clone(),
+            roles: request.roles.clone(),
+            database: request.database.clone(),
+        })
+        .await?;
+    let database = statement.table.database.clone().unwrap_or_else(|| user.database.clone());
+    if database == "system" || database.eq_ignore_ascii_case("information_schema") {
+        return Err(NotAdmitted::Forward("system_table"));
+    }
+    let key = TableKey { database, table: statement.table.table.clone() };
+    let schema = admission.table(key.clone(), &request.credentials).await?;
+    let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
+    let own = sorted.said(&user)?.resolve(&rules, &settings.gather, schema.deduplicates);
+    if !own.async_insert {
+        return Err(NotAdmitted::Forward("async_insert=0"));
+    }
+    if !schema.gatherable {
+        return Err(NotAdmitted::Forward("engine"));
+    }
+    if schema.deduplicates && sorted.expects_deduplication(&user) {
+        return Err(NotAdmitted::Forward("deduplication"));
+    }
+    let columns = schema.target_columns(statement.columns.as_deref())?;
+    let destination = Destination {
+        database: key.database,
+        table: key.table,
+        columns: columns.iter().map(|column| column.name.clone()).collect(),
+        types: columns.iter().map(|column| column.data_type.clone()).collect(),
+        credentials: request.credentials.clone(),
+        roles: request.roles.clone(),
+        quota_key: request.quota_key.clone(),
+        settings: sorted.written_settings(),
+        deduplicates: false,
+    };
+    let read_settings = sorted.read_settings(&user)?;
+    admission.probe(Probe { destination: &destination }).await?;
+    let plan = ReadPlan::new(columns, read_settings);
+    Ok(Prepared::new(
+        typed,
+        plan,
+        own.ack,
+        own.wait_timeout,
+        own.limits,
+        request.query.clone(),
+        Arc::from(statement.format.as_str()),
+        destination,
+    ))
+}
+
+/// A request's settings by what they are for.
+struct Sorted<'a> {
+    gathering: Vec<(&'a str, &'a str)>,
+    /// Sorted by name, one of each.
+    shape: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Sorted<'a> {
+    fn new(settings: &'a [(String, String)]) -> Result<Sorted<'a>, NotAdmitted> {
+        let mut sorted = Sorted { gathering: Vec::new(), shape: Vec::new() };
+        for (name, value) in settings {
+            match role(name) {
+                Role::Request | Role::Harmless => {}
+                Role::Gathering | Role::Windrow => sorted.gathering.push((name, value)),
+                Role::Alone => return Err(NotAdmitted::Forward("setting")),
+                Role::Shape => {
+                    sorted.shape.retain(|(known, _)| known != name);
+                    sorted.shape.push((name, value));
+                }
+            }
+        }
+        sorted.shape.sort_unstable();
+        Ok(sorted)
+    }
+
+    /// What the profile and, over it, the request say about gathering. Whether to gather at all is not the profile's to
+    /// say: ClickHouse versions differ in their default, and the operator has `[[tables]]` for it.
+    fn said(&self, user: &UserContext) -> Result<Said, NotAdmitted> {
+        let mut said = Said::default();
+        let profile = user.changed_settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let profile = profile.filter(|(name, _)| role(name) == Role::Gathering && *name != "async_insert");
+        for (name, value) in profile.chain(self.gathering.iter().copied()) {
+            said.set(name, value).map_err(|_| NotAdmitted::Forward("setting"))?;
+        }
+        Ok(said)
+    }
+
+    /// Fails when a setting asks for a way of reading that is not implemented here.
+    fn read_settings(&self, user: &UserContext) -> Result<ReadSettings, NotAdmitted> {
+        let mut read = ReadSettings::default();
+        read.set_server_version(user.version.major, user.version.minor);
+        read.set_server_timezone(&user.timezone);
+        let profile = user.effective_settings.iter().chain(&user.changed_settings);
+        let profile = profile.map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in profile.chain(self.shape.iter().copied()) {
+            if read.set(name, value) == SettingEffect::NotTyped {
+                return Err(NotAdmitted::Forward("setting"));
+            }
+        }
+        Ok(read)
+    }
+
+    /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then.
+    fn written_settings(&self) -> Vec<(String, String)> {
+        let only_read = |name: &str, value: &str| {
+            name != "session_timezone" && ReadSettings::default().set(name, value) == SettingEffect::Applied
+        };
+        let written = self.shape.iter().filter(|(name, value)| !only_read(name, value));
+        written.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    }
+
+    /// Whether ClickHouse would drop a repeat of this insert, given a table that remembers. Gathered, it would only be
+    /// recognised as a part of the same batch.
+    fn expects_deduplication(&self, user: &UserContext) -> bool {
+        let setting = |name: &str| {
+            let here = self.shape.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            here.or_else(|| user.setting(name))
+        };
+        match setting("deduplicate_insert") {
+            Some("disable") => false,
+            Some("backward_compatible_choice") | None => setting("async_insert_deduplicate") == Some("1"),
+            Some(_) => true,
+        }
+    }
+}

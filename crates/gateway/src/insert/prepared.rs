@@ -1,0 +1,168 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use windrow_block::{NotTyped, Parsed, Present, ReadPlan};
+use windrow_gatherer::{Gatherer, Shape};
+use windrow_policy::FlushLimits;
+use windrow_sink::{Destination, Sink};
+
+use super::own_settings::AckLevel;
+
+/// The formats that are read here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Typed {
+    JsonEachRow,
+    Values,
+}
+
+impl Typed {
+    pub(crate) fn of(format: &str) -> Option<Typed> {
+        match format {
+            "JSONEachRow" => Some(Typed::JsonEachRow),
+            "Values" => Some(Typed::Values),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn read(self, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+        match self {
+            Typed::JsonEachRow => windrow_block::read_json_each_row(payload, plan),
+            Typed::Values => windrow_block::read_values(payload, plan),
+        }
+    }
+}
+
+/// Everything about an insert but its payload: admitted, and ready for the payloads of many.
+pub(crate) struct Prepared {
+    pub(crate) typed: Typed,
+    pub(crate) plan: ReadPlan,
+    pub(crate) ack: AckLevel,
+    pub(crate) wait_timeout: Duration,
+    pub(crate) limits: Arc<FlushLimits>,
+    /// For the log: the statement without its data, and its format.
+    pub(crate) query: Arc<str>,
+    pub(crate) format: Arc<str>,
+    /// With all of the plan's columns.
+    pub(crate) destination: Destination,
+    /// One per set of columns that payloads have brought so far.
+    shapes: RwLock<Vec<(Present, Arc<Shape>)>>,
+    prepared_at: Instant,
+    renewing: AtomicBool,
+}
+
+impl Prepared {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        typed: Typed,
+        plan: ReadPlan,
+        ack: AckLevel,
+        wait_timeout: Duration,
+        limits: FlushLimits,
+        query: Arc<str>,
+        format: Arc<str>,
+        destination: Destination,
+    ) -> Prepared {
+        Prepared {
+            typed,
+            plan,
+            ack,
+            wait_timeout,
+            limits: Arc::new(limits),
+            query,
+            format,
+            destination,
+            shapes: RwLock::default(),
+            prepared_at: Instant::now(),
+            renewing: AtomicBool::new(false),
+        }
+    }
+
+    /// The shape of a payload that brought these columns.
+    pub(crate) fn shape<S: Sink>(&self, present: &Present, gatherer: &Gatherer<S>) -> Arc<Shape> {
+        let known = self.shapes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, shape)) = known.iter().find(|(columns, _)| columns == present) {
+            return shape.clone();
+        }
+        drop(known);
+        let columns = self.plan.columns();
+        let shape = gatherer.shape(Destination {
+            columns: present.iter().map(|at| columns[at].name.clone()).collect(),
+            types: present.iter().map(|at| columns[at].data_type.clone()).collect(),
+            ..self.destination.clone()
+        });
+        let mut shapes = self.shapes.write().unwrap_or_else(PoisonError::into_inner);
+        if shapes.len() < 64 {
+            shapes.push((present.clone(), shape.clone()));
+        }
+        shape
+    }
+
+    /// True for one caller, once half of `ttl` has passed: it is to ask the backend again, so that nobody has to wait for
+    /// the answer when the rest has passed too.
+    pub(crate) fn should_renew(&self, ttl: Duration) -> bool {
+        self.prepared_at.elapsed() > ttl / 2 && !self.renewing.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn renewal_failed(&self) {
+        self.renewing.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The inserts that have been admitted lately, by what they have in common besides the payload.
+pub(crate) struct PreparedInserts {
+    entries: RwLock<HashMap<Box<[u8]>, Entry>>,
+    ttl: Duration,
+    /// Grows whenever what was learnt from the backend may no longer be so.
+    epoch: AtomicU64,
+}
+
+struct Entry {
+    prepared: Arc<Prepared>,
+    epoch: u64,
+}
+
+const MAX_ENTRIES: usize = 10_000;
+
+impl PreparedInserts {
+    pub(crate) fn new(ttl: Duration) -> PreparedInserts {
+        PreparedInserts { entries: RwLock::default(), ttl, epoch: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn forget(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn get(&self, signature: &[u8]) -> Option<Arc<Prepared>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.get(signature)?;
+        let valid = entry.epoch == self.epoch() && entry.prepared.prepared_at.elapsed() < self.ttl;
+        valid.then(|| entry.prepared.clone())
+    }
+
+    pub(crate) fn remove(&self, signature: &[u8]) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(signature);
+    }
+
+    /// Keeps an insert that was prepared with what was known in `epoch`.
+    pub(crate) fn put(&self, signature: &[u8], epoch: u64, prepared: Arc<Prepared>) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= MAX_ENTRIES {
+            let (now_epoch, ttl) = (self.epoch(), self.ttl);
+            entries.retain(|_, entry| entry.epoch == now_epoch && entry.prepared.prepared_at.elapsed() < ttl);
+            if entries.len() >= MAX_ENTRIES {
+                entries.clear();
+            }
+        }
+        entries.insert(signature.into(), Entry { prepared, epoch });
+    }
+}

@@ -1,0 +1,128 @@
+//! What a URL parameter or setting means for an insert: the one table that decides.
+
+/// What to do about a parameter of an insert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Not a setting: says who asks, what, or how the answer is to be framed.
+    Request,
+    /// Concerns the answer, the log or the effort; what is stored, and with whom, is the same.
+    Harmless,
+    /// Says whether, how and for how long to gather.
+    Gathering,
+    /// Windrow's own; the backend does not know it.
+    Windrow,
+    /// Makes the insert something that can't share a batch: forwarded.
+    Alone,
+    /// Anything else: inserts with the same values share a batch and the backend is told. Those that change how payloads
+    /// are read are known to the readers.
+    Shape,
+}
+
+pub(crate) fn role(name: &str) -> Role {
+    match name {
+        "query" | "query_id" | "database" | "default_format" | "user" | "password" | "quota_key" | "session_id"
+        | "session_timeout" | "role" | "compress" | "decompress" | "client_protocol_version" => Role::Request,
+        "async_insert" | "wait_for_async_insert" | "wait_for_async_insert_timeout" => Role::Gathering,
+        _ if name.starts_with("windrow_") => Role::Windrow,
+        _ if is_gathering(name) => Role::Gathering,
+        _ if is_alone(name) => Role::Alone,
+        _ if is_harmless(name) => Role::Harmless,
+        _ => Role::Shape,
+    }
+}
+
+fn is_gathering(name: &str) -> bool {
+    matches!(
+        name,
+        "async_insert_max_data_size"
+            | "async_insert_max_query_number"
+            | "async_insert_busy_timeout_ms"
+            | "async_insert_busy_timeout_max_ms"
+            | "async_insert_busy_timeout_min_ms"
+            | "async_insert_busy_timeout_increase_rate"
+            | "async_insert_busy_timeout_decrease_rate"
+            | "async_insert_use_adaptive_busy_timeout"
+            | "async_insert_poll_timeout_ms"
+            | "async_insert_stale_timeout_ms"
+            | "async_insert_cleanup_timeout_ms"
+    )
+}
+
+/// A token of its own, a transaction, a session that has to exist, a profile, a format other than the statement's.
+fn is_alone(name: &str) -> bool {
+    matches!(
+        name,
+        "insert_deduplication_token"
+            | "implicit_transaction"
+            | "session_check"
+            | "close_session"
+            | "profile"
+            | "stacktrace"
+            | "format"
+            | "input_format"
+            | "compatibility"
+            | "readonly"
+            | "insert_quorum_parallel"
+    ) || name.starts_with("implicit_")
+}
+
+fn is_harmless(name: &str) -> bool {
+    matches!(
+        name,
+        "log_comment"
+            | "log_queries"
+            | "log_query_settings"
+            | "log_queries_min_type"
+            | "log_profile_events"
+            | "send_logs_level"
+            | "max_execution_time"
+            | "max_threads"
+            | "max_insert_threads"
+            | "priority"
+            | "wait_end_of_query"
+            | "buffer_size"
+            | "send_progress_in_http_headers"
+            | "http_headers_progress_interval_ms"
+            | "http_wait_end_of_query"
+            | "http_response_buffer_size"
+            | "cancel_http_readonly_queries_on_client_close"
+            | "enable_http_compression"
+            | "http_zlib_compression_level"
+            | "network_compression_method"
+            | "network_zstd_compression_level"
+            | "add_http_cors_header"
+            | "connect_timeout"
+            | "receive_timeout"
+            | "send_timeout"
+            | "http_receive_timeout"
+            | "http_send_timeout"
+            | "output_format"
+            | "compression"
+    ) || ["output_format_", "max_result_", "result_", "param_", "opentelemetry_"].iter().any(|p| name.starts_with(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_change_the_rows_splits_no_batch() {
+        for name in ["log_comment", "max_execution_time", "query_id", "output_format_json_quote_64bit_integers", "param_x"] {
+            assert!(matches!(role(name), Role::Harmless | Role::Request), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_may_change_the_rows_splits_batches() {
+        for name in ["insert_null_as_default", "max_partitions_per_insert_block", "session_timezone", "never_heard_of"] {
+            assert_eq!(role(name), Role::Shape, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_needs_an_insert_of_its_own_is_forwarded() {
+        for name in ["insert_deduplication_token", "implicit_transaction", "input_format", "session_check"] {
+            assert_eq!(role(name), Role::Alone, "{name}");
+        }
+    }
+}

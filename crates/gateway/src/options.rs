@@ -1,0 +1,43 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use windrow_client::Credentials;
+use windrow_http::Limits;
+use windrow_settings::Settings;
+
+/// Who the user `default` is, on a backend that was started for the gateway alone.
+#[derive(Debug, Clone)]
+pub struct DefaultUser {
+    /// What clients give as its password on the data port.
+    pub password: String,
+    /// Whom it is at the backend.
+    pub credentials: Credentials,
+}
+
+#[derive(Clone)]
+pub struct GatewayOptions {
+    pub settings: Arc<Settings>,
+    pub limits: Arc<Limits>,
+    /// Set for the embedded ClickHouse only; elsewhere `default` is the backend's own.
+    pub default_user: Option<DefaultUser>,
+}
+
+#[derive(Debug, Clone)]
+pub struct AdminOptions {
+    /// Asked for as `Authorization: Bearer` when set.
+    pub token: Option<String>,
+}
+
+impl GatewayOptions {
+    pub fn new(settings: Arc<Settings>, default_user: Option<DefaultUser>) -> GatewayOptions {
+        let http = &settings.http;
+        let limits = Limits {
+            max_head_bytes: http.max_header_bytes,
+            head_timeout: Duration::from_millis(http.headers_read_timeout_ms),
+            body_idle_timeout: Duration::from_millis(http.body_idle_timeout_ms),
+            keep_alive_timeout: Duration::from_millis(http.keep_alive_timeout_ms),
+            ..Limits::default()
+        };
+        GatewayOptions { settings, limits: Arc::new(limits), default_user }
+    }
+}

@@ -1,0 +1,137 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use windrow_client::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
+use windrow_embedded::{DataDirLock, Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
+use windrow_gateway::DefaultUser;
+use windrow_settings::{Backend, Settings};
+
+/// Whether the backend answers; the sentence says why not.
+pub(crate) type Availability = watch::Receiver<Result<(), String>>;
+
+/// The ClickHouse behind the gateway.
+pub(crate) struct RunningBackend {
+    pub(crate) client: Arc<Client>,
+    pub(crate) available: Availability,
+    pub(crate) default_user: Option<DefaultUser>,
+    embedded: Option<EmbeddedBackend>,
+}
+
+struct EmbeddedBackend {
+    engine: Embedded,
+    /// Held for as long as the engine runs: two gateways on one directory would destroy each other's data.
+    _lock: DataDirLock,
+}
+
+const ASK_INTERVAL: Duration = Duration::from_secs(2);
+const STOP_GRACE: Duration = Duration::from_secs(20);
+
+impl RunningBackend {
+    pub(crate) async fn start(settings: &Settings) -> Result<RunningBackend, String> {
+        match &settings.backend {
+            Backend::Embedded => Self::embedded(settings).await,
+            Backend::ClickHouse(url) => {
+                let endpoint = Endpoint {
+                    host: url.host.clone(),
+                    port: url.port,
+                    tls: url.tls,
+                    credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
+                };
+                let client = client(settings, endpoint)?;
+                let available = ask_now_and_then(client.clone()).await;
+                Ok(RunningBackend { client, available, default_user: None, embedded: None })
+            }
+        }
+    }
+
+    async fn embedded(settings: &Settings) -> Result<RunningBackend, String> {
+        let lock = DataDirLock::acquire(&settings.data_dir).map_err(|error| error.to_string())?;
+        let mut options = EmbeddedOptions::new(&settings.data_dir);
+        options.engine = settings.embedded.engine.clone();
+        options.system_logs = settings.embedded.system_logs;
+        options.users = settings.embedded.users.iter().map(embedded_user).collect();
+        let engine = Embedded::start(options).await.map_err(|error| error.to_string())?;
+        let at = engine.endpoint();
+        let credentials = Credentials { user: at.user.clone(), password: at.password.clone() };
+        let endpoint =
+            Endpoint { host: at.host.clone(), port: at.http_port, tls: false, credentials: credentials.clone() };
+        let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
+        Ok(RunningBackend {
+            client: client(settings, endpoint)?,
+            available: follow(engine.state()),
+            default_user: Some(DefaultUser { password, credentials }),
+            embedded: Some(EmbeddedBackend { engine, _lock: lock }),
+        })
+    }
+
+    /// The embedded engine's process, while it is up.
+    pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
+        self.embedded.as_ref().map(|embedded| embedded.engine.state())
+    }
+
+    pub(crate) async fn stop(self) {
+        if let Some(embedded) = self.embedded {
+            let outcome = embedded.engine.stop(STOP_GRACE).await;
+            tracing::info!(?outcome, "the embedded ClickHouse has ended");
+        }
+    }
+}
+
+fn embedded_user(user: &windrow_settings::EmbeddedUser) -> EmbeddedUser {
+    EmbeddedUser {
+        name: user.name.clone(),
+        password: user.password.expose().to_owned(),
+        grants: user.grants.clone().unwrap_or_else(|| vec!["GRANT ALL ON *.*".to_owned()]),
+        settings: user.settings.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect(),
+    }
+}
+
+fn client(settings: &Settings, endpoint: Endpoint) -> Result<Arc<Client>, String> {
+    let options = ClientOptions {
+        max_connections: settings.backend_pool.max_connections,
+        connect_timeout: Duration::from_millis(settings.backend_pool.connect_timeout_ms),
+        ca_file: settings.backend_tls.ca_file.clone(),
+        server_name: settings.backend_tls.server_name.clone(),
+    };
+    Client::new(endpoint, options).map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// The guard knows how the embedded engine does.
+fn follow(mut engine: watch::Receiver<EngineState>) -> Availability {
+    let verdict = |state: &EngineState| match state {
+        EngineState::Up { .. } => Ok(()),
+        EngineState::Starting => Err("the embedded ClickHouse is starting".to_owned()),
+        EngineState::Down { reason, .. } => Err(format!("the embedded ClickHouse is down: {reason}")),
+        EngineState::Stopped => Err("the embedded ClickHouse has been stopped".to_owned()),
+    };
+    let (sender, receiver) = watch::channel(verdict(&engine.borrow_and_update()));
+    tokio::spawn(async move {
+        while engine.changed().await.is_ok() {
+            let verdict = verdict(&engine.borrow_and_update());
+            drop(sender.send_replace(verdict));
+        }
+    });
+    receiver
+}
+
+/// Others have to be asked.
+async fn ask_now_and_then(client: Arc<Client>) -> Availability {
+    let (sender, receiver) = watch::channel(ask(&client).await);
+    tokio::spawn(async move {
+        while !sender.is_closed() {
+            tokio::time::sleep(ASK_INTERVAL).await;
+            drop(sender.send_replace(ask(&client).await));
+        }
+    });
+    receiver
+}
+
+async fn ask(client: &Client) -> Result<(), String> {
+    let call = Call::new(&client.endpoint().credentials, "SELECT 1").timeout(Duration::from_secs(10));
+    match client.call(call).await {
+        // A backend that refuses our own credentials still serves clients with theirs.
+        Ok(_) | Err(CallError::Exception(_)) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}

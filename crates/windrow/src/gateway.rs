@@ -1,0 +1,106 @@
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::signal::unix::{signal, SignalKind};
+use tokio::sync::watch;
+use windrow_embedded::EngineState;
+use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions};
+use windrow_settings::Settings;
+
+use crate::backend::RunningBackend;
+use crate::logging;
+
+/// A gateway that accepts requests.
+pub(crate) struct Gateway {
+    pub(crate) http: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    data: Arc<DataServer>,
+    backend: RunningBackend,
+    shutdown_timeout: Duration,
+}
+
+impl Gateway {
+    /// Backend first, then the ports: who can connect can be served.
+    pub(crate) async fn start(settings: Settings) -> Result<Gateway, String> {
+        let settings = Arc::new(settings);
+        let tls = match &settings.http.tls {
+            None => None,
+            Some(files) => Some(
+                windrow_client::server_config(&files.certificate, &files.key).map_err(|error| error.to_string())?,
+            ),
+        };
+        let http_listener = bind(settings.http.listen, "http.listen").await.map_err(|error| error.to_string())?;
+        let admin_listener = bind(settings.admin.listen, "admin.listen").await.map_err(|error| error.to_string())?;
+        let address = |listener: &tokio::net::TcpListener| listener.local_addr().map_err(|error| error.to_string());
+        let (http, admin) = (address(&http_listener)?, address(&admin_listener)?);
+
+        let backend = RunningBackend::start(&settings).await?;
+        let mut registry = Registry::default();
+        let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
+        let data = Arc::new(DataServer::new(backend.client.clone(), options, tls, &mut registry));
+        let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
+        let available = backend.available.clone();
+        let ready = move || available.borrow().clone();
+        let admin_server = AdminServer::new(registry, data.gatherer().clone(), AdminOptions { token }, ready);
+        tokio::spawn(Arc::new(admin_server).run(admin_listener));
+        tokio::spawn({
+            let data = data.clone();
+            async move { data.run(http_listener).await }
+        });
+        let backend_name = backend.client.endpoint().to_string();
+        tracing::info!(%http, %admin, backend = backend_name, "windrow is ready");
+        let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
+        Ok(Gateway { http, admin, data, backend, shutdown_timeout })
+    }
+
+    pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
+        self.backend.engine_state()
+    }
+
+    /// The ports first, then what has been gathered, then the backend. False: not everything could be stored in time.
+    pub(crate) async fn stop(self) -> bool {
+        tracing::info!("shutting down: no more requests are taken, buffers are flushed");
+        let clean = self.data.shut_down(self.shutdown_timeout).await;
+        if !clean {
+            let bytes = self.data.gatherer().held_bytes();
+            tracing::error!(bytes, "not everything could be stored and answered within gather.shutdown_timeout_ms");
+        }
+        self.backend.stop().await;
+        clean
+    }
+}
+
+/// `windrow serve`.
+pub(crate) fn serve(settings: Settings) -> Result<ExitCode, String> {
+    logging::start(&settings.log)?;
+    runtime()?.block_on(async {
+        // Listened for before anything starts, so that an early signal ends in order too.
+        let stop = asked_to_stop()?;
+        tokio::pin!(stop);
+        let gateway = tokio::select! {
+            gateway = Gateway::start(settings) => gateway?,
+            () = &mut stop => return Ok(ExitCode::SUCCESS),
+        };
+        stop.await;
+        Ok(if gateway.stop().await { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
+}
+
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())
+}
+
+/// Resolves at SIGTERM or SIGINT.
+fn asked_to_stop() -> Result<impl std::future::Future<Output = ()>, String> {
+    let listen = |kind| signal(kind).map_err(|error| error.to_string());
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
