@@ -27,6 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("WINDROW_TEST_TARGET is `gateway` or `direct`")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Against the bare engine, what only a gateway can do is not asked."""
+    if TARGET == "direct":
+        about_gateways = [item for item in items if {"gateway", "start_gateway"} & set(item.fixturenames)]
+        config.hook.pytest_deselected(items=about_gateways)
+        items[:] = [item for item in items if item not in about_gateways]
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine | Gateway]:
     """The server of this worker; all tests that don't need settings of their own share it."""

@@ -77,8 +77,20 @@ def normalised_header(name: str, value: str, sent_query_id: str | None) -> str:
     if name == "x-clickhouse-query-id":
         return value if value == sent_query_id else UUID.sub("UUID", value)
     if name in ("x-clickhouse-summary", "x-clickhouse-progress"):
-        return json.dumps({key: MEASURED.get(key, figure) for key, figure in json.loads(value).items()})
+        return normalised_figures(json.loads(value))
     return value
+
+
+def normalised_figures(figures: dict[str, str]) -> str:
+    """An insert's bytes depend on whether its rows were counted as text or as columns; its rows don't."""
+    written = figures.get("written_rows", "0") != "0"
+    incidental = {**MEASURED, "total_rows_to_read": "ROWS"} if written else MEASURED
+    return json.dumps(
+        {
+            key: "BYTES" if written and key.endswith("_bytes") else incidental.get(key, figure)
+            for key, figure in figures.items()
+        }
+    )
 
 
 def normalised_body(reply: RawReply) -> bytes:

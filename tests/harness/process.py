@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 from harness.eventually import eventually
+
+# However the tests end, what they started ends with them.
+ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
 class Child:
@@ -15,7 +19,7 @@ class Child:
         self.log_path = log_path
         with log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                command,
+                [*ENDS_WITH_US, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
