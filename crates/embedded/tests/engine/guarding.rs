@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
-use windrow_embedded::{EngineState, StopOutcome};
+use windrow_embedded::{Embedded, EngineState, StopOutcome};
 
 use crate::support::{kill, query, DataDir, Watched};
 
@@ -17,6 +17,11 @@ fn is_up_as_another(than: u32) -> impl FnMut(&EngineState) -> bool {
     move |state| matches!(state, EngineState::Up { pid, .. } if *pid != than)
 }
 
+/// The states in between may pass unseen, so no test waits for one of them.
+fn is_not(that: u32) -> impl FnMut(&EngineState) -> bool {
+    move |state| !matches!(state, EngineState::Up { pid, .. } if *pid == that)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_comes_back_on_the_same_port_with_its_data() {
     let data = DataDir::new();
@@ -28,8 +33,6 @@ async fn it_comes_back_on_the_same_port_with_its_data() {
         query(endpoint, "INSERT INTO t VALUES (7)").expect("inserted");
         let pid = embedded.pid().expect("it is up");
         kill(pid);
-        wait_for(&mut state, |state| matches!(state, EngineState::Down { reason, .. } if reason.contains("signal: 9")))
-            .await;
         wait_for(&mut state, is_up_as_another(pid)).await;
         assert_eq!(query(endpoint, "SELECT count() FROM t"), Ok(round.to_string()));
     }
@@ -77,10 +80,31 @@ async fn a_stop_while_it_is_down_does_not_wait_for_it() {
     let data = DataDir::new();
     let embedded = data.start().await;
     let mut state = embedded.state();
-    kill(embedded.pid().expect("it is up"));
-    wait_for(&mut state, |state| matches!(state, EngineState::Down { .. })).await;
+    let pid = embedded.pid().expect("it is up");
+    kill(pid);
+    if let EngineState::Down { reason, .. } = wait_for(&mut state, is_not(pid)).await {
+        assert!(reason.contains("signal: 9"), "{reason}");
+    }
     let outcome = embedded.stop(GRACE).await;
     // It may have come back in between.
     assert!(matches!(outcome, StopOutcome::WasDown | StopOutcome::Clean), "{outcome:?}");
     assert_eq!(*state.borrow(), EngineState::Stopped);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_that_fails_is_tried_again() {
+    let data = DataDir::new();
+    let mut options = data.options();
+    // Runs once, fails twice, then runs again.
+    let count = "echo x >>\"$0.runs\"; case $(grep -c x \"$0.runs\") in 2|3) echo 'no luck' >&2; exit 4;; esac";
+    options.engine = Some(data.binary(count));
+    let embedded = Embedded::start(options).await.expect("the first time it works");
+    let pid = embedded.pid().expect("it is up");
+    let mut state = embedded.state();
+    kill(pid);
+    wait_for(&mut state, is_up_as_another(pid)).await;
+    query(embedded.endpoint(), "SELECT 1").expect("it answers");
+    let runs = std::fs::read_to_string(data.0.join("clickhouse.runs")).expect("a file");
+    assert_eq!(runs.lines().count(), 4);
+    assert_eq!(embedded.stop(GRACE).await, StopOutcome::Clean);
 }

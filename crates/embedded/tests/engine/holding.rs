@@ -64,21 +64,10 @@ async fn a_killed_holder_takes_the_engine_along_and_its_successor_waits_for_that
     assert_eq!(query(successor.endpoint(), "SELECT a FROM t").as_deref(), Ok("9"));
 }
 
-/// A `clickhouse` binary: the real engine behind a script that takes the same arguments.
-fn binary(data: &DataDir) -> std::path::PathBuf {
-    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../embedded/node_modules/@chdb");
-    // Opened for reading and writing, a FIFO never ends: the engine behind the script has no holder of its own.
-    data.script(&format!(
-        "[ \"$1\" = local ] || exit 9; shift; mkfifo \"$0.fifo\"\n\
-         exec {HOLDER} embedded-engine {}/lib-*/libchdb.so -- \"$@\" 0<>\"$0.fifo\"",
-        library.display()
-    ))
-}
-
 #[test]
 fn an_engine_that_is_a_binary_ends_with_its_holder_too() {
     let data = DataDir::new();
-    let mut held = hold(&data, Some(&binary(&data)));
+    let mut held = hold(&data, Some(&data.binary("")));
     assert_eq!(held.query("SELECT 1").as_deref(), Ok("1"));
     let all: Vec<Watched> = processes_of(&data.0).into_iter().map(Watched::new).collect();
     assert!(all.len() >= 3, "the holder, the engine and what watches it: {}", all.len());
@@ -89,7 +78,7 @@ fn an_engine_that_is_a_binary_ends_with_its_holder_too() {
 #[test]
 fn an_engine_that_is_a_binary_leaves_no_watching_process_behind() {
     let data = DataDir::new();
-    let held = hold(&data, Some(&binary(&data)));
+    let held = hold(&data, Some(&data.binary("")));
     let others = processes_of(&data.0).into_iter().filter(|pid| *pid != held.holder.id());
     let others: Vec<Watched> = others.map(Watched::new).collect();
     crate::support::kill(held.engine);

@@ -43,6 +43,17 @@ impl DataDir {
         path
     }
 
+    /// A `clickhouse` binary: the real engine behind a script that takes the same arguments, and does `first` before.
+    pub fn binary(&self, first: &str) -> PathBuf {
+        let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../embedded/node_modules/@chdb");
+        // Opened for reading and writing, a FIFO never ends: the engine behind the script has no holder of its own.
+        self.script(&format!(
+            "[ \"$1\" = local ] || exit 9; shift\n{first}\n[ -p \"$0.fifo\" ] || mkfifo \"$0.fifo\"\n\
+             exec {HOLDER} embedded-engine {}/lib-*/libchdb.so -- \"$@\" 0<>\"$0.fifo\"",
+            library.display()
+        ))
+    }
+
     pub fn mode(&self, path: &str) -> u32 {
         let path = self.0.join(path);
         std::fs::metadata(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).permissions().mode()
