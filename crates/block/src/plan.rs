@@ -113,7 +113,8 @@ fn refusal(columns: &[ColumnSpec], distinct_names: usize, settings: &ReadSetting
     if columns.is_empty() || distinct_names != columns.len() || !columns.iter().all(insertable) {
         return Some(NotTypedReason::ColumnKind);
     }
-    settings.refused().then_some(NotTypedReason::Setting)
+    let unreadable = !settings.floats_are_precise && columns.iter().any(|column| column.data_type.contains_float());
+    (unreadable || settings.refused()).then_some(NotTypedReason::Setting)
 }
 
 /// The zones of a plan's columns; a zone that several columns use is built once.

@@ -15,6 +15,8 @@ pub struct ReadSettings {
     pub(crate) skip_unknown_fields: bool,
     pub(crate) null_as_default: bool,
     pub(crate) time_spelling: TimeSpelling,
+    /// Without it ClickHouse may be off in the last bit, so floats are not read.
+    pub(crate) floats_are_precise: bool,
     /// What an integer means for a DateTime64, if it was said.
     datetime_number_is_raw: Option<bool>,
     version: ServerVersion,
@@ -53,6 +55,7 @@ impl Default for ReadSettings {
             skip_unknown_fields: true,
             null_as_default: true,
             time_spelling: TimeSpelling::BestEffort,
+            floats_are_precise: true,
             datetime_number_is_raw: None,
             version: ServerVersion { major: 26, minor: 7 },
             server_timezone: None,
@@ -79,6 +82,7 @@ impl ReadSettings {
                 self.datetime_number_is_raw = Some(is_raw);
                 effect
             }
+            Known::Listed(Effect::PreciseFloatParsing) => assign(&mut self.floats_are_precise, value),
             Known::Listed(Effect::DateTimeInputFormat) => self.set_time_spelling(value),
             Known::Listed(Effect::SessionTimezone) => {
                 self.has_session_timezone = !value.is_empty();
@@ -179,7 +183,9 @@ mod tests {
             ("date_time_input_format", "basic", SettingEffect::Applied),
             ("date_time_input_format", "other", SettingEffect::NotTyped),
             ("session_timezone", "Asia/Tokyo", SettingEffect::Applied),
-            ("precise_float_parsing", "0", SettingEffect::NotTyped),
+            ("precise_float_parsing", "0", SettingEffect::Applied),
+            ("allow_experimental_json_type", "1", SettingEffect::Applied),
+            ("allow_invented_tomorrow", "1", SettingEffect::NotTyped),
             ("max_insert_block_size", "1", SettingEffect::Irrelevant),
             ("log_comment", "x", SettingEffect::Irrelevant),
         ];

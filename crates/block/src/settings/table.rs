@@ -17,6 +17,7 @@ pub(super) enum Effect {
     SkipUnknownFields,
     NullAsDefault,
     DatetimeNumberIsRaw,
+    PreciseFloatParsing,
     DateTimeInputFormat,
     SessionTimezone,
 }
@@ -83,14 +84,16 @@ const TABLE: &[(&str, Effect)] = &[
     ("input_format_values_interpret_expressions", OtherFormats),
     ("max_parsing_threads", OtherFormats),
     ("min_chunk_bytes_for_parallel_parsing", OtherFormats),
-    ("precise_float_parsing", OnlyDefault("1")),
+    ("precise_float_parsing", Effect::PreciseFloatParsing),
     ("session_timezone", Effect::SessionTimezone),
     ("bool_false_representation", OtherFormats),
     ("bool_true_representation", OtherFormats),
 ];
 
-/// Names of formats that are not read here, or settings of writing only.
+/// Names of formats that are not read here, settings of writing only, or permissions to use a type at all.
 const OTHER_FORMATS: &[&str] = &[
+    "allow_experimental_",
+    "allow_suspicious_",
     "date_time_64_output_format_",
     "date_time_output_format",
     "format_avro_",

@@ -90,6 +90,18 @@ impl DataType {
         })
     }
 
+    pub(crate) fn contains_float(&self) -> bool {
+        match self {
+            DataType::Float32 | DataType::Float64 => true,
+            DataType::Nullable(inner) | DataType::LowCardinality(inner) | DataType::Array(inner) => {
+                inner.contains_float()
+            }
+            DataType::Map(key, value) => key.contains_float() || value.contains_float(),
+            DataType::Tuple(tuple) => tuple.elements.iter().any(DataType::contains_float),
+            _ => false,
+        }
+    }
+
     /// Whether NULL is a value of the type.
     pub(crate) fn is_nullable(&self) -> bool {
         match self {

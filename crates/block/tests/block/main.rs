@@ -1,0 +1,13 @@
+//! The crate from outside: what the readers take, what they leave, and that hostile bytes do no harm.
+
+mod appending;
+mod defaults;
+mod hostile;
+mod json;
+mod native;
+mod render;
+mod samples;
+mod settings;
+mod support;
+mod types;
+mod values;
