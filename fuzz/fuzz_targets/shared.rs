@@ -1,0 +1,47 @@
+//! A plan with every type, and what has to hold for whatever a reader takes.
+
+use windrow_block::{
+    decode_native, ColumnSpec, DataType, DefaultKind, NativeLimits, NotTyped, Parsed, ReadPlan, ReadSettings,
+};
+
+const COLUMNS: &[(&str, &str)] = &[
+    ("a", "UInt64"),
+    ("b", "Int256"),
+    ("c", "Float64"),
+    ("d", "Bool"),
+    ("e", "String"),
+    ("f", "FixedString(4)"),
+    ("g", "Date"),
+    ("h", "Date32"),
+    ("i", "DateTime('Europe/Berlin')"),
+    ("j", "DateTime64(3, 'UTC')"),
+    ("k", "Decimal(20, 3)"),
+    ("l", "UUID"),
+    ("m", "IPv4"),
+    ("n", "IPv6"),
+    ("o", "Enum8('x' = -1, 'y' = 2)"),
+    ("p", "Nullable(Int16)"),
+    ("q", "LowCardinality(Nullable(String))"),
+    ("r", "Array(Array(Nullable(String)))"),
+    ("s", "Map(String, Array(Float32))"),
+    ("t", "Tuple(a UInt8, b Tuple(UInt128, String))"),
+];
+
+pub fn plan() -> ReadPlan {
+    let column = |(name, type_text): &(&str, &str)| ColumnSpec {
+        name: name.to_string(),
+        data_type: DataType::parse(type_text).expect("the types above are known"),
+        default_kind: DefaultKind::None,
+    };
+    ReadPlan::new(COLUMNS.iter().map(column).collect(), ReadSettings::default())
+}
+
+/// A block that was read is encoded and decoded unchanged.
+pub fn check(outcome: Result<Parsed, NotTyped>, plan: &ReadPlan) {
+    let Ok(parsed) = outcome else { return };
+    let names: Vec<&str> = plan.columns().iter().map(|column| column.name.as_str()).collect();
+    let types: Vec<DataType> = plan.columns().iter().map(|column| column.data_type.clone()).collect();
+    let native = parsed.block.encode_native(&names, &types);
+    let decoded = decode_native(&native, NativeLimits::default()).expect("what was encoded can be decoded");
+    assert_eq!(decoded.block, parsed.block);
+}
