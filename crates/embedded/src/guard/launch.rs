@@ -76,6 +76,8 @@ impl Launch {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
+        // What `ps` shows.
+        command.arg0("windrow");
         command.arg(HIDDEN_COMMAND).arg(&self.engine).arg("--");
         command.arg("--path").arg(self.files.data());
         command.arg("--config-file").arg(self.files.config());
