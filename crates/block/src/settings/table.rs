@@ -130,7 +130,7 @@ const OTHER_FORMATS: &[&str] = &[
 ];
 
 /// Whatever else begins so may bear on reading.
-const READING: &[&str] = &["input_format_", "format_", "date_time_", "cast_", "allow_"];
+const READING: &[&str] = &["input_format_", "format_", "date_time_", "cast_"];
 
 pub(super) fn find(name: &str) -> Known {
     if let Some((_, effect)) = TABLE.iter().find(|(known, _)| *known == name) {

@@ -1,6 +1,6 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
-use windrow_client::{Call, CallError, Client};
+use windrow_client::{Call, Client};
 
 /// What the backend says of itself, for answers that are to look like its own.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +25,7 @@ impl Facts {
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(facts);
     }
 
-    /// Takes the facts from an answer of the backend. The version stands in errors only, so one is provoked when needed.
+    /// Takes the facts from an answer of the backend.
     pub(crate) async fn learn(&self, client: &Client, head: &windrow_http::ResponseHead) {
         let field = |name: &str| head.field_str(name).unwrap_or("").to_owned();
         let known = self.get();
@@ -35,16 +35,16 @@ impl Facts {
             timezone: field("x-clickhouse-timezone"),
         };
         if facts.version_suffix.is_empty() {
-            let call = Call::new(&client.endpoint().credentials, "SELECT throwIf(1)");
-            if let Err(CallError::Exception(exception)) = client.call(call).await {
-                facts.version_suffix = exception.version_suffix().to_owned();
-            }
+            facts.version_suffix = version_suffix(client).await.unwrap_or_default();
         }
-        if facts.display_name != known.display_name
-            || facts.timezone != known.timezone
-            || facts.version_suffix != known.version_suffix
-        {
-            self.set(facts);
-        }
+        self.set(facts);
     }
+}
+
+/// Official builds say so behind their version.
+async fn version_suffix(client: &Client) -> Option<String> {
+    let query = "SELECT concat('(version ', version(), \
+                 (SELECT any(value) FROM system.build_options WHERE name = 'VERSION_OFFICIAL'), ')') FORMAT TSVRaw";
+    let answer = client.call(Call::new(&client.endpoint().credentials, query)).await.ok()?;
+    Some(answer.text().trim_end().to_owned())
 }
