@@ -3,7 +3,10 @@
 /// Reaches back over about this many values. Short enough to notice a change within a second at 20 inserts/s.
 const MEMORY: f64 = 16.0;
 
-/// A plain mean at first, then one in which old values fade.
+/// Below any gap or share that means something.
+const TINY: f64 = 1e-9;
+
+/// Of values that are not negative: a plain mean at first, then one in which old values fade.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Average {
     mean: f64,
@@ -16,6 +19,10 @@ impl Average {
             self.count += 1.0;
         }
         self.mean += (value - self.mean) / self.count;
+        // A mean that fades towards zero must not end among the subnormal numbers: each step would take ten times as long.
+        if self.mean < TINY {
+            self.mean = 0.0;
+        }
     }
 
     pub(super) fn mean(&self) -> f64 {
