@@ -184,8 +184,7 @@ mod tests {
             ("date_time_input_format", "other", SettingEffect::NotTyped),
             ("session_timezone", "Asia/Tokyo", SettingEffect::Applied),
             ("precise_float_parsing", "0", SettingEffect::Applied),
-            ("allow_experimental_json_type", "1", SettingEffect::Applied),
-            ("allow_invented_tomorrow", "1", SettingEffect::NotTyped),
+            ("allow_experimental_json_type", "1", SettingEffect::Irrelevant),
             ("max_insert_block_size", "1", SettingEffect::Irrelevant),
             ("log_comment", "x", SettingEffect::Irrelevant),
         ];

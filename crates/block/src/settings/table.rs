@@ -78,9 +78,10 @@ const TABLE: &[(&str, Effect)] = &[
     ("input_format_try_infer_exponent_floats", OtherFormats),
     ("input_format_try_infer_integers", OtherFormats),
     ("input_format_try_infer_variants", OtherFormats),
-    // Literals are read as they stand; what needs the SQL parser is never read.
+    // Literals are read as they stand; what needs the SQL parser is never read. Only with both of its ways forbidden
+    // would ClickHouse refuse the integer in quotes that is taken here.
     ("input_format_values_accurate_types_of_literals", OtherFormats),
-    ("input_format_values_deduce_templates_of_expressions", OtherFormats),
+    ("input_format_values_deduce_templates_of_expressions", OnlyDefault("1")),
     ("input_format_values_interpret_expressions", OtherFormats),
     ("max_parsing_threads", OtherFormats),
     ("min_chunk_bytes_for_parallel_parsing", OtherFormats),
@@ -90,10 +91,8 @@ const TABLE: &[(&str, Effect)] = &[
     ("bool_true_representation", OtherFormats),
 ];
 
-/// Names of formats that are not read here, settings of writing only, or permissions to use a type at all.
+/// Names of formats that are not read here or settings of writing only.
 const OTHER_FORMATS: &[&str] = &[
-    "allow_experimental_",
-    "allow_suspicious_",
     "date_time_64_output_format_",
     "date_time_output_format",
     "format_avro_",
