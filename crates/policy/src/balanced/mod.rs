@@ -31,8 +31,8 @@
 //! - A hold computed from the estimated rate (`maximum * rate * minimum`, and steps of it). At 10 inserts/s it lost: a hold of
 //!   medium length for all gives a worse median than ClickHouse's mixture of short and long ones at the same inserts per part
 //!   (88 or 96 ms against 67). The walk makes that mixture.
-//! - Ending every hold with the first insert after some share of it, or one mean gap before the deadline: the median won as
-//!   much as inserts per part lost. Only letting go of *unusually full* buffers won on both counts.
+//! - Ending a hold with an insert that comes within 0.3 or 0.6 mean gaps of its end: the median won what inserts per part
+//!   lost. Only letting go of *unusually full* buffers won on both counts.
 //! - Dropping ClickHouse's condition that flushes, too, have to be far apart before an insert goes at sight: at 2 to 5 inserts/s
 //!   in bursts it cost up to 7 % of the inserts per part. It is dropped only for pauses of 20 maximum holds.
 //! - No allowance for lateness at the maximum: 1.6 % fewer inserts per part at 50/s, since ClickHouse's deadline thread, woken by
