@@ -23,7 +23,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **(environment or {})},
+                env={**surroundings(), **(environment or {})},
                 start_new_session=True,
             )
 
@@ -52,6 +52,11 @@ class Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.wait()
+
+
+def surroundings() -> dict[str, str]:
+    """Our environment without the settings that a developer's shell may hold."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WINDROW_")}
 
 
 def is_alive(pid: int) -> bool:
