@@ -37,6 +37,10 @@ fn main() {
     let one = &json[..json.iter().position(|byte| *byte == b'\n').expect("rows end in newlines") + 1];
     measure("JSONEachRow, one row", one, &plan, read_json_each_row);
     measure_append(&json, &plan);
+    report("building a plan of four columns with a time zone", 1000, || {
+        plan_with_zone();
+        1
+    });
 }
 
 fn plan(columns: &[(&str, &str)]) -> ReadPlan {

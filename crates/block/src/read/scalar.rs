@@ -1,5 +1,7 @@
 //! Values that JSON and VALUES write alike, apart from their quotes.
 
+use memchr::memchr;
+
 use super::address;
 use super::cursor::Cursor;
 use super::number;
@@ -17,7 +19,7 @@ const MAX_QUOTED_BYTES: usize = 64;
 pub(super) fn quoted<'a>(cursor: &mut Cursor<'a>, quote: u8) -> Result<&'a [u8], NotTypedReason> {
     let rest = cursor.rest();
     let window = &rest[..rest.len().min(MAX_QUOTED_BYTES)];
-    let length = window.iter().position(|byte| *byte == quote).ok_or(NotTypedReason::Value)?;
+    let length = memchr(quote, window).ok_or(NotTypedReason::Value)?;
     cursor.at += length + 1;
     Ok(&rest[..length])
 }
