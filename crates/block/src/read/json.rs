@@ -9,7 +9,7 @@ use crate::plan::ReadPlan;
 pub fn read_json_each_row(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan)?;
     let values = JsonValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings: &plan.settings };
-    let outcome = Objects { values, rows: &mut rows }.read();
+    let outcome = Objects { values, rows: &mut rows, order: Vec::new() }.read();
     match outcome {
         Ok(()) => rows.finish(),
         Err(reason) => Err(rows.not_typed(reason)),
@@ -19,7 +19,12 @@ pub fn read_json_each_row(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, Not
 struct Objects<'a, 'p, 'r> {
     values: JsonValues<'a, 'p>,
     rows: &'r mut Rows<'p>,
+    /// The columns in the order in which the second row gave them; the rows behind it mostly do the same.
+    order: Vec<usize>,
 }
+
+/// In `order`, for a key that is no column's.
+const NO_COLUMN: usize = usize::MAX;
 
 impl Objects<'_, '_, '_> {
     fn read(&mut self) -> Result<(), NotTypedReason> {
@@ -68,10 +73,15 @@ impl Objects<'_, '_, '_> {
         self.values.cursor.expect(b'{')?;
         self.values.cursor.skip_space();
         if !self.values.cursor.eat(b'}') {
+            let learning = self.rows.is_second();
             // Rows mostly give the columns in the table's order, so the next key is known before it is read.
-            let mut expected = 0;
-            loop {
-                expected = self.read_member(expected)?;
+            let mut next = 0;
+            for position in 0.. {
+                let column = self.read_member(self.order.get(position).copied().unwrap_or(next))?;
+                if learning {
+                    self.order.push(column);
+                }
+                next = column.wrapping_add(1);
                 if self.values.ends_object()? {
                     break;
                 }
@@ -80,7 +90,7 @@ impl Objects<'_, '_, '_> {
         self.rows.end_row()
     }
 
-    /// Reads a key and its value; returns the column that is likely to come next.
+    /// Reads a key and its value; returns the column.
     #[inline]
     fn read_member(&mut self, expected: usize) -> Result<usize, NotTypedReason> {
         let plan = self.rows.plan;
@@ -88,7 +98,7 @@ impl Objects<'_, '_, '_> {
             if !reader.key.is_empty() && self.values.cursor.eat_exactly(&reader.key) {
                 self.values.cursor.skip_space();
                 self.read_value(expected)?;
-                return Ok(expected + 1);
+                return Ok(expected);
             }
         }
         let name = self.values.read_plain_key()?;
@@ -96,7 +106,7 @@ impl Objects<'_, '_, '_> {
             Some(column) => {
                 self.values.expect_colon()?;
                 self.read_value(column)?;
-                Ok(column + 1)
+                Ok(column)
             }
             None => {
                 if !plan.settings.skip_unknown_fields || plan.resembles_a_column(name) {
@@ -104,7 +114,7 @@ impl Objects<'_, '_, '_> {
                 }
                 self.values.expect_colon()?;
                 skip_value(&mut self.values.cursor, &mut self.values.scratch)?;
-                Ok(expected)
+                Ok(NO_COLUMN)
             }
         }
     }

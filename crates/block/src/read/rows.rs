@@ -31,6 +31,11 @@ impl<'p> Rows<'p> {
         }
     }
 
+    /// Whether the current row is the second.
+    pub(super) fn is_second(&self) -> bool {
+        self.rows == 1
+    }
+
     /// The current row has a key for `column`.
     #[inline]
     pub(super) fn see(&mut self, column: usize) -> Result<(), NotTypedReason> {

@@ -344,6 +344,27 @@ fn keys_come_in_any_order_and_only_exact() {
 }
 
 #[test]
+fn the_order_of_keys_may_change_from_row_to_row() {
+    let plan = plan(&["a UInt8", "b UInt8", "c UInt8"]);
+    let mut random = fastrand::Rng::with_seed(11);
+    let (mut payload, mut expected) = (String::new(), Vec::new());
+    for _ in 0..500 {
+        let values: Vec<u8> = (0..3).map(|_| random.u8(..)).collect();
+        let mut members: Vec<String> =
+            (0..3).map(|index| format!("\"{}\":{}", ["a", "b", "c"][index], values[index])).collect();
+        members.push("\"unknown\":[1]".to_string());
+        if random.u8(..4) == 0 {
+            random.shuffle(&mut members);
+        } else {
+            members.rotate_left(2);
+        }
+        payload += &format!("{{{}}}", members.join(","));
+        expected.push(values.iter().map(u8::to_string).collect::<Vec<_>>().join("|"));
+    }
+    assert_eq!(rows(read_json_each_row, &plan, payload.as_bytes()).unwrap(), expected);
+}
+
+#[test]
 fn skipped_values_may_not_nest_without_end() {
     let plan = plan(&["id UInt8"]);
     let nested = |depth: usize| format!("{{\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
