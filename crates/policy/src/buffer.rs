@@ -20,6 +20,8 @@ pub struct BufferPolicy {
     /// How long it is held for a stream of inserts; set with the first of them. Only used by `balanced`.
     pub(crate) hold: Option<Micros>,
     inserts: u64,
+    /// How many of them somebody waits for.
+    waiting: u64,
     rows: u64,
     bytes: u64,
     count_trigger: u64,
@@ -36,6 +38,7 @@ impl BufferPolicy {
             due: None,
             hold: None,
             inserts: 0,
+            waiting: 0,
             rows: 0,
             bytes: 0,
             count_trigger: u64::MAX,
@@ -52,6 +55,10 @@ impl BufferPolicy {
 
     pub fn inserts(&self) -> u64 {
         self.inserts
+    }
+
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waiting > 0
     }
 
     pub fn rows(&self) -> u64 {
@@ -73,6 +80,7 @@ impl BufferPolicy {
             self.opened_at = now;
         }
         self.inserts += 1;
+        self.waiting += u64::from(arrival.waits);
         self.rows = self.rows.saturating_add(arrival.rows);
         self.bytes = self.bytes.saturating_add(arrival.bytes);
         // A shape mixes inserts whose time-outs differ; nobody is held longer than it asked for.

@@ -12,8 +12,11 @@ const LATE_BELOW_MAXIMUM: Micros = Micros(1_500);
 /// The next insert of an even stream is worth waiting for up to ClickHouse's own worst case.
 pub(super) const LATE_WHEN_EVEN: Micros = Micros::from_millis(10);
 
-/// A buffer that holds this many times what its hold was expected to bring goes at once: its many inserts have the most to lose.
+/// A buffer that holds this many times what its hold was expected to bring goes at once: its many inserts have the most to lose,
+/// if anybody waits for them at all, or so few were expected that the surprise is no artefact of a busy machine.
 const PLENTY: f64 = 1.85;
+/// From here on inserts reach us in bunches, as the machine gets round to them, and the rate of a moment says little.
+const MANY_EXPECTED: f64 = 100.0;
 
 /// Gaps longer than this many minimum time-outs shrink the hold whatever it is. Without it a hold of seconds would live on gaps
 /// that are shorter than itself and yet far too long to gather anything.
@@ -132,7 +135,8 @@ impl Stream {
             None => return Outlook::over(SealReason::Idle),
         };
         let expected = 1.0 + rate_per_us * hold.0 as f64;
-        if now == last && buffer.inserts() as f64 >= PLENTY * expected {
+        let heeded = buffer.is_waited_for() || expected < MANY_EXPECTED;
+        if now == last && heeded && buffer.inserts() as f64 >= PLENTY * expected {
             return Outlook::over(SealReason::Plenty);
         }
         let latest = buffer.deadline + LATE_AT_MAXIMUM;
