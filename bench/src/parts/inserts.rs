@@ -168,10 +168,23 @@ impl InsertsOptions {
             connections,
             threads: self.threads,
             warmup: Duration::from_secs_f64(self.warmup_seconds),
-            window: Duration::from_secs_f64(self.seconds),
+            window: Duration::from_secs_f64(self.window_seconds(mode, connections)),
             inserts_per_connection: self.count,
             interval: None,
             grace: GRACE,
+        }
+    }
+}
+
+/// ClickHouse takes 100 to 300 synchronous inserts a second here. So that every connection has its turn within the
+/// window, the direct way is measured for longer the more connections there are.
+const DIRECT_SECONDS_PER_CONNECTION: f64 = 0.008;
+
+impl InsertsOptions {
+    fn window_seconds(&self, mode: Mode, connections: u32) -> f64 {
+        match mode {
+            Mode::Direct => self.seconds.max(f64::from(connections) * DIRECT_SECONDS_PER_CONNECTION),
+            _ => self.seconds,
         }
     }
 }
