@@ -18,9 +18,9 @@ READY = "windrow is ready"
 class Gateway:
     """Started when constructed; `http` speaks to its data port, `direct` to the engine behind it."""
 
-    def __init__(self, folder: Path, config: str = "", arguments: tuple[str, ...] = (), scheme: str = "http"):
+    def __init__(self, folder: Path, config: str = "", arguments: tuple[str, ...] = ()):
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.data_dir, self.scheme = folder, folder / "data", scheme
+        self.folder, self.data_dir = folder, folder / "data"
         self.config_path = folder / "windrow.toml"
         self.config_path.write_text(config + users_toml())
         self.arguments = arguments
