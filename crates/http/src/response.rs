@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Builds an answer in one buffer, so that a small one is one write.
@@ -26,10 +27,9 @@ impl<'a> ResponseBuilder<'a> {
         self.out.extend_from_slice(b": ");
         let start = self.out.len();
         self.out.extend_from_slice(value);
-        for byte in &mut self.out[start..] {
-            if matches!(byte, b'\r' | b'\n' | 0) {
-                *byte = b' ';
-            }
+        // Looking first is cheaper than writing: no value that we make has such bytes.
+        if self.out[start..].iter().fold(false, |found, &byte| found | ends_line(byte)) {
+            self.out[start..].iter_mut().filter(|byte| ends_line(**byte)).for_each(|byte| *byte = b' ');
         }
         self.out.extend_from_slice(b"\r\n");
         self
@@ -41,6 +41,34 @@ impl<'a> ResponseBuilder<'a> {
         push_number(self.out, value);
         self.out.extend_from_slice(b"\r\n");
         self
+    }
+
+    /// A field of two numbers, each behind some fixed text.
+    pub fn numbers(self, name: &str, before: &str, first: u64, between: &str, second: u64) -> Self {
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b": ");
+        self.out.extend_from_slice(before.as_bytes());
+        push_number(self.out, first);
+        self.out.extend_from_slice(between.as_bytes());
+        push_number(self.out, second);
+        self.out.extend_from_slice(b"\r\n");
+        self
+    }
+
+    /// The `Date` field. Its text is made once a second.
+    pub fn date(self) -> Self {
+        thread_local! {
+            static LATEST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+        }
+        let now = SystemTime::now();
+        let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        LATEST.with_borrow_mut(|(made_at, text)| {
+            if *made_at != second {
+                *text = http_date(now);
+                *made_at = second;
+            }
+            self.field("Date", text)
+        })
     }
 
     /// Fields that are prepared as they go over the wire, each ended by CR LF.
@@ -71,6 +99,10 @@ impl<'a> ResponseBuilder<'a> {
     pub fn end(self) {
         self.out.extend_from_slice(b"\r\n");
     }
+}
+
+fn ends_line(byte: u8) -> bool {
+    (byte == b'\r') | (byte == b'\n') | (byte == 0)
 }
 
 fn push_number(out: &mut Vec<u8>, mut value: u64) {

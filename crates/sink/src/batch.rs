@@ -8,18 +8,16 @@ use windrow_client::Credentials;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchId(pub u128);
 
+/// As a UUID is written. By hand, since every insert's answer carries one.
 impl fmt::Display for BatchId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0;
-        write!(
-            f,
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            (id >> 96) as u32,
-            (id >> 80) as u16,
-            (id >> 64) as u16,
-            (id >> 48) as u16,
-            id as u64 & 0xffff_ffff_ffff
-        )
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        const DASHES: [usize; 4] = [8, 13, 18, 23];
+        let mut text = [b'-'; 36];
+        let digits = (0..32).rev().map(|digit| HEX[(self.0 >> (4 * digit)) as usize & 15]);
+        let places = (0..36).filter(|place| !DASHES.contains(place));
+        places.zip(digits).for_each(|(place, digit)| text[place] = digit);
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -53,4 +51,15 @@ pub struct Batch {
     pub id: BatchId,
     pub destination: Arc<Destination>,
     pub block: Block,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_written_as_uuids() {
+        let id = BatchId(0x0123_4567_89ab_4def_8123_4567_89ab_cdef);
+        assert_eq!(id.to_string(), "01234567-89ab-4def-8123-456789abcdef");
+    }
 }

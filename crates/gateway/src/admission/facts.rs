@@ -2,13 +2,52 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use windrow_client::{Call, Client};
 
+/// The fields that a browser's scripts may read, as ClickHouse lists them.
+const EXPOSED: &str = "X-ClickHouse-Query-Id,X-ClickHouse-Summary,X-ClickHouse-Server-Display-Name,X-ClickHouse-Format,\
+    X-ClickHouse-Timezone,X-ClickHouse-Exception-Code,X-ClickHouse-Exception-Tag";
+
 /// What the backend says of itself, for answers that are to look like its own.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct BackendFacts {
+    version_suffix: String,
+    display_name: String,
+    timezone: String,
+    fixed_fields: Vec<u8>,
+}
+
+/// Before the backend has been asked.
+impl Default for BackendFacts {
+    fn default() -> Self {
+        BackendFacts::new(String::new(), String::new(), String::new())
+    }
+}
+
+impl BackendFacts {
+    fn new(version_suffix: String, display_name: String, timezone: String) -> BackendFacts {
+        let fixed_fields = format!(
+            "Content-Type: text/plain; charset=UTF-8\r\nAccess-Control-Expose-Headers: {EXPOSED}\r\n\
+             X-ClickHouse-Server-Display-Name: {display_name}\r\n"
+        );
+        BackendFacts { version_suffix, display_name, timezone, fixed_fields: fixed_fields.into_bytes() }
+    }
+
     /// `(version 26.7.2.1)`, as it stands behind every error.
-    pub(crate) version_suffix: String,
-    pub(crate) display_name: String,
-    pub(crate) timezone: String,
+    pub(crate) fn version_suffix(&self) -> &str {
+        &self.version_suffix
+    }
+
+    pub(crate) fn display_name(&self) -> &str {
+        &self.display_name
+    }
+
+    pub(crate) fn timezone(&self) -> &str {
+        &self.timezone
+    }
+
+    /// Header fields that are the same in every answer, each ended by CR LF.
+    pub(crate) fn fixed_fields(&self) -> &[u8] {
+        &self.fixed_fields
+    }
 }
 
 #[derive(Default)]
@@ -28,16 +67,11 @@ impl Facts {
     /// Takes the facts from an answer of the backend.
     pub(crate) async fn learn(&self, client: &Client, head: &windrow_http::ResponseHead) {
         let field = |name: &str| head.field_str(name).unwrap_or("").to_owned();
-        let known = self.get();
-        let mut facts = BackendFacts {
-            version_suffix: known.version_suffix.clone(),
-            display_name: field("x-clickhouse-server-display-name"),
-            timezone: field("x-clickhouse-timezone"),
-        };
-        if facts.version_suffix.is_empty() {
-            facts.version_suffix = version_suffix(client).await.unwrap_or_default();
+        let mut version = self.get().version_suffix.clone();
+        if version.is_empty() {
+            version = version_suffix(client).await.unwrap_or_default();
         }
-        self.set(facts);
+        self.set(BackendFacts::new(version, field("x-clickhouse-server-display-name"), field("x-clickhouse-timezone")));
     }
 }
 

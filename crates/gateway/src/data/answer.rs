@@ -1,17 +1,15 @@
 use std::fmt::Write;
-use std::time::SystemTime;
 
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 use windrow_gatherer::QueryId;
-use windrow_http::{http_date, Connection, RequestHead, ResponseBuilder};
+use windrow_http::{Connection, RequestHead, ResponseBuilder};
 
 use super::request::Request;
 use crate::admission::BackendFacts;
 use crate::error::Refusal;
 
-/// The fields that a browser's scripts may read, as ClickHouse lists them.
-const EXPOSED: &str = "X-ClickHouse-Query-Id,X-ClickHouse-Summary,X-ClickHouse-Server-Display-Name,X-ClickHouse-Format,\
-    X-ClickHouse-Timezone,X-ClickHouse-Exception-Code,X-ClickHouse-Exception-Tag";
+const NOTHING: &str = "{\"read_rows\":\"0\",\"read_bytes\":\"0\",\"written_rows\":\"0\",\"written_bytes\":\"0\",\
+    \"total_rows_to_read\":\"0\",\"result_rows\":\"0\",\"result_bytes\":\"0\",\"elapsed_ns\":\"0\",\"memory_usage\":\"0\"}";
 
 /// What an insert's answer says of it.
 #[derive(Debug, Default, Clone, Copy)]
@@ -23,6 +21,9 @@ pub(crate) struct Summary {
 
 impl Summary {
     fn json(&self) -> String {
+        if self.rows == 0 && self.elapsed_ns == 0 {
+            return NOTHING.to_owned();
+        }
         let Summary { rows, bytes, elapsed_ns } = self;
         let mut json = String::with_capacity(256);
         // Writing to a String never fails.
@@ -61,26 +62,28 @@ fn start<'a>(
 ) -> ResponseBuilder<'a> {
     let response = ResponseBuilder::new(out, status)
         .field("X-ClickHouse-Summary", &summary.json())
-        .field("Date", &http_date(SystemTime::now()))
+        .date()
         .field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" })
-        .field("Content-Type", "text/plain; charset=UTF-8")
-        .field("Access-Control-Expose-Headers", EXPOSED)
-        .field("X-ClickHouse-Server-Display-Name", &facts.display_name);
+        .prepared(facts.fixed_fields());
     match query_id {
-        Some(id) => response.field("X-ClickHouse-Query-Id", id).field("X-ClickHouse-Timezone", &facts.timezone),
+        Some(id) => response.field("X-ClickHouse-Query-Id", id).field("X-ClickHouse-Timezone", facts.timezone()),
         None => response,
     }
 }
 
 fn finish<'a>(response: ResponseBuilder<'a>, after: After, connection: &Connection) -> ResponseBuilder<'a> {
-    let mut tag = [0u8; 16];
-    tag.fill_with(|| fastrand::u8(b'a'..=b'z'));
+    let mut random = fastrand::u128(..);
+    let tag: [u8; 16] = std::array::from_fn(|_| {
+        let letter = b'a' + (random % 26) as u8;
+        random /= 26;
+        letter
+    });
     let response = response.field_bytes("X-ClickHouse-Exception-Tag", &tag);
     match after {
         After::Close => response,
         After::KeepAlive => {
-            let seconds = connection.limits().keep_alive_timeout.as_secs();
-            response.field("Keep-Alive", &format!("timeout={seconds}, max={}", connection.requests_left()))
+            let (seconds, left) = (connection.limits().keep_alive_timeout.as_secs(), connection.requests_left());
+            response.numbers("Keep-Alive", "timeout=", seconds, ", max=", u64::from(left))
         }
     }
 }
@@ -88,13 +91,13 @@ fn finish<'a>(response: ResponseBuilder<'a>, after: After, connection: &Connecti
 /// The answer to a statement that was executed and returns nothing.
 pub(crate) fn success(
     out: &mut Vec<u8>,
-    request: &Request<'_>,
+    head: &RequestHead,
     connection: &Connection,
     facts: &BackendFacts,
     query_id: &QueryId,
     summary: Summary,
 ) -> After {
-    let after = after(request.head, connection);
+    let after = after(head, connection);
     let id = query_id.to_string();
     finish(start(out, 200, &summary, after, facts, Some(&id)), after, connection).chunked_body(b"");
     after
@@ -117,7 +120,7 @@ pub(crate) fn refusal(
     if refusal.status == 401 {
         response = response.field("WWW-Authenticate", "Basic realm=\"ClickHouse server HTTP API\"");
     }
-    let mut body = refusal.line(&facts.version_suffix).into_bytes();
+    let mut body = refusal.line(facts.version_suffix()).into_bytes();
     body.push(b'\n');
     if request.flag("compress") {
         body = compress_clickhouse(ClickHouseMethod::Lz4, &body);
@@ -129,7 +132,7 @@ pub(crate) fn refusal(
 /// For requests that can't be read as HTTP: no ClickHouse form fits, so plain words.
 pub(crate) fn unreadable(out: &mut Vec<u8>, status: u16, text: &str) {
     let response = ResponseBuilder::new(out, status)
-        .field("Date", &http_date(SystemTime::now()))
+        .date()
         .field("Connection", "Close")
         .field("Content-Type", "text/plain; charset=UTF-8");
     response.body(format!("{text}\n").as_bytes());

@@ -28,6 +28,10 @@ impl Read {
     pub(crate) fn nothing() -> Read {
         Read { bytes: Bytes::new(), whole: false, room: None }
     }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.whole || !self.bytes.is_empty()
+    }
 }
 
 #[derive(Debug)]

@@ -16,14 +16,14 @@ use windrow_statement::{
 use super::answer::{self, After, Summary};
 use super::body::{Read, ReadError};
 use super::forward::{relay, ForwardError, Forwarded};
-use super::gather::{gather, query_id, Candidate, Gathered};
+use super::gather::{gather, gather_prepared, query_id, random_query_id, Candidate, Gathered, Origin};
 use super::own_tables::{self, Visible};
 use super::request::{caller, Caller, Request};
 use super::serve::State;
 use super::sessions::SessionKey;
 use crate::admission::UserKey;
 use crate::error::Refusal;
-use crate::insert::{role, Role};
+use crate::insert::{role, Prepared, Role};
 
 /// A statement other than an INSERT fits into this; ClickHouse's own limit (`max_query_size`) is the same.
 const MAX_STATEMENT_BYTES: usize = 256 * 1024;
@@ -32,13 +32,14 @@ struct Exchange<'a> {
     state: &'a Arc<State>,
     request: Request<'a>,
     caller: Caller,
-    connection_id: u64,
-    arrived: Instant,
+    origin: Origin,
 }
 
 /// The text of a request: its `query` parameter, a line break, its body.
 struct Text {
     bytes: Bytes,
+    /// Where the body begins in it.
+    body_at: usize,
     whole: bool,
 }
 
@@ -58,10 +59,17 @@ pub(crate) async fn exchange(
     connection_id: u64,
     out: &mut Vec<u8>,
 ) -> After {
+    let origin = Origin { connection_id, arrived: Instant::now() };
+    let mut read = Read::nothing();
+    if let Some(prepared) = state.known_heads.get(head, &state.prepared) {
+        match repeat(state, connection, head, &prepared, origin, &mut read, out).await {
+            Repeated::Answered(after) => return after,
+            Repeated::Differs => {}
+        }
+    }
     let request = Request::new(head);
     let caller = caller(request.identity(), state.options.default_user.as_ref());
-    let exchange = Exchange { state, request, caller, connection_id, arrived: Instant::now() };
-    let mut read = Read::nothing();
+    let exchange = Exchange { state, request, caller, origin };
     let plan = match exchange.plan(connection, &mut read).await {
         Ok(plan) => plan,
         Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
@@ -78,6 +86,43 @@ pub(crate) async fn exchange(
         }
         Plan::Gather { statement, text } => exchange.gather(connection, out, statement, text, read).await,
     }
+}
+
+enum Repeated {
+    Answered(After),
+    /// Something about the body needs the long way; what has been read of it is kept.
+    Differs,
+}
+
+/// An insert whose head was seen before: only its body has to be looked at.
+async fn repeat(
+    state: &Arc<State>,
+    connection: &mut Connection,
+    head: &RequestHead,
+    prepared: &Prepared,
+    origin: Origin,
+    read: &mut Read,
+    out: &mut Vec<u8>,
+) -> Repeated {
+    let Ok((mut body, _)) = connection.body().await else { return Repeated::Answered(After::Close) };
+    match state.body_room.read(&mut body, MAX_STATEMENT_BYTES).await {
+        Ok(bytes) => *read = bytes,
+        Err(ReadError::Body) => return Repeated::Answered(After::Close),
+        Err(ReadError::NoRoom) => return Repeated::Differs,
+    }
+    if !read.whole {
+        return Repeated::Differs;
+    }
+    let facts = state.admission.facts.get();
+    let after = match gather_prepared(state, prepared, &read.bytes, random_query_id(), origin).await {
+        Gathered::Done { query_id, summary } => answer::success(out, head, connection, &facts, &query_id, summary),
+        Gathered::Refused(refusal) => {
+            state.metrics.error(refusal.code);
+            answer::refusal(out, &Request::new(head), connection, &facts, &refusal)
+        }
+        Gathered::Forward(_) => return Repeated::Differs,
+    };
+    Repeated::Answered(send(connection, out, after).await)
 }
 
 impl Exchange<'_> {
@@ -110,7 +155,9 @@ impl Exchange<'_> {
         };
         let (mut body, _) = connection.body().await.map_err(|_| ReadError::Body)?;
         let room = &self.state.body_room;
-        *read = room.read(&mut body, MAX_STATEMENT_BYTES).await?;
+        if !read.has_begun() {
+            *read = room.read(&mut body, MAX_STATEMENT_BYTES).await?;
+        }
         let gathered_limit = self.state.options.settings.http.max_body_bytes_gathered;
         // What is compressed shows itself only as a whole.
         let wants_more = !read.whole && (encoding.is_some() || self.begins_insert(&read.bytes));
@@ -169,13 +216,13 @@ impl Exchange<'_> {
     fn text(&self, body: &Bytes, whole: bool) -> Text {
         let query = self.request.query();
         if query.is_empty() {
-            return Text { bytes: body.clone(), whole };
+            return Text { bytes: body.clone(), body_at: 0, whole };
         }
         let mut bytes = Vec::with_capacity(query.len() + 1 + body.len());
         bytes.extend_from_slice(query);
         bytes.push(b'\n');
         bytes.extend_from_slice(body);
-        Text { bytes: bytes.into(), whole }
+        Text { bytes: bytes.into(), body_at: query.len() + 1, whole }
     }
 
     async fn gather(
@@ -194,14 +241,14 @@ impl Exchange<'_> {
             credentials,
             head: &text.bytes[..statement.head_end],
             payload: text.bytes.slice(statement.data_start..),
+            payload_is_body: statement.data_start == text.body_at && self.request.head.field("content-encoding").is_none(),
             statement,
-            connection_id: self.connection_id,
-            arrived: self.arrived,
+            origin: self.origin,
         };
         match gather(self.state, candidate).await {
             Gathered::Done { query_id, summary } => {
                 let facts = self.state.admission.facts.get();
-                let after = answer::success(out, &self.request, connection, &facts, &query_id, summary);
+                let after = answer::success(out, self.request.head, connection, &facts, &query_id, summary);
                 send(connection, out, after).await
             }
             Gathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
@@ -242,7 +289,7 @@ impl Exchange<'_> {
         }
         let facts = self.state.admission.facts.get();
         let id = query_id(&self.request);
-        let after = answer::success(out, &self.request, connection, &facts, &id, Summary::default());
+        let after = answer::success(out, self.request.head, connection, &facts, &id, Summary::default());
         send(connection, out, after).await
     }
 
@@ -375,7 +422,7 @@ impl Exchange<'_> {
         let admission = &self.state.admission;
         let sees_all = admission.is_granted(credentials, "SHOW USERS ON *.*").await.ok()?;
         let visible = if sees_all { Visible::Everybodys } else { Visible::Only(&credentials.user) };
-        let hostname = admission.facts.get().display_name.clone();
+        let hostname = admission.facts.get().display_name().to_owned();
         let mut names: Vec<&str> = own.references.iter().map(|reference| reference.table.as_str()).collect();
         names.sort_unstable();
         names.dedup();

@@ -36,6 +36,14 @@ pub(crate) struct Candidate<'a> {
     /// The statement up to its data.
     pub(crate) head: &'a [u8],
     pub(crate) payload: Bytes,
+    /// Whether the payload is the request's body and nothing else.
+    pub(crate) payload_is_body: bool,
+    pub(crate) origin: Origin,
+}
+
+/// Which connection an insert came on, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
     pub(crate) connection_id: u64,
     pub(crate) arrived: Instant,
 }
@@ -56,11 +64,25 @@ pub(crate) async fn gather(state: &Arc<State>, candidate: Candidate<'_>) -> Gath
         Err(NotAdmitted::Forward(reason)) => return Gathered::Forward(reason),
         Err(NotAdmitted::Unreachable(cause)) => return Gathered::Refused(Refusal::unreachable(&cause)),
     };
-    if candidate.payload.len() as u64 > prepared.limits.max_data_size_bytes {
+    if candidate.payload_is_body {
+        state.known_heads.put(request, state.prepared.epoch(), &prepared);
+    }
+    gather_prepared(state, &prepared, &candidate.payload, query_id(request), candidate.origin).await
+}
+
+/// An insert of which nothing but the payload is new.
+pub(crate) async fn gather_prepared(
+    state: &Arc<State>,
+    prepared: &Prepared,
+    payload: &[u8],
+    query_id: QueryId,
+    origin: Origin,
+) -> Gathered {
+    if payload.len() as u64 > prepared.limits.max_data_size_bytes {
         return Gathered::Forward("too_large");
     }
-    match parse(&prepared, &candidate.payload) {
-        Ok(parsed) => store(state, &candidate, &prepared, parsed).await,
+    match parse(prepared, payload) {
+        Ok(parsed) => store(state, prepared, parsed, payload.len() as u64, query_id, origin).await,
         Err(not_typed) => Gathered::Forward(not_typed.reason.as_str()),
     }
 }
@@ -76,12 +98,22 @@ fn parse(prepared: &Prepared, payload: &[u8]) -> Result<Parsed, windrow_block::N
 pub(crate) fn query_id(request: &Request<'_>) -> QueryId {
     match request.query_id() {
         Some(id) => QueryId::Given(Arc::from(id)),
-        None => QueryId::Random(fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62)),
+        None => random_query_id(),
     }
 }
 
-async fn store(state: &Arc<State>, candidate: &Candidate<'_>, prepared: &Prepared, parsed: Parsed) -> Gathered {
-    let query_id = query_id(candidate.request);
+pub(crate) fn random_query_id() -> QueryId {
+    QueryId::Random(fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62))
+}
+
+async fn store(
+    state: &Arc<State>,
+    prepared: &Prepared,
+    parsed: Parsed,
+    payload_bytes: u64,
+    query_id: QueryId,
+    origin: Origin,
+) -> Gathered {
     let (rows, bytes) = (parsed.block.rows() as u64, parsed.block.bytes() as u64);
     if rows == 0 {
         return Gathered::Done { query_id, summary: Summary::default() };
@@ -90,8 +122,8 @@ async fn store(state: &Arc<State>, candidate: &Candidate<'_>, prepared: &Prepare
     let shape = prepared.shape(&parsed.present, &state.gatherer);
     let insert = Insert {
         block: parsed.block,
-        payload_bytes: candidate.payload.len() as u64,
-        writer: candidate.connection_id,
+        payload_bytes,
+        writer: origin.connection_id,
         waits,
         query_id: query_id.clone(),
         query: prepared.query.clone(),
@@ -117,7 +149,7 @@ async fn store(state: &Arc<State>, candidate: &Candidate<'_>, prepared: &Prepare
     };
     match outcome {
         Ok(()) => {
-            let elapsed_ns = candidate.arrived.elapsed().as_nanos() as u64;
+            let elapsed_ns = origin.arrived.elapsed().as_nanos() as u64;
             Gathered::Done { query_id, summary: Summary { rows, bytes, elapsed_ns } }
         }
         Err(error) => Gathered::Refused(Refusal::insert(error)),

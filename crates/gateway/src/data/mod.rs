@@ -5,6 +5,7 @@ mod body;
 mod dispatch;
 mod forward;
 mod gather;
+mod known_heads;
 mod own_tables;
 mod request;
 mod serve;

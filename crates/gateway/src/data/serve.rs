@@ -13,6 +13,7 @@ use windrow_sink::ClickHouseSink;
 use super::answer::{self, After};
 use super::body::BodyRoom;
 use super::dispatch::exchange;
+use super::known_heads::KnownHeads;
 use super::sessions::Sessions;
 use crate::admission::Admission;
 use crate::insert::PreparedInserts;
@@ -27,6 +28,7 @@ pub(crate) struct State {
     pub(crate) prepared: Arc<PreparedInserts>,
     pub(crate) gatherer: Gatherer<ClickHouseSink>,
     pub(crate) sessions: Sessions,
+    pub(crate) known_heads: KnownHeads,
     pub(crate) body_room: BodyRoom,
     pub(crate) metrics: Metrics,
     closing: AtomicBool,
@@ -94,6 +96,7 @@ impl DataServer {
             prepared,
             gatherer,
             sessions: Sessions::default(),
+            known_heads: KnownHeads::default(),
             metrics: Metrics::register(registry),
             closing: AtomicBool::new(false),
             options,

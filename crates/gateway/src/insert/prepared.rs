@@ -99,6 +99,10 @@ impl Prepared {
         shape
     }
 
+    pub(crate) fn age(&self) -> Duration {
+        self.prepared_at.elapsed()
+    }
+
     /// True for one caller, once half of `ttl` has passed: it is to ask the backend again, so that nobody has to wait for
     /// the answer when the rest has passed too.
     pub(crate) fn should_renew(&self, ttl: Duration) -> bool {

@@ -1,0 +1,120 @@
+//! Requests that differ in their bodies only.
+//!
+//! A writer sends the same head again and again: the same INSERT, credentials and settings. What was worked out for the
+//! first such request (its statement, its admission) is kept under the bytes that decide it, so that the others skip
+//! decoding and classifying. An entry never outlives the first half of its admission: then the request goes the long way,
+//! which renews it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use windrow_http::{Method, RequestHead};
+
+use super::request::Request;
+use crate::insert::{Prepared, PreparedInserts};
+
+#[derive(Default)]
+pub(crate) struct KnownHeads {
+    entries: RwLock<HashMap<Vec<u8>, Known>>,
+}
+
+struct Known {
+    prepared: Arc<Prepared>,
+    epoch: u64,
+}
+
+const MAX_ENTRIES: usize = 10_000;
+
+/// The bytes of a head that decide what its insert is; `None` for heads whose insert is not known by its head alone.
+fn deciding_bytes(head: &RequestHead) -> Option<Vec<u8>> {
+    if *head.method() != Method::Post {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(256);
+    bytes.extend_from_slice(head.target().as_bytes());
+    for (name, value) in head.fields() {
+        if decides(name) {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(b':');
+            bytes.extend_from_slice(value);
+        } else if hides_body(name) {
+            return None;
+        }
+    }
+    Some(bytes)
+}
+
+fn decides(name: &str) -> bool {
+    let starts_with = |prefix: &str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    starts_with("x-clickhouse-") || name.eq_ignore_ascii_case("authorization")
+}
+
+/// The body is compressed, a form, or comes only after a go-ahead.
+fn hides_body(name: &str) -> bool {
+    name.eq_ignore_ascii_case("content-encoding")
+        || name.eq_ignore_ascii_case("expect")
+        || name.eq_ignore_ascii_case("content-type")
+}
+
+/// Whether the request could carry something of its own that isn't part of its insert's admission.
+fn is_plain(request: &Request<'_>) -> bool {
+    let own = ["query_id", "session_id", "session_timeout", "session_check", "compress", "decompress"];
+    request.head.field("x-clickhouse-query-id").is_none()
+        && !request.params.iter().any(|param| own.contains(&param.name()))
+}
+
+impl KnownHeads {
+    pub(crate) fn get(&self, head: &RequestHead, inserts: &PreparedInserts) -> Option<Arc<Prepared>> {
+        let bytes = deciding_bytes(head)?;
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let known = entries.get(&bytes)?;
+        let fresh = known.epoch == inserts.epoch() && known.prepared.age() < inserts.ttl() / 2;
+        fresh.then(|| known.prepared.clone())
+    }
+
+    /// Keeps what was worked out for `request`, whose statement stands in its URL and whose payload is its whole body.
+    pub(crate) fn put(&self, request: &Request<'_>, epoch: u64, prepared: &Arc<Prepared>) {
+        if !is_plain(request) {
+            return;
+        }
+        let Some(bytes) = deciding_bytes(request.head) else { return };
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= MAX_ENTRIES && !entries.contains_key(&bytes) {
+            entries.clear();
+        }
+        entries.insert(bytes, Known { prepared: prepared.clone(), epoch });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn key(text: &str) -> Option<Vec<u8>> {
+        deciding_bytes(&RequestHead::parse(Bytes::from(text.to_owned()), 100).unwrap())
+    }
+
+    #[test]
+    fn lengths_and_hosts_do_not_matter_credentials_do() {
+        let one = key("POST /?query=q HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
+        assert!(one.is_some());
+        assert_eq!(one, key("POST /?query=q HTTP/1.1\r\nHost: b\r\nContent-Length: 7\r\n\r\n"));
+        assert_ne!(one, key("POST /?query=q HTTP/1.1\r\nAuthorization: Basic x\r\nContent-Length: 5\r\n\r\n"));
+        assert_ne!(one, key("POST /?query=q HTTP/1.1\r\nX-ClickHouse-User: joe\r\nContent-Length: 5\r\n\r\n"));
+        assert_ne!(one, key("POST /?query=r HTTP/1.1\r\nContent-Length: 5\r\n\r\n"));
+    }
+
+    #[test]
+    fn bodies_that_do_not_speak_for_themselves_go_the_long_way() {
+        for head in [
+            "GET /?query=q HTTP/1.1\r\n\r\n",
+            "POST /?query=q HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n",
+            "POST /?query=q HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+            "POST /?query=q HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 5\r\n\r\n",
+        ] {
+            assert_eq!(key(head), None, "{head}");
+        }
+    }
+}
