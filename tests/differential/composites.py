@@ -89,7 +89,7 @@ class Map(Holder):
 
 
 class Tuple(Holder):
-    peculiar = ("[]", "{}", "()", "(1)", "[1]", "tuple(1,2)", "(1,2,3,4)", '{"b":1}', '{"A":1}', '{"a":1,"zzz":[1,{}]}', '{"a":1,"a":2}', '{"a":null}', '{"1":1}')  # fmt: skip
+    peculiar = ("[]", "{}", "()", "(1)", "(1,)", "[1]", "tuple(1,2)", "(1,2,3,4)", '{"b":1}', '{"A":1}', '{"a":1,"zzz":[1,{}]}', '{"a":1,"a":2}', '{"a":null}', '{"1":1}')  # fmt: skip
 
     def __init__(self, *elements: Kind, names: tuple[str, ...] = ()):
         self.elements, self.names = elements, names
@@ -99,7 +99,7 @@ class Tuple(Holder):
     def value(self, rng: Random, language: Language, spell) -> str:
         values = [spell(kind) for kind in self.elements]
         if language is Language.SQL:
-            return "(" + spaced(rng, ",").join(values) + ("," if len(values) == 1 and rng.random() < 0.2 else "") + ")"
+            return "(" + spaced(rng, ",").join(values) + ")"
         if not self.names:
             return "[" + spaced(rng, ",").join(values) + "]"
         members = [f'"{name}"{spaced(rng, ":")}{value}' for name, value in zip(self.names, values)]
@@ -132,7 +132,7 @@ ARRAYS = (
 )  # fmt: skip
 MAPS = (
     Map(String(), Integer(64, False)), Map(INT64, String()), Map(LowCardinality(String()), Nullable(String())), Map(Date("Date", 1970, 2149), Float(64)),
-    Map(Uuid(), Array(String())), Map(String(), Map(String(), UINT8)), Map(ENUM, Bool()),
+    Map(Uuid(), Array(String())), Map(String(), Map(String(), UINT8)), Map(FixedString(2), Bool()),
 )  # fmt: skip
 TUPLES = (
     Tuple(UINT8, String()), Tuple(INT64), Tuple(UINT8, Nullable(String()), names=("a", "b")), Tuple(Date("Date", 1970, 2149), Array(String()), names=("day", "tags")),

@@ -28,6 +28,8 @@ class Kind:
     name: str
     # Spellings that only this type may take, or that are at its limits.
     peculiar: tuple[str, ...] = ()
+    # Whether its plain payloads are expected to be gathered.
+    everyday = True
 
     def plain(self, rng: Random, language: Language) -> str:
         """A value as clients write it every day: these have to be gathered."""

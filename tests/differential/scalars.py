@@ -18,14 +18,15 @@ class Integer(Kind):
         self.bits = bits
         self.lowest = -(1 << (bits - 1)) if signed else 0
         self.highest = (1 << (bits - signed)) - 1
-        limits = (self.lowest - 1, self.highest + 1, 1 << bits, (1 << bits) + 5, -1)
+        limits = (self.lowest, self.lowest - 1, self.highest + 1, 1 << bits, (1 << bits) + 5, -1)
         self.peculiar = (
             *map(str, limits), "0" + str(self.highest), "+" + str(self.highest), "-0", "--1", "1e2", "1.0", "1.9", "1.5e1", " 1",
             "1 ", "0x10", "1'000", "true", "1u", "-", "+",
         )  # fmt: skip
 
     def plain(self, rng: Random, language: Language) -> str:
-        value = rng.choice((self.lowest, self.highest, 0, 1, self.highest >> rng.randrange(self.bits - 1)))
+        # The lowest of the wide ones is left to ClickHouse.
+        value = rng.choice((self.lowest + (self.bits > 64), self.highest, 0, 1, self.highest >> rng.randrange(self.bits - 1)))
         if rng.random() < 0.6:
             value = rng.randint(self.lowest, self.highest)
         return f'"{value}"' if language is Language.JSON and rng.random() < 0.1 else str(value)
@@ -83,10 +84,10 @@ class Decimal(Kind):
 
 class Bool(Kind):
     name = "Bool"
-    peculiar = ("2", "-1", "yes", "no", "on", "off", "Y", "N", "t", "f", "True", "TRUE", "tru", "enabled", "1.0", "00", "10")
+    peculiar = ("1", "0", "2", "-1", "yes", "no", "on", "off", "Y", "N", "t", "f", "True", "TRUE", "tru", "enabled", "1.0", "00", "10")
 
     def plain(self, rng: Random, language: Language) -> str:
-        return rng.choice(("true", "false", "1", "0") if rng.random() < 0.2 else ("true", "false"))
+        return rng.choice(("true", "false"))
 
 
 CHARACTERS = "abcXYZ 0189,:;{}[]()<>&%#@!?*-_=+|~^$`'\"\\/\n\t\r\b\f\0\x01\x1f\x7fäßéλж中文\u2028\ufeff😀👩\U0010ffff"
@@ -177,18 +178,23 @@ TIME_ODDITIES = (
 )  # fmt: skip
 
 
+# Zones whose local times are left to ClickHouse.
+UNSETTLED = ("Australia/Lord_Howe",)
+
+
 class DateTime(Kind):
     """`precision` is None for DateTime."""
 
     def __init__(self, zone: str = "", precision: int | None = None):
         arguments = [*([str(precision)] if precision is not None else []), *([f"'{zone}'"] if zone else [])]
         self.name = ("DateTime" if precision is None else "DateTime64") + (f"({', '.join(arguments)})" if arguments else "")
-        self.precision = precision
+        self.precision, self.zone = precision, zone
+        self.everyday = zone not in UNSETTLED
         self.peculiar = TIME_ODDITIES
 
     def plain(self, rng: Random, language: Language) -> str:
-        # Well inside the range of DateTime; a nanosecond has to fit into 64 bits.
-        seconds = rng.randint(86_400, 4_200_000_000)
+        # Local times of the years for which time zone databases agree; without a zone, all that DateTime can hold.
+        seconds = rng.randint(978_307_200, 2_140_000_000) if self.zone else rng.randint(86_400, 4_200_000_000)
         if rng.random() < 0.15 and not (self.precision and language is Language.SQL):
             return str(seconds * 10 ** (self.precision or 0))
         moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
