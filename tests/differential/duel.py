@@ -24,6 +24,7 @@ GATHERED, STRAIGHT = "t_gathered", "t_straight"
 QUICKLY = {"async_insert": 1, "async_insert_use_adaptive_busy_timeout": 0, "async_insert_busy_timeout_ms": 5}
 CONNECTIONS = {GATHERED: 8, STRAIGHT: 2}
 COUNTER = re.compile(r'^windrow_(inserts_accepted|forwarded_requests)_total(?:\{reason="([^"]*)"\})? (\d+)$', re.MULTILINE)
+TABLE_ID = re.compile(r"(?<=\{table\}) \([0-9a-f-]{36}\)")
 MOST_SHOWN = 8
 
 
@@ -142,4 +143,4 @@ def answer_to(connection: http.client.HTTPConnection, endpoint: Endpoint, table:
     code = ERROR_CODE.search(text)
     summary = re.search(r'"written_rows":"(\d+)"', answer.getheader("X-ClickHouse-Summary") or "")
     written = summary.group(1) if summary and answer.status == 200 else None
-    return Answer(answer.status, code and code.group(1), text, written)
+    return Answer(answer.status, code and code.group(1), TABLE_ID.sub("", text), written)
