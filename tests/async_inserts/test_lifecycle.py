@@ -135,8 +135,8 @@ def test_kill_of_the_engine_under_load_loses_nothing_acknowledged(start_gateway:
     print(f"{len(load.written.acknowledged)} acknowledged, {len(load.written.refused)} refused, {len(there)} there")
 
 
-def test_inserts_while_the_engine_is_away(start_gateway: StartGateway) -> None:
-    """They wait within their time-out; then the error is retryable and says so."""
+def test_inserts_while_the_engine_hangs(start_gateway: StartGateway) -> None:
+    """They wait within their time-out of a second and then hear an error; a client with twenty times the patience does."""
     gateway = start_gateway()
     tested = as_tester(gateway)
     make_table(gateway.direct)
@@ -144,17 +144,16 @@ def test_inserts_while_the_engine_is_away(start_gateway: StartGateway) -> None:
     engine = gateway.engine_pid()
     os.kill(engine, signal.SIGSTOP)
     try:
-        reply = tested.insert(INTO_T, rows(1), wait_for_async_insert_timeout=1)
-        assert reply.status in (408, 503) and reply.code in (159, 210), reply.text
+        reply = tested.insert(INTO_T, rows(1), wait_for_async_insert_timeout=1, patience_seconds=20)
+        assert (reply.status, reply.code) in ((408, 159), (503, 210)), reply.text
     finally:
         os.kill(engine, signal.SIGCONT)
     assert tested.insert(INTO_T, rows(2)).status == 200
     assert {0, 2} <= set(ids(gateway.direct))
 
 
-def test_not_ready_while_the_engine_is_down(start_gateway: StartGateway) -> None:
+def test_the_engine_is_started_again(start_gateway: StartGateway) -> None:
     gateway = start_gateway()
-    assert gateway.admin.request(method="GET", query=None).status < 500
     killed = gateway.engine_pid()
     os.kill(killed, signal.SIGKILL)
     wait_gone(killed)

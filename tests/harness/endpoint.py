@@ -100,9 +100,10 @@ class Endpoint:
             raise ClickHouseError(reply.status, reply.text)
         return reply.text.removesuffix("\n")
 
-    def insert(self, query: str, rows: str | bytes, **settings: object) -> Reply:
+    def insert(self, query: str, rows: str | bytes, *, patience_seconds: float = 120, **settings: object) -> Reply:
         """An insert with its data in the body and its statement in the URL; the caller looks at the status."""
-        return self.request(query, rows.encode() if isinstance(rows, str) else rows, settings)
+        data = rows.encode() if isinstance(rows, str) else rows
+        return self.request(query, data, settings, timeout_seconds=patience_seconds)
 
     def answers(self) -> bool:
         try:
