@@ -1,7 +1,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// A port that can't be had.
 #[derive(Debug)]
@@ -25,7 +25,18 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
+/// Hundreds of writers may connect in the same moment; one that finds the queue full waits a second before it tries again.
+const BACKLOG: u32 = 4096;
+
 /// Opens a port; `setting` is named in the error.
-pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, ListenError> {
-    TcpListener::bind(address).await.map_err(|cause| ListenError { address, setting, cause })
+pub fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, ListenError> {
+    listen(address).map_err(|cause| ListenError { address, setting, cause })
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A gateway that is restarted gets its port back although old connections linger.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

@@ -6,8 +6,8 @@ use windrow_policy::SealReason;
 use windrow_sink::{Destination, Sink};
 
 use crate::gatherer::Gatherer;
-use crate::insert::QueryId;
-use crate::log::LogEntry;
+use crate::insert::{InsertKind, QueryId};
+use crate::log::LoggedBatch;
 use crate::table::Table;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,8 +19,7 @@ pub struct TableName {
 /// A batch that is being gathered or waits for its turn: a row of `system.asynchronous_inserts`.
 pub struct BufferSnapshot {
     pub destination: Arc<Destination>,
-    pub query: Arc<str>,
-    pub format: Arc<str>,
+    pub kind: Arc<InsertKind>,
     /// Microseconds since 1970.
     pub first_update_micros: u64,
     pub entries: Vec<BufferEntry>,
@@ -62,8 +61,7 @@ impl<S: Sink> Gatherer<S> {
         let views = self.tables().into_iter().flat_map(|table| table.buffers());
         let snapshot = views.map(|view| BufferSnapshot {
             destination: view.shape.destination.clone(),
-            query: view.query,
-            format: view.format,
+            kind: view.kind,
             first_update_micros: view.opened_wall_micros,
             entries: view.entries.into_iter().map(|(query_id, bytes)| BufferEntry { query_id, bytes }).collect(),
         });
@@ -71,7 +69,7 @@ impl<S: Sink> Gatherer<S> {
     }
 
     /// The latest inserts that came to an end, oldest first.
-    pub fn log(&self) -> Vec<LogEntry> {
+    pub fn log(&self) -> Vec<LoggedBatch> {
         self.core.log.snapshot()
     }
 

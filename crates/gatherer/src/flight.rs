@@ -16,7 +16,7 @@ use windrow_sink::{Batch, BatchId, Sink, StoreError};
 use crate::gatherer::{random_id, Core};
 use crate::insert::{InsertError, Outcome, Withdrawal};
 use crate::isolate::{concerns_whole_batch, shows_stale_schema, MAX_STORES_PER_BATCH};
-use crate::log::{InsertStatus, LogEntry};
+use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::table::{Contents, Launch, Member, Sealed, Table};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -226,21 +226,13 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
             "inserts that nobody waited for could not be stored"
         );
     }
-    let texts = |outcome: &Outcome| outcome.as_ref().err().map(|error| Arc::<str>::from(error.to_string()));
-    core.log.extend(settled.iter().map(|Settled { member, outcome }| LogEntry {
-        event_time_micros: member.arrived_wall_micros,
-        query: member.query.clone(),
+    core.log.add(LoggedBatch {
         destination: sealed.shape.destination.clone(),
-        format: member.format.clone(),
-        query_id: member.query_id.clone(),
-        bytes: member.payload_bytes,
-        rows: member.rows as u64,
-        exception: texts(outcome),
-        status: if outcome.is_ok() { InsertStatus::Ok } else { InsertStatus::FlushError },
-        flush_time_micros,
         flush_query_id: sealed.id,
+        flush_time_micros,
         timeout_ms: sealed.hold_ms,
-    }));
+        inserts: settled.iter().map(|Settled { member, outcome }| log_entry(member, outcome)).collect(),
+    });
     for Settled { member, outcome } in settled {
         table.budget.give_back(member.held_bytes);
         let counters = if outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
@@ -249,6 +241,18 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
             // Its client may have gone; the insert is settled all the same.
             let _ = sender.send(outcome);
         }
+    }
+}
+
+fn log_entry(member: &Member, outcome: &Outcome) -> LogEntry {
+    LogEntry {
+        event_time_micros: member.arrived_wall_micros,
+        kind: member.kind.clone(),
+        query_id: member.query_id.clone(),
+        bytes: member.payload_bytes,
+        rows: member.rows as u64,
+        exception: outcome.as_ref().err().map(|error| Arc::from(error.to_string())),
+        status: if outcome.is_ok() { InsertStatus::Ok } else { InsertStatus::FlushError },
     }
 }
 

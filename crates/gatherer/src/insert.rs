@@ -34,11 +34,17 @@ pub struct Insert {
     /// Ack level `stored`: somebody waits for the outcome. Otherwise `memory`.
     pub waits: bool,
     pub query_id: QueryId,
+    pub kind: Arc<InsertKind>,
+}
+
+/// What is the same for all inserts of one statement.
+#[derive(Debug)]
+pub struct InsertKind {
     /// The statement without its data, for the log.
-    pub query: Arc<str>,
+    pub query: String,
     /// The format's name, for the log.
-    pub format: Arc<str>,
-    pub limits: Arc<FlushLimits>,
+    pub format: String,
+    pub limits: FlushLimits,
 }
 
 /// Why an insert was not taken. It left no trace.

@@ -28,7 +28,7 @@ mod table;
 
 pub use commands::{BufferEntry, BufferSnapshot, TableName};
 pub use gatherer::Gatherer;
-pub use insert::{Insert, InsertError, PushError, QueryId, Ticket, Withdrawal};
-pub use log::{InsertStatus, LogEntry};
+pub use insert::{Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
+pub use log::{InsertStatus, LogEntry, LoggedBatch};
 pub use options::GathererOptions;
 pub use shape::Shape;

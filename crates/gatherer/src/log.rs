@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow_sink::{BatchId, Destination};
 
-use crate::insert::QueryId;
+use crate::insert::{InsertKind, QueryId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsertStatus {
@@ -23,48 +23,65 @@ impl InsertStatus {
     }
 }
 
-/// One insert that has come to its end: a row of `system.asynchronous_insert_log`.
+/// The inserts of one batch that have come to their end.
+#[derive(Debug, Clone)]
+pub struct LoggedBatch {
+    pub destination: Arc<Destination>,
+    pub flush_query_id: BatchId,
+    /// Microseconds since 1970.
+    pub flush_time_micros: u64,
+    /// How long the batch was held; 0 when it was flushed by size, count or at sight.
+    pub timeout_ms: u64,
+    pub inserts: Arc<[LogEntry]>,
+}
+
+/// One insert: a row of `system.asynchronous_insert_log`.
 #[derive(Debug, Clone)]
 pub struct LogEntry {
     /// When it was gathered, in microseconds since 1970.
     pub event_time_micros: u64,
-    pub query: Arc<str>,
-    pub destination: Arc<Destination>,
-    pub format: Arc<str>,
+    pub kind: Arc<InsertKind>,
     pub query_id: QueryId,
     pub bytes: u64,
     pub rows: u64,
     pub exception: Option<Arc<str>>,
     pub status: InsertStatus,
-    pub flush_time_micros: u64,
-    pub flush_query_id: BatchId,
-    /// How long its batch was to be held; 0 when it was flushed by size, count or at sight.
-    pub timeout_ms: u64,
 }
 
-/// The latest inserts that came to an end, up to a number.
+/// The latest inserts that came to an end, up to a number. Kept by batch: what its inserts share is kept once.
 #[derive(Debug)]
 pub(crate) struct InsertLog {
-    entries: Mutex<VecDeque<LogEntry>>,
-    max_entries: usize,
+    kept: Mutex<Kept>,
+    max_inserts: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    batches: VecDeque<LoggedBatch>,
+    inserts: usize,
 }
 
 impl InsertLog {
-    pub(crate) fn new(max_entries: usize) -> InsertLog {
-        InsertLog { entries: Mutex::default(), max_entries }
+    pub(crate) fn new(max_inserts: usize) -> InsertLog {
+        InsertLog { kept: Mutex::default(), max_inserts }
     }
 
-    pub(crate) fn extend(&self, new: impl Iterator<Item = LogEntry>) {
-        let mut entries = self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for entry in new {
-            if entries.len() >= self.max_entries && entries.pop_front().is_none() {
-                return;
-            }
-            entries.push_back(entry);
+    pub(crate) fn add(&self, batch: LoggedBatch) {
+        let mut forgotten = Vec::new();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.inserts += batch.inserts.len();
+        kept.batches.push_back(batch);
+        while kept.inserts > self.max_inserts {
+            let Some(oldest) = kept.batches.pop_front() else { break };
+            kept.inserts -= oldest.inserts.len();
+            forgotten.push(oldest);
         }
+        drop(kept);
+        // Freeing thousands of entries is not for under the lock.
+        drop(forgotten);
     }
 
-    pub(crate) fn snapshot(&self) -> Vec<LogEntry> {
-        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner).iter().cloned().collect()
+    pub(crate) fn snapshot(&self) -> Vec<LoggedBatch> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).batches.iter().cloned().collect()
     }
 }

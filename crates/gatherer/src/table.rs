@@ -16,7 +16,7 @@ use crate::budget::TableBudget;
 use crate::clock::{wall_micros, Clock};
 use crate::commands::TableName;
 use crate::flight::Flight;
-use crate::insert::{Insert, Outcome, QueryId, Withdrawal};
+use crate::insert::{Insert, InsertKind, Outcome, QueryId, Withdrawal};
 use crate::metrics::TableMetrics;
 use crate::shape::Shape;
 
@@ -92,8 +92,7 @@ pub(crate) struct Member {
     pub(crate) arrived_at: Micros,
     pub(crate) arrived_wall_micros: u64,
     pub(crate) query_id: QueryId,
-    pub(crate) query: Arc<str>,
-    pub(crate) format: Arc<str>,
+    pub(crate) kind: Arc<InsertKind>,
     /// Whoever waits; `None` for ack level `memory`.
     pub(crate) outcome: Option<oneshot::Sender<Outcome>>,
 }
@@ -162,8 +161,7 @@ pub(crate) struct Pushed {
 
 pub(crate) struct BufferView {
     pub(crate) shape: Arc<Shape>,
-    pub(crate) query: Arc<str>,
-    pub(crate) format: Arc<str>,
+    pub(crate) kind: Arc<InsertKind>,
     pub(crate) opened_wall_micros: u64,
     pub(crate) entries: Vec<(QueryId, u64)>,
 }
@@ -206,20 +204,24 @@ impl Table {
             rows: insert.block.rows() as u64,
             bytes: insert.payload_bytes,
         };
-        open.contents.block.append(&insert.block);
+        let rows = insert.block.rows();
+        match open.contents.members.is_empty() {
+            // The first insert brings the block along: a large one is not copied.
+            true => open.contents.block = insert.block,
+            false => open.contents.block.append(&insert.block),
+        }
         open.contents.members.push(Member {
             id: member,
-            rows: insert.block.rows(),
+            rows,
             payload_bytes: insert.payload_bytes,
             held_bytes,
             arrived_at: now,
             arrived_wall_micros: wall_micros(),
             query_id: insert.query_id,
-            query: insert.query,
-            format: insert.format,
+            kind: insert.kind.clone(),
             outcome,
         });
-        let launch = match state.policy.arrive(now, &mut open.policy, &arrival, &insert.limits, lane_state) {
+        let launch = match state.policy.arrive(now, &mut open.policy, &arrival, &insert.kind.limits, lane_state) {
             Verdict::Seal(reason) => self.seal(now, lane, reason),
             Verdict::HoldForFlush => None,
             Verdict::HoldUntil(at) => {
@@ -422,8 +424,7 @@ impl BufferView {
     fn of(shape: &Arc<Shape>, contents: &Contents, opened_wall_micros: u64) -> Option<BufferView> {
         let first = contents.members.first()?;
         let entries = contents.members.iter().map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
-        let (query, format) = (first.query.clone(), first.format.clone());
-        Some(BufferView { shape: shape.clone(), query, format, opened_wall_micros, entries })
+        Some(BufferView { shape: shape.clone(), kind: first.kind.clone(), opened_wall_micros, entries })
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 
-use crate::stream::{within, ReadHalf};
+use crate::stream::{IdleTimer, ReadHalf};
 
 /// A small request and its body fit.
 const READ_BYTES: usize = 4 * 1024;
@@ -17,11 +17,12 @@ const MIN_ROOM_BYTES: usize = 1024;
 pub struct MessageReader {
     half: ReadHalf,
     buffer: BytesMut,
+    timer: IdleTimer,
 }
 
 impl MessageReader {
     pub fn new(half: ReadHalf) -> Self {
-        MessageReader { half, buffer: BytesMut::new() }
+        MessageReader { half, buffer: BytesMut::new(), timer: IdleTimer::default() }
     }
 
     /// What has been read and not yet taken.
@@ -41,7 +42,7 @@ impl MessageReader {
     /// of kind `TimedOut`. `expected` is how much more the message is known to have: it only sizes the buffer.
     pub async fn fill(&mut self, expected: u64, idle: Duration) -> io::Result<usize> {
         self.reserve(expected);
-        within(idle, self.half.read_buf(&mut self.buffer)).await
+        self.timer.bound(idle, self.half.read_buf(&mut self.buffer)).await
     }
 
     /// Resolves when the peer has closed its side. Bytes of a next, pipelined request are kept; a peer that sends more of

@@ -1,10 +1,13 @@
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsStream;
 
 /// A connection's bytes, plain or encrypted.
@@ -88,7 +91,7 @@ impl AsyncWrite for WriteHalf {
 
 impl WriteHalf {
     /// Writes all of `bytes` and pushes it out; fails when the peer takes nothing for `idle`.
-    pub async fn send(&mut self, mut bytes: &[u8], idle: std::time::Duration) -> io::Result<()> {
+    pub async fn send(&mut self, mut bytes: &[u8], idle: Duration) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = within(idle, self.write(bytes)).await?;
             if written == 0 {
@@ -104,14 +107,46 @@ impl WriteHalf {
 }
 
 /// `io` with a bound on its silence. A socket that is ready answers without a timer being set.
-pub(crate) async fn within<T>(
-    idle: std::time::Duration,
-    io: impl std::future::Future<Output = io::Result<T>>,
-) -> io::Result<T> {
+async fn within<T>(idle: Duration, io: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let mut io = std::pin::pin!(io);
     let first = std::future::poll_fn(|cx| Poll::Ready(io.as_mut().poll(cx))).await;
     if let Poll::Ready(result) = first {
         return result;
     }
     tokio::time::timeout(idle, io).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Bounds the silence of one connection, again and again. A timer that is only ever moved on costs no lock, so it is kept
+/// between uses.
+#[derive(Default)]
+pub(crate) struct IdleTimer {
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl IdleTimer {
+    /// `io` with a bound on its silence: `TimedOut` past it.
+    pub(crate) async fn bound<T>(&mut self, idle: Duration, io: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let mut io = std::pin::pin!(io);
+        let mut armed = false;
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(result) = io.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            let sleep = match &mut self.sleep {
+                Some(sleep) if armed => sleep,
+                slot => {
+                    armed = true;
+                    arm(slot, idle)
+                }
+            };
+            sleep.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        })
+        .await
+    }
+}
+
+fn arm(slot: &mut Option<Pin<Box<Sleep>>>, idle: Duration) -> &mut Pin<Box<Sleep>> {
+    let sleep = slot.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+    sleep.as_mut().reset(Instant::now() + idle);
+    sleep
 }

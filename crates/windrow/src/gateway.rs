@@ -32,8 +32,8 @@ impl Gateway {
                 windrow_client::server_config(&files.certificate, &files.key).map_err(|error| error.to_string())?,
             ),
         };
-        let http_listener = bind(settings.http.listen, "http.listen").await.map_err(|error| error.to_string())?;
-        let admin_listener = bind(settings.admin.listen, "admin.listen").await.map_err(|error| error.to_string())?;
+        let http_listener = bind(settings.http.listen, "http.listen").map_err(|error| error.to_string())?;
+        let admin_listener = bind(settings.admin.listen, "admin.listen").map_err(|error| error.to_string())?;
         let address = |listener: &tokio::net::TcpListener| listener.local_addr().map_err(|error| error.to_string());
         let (http, admin) = (address(&http_listener)?, address(&admin_listener)?);
 

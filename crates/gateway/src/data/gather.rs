@@ -13,7 +13,7 @@ use super::serve::State;
 use super::sessions::SessionKey;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{prepare, role, AckLevel, InsertRequest, Prepared, Role, Said};
+use crate::insert::{prepare, read_payload, role, AckLevel, InsertRequest, Prepared, Role, Said};
 
 /// What became of an insert.
 pub(crate) enum Gathered {
@@ -23,8 +23,6 @@ pub(crate) enum Gathered {
     Forward(&'static str),
 }
 
-/// Parsing this much takes long enough to be in the way of other connections' tasks.
-const LARGE_PAYLOAD_BYTES: usize = 256 * 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -78,19 +76,12 @@ pub(crate) async fn gather_prepared(
     query_id: QueryId,
     origin: Origin,
 ) -> Gathered {
-    if payload.len() as u64 > prepared.limits.max_data_size_bytes {
+    if payload.len() as u64 > prepared.kind.limits.max_data_size_bytes {
         return Gathered::Forward("too_large");
     }
-    match parse(prepared, payload) {
+    match read_payload(prepared.typed, payload, &prepared.plan) {
         Ok(parsed) => store(state, prepared, parsed, payload.len() as u64, query_id, origin).await,
         Err(not_typed) => Gathered::Forward(not_typed.reason.as_str()),
-    }
-}
-
-fn parse(prepared: &Prepared, payload: &[u8]) -> Result<Parsed, windrow_block::NotTyped> {
-    match payload.len() > LARGE_PAYLOAD_BYTES {
-        true => tokio::task::block_in_place(|| prepared.typed.read(payload, &prepared.plan)),
-        false => prepared.typed.read(payload, &prepared.plan),
     }
 }
 
@@ -126,9 +117,7 @@ async fn store(
         writer: origin.connection_id,
         waits,
         query_id: query_id.clone(),
-        query: prepared.query.clone(),
-        format: prepared.format.clone(),
-        limits: prepared.limits.clone(),
+        kind: prepared.kind.clone(),
     };
     let ticket = match state.gatherer.push(&shape, insert).await {
         Ok(ticket) => ticket,
@@ -262,6 +251,6 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         database: request.database().map(str::to_owned),
         settings,
         statement: candidate.statement.clone(),
-        query: Arc::from(String::from_utf8_lossy(candidate.head).trim()),
+        query: String::from_utf8_lossy(candidate.head).trim().to_owned(),
     })
 }

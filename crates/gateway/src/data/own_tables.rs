@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::json;
 use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_client::{push_param, Credentials};
-use windrow_gatherer::{BufferSnapshot, Gatherer, InsertStatus, LogEntry};
+use windrow_gatherer::{BufferSnapshot, Gatherer, InsertStatus, LogEntry, LoggedBatch};
 use windrow_sink::Sink;
 use windrow_statement::backquote;
 
@@ -83,8 +83,9 @@ pub(crate) fn external_table<S: Sink>(
         }
         "asynchronous_insert_log" => {
             let log = gatherer.log();
-            let seen = log.iter().filter(|entry| visible.shows(&entry.destination.credentials));
-            Some(ExternalTable::new(NAMES[1], LOG, seen.map(|entry| log_row(entry, hostname))))
+            let seen = log.iter().filter(|batch| visible.shows(&batch.destination.credentials));
+            let rows = seen.flat_map(|batch| batch.inserts.iter().map(move |insert| log_row(batch, insert, hostname)));
+            Some(ExternalTable::new(NAMES[1], LOG, rows))
         }
         _ => None,
     }
@@ -92,10 +93,10 @@ pub(crate) fn external_table<S: Sink>(
 
 fn inserts_row(buffer: &BufferSnapshot) -> serde_json::Value {
     json!({
-        "query": &*buffer.query,
+        "query": buffer.kind.query,
         "database": buffer.destination.database,
         "table": buffer.destination.table,
-        "format": &*buffer.format,
+        "format": buffer.kind.format,
         "first_update": buffer.first_update_micros,
         "total_bytes": buffer.entries.iter().map(|entry| entry.bytes).sum::<u64>(),
         "entries.query_id": buffer.entries.iter().map(|entry| entry.query_id.to_string()).collect::<Vec<_>>(),
@@ -103,17 +104,17 @@ fn inserts_row(buffer: &BufferSnapshot) -> serde_json::Value {
     })
 }
 
-fn log_row(entry: &LogEntry, hostname: &str) -> serde_json::Value {
-    let flushed = if entry.status == InsertStatus::ParsingError { 0 } else { entry.flush_time_micros };
+fn log_row(batch: &LoggedBatch, entry: &LogEntry, hostname: &str) -> serde_json::Value {
+    let flushed = if entry.status == InsertStatus::ParsingError { 0 } else { batch.flush_time_micros };
     json!({
         "hostname": hostname,
         "event_date": entry.event_time_micros / 86_400_000_000,
         "event_time": entry.event_time_micros / 1_000_000,
         "event_time_microseconds": entry.event_time_micros,
-        "query": &*entry.query,
-        "database": entry.destination.database,
-        "table": entry.destination.table,
-        "format": &*entry.format,
+        "query": entry.kind.query,
+        "database": batch.destination.database,
+        "table": batch.destination.table,
+        "format": entry.kind.format,
         "query_id": entry.query_id.to_string(),
         "bytes": entry.bytes,
         "rows": entry.rows,
@@ -122,8 +123,8 @@ fn log_row(entry: &LogEntry, hostname: &str) -> serde_json::Value {
         "data_kind": "Parsed",
         "flush_time": flushed / 1_000_000,
         "flush_time_microseconds": flushed,
-        "flush_query_id": entry.flush_query_id.to_string(),
-        "timeout_milliseconds": entry.timeout_ms,
+        "flush_query_id": batch.flush_query_id.to_string(),
+        "timeout_milliseconds": batch.timeout_ms,
     })
 }
 

@@ -172,11 +172,14 @@ async fn handshake(stream: TcpStream, tls: Option<tokio_rustls::TlsAcceptor>) ->
 
 async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, mut stop: watch::Receiver<bool>) {
     let mut out = Vec::new();
+    // One future for the connection's life: making it anew for each request would take a lock each time.
+    let stop = stop.wait_for(|stop| *stop);
+    tokio::pin!(stop);
     loop {
         let next = tokio::select! {
             biased;
             next = connection.next_request() => next,
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = &mut stop => return,
         };
         let refused = match next {
             Ok(NextRequest::Request(head)) => {

@@ -3,9 +3,11 @@
 mod own_settings;
 mod prepare;
 mod prepared;
+mod read;
 mod role;
 
 pub(crate) use own_settings::{AckLevel, Said};
 pub(crate) use prepare::{prepare, InsertRequest};
 pub(crate) use prepared::{Prepared, PreparedInserts};
+pub(crate) use read::read_payload;
 pub(crate) use role::{role, Role};

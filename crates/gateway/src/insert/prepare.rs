@@ -1,7 +1,6 @@
-use std::sync::Arc;
-
 use windrow_block::{ReadPlan, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
+use windrow_gatherer::InsertKind;
 use windrow_settings::Settings;
 use windrow_sink::Destination;
 use windrow_statement::InsertStatement;
@@ -22,7 +21,7 @@ pub(crate) struct InsertRequest {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) statement: InsertStatement,
     /// The statement's text, for the log.
-    pub(crate) query: Arc<str>,
+    pub(crate) query: String,
 }
 
 /// Settles everything about an insert that doesn't depend on its payload.
@@ -73,16 +72,8 @@ pub(crate) async fn prepare(
     let read_settings = sorted.read_settings(&user)?;
     admission.probe(Probe { destination: &destination }).await?;
     let plan = ReadPlan::new(columns, read_settings);
-    Ok(Prepared::new(
-        typed,
-        plan,
-        own.ack,
-        own.wait_timeout,
-        own.limits,
-        request.query.clone(),
-        Arc::from(statement.format.as_str()),
-        destination,
-    ))
+    let kind = InsertKind { query: request.query.clone(), format: statement.format.clone(), limits: own.limits };
+    Ok(Prepared::new(typed, plan, own.ack, own.wait_timeout, kind, destination))
 }
 
 /// A request's settings by what they are for.

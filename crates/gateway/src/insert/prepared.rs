@@ -4,8 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use windrow_block::{NotTyped, Parsed, Present, ReadPlan};
-use windrow_gatherer::{Gatherer, Shape};
-use windrow_policy::FlushLimits;
+use windrow_gatherer::{Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Sink};
 
 use super::own_settings::AckLevel;
@@ -40,10 +39,7 @@ pub(crate) struct Prepared {
     pub(crate) plan: ReadPlan,
     pub(crate) ack: AckLevel,
     pub(crate) wait_timeout: Duration,
-    pub(crate) limits: Arc<FlushLimits>,
-    /// For the log: the statement without its data, and its format.
-    pub(crate) query: Arc<str>,
-    pub(crate) format: Arc<str>,
+    pub(crate) kind: Arc<InsertKind>,
     /// With all of the plan's columns.
     pub(crate) destination: Destination,
     /// One per set of columns that payloads have brought so far.
@@ -53,15 +49,12 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         typed: Typed,
         plan: ReadPlan,
         ack: AckLevel,
         wait_timeout: Duration,
-        limits: FlushLimits,
-        query: Arc<str>,
-        format: Arc<str>,
+        kind: InsertKind,
         destination: Destination,
     ) -> Prepared {
         Prepared {
@@ -69,9 +62,7 @@ impl Prepared {
             plan,
             ack,
             wait_timeout,
-            limits: Arc::new(limits),
-            query,
-            format,
+            kind: Arc::new(kind),
             destination,
             shapes: RwLock::default(),
             prepared_at: Instant::now(),

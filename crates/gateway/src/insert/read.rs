@@ -1,0 +1,128 @@
+//! Reading payloads, large ones on several cores.
+
+use std::num::NonZeroUsize;
+use std::thread;
+
+use windrow_block::{NotTyped, Parsed, ReadPlan};
+
+use super::prepared::Typed;
+
+/// Reading this much takes long enough to be in the way of other connections' tasks.
+const LARGE_BYTES: usize = 256 * 1024;
+/// A part has to be worth a thread.
+const PART_BYTES: usize = 256 * 1024;
+const MAX_PARTS: usize = 4;
+
+pub(crate) fn read_payload(typed: Typed, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    match payload.len() > LARGE_BYTES {
+        true => tokio::task::block_in_place(|| read_in_parts(typed, payload, plan)),
+        false => typed.read(payload, plan),
+    }
+}
+
+/// Cuts the payload behind line breaks and reads the parts side by side. A line break need not end a row, but if every part
+/// reads as whole rows, then so does the payload, and as the same ones; if one doesn't, it is read again in one go.
+fn read_in_parts(typed: Typed, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    let parts = match typed {
+        Typed::JsonEachRow => cut(payload, parts_worthwhile(payload.len())),
+        Typed::Values => vec![payload],
+    };
+    if parts.len() < 2 {
+        return typed.read(payload, plan);
+    }
+    let read = thread::scope(|scope| {
+        let others: Vec<_> = parts[1..].iter().map(|part| scope.spawn(|| typed.read(part, plan).ok())).collect();
+        let first = typed.read(parts[0], plan).ok();
+        let others = others.into_iter().map(|other| other.join().ok().flatten());
+        std::iter::once(first).chain(others).collect::<Option<Vec<Parsed>>>()
+    });
+    match read.and_then(joined) {
+        Some(parsed) => Ok(parsed),
+        None => typed.read(payload, plan),
+    }
+}
+
+fn joined(parts: Vec<Parsed>) -> Option<Parsed> {
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next()?;
+    for part in parts.filter(|part| part.block.rows() > 0) {
+        if part.present != whole.present {
+            return None;
+        }
+        whole.block.append(&part.block);
+    }
+    Some(whole)
+}
+
+fn parts_worthwhile(bytes: usize) -> usize {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    cores.min(bytes / PART_BYTES).clamp(1, MAX_PARTS)
+}
+
+fn cut(payload: &[u8], parts: usize) -> Vec<&[u8]> {
+    let mut cuts = Vec::with_capacity(parts);
+    let mut start = 0;
+    for part in 1..parts {
+        let about = (payload.len() / parts * part).max(start);
+        let Some(line_end) = payload[about..].iter().position(|&byte| byte == b'\n') else { break };
+        cuts.push(&payload[start..=about + line_end]);
+        start = about + line_end + 1;
+    }
+    cuts.push(&payload[start..]);
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_block::{ColumnSpec, DataType, DefaultKind, ReadSettings};
+
+    fn plan() -> ReadPlan {
+        let column = |name: &str, data_type: &str| ColumnSpec {
+            name: name.to_owned(),
+            data_type: DataType::parse(data_type).unwrap(),
+            default_kind: DefaultKind::None,
+        };
+        ReadPlan::new(vec![column("a", "UInt64"), column("s", "String")], ReadSettings::default())
+    }
+
+    fn native(parsed: Parsed, plan: &ReadPlan) -> Vec<u8> {
+        let names: Vec<&str> = plan.columns().iter().map(|column| column.name.as_str()).collect();
+        let types: Vec<DataType> = plan.columns().iter().map(|column| column.data_type.clone()).collect();
+        parsed.block.encode_native(&names, &types)
+    }
+
+    #[test]
+    fn parts_give_the_same_rows_as_the_whole() {
+        let plan = plan();
+        let rows: String = (0..30_000).map(|a| format!("{{\"a\":{a},\"s\":\"row {a}\"}}\n")).collect();
+        let whole = Typed::JsonEachRow.read(rows.as_bytes(), &plan).unwrap();
+        for parts in 1..6 {
+            let read: Vec<Parsed> =
+                cut(rows.as_bytes(), parts).iter().map(|part| Typed::JsonEachRow.read(part, &plan).unwrap()).collect();
+            assert_eq!(native(joined(read).unwrap(), &plan), native_of(&whole, &plan), "{parts} parts");
+        }
+    }
+
+    fn native_of(parsed: &Parsed, plan: &ReadPlan) -> Vec<u8> {
+        native(Parsed { block: parsed.block.clone(), present: parsed.present.clone() }, plan)
+    }
+
+    #[test]
+    fn every_byte_is_in_exactly_one_part() {
+        let payload = b"{\"a\":1}\n{\"a\":2}\n\n{\"a\":3}";
+        for parts in 1..40 {
+            assert_eq!(cut(payload, parts).concat(), payload);
+        }
+        assert_eq!(cut(b"no line break at all", 4), [b"no line break at all"]);
+    }
+
+    #[test]
+    fn parts_that_bring_different_columns_are_not_joined() {
+        let plan = plan();
+        let read = |text: &str| Typed::JsonEachRow.read(text.as_bytes(), &plan).unwrap();
+        let mut other = read("{\"a\":2}");
+        other.present = windrow_block::Present::all(1);
+        assert!(joined(vec![read("{\"a\":1}"), other]).is_none());
+    }
+}
