@@ -12,6 +12,7 @@ import threading
 import urllib.parse
 import urllib.request
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -71,7 +72,8 @@ class Duel:
             allowed = "allow_suspicious_low_cardinality_types = 1"
             direct.sql(f"CREATE TABLE {table} ({columns}) ENGINE = Memory SETTINGS {allowed}")
 
-    def fight(self, cases: list[Case]) -> Outcome:
+    def fight(self, cases: list[Case], source: Callable[[int], str] | None = None) -> Outcome:
+        """`source` says where the row of a number comes from, if not from the case that the number points to."""
         before = self.counters()
         answers = {table: self.answers(table, cases) for table in self.sides}
         counted = self.counters() - before
@@ -80,7 +82,8 @@ class Duel:
         for case, got, expected in zip(cases, answers[GATHERED], answers[STRAIGHT]):
             if got != expected:
                 outcome.differences.append(f"{case}\n  ClickHouse: {expected}\n  gateway:    {got}")
-        outcome.differences += self.rows_that_differ({case.number: case for case in cases})
+        numbered = {case.number: case for case in cases}
+        outcome.differences += self.rows_that_differ(source or (lambda row: str(numbered.get(row // ROWS_PER_CASE))))
         return outcome
 
     def answers(self, table: str, cases: list[Case]) -> list[Answer]:
@@ -100,16 +103,13 @@ class Duel:
             connection.close()
         return answers
 
-    def rows_that_differ(self, cases: dict[int, Case]) -> list[str]:
+    def rows_that_differ(self, source: Callable[[int], str]) -> list[str]:
         stored = {table: self.rows(table) for table in self.sides}
-        only = {table: stored[table] - stored[other] for table, other in ((GATHERED, STRAIGHT), (STRAIGHT, GATHERED))}
-        lines = sorted({*only[GATHERED], *only[STRAIGHT]}, key=lambda line: line.split("\t")[0])
         found: dict[str, list[str]] = {}
-        for line in lines:
-            side = "ClickHouse: " if line in only[STRAIGHT] else "gateway:    "
-            number = int(line.split("\t")[0]) // ROWS_PER_CASE
-            found.setdefault(str(cases.get(number, f"row of no known case {number}")), []).append(f"  {side}{line}")
-        return [f"{case}\n" + "\n".join(sides) for case, sides in found.items()]
+        for table, other, side in ((STRAIGHT, GATHERED, "ClickHouse: "), (GATHERED, STRAIGHT, "gateway:    ")):
+            for line in stored[table] - stored[other]:
+                found.setdefault(source(int(line.split("\t")[0])), []).append(f"  {side}{line}")
+        return [f"{where}\n" + "\n".join(lines) for where, lines in found.items()]
 
     def rows(self, table: str) -> Counter:
         """Each row with its hashes: a text alone hides some differences, like those of one hour in two zones."""

@@ -10,6 +10,7 @@ from differential.language import Language
 
 # A case's rows are numbered from its own number times this: a stored row tells which case it came from.
 ROWS_PER_CASE = 16
+MOST_SHOWN_BYTES = 2000
 # Sample of what clients set; each is sent with odd payloads of every type.
 SETTINGS = (
     ("date_time_input_format", ("basic", "best_effort", "best_effort_us")),
@@ -62,7 +63,7 @@ class Case:
 
     def __str__(self) -> str:
         place = "all in the body" if self.rows_in_url is None else f"{self.rows_in_url} bytes of the rows in the URL"
-        return f"case {self.number}: {self.query!r} {self.rows!r} ({place}) {self.settings or ''}"
+        return f"case {self.number}: {self.query!r} {self.rows[:MOST_SHOWN_BYTES]!r} ({place}) {self.settings or ''}"
 
 
 def encoded(text: str) -> bytes:
@@ -121,14 +122,23 @@ def placed(rng: Random, case: Case, torn: bool) -> Case:
     return Case(case.number, case.query, case.rows, case.settings, in_url)
 
 
-def statement(language: Language, rng: Random, settings: dict[str, str], columns: str = "") -> tuple[str, dict[str, str]]:
+INTO = ("INSERT INTO {table}", "insert into {table}", "INSERT INTO TABLE {table}", "INSERT INTO `{table}`", "/* c */ INSERT INTO\n{table} -- c\n", "INSERT {table}")
+FORMATS = {
+    Language.JSON: ("FORMAT JSONEachRow", "format JSONEachRow", "FORMAT JSONLines", "FORMAT NDJSON", "FORMAT jsoneachrow", "FORMAT JSONEachRow\n\n", "FORMAT JSONEachRow;"),
+    Language.SQL: ("VALUES", "values", "FORMAT Values", "FORMAT VALUES", "VALUES -- c\n", "VALUES /* c */", "VALUES\n"),
+}  # fmt: skip
+
+
+def statement(
+    language: Language, rng: Random, settings: dict[str, str], columns: str = "", odd: bool = False
+) -> tuple[str, dict[str, str]]:
     """The query up to the rows, and those settings that go into the URL."""
     clause = ""
     if settings and rng.random() < 0.3:
         clause = " SETTINGS " + ", ".join(f"{name} = {Language.SQL.quoted(value)}" for name, value in settings.items())
         settings = {}
-    into = f"INSERT INTO {{table}}{columns}{clause}"
-    return (f"{into} FORMAT JSONEachRow " if language is Language.JSON else f"{into} VALUES "), settings
+    into, form = (rng.choice(INTO), rng.choice(FORMATS[language])) if odd else (INTO[0], FORMATS[language][0])
+    return f"{into}{columns}{clause} {form} ", settings
 
 
 def typed_row(rng: Random, language: Language, number: int, value: str) -> str:
@@ -171,5 +181,5 @@ def odd_case(rng: Random, language: Language, kind: Kind, number: int) -> Case:
     if rng.random() < 0.15:
         text = damaged(rng, text)
     settings = some_settings(rng) if rng.random() < 0.3 else {}
-    query, in_url = statement(language, rng, settings)
+    query, in_url = statement(language, rng, settings, odd=rng.random() < 0.2)
     return placed(rng, Case(number, query, encoded(text), in_url), torn=True)

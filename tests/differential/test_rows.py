@@ -144,7 +144,7 @@ def mixed_case(rng: Random, language: Language, table: Table, number: int) -> Ca
     rows = [row(rng, language, table, first + index, given, left_out, odd) for index in range(rng.choice((1, 2, 4)))]
     text = laid_out(rng, language, rows)
     text = damaged(rng, text) if rng.random() < 0.1 else text
-    query, in_url = statement(language, rng, some_settings(rng) if rng.random() < 0.25 else {}, columns)
+    query, in_url = statement(language, rng, some_settings(rng) if rng.random() < 0.25 else {}, columns, rng.random() < 0.2)
     return placed(rng, Case(number, query, encoded(text), in_url), torn=True)
 
 
