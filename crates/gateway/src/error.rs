@@ -25,6 +25,7 @@ const NETWORK_ERROR: i32 = 210;
 const TIMEOUT_EXCEEDED: i32 = 159;
 const ABORTED: i32 = 236;
 const BAD_ARGUMENTS: i32 = 36;
+const AUTHENTICATION_FAILED: i32 = 516;
 
 impl Refusal {
     fn own(code: i32, text: String) -> Refusal {
@@ -40,9 +41,8 @@ impl Refusal {
     }
 
     /// Without the backend's version behind it, as ClickHouse words it before a session exists.
-    pub(crate) fn authentication(code: i32, status: u16, text: &str) -> Refusal {
-        let line = Exception::new(code, text, "").line;
-        Refusal { code, status, text: Text::Backend(line), retry_after_seconds: None }
+    pub(crate) fn authentication(text: &str) -> Refusal {
+        Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")))
     }
 
     pub(crate) fn unreachable(cause: &str) -> Refusal {

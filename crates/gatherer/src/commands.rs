@@ -2,12 +2,14 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_client::Exception;
 use windrow_policy::SealReason;
 use windrow_sink::{Destination, Sink};
 
+use crate::clock::wall_micros;
 use crate::gatherer::Gatherer;
 use crate::insert::{InsertKind, QueryId};
-use crate::log::LoggedBatch;
+use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::table::Table;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,6 +73,33 @@ impl<S: Sink> Gatherer<S> {
     /// The latest inserts that came to an end, oldest first.
     pub fn log(&self) -> Vec<LoggedBatch> {
         self.core.log.snapshot()
+    }
+
+    /// Enters an insert that was refused because nobody could read its payload.
+    pub fn log_unreadable(
+        &self,
+        destination: Destination,
+        kind: Arc<InsertKind>,
+        query_id: QueryId,
+        payload_bytes: u64,
+        exception: Exception,
+    ) {
+        let insert = LogEntry {
+            event_time_micros: wall_micros(),
+            kind,
+            query_id,
+            bytes: payload_bytes,
+            rows: 0,
+            exception: Some(Arc::from(exception.line)),
+            status: InsertStatus::ParsingError,
+        };
+        self.core.log.add(LoggedBatch {
+            destination: Arc::new(destination),
+            flush_query_id: None,
+            flush_time_micros: 0,
+            timeout_ms: 0,
+            inserts: Arc::new([insert]),
+        });
     }
 
     /// Bytes in buffers and in batches on their way.

@@ -228,7 +228,7 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
     }
     core.log.add(LoggedBatch {
         destination: sealed.shape.destination.clone(),
-        flush_query_id: sealed.id,
+        flush_query_id: Some(sealed.id),
         flush_time_micros,
         timeout_ms: sealed.hold_ms,
         inserts: settled.iter().map(|Settled { member, outcome }| log_entry(member, outcome)).collect(),

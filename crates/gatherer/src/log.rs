@@ -27,7 +27,8 @@ impl InsertStatus {
 #[derive(Debug, Clone)]
 pub struct LoggedBatch {
     pub destination: Arc<Destination>,
-    pub flush_query_id: BatchId,
+    /// `None` if it never came to a flush.
+    pub flush_query_id: Option<BatchId>,
     /// Microseconds since 1970.
     pub flush_time_micros: u64,
     /// How long the batch was held; 0 when it was flushed by size, count or at sight.

@@ -94,7 +94,11 @@ impl Connection {
         }
         let head = match RequestHead::parse(self.reader.take(length), self.limits.max_fields) {
             Ok(head) => head,
-            Err(error) => return Ok(NextRequest::Refused(error)),
+            Err(error) => {
+                // Where its body would end is not known.
+                self.body = BodyState::UntilClose;
+                return Ok(NextRequest::Refused(error));
+            }
         };
         self.requests += 1;
         self.body = BodyState::new(head.framing());
@@ -119,7 +123,8 @@ impl Connection {
     /// Closes so that the client can still read the answer: what it goes on sending is read and dropped for a moment,
     /// because closing on unread bytes would reset the connection and could take the answer with it.
     pub async fn close(mut self) {
-        if tokio::io::AsyncWriteExt::shutdown(&mut self.writer).await.is_err() {
+        let all_read = self.body.is_done() && !self.continue_owed && self.reader.buffered().is_empty();
+        if tokio::io::AsyncWriteExt::shutdown(&mut self.writer).await.is_err() || all_read {
             return;
         }
         let lingering = async {

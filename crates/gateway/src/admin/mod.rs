@@ -1,5 +1,7 @@
 //! The admin port: health, metrics, and what is under way as JSON.
 
+mod exposition;
+
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
@@ -102,7 +104,7 @@ impl AdminServer {
         self.gatherer.update_gauges();
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
-            Ok(()) => text,
+            Ok(()) => exposition::plain(&text),
             Err(error) => {
                 tracing::error!(%error, "metrics could not be written");
                 String::new()

@@ -88,6 +88,14 @@ fn finish<'a>(response: ResponseBuilder<'a>, after: After, connection: &Connecti
     }
 }
 
+/// Chunked, as ClickHouse frames its answers, for those who understand that.
+fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
+    match head.version_minor() {
+        0 => response.body(body),
+        _ => response.chunked_body(body),
+    }
+}
+
 /// The answer to a statement that was executed and returns nothing.
 pub(crate) fn success(
     out: &mut Vec<u8>,
@@ -99,7 +107,7 @@ pub(crate) fn success(
 ) -> After {
     let after = after(head, connection);
     let id = query_id.to_string();
-    finish(start(out, 200, &summary, after, facts, Some(&id)), after, connection).chunked_body(b"");
+    end(finish(start(out, 200, &summary, after, facts, Some(&id)), after, connection), head, b"");
     after
 }
 
@@ -117,15 +125,12 @@ pub(crate) fn refusal(
     if let Some(seconds) = refusal.retry_after_seconds {
         response = response.number("Retry-After", u64::from(seconds));
     }
-    if refusal.status == 401 {
-        response = response.field("WWW-Authenticate", "Basic realm=\"ClickHouse server HTTP API\"");
-    }
     let mut body = refusal.line(facts.version_suffix()).into_bytes();
     body.push(b'\n');
     if request.flag("compress") {
         body = compress_clickhouse(ClickHouseMethod::Lz4, &body);
     }
-    finish(response, after, connection).chunked_body(&body);
+    end(finish(response, after, connection), request.head, &body);
     after
 }
 

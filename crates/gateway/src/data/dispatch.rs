@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use windrow_client::{push_param, Credentials};
+use windrow_client::{push_param, Credentials, Exception};
 use windrow_compression::Encoding;
 use windrow_gatherer::TableName;
 use windrow_http::{BodyFraming, Connection, Method, RequestHead};
@@ -16,7 +16,7 @@ use windrow_statement::{
 use super::answer::{self, After, Summary};
 use super::body::{Read, ReadError};
 use super::forward::{relay, ForwardError, Forwarded};
-use super::gather::{gather, gather_prepared, query_id, random_query_id, Candidate, Gathered, Origin};
+use super::gather::{gather, gather_prepared, log_unreadable, query_id, random_query_id, Candidate, Gathered, Origin};
 use super::own_tables::{self, Visible};
 use super::request::{caller, Caller, Request};
 use super::serve::State;
@@ -62,7 +62,7 @@ pub(crate) async fn exchange(
     let origin = Origin { connection_id, arrived: Instant::now() };
     let mut read = Read::nothing();
     if let Some(prepared) = state.known_heads.get(head, &state.prepared) {
-        match repeat(state, connection, head, &prepared, origin, &mut read, out).await {
+        match repeat(state, connection, head, prepared, origin, &mut read, out).await {
             Repeated::Answered(after) => return after,
             Repeated::Differs => {}
         }
@@ -99,7 +99,7 @@ async fn repeat(
     state: &Arc<State>,
     connection: &mut Connection,
     head: &RequestHead,
-    prepared: &Prepared,
+    prepared: Arc<Prepared>,
     origin: Origin,
     read: &mut Read,
     out: &mut Vec<u8>,
@@ -114,13 +114,13 @@ async fn repeat(
         return Repeated::Differs;
     }
     let facts = state.admission.facts.get();
-    let after = match gather_prepared(state, prepared, &read.bytes, random_query_id(), origin).await {
+    let after = match gather_prepared(state, &prepared, &read.bytes, random_query_id(), origin).await {
         Gathered::Done { query_id, summary } => answer::success(out, head, connection, &facts, &query_id, summary),
         Gathered::Refused(refusal) => {
             state.metrics.error(refusal.code);
             answer::refusal(out, &Request::new(head), connection, &facts, &refusal)
         }
-        Gathered::Forward(_) => return Repeated::Differs,
+        Gathered::Forward(_) | Gathered::NotRead { .. } => return Repeated::Differs,
     };
     Repeated::Answered(send(connection, out, after).await)
 }
@@ -137,7 +137,7 @@ impl Exchange<'_> {
     async fn plan(&self, connection: &mut Connection, read: &mut Read) -> Result<Plan, ReadError> {
         let untouched = |reason| Ok(Plan::Forward { reason, statement: None, text: None });
         if let Caller::WrongPassword = self.caller {
-            return Ok(Plan::Refuse(wrong_password(&self.request)));
+            return Ok(Plan::Refuse(wrong_password()));
         }
         if self.request.path != "/" || self.request.is_multipart() {
             return untouched("not_a_query");
@@ -253,6 +253,16 @@ impl Exchange<'_> {
             }
             Gathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
             Gathered::Forward(reason) => self.forward(connection, out, reason, None, None, read).await,
+            Gathered::NotRead { reason, prepared, query_id } => {
+                self.state.metrics.forwarded(reason);
+                let payload_bytes = read.bytes.len() as u64;
+                let forwarded = self.untouched(read.bytes.clone());
+                let (after, exception) = self.relay(connection, out, forwarded).await;
+                if let Some(exception) = exception {
+                    log_unreadable(self.state, &prepared, query_id, payload_bytes, exception);
+                }
+                after
+            }
         }
     }
 
@@ -325,7 +335,7 @@ impl Exchange<'_> {
             _ => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        let after = self.relay(connection, out, forwarded).await;
+        let (after, _) = self.relay(connection, out, forwarded).await;
         if changes.learnt {
             // Between the two, somebody may have been told the old state.
             self.state.forget_what_was_learnt();
@@ -341,8 +351,14 @@ impl Exchange<'_> {
         }
     }
 
-    async fn relay(&self, connection: &mut Connection, out: &mut Vec<u8>, forwarded: Forwarded<'_>) -> After {
-        let mut after = answer::after(self.request.head, connection);
+    /// Sends the request on and its answer back; returns also what the backend refused it with.
+    async fn relay(
+        &self,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        forwarded: Forwarded<'_>,
+    ) -> (After, Option<Exception>) {
+        let after = answer::after(self.request.head, connection);
         let authority = self.state.client.endpoint().authority();
         let write_idle = connection.limits().write_idle_timeout;
         let fields = connection_fields(after, connection);
@@ -354,19 +370,14 @@ impl Exchange<'_> {
             },
         };
         match result {
-            Ok(relayed) => {
-                if !relayed.keep_alive {
-                    after = After::Close;
-                }
-                after
-            }
-            Err(ForwardError::Broken) => After::Close,
+            Ok(relayed) => (if relayed.keep_alive { after } else { After::Close }, relayed.exception),
+            Err(ForwardError::Broken) => (After::Close, None),
             Err(ForwardError::NotSent(error)) => {
-                self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await
+                (self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await, None)
             }
             Err(ForwardError::NoAnswer(cause)) => {
                 self.refuse(connection, out, &Refusal::backend_lost(&cause)).await;
-                After::Close
+                (After::Close, None)
             }
         }
     }
@@ -389,13 +400,16 @@ impl Exchange<'_> {
     /// The target with those parameters that `keep` names.
     fn target(&self, keep: impl Fn(&str) -> bool) -> String {
         let replaced = matches!(self.caller, Caller::Default(_));
+        let ours = |name: &str| role(name) == Role::Windrow || (replaced && matches!(name, "user" | "password"));
+        if self.request.params.iter().all(|param| keep(param.name()) && !ours(param.name())) {
+            return self.request.head.target().to_owned();
+        }
         let mut target = String::with_capacity(self.request.head.target().len());
         target.push_str(self.request.path);
         let mut separator = '?';
         for param in &self.request.params {
             let name = param.name();
-            let ours = role(name) == Role::Windrow || (replaced && matches!(name, "user" | "password"));
-            if !ours && keep(name) {
+            if !ours(name) && keep(name) {
                 target.push(separator);
                 target.push_str(param.raw);
                 separator = '&';
@@ -488,11 +502,9 @@ impl Changes {
     }
 }
 
-fn wrong_password(request: &Request<'_>) -> Refusal {
+fn wrong_password() -> Refusal {
     let text = "default: Authentication failed: password is incorrect, or there is no user with such name.";
-    let by_basic = request.head.field("authorization").is_some();
-    let (code, status) = if by_basic { (194, 401) } else { (516, 403) };
-    Refusal::authentication(code, status, text)
+    Refusal::authentication(text)
 }
 
 fn connection_fields(after: After, connection: &Connection) -> Vec<u8> {

@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use windrow_client::{ConnectError, Lease};
+use windrow_client::{ConnectError, Exception, Lease};
 use windrow_http::{
-    AnswerReader, BodyFraming, ClientError, HeadEvent, Method, RequestBody, RequestHead, ResponseHead, WriteHalf,
+    AnswerReader, BodyFraming, ChunkedScanner, ClientError, HeadEvent, Method, RequestBody, RequestHead, ResponseHead, WriteHalf,
 };
 
 /// A query may compute for as long as it likes; the client's own patience and ClickHouse's limits end it.
@@ -40,9 +40,12 @@ pub(crate) enum ForwardError {
     Broken,
 }
 
-/// The answer has reached the client; whether its connection can go on.
+/// The answer has reached the client.
 pub(crate) struct Relayed {
+    /// Whether the client's connection can go on.
     pub(crate) keep_alive: bool,
+    /// What the backend refused the request with.
+    pub(crate) exception: Option<Exception>,
 }
 
 const CONNECTION_FIELDS: [&str; 8] =
@@ -58,7 +61,9 @@ impl Forwarded<'_> {
         out.extend_from_slice(self.method.as_str().as_bytes());
         out.push(b' ');
         out.extend_from_slice(self.target.as_bytes());
-        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+        // The version decides how the answer is framed, so the backend has to know the client's.
+        out.extend_from_slice(if self.head.version_minor() == 0 { b" HTTP/1.0" } else { b" HTTP/1.1" });
+        out.extend_from_slice(b"\r\nHost: ");
         out.extend_from_slice(authority.as_bytes());
         out.extend_from_slice(b"\r\n");
         for (name, value) in self.head.fields() {
@@ -107,9 +112,9 @@ pub(crate) async fn relay(
             error = &mut upload => Err(error),
         }
     }?;
-    let keep_alive = outcome.keep_alive;
-    lease.give_back(&outcome.head);
-    Ok(Relayed { keep_alive })
+    let Downloaded { head, keep_alive, error_start } = outcome;
+    lease.give_back(&head);
+    Ok(Relayed { keep_alive, exception: exception(&head, &error_start) })
 }
 
 /// Sends the request, then watches for the client to leave. Ends only with an error: the answer ends the exchange.
@@ -185,6 +190,29 @@ fn push_data(out: &mut Vec<u8>, data: &[u8], chunked: bool) {
 struct Downloaded {
     head: ResponseHead,
     keep_alive: bool,
+    /// The first bytes of an error's body, as framed.
+    error_start: Vec<u8>,
+}
+
+/// As much of an error's text as is worth keeping.
+const MAX_ERROR_BYTES: usize = 8 * 1024;
+
+fn exception(head: &ResponseHead, error_start: &[u8]) -> Option<Exception> {
+    let code = head.field_str("x-clickhouse-exception-code")?;
+    let text = match head.framing() {
+        BodyFraming::Chunked => unchunked(error_start),
+        _ => error_start.to_vec(),
+    };
+    Some(Exception::from_answer(Some(code), &text))
+}
+
+fn unchunked(mut framed: &[u8]) -> Vec<u8> {
+    let (mut scanner, mut data) = (ChunkedScanner::default(), Vec::new());
+    while let (false, Ok(scanned)) = (framed.is_empty() || scanner.is_done(), scanner.step(framed)) {
+        data.extend_from_slice(&framed[scanned.data]);
+        framed = &framed[scanned.consumed..];
+    }
+    data
 }
 
 async fn download(
@@ -215,10 +243,17 @@ async fn download(
             break head;
         }
     };
+    let failed = head.field("x-clickhouse-exception-code").is_some();
+    let mut error_start = Vec::new();
     let mut body = answer.into_body(&head);
     loop {
         match body.next_raw(UNBOUNDED).await {
-            Ok(Some(bytes)) => client.send(&bytes, idle).await.map_err(|_| ForwardError::Broken)?,
+            Ok(Some(bytes)) => {
+                if failed && error_start.len() < MAX_ERROR_BYTES {
+                    error_start.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BYTES)]);
+                }
+                client.send(&bytes, idle).await.map_err(|_| ForwardError::Broken)?;
+            }
             Ok(None) => break,
             Err(ClientError::Io(_) | ClientError::Closed | ClientError::Head(_) | ClientError::Body(_)) => {
                 return Err(ForwardError::Broken)
@@ -227,7 +262,7 @@ async fn download(
     }
     // An answer that ends with its connection can only be passed on by ending ours.
     let keep_alive = head.framing() != BodyFraming::UntilClose;
-    Ok(Downloaded { head, keep_alive })
+    Ok(Downloaded { head, keep_alive, error_start })
 }
 
 /// The lines of an answer's head without those that speak of the backend's connection, and without the blank line.
@@ -248,6 +283,13 @@ fn without_connection_fields(lines: &[u8], begun: bool) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_errors_text_is_read_through_its_framing() {
+        assert_eq!(unchunked(b"4\r\nCode\r\n3\r\n: 6\r\n0\r\n\r\n"), b"Code: 6");
+        assert_eq!(unchunked(b"9\r\nCod"), b"Cod", "cut off");
+        assert_eq!(unchunked(b"no chunk"), b"");
+    }
 
     #[test]
     fn only_the_connections_own_fields_go() {

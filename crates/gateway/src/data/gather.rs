@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use windrow_block::Parsed;
-use windrow_client::Credentials;
+use windrow_client::{Credentials, Exception};
 use windrow_gatherer::{Insert, QueryId, Withdrawal};
 use windrow_statement::InsertStatement;
 
@@ -21,6 +21,8 @@ pub(crate) enum Gathered {
     Refused(Refusal),
     /// Not for us: forward it, for this reason.
     Forward(&'static str),
+    /// The payload could not be read for certain: ClickHouse reads or refuses it.
+    NotRead { reason: &'static str, prepared: Arc<Prepared>, query_id: QueryId },
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -71,7 +73,7 @@ pub(crate) async fn gather(state: &Arc<State>, candidate: Candidate<'_>) -> Gath
 /// An insert of which nothing but the payload is new.
 pub(crate) async fn gather_prepared(
     state: &Arc<State>,
-    prepared: &Prepared,
+    prepared: &Arc<Prepared>,
     payload: &[u8],
     query_id: QueryId,
     origin: Origin,
@@ -81,8 +83,21 @@ pub(crate) async fn gather_prepared(
     }
     match read_payload(prepared.typed, payload, &prepared.plan) {
         Ok(parsed) => store(state, prepared, parsed, payload.len() as u64, query_id, origin).await,
-        Err(not_typed) => Gathered::Forward(not_typed.reason.as_str()),
+        Err(not_typed) => {
+            Gathered::NotRead { reason: not_typed.reason.as_str(), prepared: prepared.clone(), query_id }
+        }
     }
+}
+
+/// A payload that ClickHouse could not read either stands in the log like any other insert.
+pub(crate) fn log_unreadable(
+    state: &State,
+    prepared: &Prepared,
+    query_id: QueryId,
+    payload_bytes: u64,
+    exception: Exception,
+) {
+    state.gatherer.log_unreadable(prepared.destination.clone(), prepared.kind.clone(), query_id, payload_bytes, exception);
 }
 
 /// The client's own id, or a random one. Uniqueness is all that is asked of it, so the fast generator will do.
@@ -167,21 +182,33 @@ async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<P
         return Ok(prepared);
     }
     let request = insert_request(candidate)?;
-    let patience = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
-    let patience = patience.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let patience = patience(state, &request);
+    tokio::time::timeout(patience, ask(state, &signature, &request)).await.unwrap_or_else(|_| {
+        let cause = format!("it did not answer within wait_for_async_insert_timeout ({} ms)", patience.as_millis());
+        Err(NotAdmitted::Unreachable(cause))
+    })
+}
+
+/// How long the insert would wait to be stored; it waits no longer to be admitted.
+fn patience(state: &State, request: &InsertRequest) -> Duration {
+    let said = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
+    let said = said.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
     let default = Duration::from_millis(state.options.settings.gather.wait_for_async_insert_timeout_ms);
-    let deadline = Instant::now() + patience.unwrap_or(default).min(Duration::from_secs(86_400));
+    said.unwrap_or(default).min(Duration::from_secs(86_400))
+}
+
+async fn ask(state: &Arc<State>, signature: &[u8], request: &InsertRequest) -> Result<Arc<Prepared>, NotAdmitted> {
     let mut pause = FIRST_PAUSE;
     loop {
         let epoch = state.prepared.epoch();
         state.metrics.admissions.inc();
-        match prepare(&state.admission, &state.options.settings, &request).await {
+        match prepare(&state.admission, &state.options.settings, request).await {
             Ok(prepared) => {
                 let prepared = Arc::new(prepared);
-                state.prepared.put(&signature, epoch, prepared.clone());
+                state.prepared.put(signature, epoch, prepared.clone());
                 return Ok(prepared);
             }
-            Err(NotAdmitted::Unreachable(_)) if Instant::now() + pause < deadline && !state.is_closing() => {
+            Err(NotAdmitted::Unreachable(_)) if !state.is_closing() => {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }

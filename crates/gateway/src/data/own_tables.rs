@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::json;
 use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_client::{push_param, Credentials};
-use windrow_gatherer::{BufferSnapshot, Gatherer, InsertStatus, LogEntry, LoggedBatch};
+use windrow_gatherer::{BufferSnapshot, Gatherer, LogEntry, LoggedBatch};
 use windrow_sink::Sink;
 use windrow_statement::backquote;
 
@@ -105,7 +105,7 @@ fn inserts_row(buffer: &BufferSnapshot) -> serde_json::Value {
 }
 
 fn log_row(batch: &LoggedBatch, entry: &LogEntry, hostname: &str) -> serde_json::Value {
-    let flushed = if entry.status == InsertStatus::ParsingError { 0 } else { batch.flush_time_micros };
+    let flushed = batch.flush_time_micros;
     json!({
         "hostname": hostname,
         "event_date": entry.event_time_micros / 86_400_000_000,
@@ -123,7 +123,7 @@ fn log_row(batch: &LoggedBatch, entry: &LogEntry, hostname: &str) -> serde_json:
         "data_kind": "Parsed",
         "flush_time": flushed / 1_000_000,
         "flush_time_microseconds": flushed,
-        "flush_query_id": batch.flush_query_id.to_string(),
+        "flush_query_id": batch.flush_query_id.map(|id| id.to_string()).unwrap_or_default(),
         "timeout_milliseconds": batch.timeout_ms,
     })
 }

@@ -16,6 +16,7 @@
 //!   to come back plus eight deviations. While some are expected the batch is held; when nobody is, everybody who could send is
 //!   in the buffer, and holding gains nothing. A writer counts as a loop after its first return, so a connection that inserts
 //!   once is never waited for. A table's only writer is never held, however long it pauses.
+//!   A loop that opens a connection for each insert has no name; it is known by its rhythm (`chain.rs`).
 //! - *The stream* (`stream.rs`) is known by its gaps. After a long pause: go at sight; or 5 ms later if pauses of this table
 //!   usually end in a burst. Evenly spaced: hold exactly for the next insert, if it is due within the minimum, else go. Stopped
 //!   (silent for 12 mean gaps): go. Otherwise hold for a time that walks between the minimum and the maximum, 1.2 times up with
@@ -44,6 +45,7 @@
 //! runs at a time, so a sink that takes 40 ms stores 11,000 inserts/s in batches of 450 (see `CountLimit::Trigger`).
 
 mod average;
+mod chain;
 mod pressure;
 mod stream;
 mod writers;
@@ -53,6 +55,7 @@ mod tests;
 
 use crate::{Arrival, BufferId, BufferPolicy, FlushLimits, Micros, SealReason, Verdict};
 
+use chain::Chain;
 use pressure::Pressure;
 use stream::Stream;
 use writers::Writers;
@@ -61,6 +64,7 @@ use writers::Writers;
 pub(crate) struct Balanced {
     stream: Stream,
     writers: Writers,
+    chain: Chain,
     pressure: Pressure,
 }
 
@@ -99,6 +103,7 @@ impl Balanced {
 
     pub(crate) fn arrive(&mut self, now: Micros, buffer: &mut BufferPolicy, arrival: &Arrival, limits: &FlushLimits) {
         let horizon = Micros::from_millis(limits.min_timeout_ms());
+        self.chain.arrive(now, buffer.id, arrival.waits);
         let came_back = if arrival.waits {
             self.writers.arrive(now, arrival.writer, buffer.id, horizon)
         } else {
@@ -127,7 +132,7 @@ impl Balanced {
         if let Some(given_up) = self.writers.expected_until(now) {
             return Verdict::HoldUntil(given_up.min(last_call));
         }
-        if self.writers.sole_writer_is_in(buffer) {
+        if self.writers.sole_writer_is_in(buffer) || self.chain.holds(buffer.id) {
             return Verdict::Seal(SealReason::EveryWriterIsHere);
         }
         let outlook = self.stream.outlook(now, buffer);
@@ -152,6 +157,7 @@ impl Balanced {
         self.pressure.flush_ended(now, duration);
         self.stream.flush_ended(now);
         self.writers.flush_ended(now, buffer);
+        self.chain.flush_ended(now, buffer);
     }
 
     pub(crate) fn parts(&mut self, active_in_worst_partition: u64, parts_to_throw: u64) {

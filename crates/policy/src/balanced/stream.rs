@@ -36,6 +36,8 @@ const EVEN_AFTER: f64 = 8.0;
 
 /// A stream has stopped when it is silent for this many mean gaps: random arrivals do that once in 160,000 times.
 const SILENCE_GAPS: f64 = 12.0;
+/// A buffer with this many inserts has seen enough to hold as long as is right now, not as was right when it opened.
+const RUSH: u64 = 24;
 /// Schedulers and sockets are late by milliseconds; a shorter silence says nothing.
 const SHORTEST_SILENCE: Micros = Micros::from_millis(5);
 
@@ -73,7 +75,8 @@ impl Stream {
         if buffer.inserts() == 1 && idle {
             buffer.due = Some(SealReason::Idle);
         }
-        if buffer.hold.is_none() {
+        let rush = buffer.inserts() >= RUSH && pause <= SHORTEST_SILENCE;
+        if buffer.hold.is_none() || rush {
             buffer.hold = Some(self.hold);
         }
     }
