@@ -7,8 +7,9 @@ from random import Random
 from differential.kind import Kind
 from differential.language import Language
 from differential.scalars import (
-    DATES, Bool, Date, DateTime, Decimal, Enumeration, FixedString, Float, Integer, Ipv4, Ipv6, String, Uuid,
+    Bool, Decimal, Enumeration, FixedString, Float, Integer, Ipv4, Ipv6, String, Uuid,
 )  # fmt: skip
+from differential.times import DATES, Date, DateTime
 
 
 class Nullable(Kind):
@@ -22,7 +23,8 @@ class Nullable(Kind):
         return self.inner.plain(rng, language)
 
     def peculiarities(self, language: Language) -> list[str]:
-        return [*self.inner.peculiarities(language), "NULL", "null", "nulL", "nullx", '"null"', '"NULL"', "'NULL'", "\\N", "nan"]
+        return [*self.inner.peculiarities(language), "NULL", "null", "nulL", "nullx", '"null"', '"NULL"', "'NULL'",
+            "\\N", "nan"]
 
 
 class LowCardinality(Kind):
@@ -73,14 +75,16 @@ class Array(Holder):
 
 
 class Map(Holder):
-    peculiar = ("{}", "{", '{"a"}', '{"a":}', '{"a":1,"a":2}', "{'a':1,'a':2}", "map('a', 1)", '[["a",1]]', "[('a',1)]", '{"1":1,"1":3}', "{1:1,1:2}", '{null:1}', "{'a',1}")  # fmt: skip
+    peculiar = ("{}", "{", '{"a"}', '{"a":}', '{"a":1,"a":2}', "{'a':1,'a':2}", "map('a', 1)", '[["a",1]]',
+        "[('a',1)]", '{"1":1,"1":3}', "{1:1,1:2}", '{null:1}', "{'a',1}")  # fmt: skip
 
     def __init__(self, key: Kind, inner: Kind):
         self.key, self.inner = key, inner
         self.name = f"Map({key.name}, {inner.name})"
 
     def value(self, rng: Random, language: Language, spell) -> str:
-        pairs = [f"{self.key_of(spell, language)}{spaced(rng, ':')}{spell(self.inner)}" for _ in range(rng.choice((0, 1, 2, 3)))]
+        pairs = [f"{self.key_of(spell, language)}{spaced(rng, ':')}{spell(self.inner)}" for _ in range(rng.choice((0,
+            1, 2, 3)))]
         return "{" + spaced(rng, ",").join(pairs) + "}"
 
     def key_of(self, spell, language: Language) -> str:
@@ -89,7 +93,8 @@ class Map(Holder):
 
 
 class Tuple(Holder):
-    peculiar = ("[]", "{}", "()", "(1)", "(1,)", "[1]", "tuple(1,2)", "(1,2,3,4)", '{"b":1}', '{"A":1}', '{"a":1,"zzz":[1,{}]}', '{"a":1,"a":2}', '{"a":null}', '{"1":1}')  # fmt: skip
+    peculiar = ("[]", "{}", "()", "(1)", "(1,)", "[1]", "tuple(1,2)", "(1,2,3,4)", '{"b":1}', '{"A":1}',
+        '{"a":1,"zzz":[1,{}]}', '{"a":1,"a":2}', '{"a":null}', '{"1":1}')  # fmt: skip
 
     def __init__(self, *elements: Kind, names: tuple[str, ...] = ()):
         self.elements, self.names = elements, names
@@ -120,26 +125,32 @@ ENUM = Enumeration("Enum8", {"a": 1, "b": 2})
 BERLIN = DateTime("Europe/Berlin", 3)
 NULLABLE = tuple(
     Nullable(kind)
-    for kind in (INT64, UINT256, Float(64), Decimal(18, 4), String(), FixedString(3), Bool(), *DATES, DateTime(), BERLIN, Uuid(), Ipv4(), Ipv6(), ENUM)
+    for kind in (INT64, UINT256, Float(64), Decimal(18, 4), String(), FixedString(3), Bool(), *DATES, DateTime(),
+    BERLIN, Uuid(), Ipv4(), Ipv6(), ENUM)
 )
 LOW_CARDINALITY = (
-    LowCardinality(String()), LowCardinality(Nullable(String())), LowCardinality(FixedString(4)), LowCardinality(Integer(32, False)),
+    LowCardinality(String()), LowCardinality(Nullable(String())), LowCardinality(FixedString(4)),
+    LowCardinality(Integer(32, False)),
     LowCardinality(Date("Date", 1970, 2149)), LowCardinality(Nullable(DateTime("UTC"))),
 )  # fmt: skip
 ARRAYS = (
-    Array(UINT8), Array(String()), Array(Float(32)), Array(Nullable(INT64)), Array(DateTime("UTC")), Array(Decimal(9, 3)), Array(LowCardinality(String())),
+    Array(UINT8), Array(String()), Array(Float(32)), Array(Nullable(INT64)), Array(DateTime("UTC")),
+    Array(Decimal(9, 3)), Array(LowCardinality(String())),
     Array(Array(Integer(16, True))), Array(ENUM), Array(Bool()),
 )  # fmt: skip
 MAPS = (
-    Map(String(), Integer(64, False)), Map(INT64, String()), Map(LowCardinality(String()), Nullable(String())), Map(Date("Date", 1970, 2149), Float(64)),
+    Map(String(), Integer(64, False)), Map(INT64, String()), Map(LowCardinality(String()), Nullable(String())),
+    Map(Date("Date", 1970, 2149), Float(64)),
     Map(Uuid(), Array(String())), Map(String(), Map(String(), UINT8)), Map(FixedString(2), Bool()),
 )  # fmt: skip
 TUPLES = (
-    Tuple(UINT8, String()), Tuple(INT64), Tuple(UINT8, Nullable(String()), names=("a", "b")), Tuple(Date("Date", 1970, 2149), Array(String()), names=("day", "tags")),
+    Tuple(UINT8, String()), Tuple(INT64), Tuple(UINT8, Nullable(String()), names=("a", "b")),
+    Tuple(Date("Date", 1970, 2149), Array(String()), names=("day", "tags")),
     Tuple(Tuple(Integer(32, True), Float(64)), Bool()), Tuple(ENUM, DateTime("", 3), names=("e", "at")),
 )  # fmt: skip
 DEEP = (
-    Array(Tuple(String(), Nullable(Float(64)))), Map(String(), Tuple(INT64, Array(String()), names=("id", "list"))), Array(Map(String(), Array(Nullable(UINT8)))),
+    Array(Tuple(String(), Nullable(Float(64)))), Map(String(), Tuple(INT64, Array(String()), names=("id", "list"))),
+    Array(Map(String(), Array(Nullable(UINT8)))),
     Tuple(Map(String(), String()), Array(Array(LowCardinality(Nullable(String())))), names=("labels", "rows")),
     Array(Tuple(Ipv6(), BERLIN, names=("ip", "at"))),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Sends the same cases to the gateway and to the engine, and says where the two differ.
 
-Each side has a table of its own, of the same columns; their names are of one length, since errors name positions. Several
-connections send at once, so that inserts share batches as they do in service.
+Each side has a table of its own, of the same columns; their names are of one length, since errors name positions.
+Several connections send at once, so that inserts share batches as they do in service.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from differential.budget import SEED
 from differential.payloads import ROWS_PER_CASE, Case, encoded
 from harness.endpoint import ERROR_CODE, Endpoint, Reply
 from harness.gateway import Gateway
@@ -24,8 +25,11 @@ GATHERED, STRAIGHT = "t_gathered", "t_straight"
 # The engine behind the gateway has no queue of its own: there these change nothing.
 QUICKLY = {"async_insert": 1, "async_insert_use_adaptive_busy_timeout": 0, "async_insert_busy_timeout_ms": 5}
 CONNECTIONS = {GATHERED: 8, STRAIGHT: 2}
-COUNTER = re.compile(r'^windrow_(inserts_accepted|forwarded_requests)_total(?:\{reason="([^"]*)"\})? (\d+)$', re.MULTILINE)
+COUNTER = re.compile(r'^windrow_(inserts_accepted|forwarded_requests)_total(?:\{reason="([^"]*)"\})? (\d+)$',
+    re.MULTILINE)
 TABLE_ID = re.compile(r"(?<=\{table\}) \([0-9a-f-]{36}\)")
+# Positions in ClickHouse's own block, which depend on how the rows came: `FUNCTION plus(a :: 0, b : 1) -> ... : 2'`.
+POSITION = re.compile(r" ::? \d+(?=[,)'])")
 MOST_SHOWN = 8
 
 
@@ -50,7 +54,8 @@ class Outcome:
 
     def __str__(self) -> str:
         reasons = ", ".join(f"{reason} {count}" for reason, count in self.forwarded.most_common())
-        return f"{self.cases} cases, {self.accepted} accepted, {self.gathered} gathered ({self.share():.0%}); forwarded: {reasons or 'none'}"
+        gathered = f"{self.gathered} gathered ({self.share():.0%})"
+        return f"{self.cases} cases, {self.accepted} accepted, {gathered}; forwarded: {reasons or 'none'}"
 
     def add(self, other: Outcome) -> None:
         self.gathered += other.gathered
@@ -61,11 +66,12 @@ class Outcome:
 
     def report(self) -> str:
         shown = "\n".join(self.differences[:MOST_SHOWN])
-        return f"{len(self.differences)} differences, the first of them:\n{shown}"
+        return f"seed {SEED}: {len(self.differences)} differences, the first of them:\n{shown}"
 
 
 class Duel:
-    def __init__(self, gateway: Gateway, tested: Endpoint, direct: Endpoint, columns: str, read: str = "sipHash64(v), v"):
+    def __init__(self, gateway: Gateway, tested: Endpoint, direct: Endpoint, columns: str,
+        read: str = "sipHash64(v), v"):
         self.gateway, self.direct, self.read = gateway, direct, read
         self.sides = {GATHERED: tested, STRAIGHT: direct}
         for table in self.sides:
@@ -143,4 +149,4 @@ def answer_to(connection: http.client.HTTPConnection, endpoint: Endpoint, table:
     code = ERROR_CODE.search(text)
     summary = re.search(r'"written_rows":"(\d+)"', answer.getheader("X-ClickHouse-Summary") or "")
     written = summary.group(1) if summary and answer.status == 200 else None
-    return Answer(answer.status, code and code.group(1), TABLE_ID.sub("", text), written)
+    return Answer(answer.status, code and code.group(1), POSITION.sub("", TABLE_ID.sub("", text)), written)

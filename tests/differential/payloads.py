@@ -99,7 +99,8 @@ def damaged(rng: Random, text: str) -> str:
     if way == 2:
         return text[rng.randint(0, min(3, len(text))) :]
     if way == 3:
-        return text + rng.choice((",", ";", "}", "]", ")", "(", "{", "[", "x", " \0", ";;", "; x", "\n\n", "-- c", "/* c */", "{}", "()", ALPHABET))
+        return text + rng.choice((",", ";", "}", "]", ")", "(", "{", "[", "x", " \0", ";;", "; x", "\n\n", "-- c",
+            "/* c */", "{}", "()", ALPHABET))
     return edited(rng, text, 3)
 
 
@@ -122,9 +123,11 @@ def placed(rng: Random, case: Case, torn: bool) -> Case:
     return Case(case.number, case.query, case.rows, case.settings, in_url)
 
 
-INTO = ("INSERT INTO {table}", "insert into {table}", "INSERT INTO TABLE {table}", "INSERT INTO `{table}`", "/* c */ INSERT INTO\n{table} -- c\n", "INSERT {table}")
+INTO = ("INSERT INTO {table}", "insert into {table}", "INSERT INTO TABLE {table}", "INSERT INTO `{table}`",
+    "/* c */ INSERT INTO\n{table} -- c\n", "INSERT {table}")
 FORMATS = {
-    Language.JSON: ("FORMAT JSONEachRow", "format JSONEachRow", "FORMAT JSONLines", "FORMAT NDJSON", "FORMAT jsoneachrow", "FORMAT JSONEachRow\n\n", "FORMAT JSONEachRow;"),
+    Language.JSON: ("FORMAT JSONEachRow", "format JSONEachRow", "FORMAT JSONLines", "FORMAT NDJSON",
+    "FORMAT jsoneachrow", "FORMAT JSONEachRow\n\n", "FORMAT JSONEachRow;"),
     Language.SQL: ("VALUES", "values", "FORMAT Values", "FORMAT VALUES", "VALUES -- c\n", "VALUES /* c */", "VALUES\n"),
 }  # fmt: skip
 
@@ -161,13 +164,17 @@ def odd_row(rng: Random, language: Language, kind: Kind, number: int) -> str:
         return typed_row(rng, language, number, kind.odd(rng, language))
     value = kind.plain(rng, language)
     if language is Language.SQL:
-        return rng.choice((f"({number})", f"({number},)", f"({number},{value},{value})", f"({number} {value})", f"({number},{value},)", f"({number},DEFAULT)"))
+        return rng.choice((f"({number})", f"({number},)", f"({number},{value},{value})", f"({number} {value})",
+            f"({number},{value},)", f"({number},DEFAULT)"))
     odd_key = rng.choice(("V", "v ", "", "v.x", "vv", "\\u0076", "unknown", "n", "v"))
     other = rng.choice((value, "null", "[1,{}]", '{"a":[]}', '"x"', "1e5", "tru", "{", "nan"))
     return rng.choice((
-        f'{{"n":{number}}}', f'{{"n":{number},"v":null}}', f'{{"n":{number},"v":{value},"{odd_key}":{other}}}', f'{{"n":{number},"{odd_key}":{other}}}',
-        f'{{"n":{number},"{odd_key}":{other},"v":{value}}}', f'{{"n":{number},"v":{value},}}', f"{{n:{number},v:{value}}}", f"[{number},{value}]",
-        f"{{'n':{number},'v':{value}}}", f'{{"n":{number} "v":{value}}}', f'{{"n"={number},"v":{value}}}', f'{{,"n":{number},"v":{value}}}',
+        f'{{"n":{number}}}', f'{{"n":{number},"v":null}}', f'{{"n":{number},"v":{value},"{odd_key}":{other}}}',
+        f'{{"n":{number},"{odd_key}":{other}}}',
+        f'{{"n":{number},"{odd_key}":{other},"v":{value}}}', f'{{"n":{number},"v":{value},}}',
+        f"{{n:{number},v:{value}}}", f"[{number},{value}]",
+        f"{{'n':{number},'v':{value}}}", f'{{"n":{number} "v":{value}}}', f'{{"n"={number},"v":{value}}}',
+        f'{{,"n":{number},"v":{value}}}',
     ))  # fmt: skip
 
 

@@ -14,11 +14,20 @@ from differential.payloads import Case, statement
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 
-COLUMNS = "n UInt64, s String, f Float64, d DateTime('UTC'), a Array(Nullable(Int8)), m Map(String, Bool), t Tuple(x Int8, y String)"
+COLUMNS = (
+    "n UInt64, s String, f Float64, d DateTime('UTC'), a Array(Nullable(Int8)), m Map(String, Bool), "
+    "t Tuple(x Int8, y String)"
+)
 SAMPLES = {
-    Language.JSON: b'[{"n":16,"s":"a\\u00e9\\n","f":-1.5e3,"d":"2024-01-02 03:04:05","a":[1,null],"m":{"k":true},"t":{"x":1,"y":"z"}},\n{"n":17, "zz": [{}]}]',
-    Language.SQL: b"(16,'a\\'\\x41''',-1.5e3,'2024-01-02 03:04:05',[1,NULL],{'k':true},(1,'z')),\n(17, DEFAULT, 0, 1700000000, [], {}, (2, ''));",
-}  # fmt: skip
+    Language.JSON: (
+        b'[{"n":16,"s":"a\\u00e9\\n","f":-1.5e3,"d":"2024-01-02 03:04:05","a":[1,null],"m":{"k":true},'
+        b'"t":{"x":1,"y":"z"}},\n{"n":17, "zz": [{}]}]'
+    ),
+    Language.SQL: (
+        b"(16,'a\\'\\x41''',-1.5e3,'2024-01-02 03:04:05',[1,NULL],{'k':true},(1,'z')),\n"
+        b"(17, DEFAULT, 0, 1700000000, [], {}, (2, ''));"
+    ),
+}
 CHANGES = 100
 
 
@@ -30,7 +39,8 @@ def every_start(sample: bytes) -> Iterator[bytes]:
 def fight(duel: Duel, language: Language, payloads: list[bytes]) -> None:
     query, _ = statement(language, generator("damage"), {})
     # The rows' numbers are damaged as well: a difference in what is stored is told by the row alone.
-    outcome = duel.fight([Case(number, query, payload) for number, payload in enumerate(payloads)], lambda row: f"row {row}")
+    outcome = duel.fight([Case(number, query, payload) for number, payload in enumerate(payloads)],
+        lambda row: f"row {row}")
     print(f"damaged {language.value}: {outcome}")
     assert not outcome.differences, outcome.report()
     assert 0 < outcome.accepted < outcome.cases
@@ -52,6 +62,7 @@ def test_changed_bytes(gateway: Gateway, tested: Endpoint, direct: Endpoint, lan
     sample, payloads = SAMPLES[language], [SAMPLES[language]]
     for _ in range(scaled(CHANGES)):
         at = rng.randrange(len(sample))
-        put = rng.choice((b"", bytes([rng.randrange(256)]), rng.choice(ALPHABET).encode("utf-8", "surrogateescape"), sample[at : at + 1] * 2))
+        put = rng.choice((b"", bytes([rng.randrange(256)]), rng.choice(ALPHABET).encode("utf-8", "surrogateescape"),
+            sample[at : at + 1] * 2))
         payloads.append(sample[:at] + put + sample[at + 1 :])
     fight(duel, language, payloads)

@@ -15,7 +15,8 @@ from differential.payloads import (
     ROWS_PER_CASE, Case, damaged, encoded, json_row, laid_out, placed, some_settings, sql_row, statement,
 )  # fmt: skip
 from differential.composites import Array, LowCardinality, Map, Nullable, Tuple
-from differential.scalars import Bool, Date, DateTime, Decimal, Enumeration, FixedString, Float, Integer, String, Uuid
+from differential.scalars import Bool, Decimal, Enumeration, FixedString, Float, Integer, String, Uuid
+from differential.times import Date, DateTime
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 
@@ -55,32 +56,43 @@ class Table:
 INT, TEXT, LIST = Integer(32, True), String(), Array(String())
 TABLES = (
     Table("without_defaults", (
-        Column("i", INT), Column("f", Float(64)), Column("s", TEXT), Column("fs", FixedString(3)), Column("d", Date("Date", 1970, 2149)),
-        Column("t", DateTime("UTC")), Column("t64", DateTime("UTC", 6)), Column("dec", Decimal(18, 4)), Column("u", Uuid()), Column("b", Bool()),
-        Column("e", Enumeration("Enum8", {"x": 3, "y": -2})), Column("nu", Nullable(INT)), Column("lc", LowCardinality(Nullable(TEXT))),
+        Column("i", INT), Column("f", Float(64)), Column("s", TEXT), Column("fs", FixedString(3)),
+        Column("d", Date("Date", 1970, 2149)),
+        Column("t", DateTime("UTC")), Column("t64", DateTime("UTC", 6)), Column("dec", Decimal(18, 4)),
+        Column("u", Uuid()), Column("b", Bool()),
+        Column("e", Enumeration("Enum8", {"x": 3, "y": -2})), Column("nu", Nullable(INT)),
+        Column("lc", LowCardinality(Nullable(TEXT))),
         Column("a", LIST), Column("m", Map(TEXT, INT)), Column("tu", Tuple(INT, Nullable(TEXT), names=("p", "q"))),
     )),
     Table("constant_defaults", (
-        Column("i", INT, "DEFAULT 7"), Column("s", TEXT, "DEFAULT 'text'"), Column("nu", Nullable(INT), "DEFAULT 5"), Column("b", Bool(), "DEFAULT true"),
-        Column("lc", LowCardinality(TEXT), "DEFAULT 'low'"), Column("a", LIST, "DEFAULT ['d']"), Column("e", Enumeration("Enum8", {"x": 3, "y": 4}), "DEFAULT 'y'"),
+        Column("i", INT, "DEFAULT 7"), Column("s", TEXT, "DEFAULT 'text'"), Column("nu", Nullable(INT), "DEFAULT 5"),
+        Column("b", Bool(), "DEFAULT true"),
+        Column("lc", LowCardinality(TEXT), "DEFAULT 'low'"), Column("a", LIST, "DEFAULT ['d']"),
+        Column("e", Enumeration("Enum8", {"x": 3, "y": 4}), "DEFAULT 'y'"),
         Column("d", Date("Date", 1970, 2149), "DEFAULT '2020-02-03'"), Column("z", INT),
     )),
     Table("depending_defaults", (
-        Column("a", INT), Column("b", TEXT, "DEFAULT concat('a is ', toString(a))"), Column("c", Integer(64, True), "DEFAULT a * 2 + length(b)"),
-        Column("d", Nullable(TEXT), "DEFAULT if(a > 0, b, NULL)"), Column("h", Integer(64, False), "DEFAULT cityHash64(b, c)"),
+        Column("a", INT), Column("b", TEXT, "DEFAULT concat('a is ', toString(a))"),
+        Column("c", Integer(64, True), "DEFAULT a * 2 + length(b)"),
+        Column("d", Nullable(TEXT), "DEFAULT if(a > 0, b, NULL)"),
+        Column("h", Integer(64, False), "DEFAULT cityHash64(b, c)"),
         Column("early", INT, "DEFAULT late + 1"), Column("late", INT),
     )),
     Table("computed_columns", (
-        Column("a", INT), Column("doubled", Integer(64, True), "MATERIALIZED a * 2"), Column("as_text", TEXT, "ALIAS toString(a)"),
-        Column("raw", TEXT, "EPHEMERAL 'none'"), Column("hex", TEXT, "DEFAULT concat(raw, '!')"), Column("only_raw", TEXT, "EPHEMERAL"),
+        Column("a", INT), Column("doubled", Integer(64, True), "MATERIALIZED a * 2"),
+        Column("as_text", TEXT, "ALIAS toString(a)"),
+        Column("raw", TEXT, "EPHEMERAL 'none'"), Column("hex", TEXT, "DEFAULT concat(raw, '!')"),
+        Column("only_raw", TEXT, "EPHEMERAL"),
     )),
     Table("odd_names", (
-        Column("select", INT), Column("Case", TEXT), Column("case", TEXT), Column("with space", INT, "DEFAULT 3"), Column("dot.ted", LIST),
+        Column("select", INT), Column("Case", TEXT), Column("case", TEXT), Column("with space", INT, "DEFAULT 3"),
+        Column("dot.ted", LIST),
         Column("ünï", TEXT), Column("it's", INT), Column("1", INT),
     )),
     # Keys with escapes, and arrays that have to be of one length, are left to ClickHouse.
     Table("names_left_to_clickhouse", (
-        Column("nested.one", LIST), Column("nested.two", Array(INT)), Column('quo"te', INT), Column("back\\\\slash", INT), Column("tab\\t", INT),
+        Column("nested.one", LIST), Column("nested.two", Array(INT)), Column('quo"te', INT),
+        Column("back\\\\slash", INT), Column("tab\\t", INT),
     ), everyday=False),
 )  # fmt: skip
 
@@ -95,7 +107,8 @@ def column_list(rng: Random, table: Table, strange: bool) -> tuple[str, list[Col
     chosen = rng.sample(candidates, rng.randint(1, len(candidates)))
     if luck < 0.9 or not strange:
         return "(n, " + ", ".join(f"`{column.name}`" for column in chosen) + ")", chosen
-    lists = ("(*)", "(* EXCEPT(n))", f"(n, n, `{chosen[0].name}`)", "(n, missing)", f"(n, {chosen[0].name})", "()", f"(n, `{chosen[0].name.upper()}`)")
+    lists = ("(*)", "(* EXCEPT(n))", f"(n, n, `{chosen[0].name}`)", "(n, missing)", f"(n, {chosen[0].name})", "()",
+        f"(n, `{chosen[0].name.upper()}`)")
     return rng.choice(lists), chosen
 
 
@@ -106,19 +119,24 @@ def key_of(name: str) -> str:
 
 def odd_member(rng: Random, table: Table) -> tuple[str, str]:
     column = rng.choice(table.columns)
-    names = (column.name, column.name.upper(), column.name.lower(), f" {column.name}", "missing", "n", "", "tu.p", "dot")
-    return key_of(rng.choice(names)), rng.choice(("null", "1", '"1"', "[]", '["a"]', "{}", '{"p":1}', "[[1,{}],null]", column.kind.odd(rng, Language.JSON)))
+    names = (column.name, column.name.upper(), column.name.lower(), f" {column.name}", "missing", "n", "", "tu.p",
+        "dot")
+    return key_of(rng.choice(names)), rng.choice(("null", "1", '"1"', "[]", '["a"]', "{}", '{"p":1}', "[[1,{}],null]",
+        column.kind.odd(rng, Language.JSON)))
 
 
-def row(rng: Random, language: Language, table: Table, number: int, given: list[Column], left_out: float, odd: float) -> str:
+def row(rng: Random, language: Language, table: Table, number: int, given: list[Column], left_out: float,
+    odd: float) -> str:
     def value(column: Column) -> str:
         if rng.random() < odd:
             return rng.choice(("null" if language is Language.JSON else "NULL", column.kind.odd(rng, language)))
         return column.kind.plain(rng, language)
 
     if language is Language.SQL:
-        return sql_row(rng, [str(number), *("DEFAULT" if rng.random() < left_out else value(column) for column in given)])
-    members = [("n", str(number)), *((key_of(column.name), value(column)) for column in given if rng.random() >= left_out)]
+        values = ["DEFAULT" if rng.random() < left_out else value(column) for column in given]
+        return sql_row(rng, [str(number), *values])
+    kept = [column for column in given if rng.random() >= left_out]
+    members = [("n", str(number)), *((key_of(column.name), value(column)) for column in kept)]
     if rng.random() < odd:
         members.insert(rng.randint(0, len(members)), odd_member(rng, table))
     return json_row(rng, members)
@@ -144,7 +162,8 @@ def mixed_case(rng: Random, language: Language, table: Table, number: int) -> Ca
     rows = [row(rng, language, table, first + index, given, left_out, odd) for index in range(rng.choice((1, 2, 4)))]
     text = laid_out(rng, language, rows)
     text = damaged(rng, text) if rng.random() < 0.1 else text
-    query, in_url = statement(language, rng, some_settings(rng) if rng.random() < 0.25 else {}, columns, rng.random() < 0.2)
+    query, in_url = statement(language, rng, some_settings(rng) if rng.random() < 0.25 else {}, columns,
+        rng.random() < 0.2)
     return placed(rng, Case(number, query, encoded(text), in_url), torn=True)
 
 

@@ -10,14 +10,17 @@ from differential.duel import Duel
 from differential.kind import Kind
 from differential.language import Language
 from differential.payloads import ROWS_PER_CASE, SETTINGS, Case, encoded, json_row, sql_row, statement
-from differential.scalars import Bool, Date, DateTime, Decimal, Float, Integer, Ipv4, String
+from differential.scalars import Bool, Decimal, Float, Integer, Ipv4, String
+from differential.times import Date, DateTime
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 
 # What the settings of the sample are about, in one row.
 KINDS: tuple[Kind, ...] = (
-    Integer(16, True), Float(64), Float(32), String(), Bool(), Date("Date", 1970, 2149), DateTime(), DateTime("Europe/Berlin", 3), Decimal(9, 3),
-    Nullable(Integer(8, False)), Map(String(), Integer(8, False)), Tuple(Integer(8, False), String(), names=("p", "q")), Array(String()), Ipv4(),
+    Integer(16, True), Float(64), Float(32), String(), Bool(), Date("Date", 1970, 2149), DateTime(),
+    DateTime("Europe/Berlin", 3), Decimal(9, 3),
+    Nullable(Integer(8, False)), Map(String(), Integer(8, False)),
+    Tuple(Integer(8, False), String(), names=("p", "q")), Array(String()), Ipv4(),
 )  # fmt: skip
 CASES_EACH = 4
 REFUSED = (

@@ -11,6 +11,7 @@ from differential.kind import Kind
 from differential.language import Language
 from differential.payloads import odd_case, plain_case
 from differential.scalars import SCALARS
+from differential.times import DATES, TIMES
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 
@@ -19,7 +20,7 @@ GATHERED_AT_LEAST = 0.9
 
 
 @pytest.mark.parametrize("language", Language, ids=lambda language: language.value)
-@pytest.mark.parametrize("kind", (*SCALARS, *COMPOSITES), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", (*SCALARS, *DATES, *TIMES, *COMPOSITES), ids=lambda kind: kind.name)
 def test_type(gateway: Gateway, tested: Endpoint, direct: Endpoint, kind: Kind, language: Language) -> None:
     rng = generator(kind.name, language.value)
     duel = Duel(gateway, tested, direct, f"n UInt32, v {kind.name}")

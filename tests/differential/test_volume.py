@@ -1,4 +1,4 @@
-"""Thousands of everyday values of each type whose text is converted: what is wrong in one of ten thousand shows here."""
+"""Thousands of everyday values of each type whose text is converted: rare faults show here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from differential.duel import Duel
 from differential.kind import Kind
 from differential.language import Language
 from differential.payloads import Case, encoded, statement
-from differential.scalars import DATES, DECIMALS, FLOATS, TIMES, DateTime, Ipv6, String
+from differential.scalars import DECIMALS, FLOATS, Ipv6, String
+from differential.times import DATES, TIMES, DateTime
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 
