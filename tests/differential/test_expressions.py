@@ -1,4 +1,4 @@
-"""What ClickHouse computes or checks when rows are stored: an insert that fails there fails alone, in ClickHouse's words."""
+"""What ClickHouse computes or checks when rows are stored: an insert that fails there fails alone, as in ClickHouse."""
 
 from __future__ import annotations
 
