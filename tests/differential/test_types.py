@@ -15,7 +15,7 @@ from differential.times import DATES, TIMES
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 
-PLAIN_CASES, ODD_CASES = 10, 18
+PLAIN_CASES, ODD_CASES = 10, 14
 GATHERED_AT_LEAST = 0.9
 
 
