@@ -138,11 +138,16 @@ impl Client {
         };
         let body = connection.body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await.map_err(unknown)?;
         let code = head.field_str("x-clickhouse-exception-code").map(str::to_owned);
-        let failed = head.status() != 200 || code.is_some();
-        lease.give_back(&head);
-        match failed {
-            true => Err(CallError::Exception(Exception::from_answer(code.as_deref(), &body))),
-            false => Ok(Answer { head, body }),
+        if head.status() == 200 && code.is_none() {
+            lease.give_back(&head);
+            return Ok(Answer { head, body });
+        }
+        match Exception::from_answer(code.as_deref(), &body) {
+            Some(exception) => {
+                lease.give_back(&head);
+                Err(CallError::Exception(exception))
+            }
+            None => Err(CallError::Unknown(format!("{} answered with status {}", self.endpoint(), head.status()))),
         }
     }
 }

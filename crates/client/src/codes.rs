@@ -46,8 +46,23 @@ pub fn http_status(code: i32) -> u16 {
     }
 }
 
+/// Errors of which the server does not know, or does not say, whether the request had its effect.
+pub(crate) fn leaves_outcome_open(code: i32) -> bool {
+    matches!(
+        code,
+        159 // TIMEOUT_EXCEEDED
+        | 209 // SOCKET_TIMEOUT
+        | 210 // NETWORK_ERROR
+        | 236 // ABORTED
+        | 285 // TOO_FEW_LIVE_REPLICAS
+        | 319 // UNKNOWN_STATUS_OF_INSERT
+        | 394 // QUERY_WAS_CANCELLED
+        | 999 // KEEPER_EXCEPTION
+    )
+}
+
 /// Whether the same request may succeed a little later, without anyone changing anything.
-pub fn is_passing(code: i32) -> bool {
+pub(crate) fn is_passing(code: i32) -> bool {
     matches!(
         code,
         159 // TIMEOUT_EXCEEDED

@@ -23,12 +23,28 @@ impl Exception {
         Some(Exception { code: digits.parse().ok()?, line: text.to_owned() })
     }
 
-    /// Reads an error that came with a code of its own (the `X-ClickHouse-Exception-Code` field) and any body.
-    pub fn from_answer(code_field: Option<&str>, body: &[u8]) -> Exception {
-        Exception::parse(body).unwrap_or_else(|| Exception {
-            code: code_field.and_then(|code| code.parse().ok()).unwrap_or(0),
-            line: String::from_utf8_lossy(&body[..body.len().min(4096)]).trim_end().to_owned(),
-        })
+    /// Reads an error that may come with a code of its own (the `X-ClickHouse-Exception-Code` field). `None`: this is no
+    /// answer of ClickHouse's, but of something in between, and says nothing of what ClickHouse did.
+    pub fn from_answer(code_field: Option<&str>, body: &[u8]) -> Option<Exception> {
+        let text = || String::from_utf8_lossy(&body[..body.len().min(4096)]).trim_end().to_owned();
+        let by_field = || Some(Exception { code: code_field?.parse().ok()?, line: text() });
+        Exception::parse(body).or_else(by_field)
+    }
+
+    /// Whether the same request may succeed a little later, without anyone changing anything.
+    pub fn is_passing(&self) -> bool {
+        crate::codes::is_passing(self.code) && !self.is_about_partitions()
+    }
+
+    /// A block that spreads over more partitions than one INSERT may write (`max_partitions_per_insert_block`). It has the
+    /// code of "too many parts", which passes; this doesn't.
+    fn is_about_partitions(&self) -> bool {
+        self.code == 252 && self.line.contains("partitions")
+    }
+
+    /// Whether the server itself does not know what became of the request.
+    pub fn leaves_outcome_open(&self) -> bool {
+        crate::codes::leaves_outcome_open(self.code)
     }
 
     /// What ClickHouse appends to each error: `(version 26.7.2.1)`, or with a second part for official builds.
@@ -67,6 +83,14 @@ mod tests {
         for body in ["", "Ok.\n", "Code: x", "Code: ", "\u{0}"] {
             assert_eq!(Exception::parse(body.as_bytes()), None, "{body:?}");
         }
-        assert_eq!(Exception::from_answer(Some("241"), b"too much\n").code, 241);
+        assert_eq!(Exception::from_answer(Some("241"), b"too much\n").unwrap().code, 241);
+        assert_eq!(Exception::from_answer(None, b"<html>502 Bad Gateway</html>"), None);
+    }
+
+    #[test]
+    fn too_many_parts_pass_too_many_partitions_do_not() {
+        let exception = |text| Exception::new(252, text, "");
+        assert!(exception("Too many parts (3000 with average size of 1.00 KiB) in table 'd.t'.").is_passing());
+        assert!(!exception("Too many partitions for single INSERT block (more than 100).").is_passing());
     }
 }

@@ -14,7 +14,7 @@ mod tls;
 mod url;
 
 pub use call::{Answer, Call, CallError, Credentials};
-pub use codes::{code_name, http_status, is_passing};
+pub use codes::{code_name, http_status};
 pub use endpoint::{Endpoint, EndpointError};
 pub use exception::Exception;
 pub use pool::{Client, ClientOptions, ConnectError, Lease};

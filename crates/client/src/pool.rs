@@ -16,7 +16,10 @@ use crate::tls::{client_config, TlsError};
 pub struct ClientOptions {
     /// Connections open at once; more requests wait for one.
     pub max_connections: usize,
+    /// For getting a connection: waiting for one that is lent included.
     pub connect_timeout: Duration,
+    /// How long a connection may lie idle; less if the server says so.
+    pub idle_timeout: Duration,
     /// Certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// The name in the server's certificate, when it isn't the host's.
@@ -25,7 +28,13 @@ pub struct ClientOptions {
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        ClientOptions { max_connections: 256, connect_timeout: Duration::from_secs(5), ca_file: None, server_name: None }
+        ClientOptions {
+            max_connections: 256,
+            connect_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(20),
+            ca_file: None,
+            server_name: None,
+        }
     }
 }
 
@@ -53,6 +62,7 @@ struct Idle {
 pub struct Client {
     endpoint: Endpoint,
     connect_timeout: Duration,
+    idle_timeout: Duration,
     tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Idle>>>,
@@ -72,6 +82,7 @@ impl Client {
         Ok(Client {
             endpoint,
             connect_timeout: options.connect_timeout,
+            idle_timeout: options.idle_timeout,
             tls,
             permits: Arc::new(Semaphore::new(options.max_connections)),
             idle: Arc::default(),
@@ -82,22 +93,32 @@ impl Client {
         &self.endpoint
     }
 
-    /// Lends a connection: one that lay idle, or a new one; waits while all are lent.
+    /// Lends a connection: one that lay idle, or a new one; waits a while if all are lent.
     pub async fn connection(&self) -> Result<Lease, ConnectError> {
-        // The semaphore is never closed, so this fails never.
-        let permit = self.permits.clone().acquire_owned().await.map_err(|_| self.refused(io::ErrorKind::Other.into()))?;
-        if let Some(connection) = self.take_idle() {
-            return Ok(self.lease(connection, permit));
-        }
-        let connection = tokio::time::timeout(self.connect_timeout, self.connect())
-            .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-            .map_err(|cause| self.refused(cause))?;
+        let lent = tokio::time::timeout(self.connect_timeout, self.idle_or_new()).await;
+        lent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(|cause| self.refused(cause))
+    }
+
+    async fn idle_or_new(&self) -> io::Result<Lease> {
+        // The semaphore is never closed, so this never fails.
+        let permit = self.permits.clone().acquire_owned().await.map_err(|_| io::ErrorKind::Other)?;
+        let connection = match self.take_idle() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
         Ok(self.lease(connection, permit))
     }
 
+    /// Closes the connections that lie idle: a server that shuts down would wait for them.
+    pub fn close_idle(&self) {
+        let idle = std::mem::take(&mut *lock(&self.idle));
+        // Closed outside of the lock.
+        drop(idle);
+    }
+
     fn lease(&self, connection: ClientConnection, permit: OwnedSemaphorePermit) -> Lease {
-        Lease { connection: Some(connection), pool: self.idle.clone(), _permit: permit }
+        let (pool, idle_timeout) = (self.idle.clone(), self.idle_timeout);
+        Lease { connection: Some(connection), pool, idle_timeout, _permit: permit }
     }
 
     fn refused(&self, cause: io::Error) -> ConnectError {
@@ -137,6 +158,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub struct Lease {
     connection: Option<ClientConnection>,
     pool: Arc<Mutex<Vec<Idle>>>,
+    idle_timeout: Duration,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -151,7 +173,7 @@ impl Lease {
             return;
         }
         if let Some(connection) = self.connection.take() {
-            lock(&self.pool).push(Idle { connection, usable_until: Instant::now() + keep_alive_time(head) });
+            lock(&self.pool).push(Idle { connection, usable_until: Instant::now() + keep_alive_time(head).min(self.idle_timeout) });
         }
     }
 }

@@ -82,20 +82,18 @@ impl Refusal {
                 format!("The connection to the backend was lost while the insert was being stored: {cause}. It may or may not be stored"),
             ),
             InsertError::Unreachable(cause) => Refusal::unreachable(&cause),
-            InsertError::ShuttingDown => {
-                Refusal::retryable(ABORTED, "Windrow shut down before the insert was stored. Try again".into())
-            }
         }
     }
 
     /// `wait_for_async_insert_timeout` is over and the insert was taken out of its batch.
-    pub(crate) fn withdrawn(timeout_ms: u64, last_error: Option<String>) -> Refusal {
+    pub(crate) fn withdrawn(timeout_ms: u64, last_error: Option<InsertError>) -> Refusal {
+        let text = format!("Wait for async insert timeout ({timeout_ms} ms) exceeded. The insert was withdrawn: nothing of it is or will be stored");
         match last_error {
-            Some(error) => Refusal::unreachable(&format!("{error} (waited {timeout_ms} ms; the insert was withdrawn)")),
-            None => Refusal::own(
-                TIMEOUT_EXCEEDED,
-                format!("Wait for async insert timeout ({timeout_ms} ms) exceeded. The insert was withdrawn: nothing of it is or will be stored"),
-            ),
+            Some(InsertError::Unreachable(cause)) => {
+                Refusal::unreachable(&format!("{cause} (waited {timeout_ms} ms; the insert was withdrawn)"))
+            }
+            Some(error) => Refusal::own(TIMEOUT_EXCEEDED, format!("{text}. The last attempt ended with: {error}")),
+            None => Refusal::own(TIMEOUT_EXCEEDED, text),
         }
     }
 

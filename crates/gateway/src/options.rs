@@ -6,7 +6,7 @@ use windrow_http::Limits;
 use windrow_settings::Settings;
 
 /// Who the user `default` is, on a backend that was started for the gateway alone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DefaultUser {
     /// What clients give as its password on the data port.
     pub password: String,
@@ -22,7 +22,7 @@ pub struct GatewayOptions {
     pub default_user: Option<DefaultUser>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AdminOptions {
     /// Asked for as `Authorization: Bearer` when set.
     pub token: Option<String>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use windrow_client::is_passing;
+use windrow_client::Exception;
 use windrow_policy::{FlushEnd, Micros};
 use windrow_sink::{Batch, BatchId, Sink, StoreError};
 
@@ -21,6 +21,7 @@ use crate::table::{Contents, Launch, Member, Sealed, Table};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 const PARTS_INTERVAL: Micros = Micros::from_millis(2_000);
 
 /// The part of a flight that others may touch while it is under way.
@@ -33,7 +34,7 @@ pub(crate) struct Flight {
 struct FlightState {
     /// The batch between two attempts, while the sink is known to hold nothing of it: members can still leave.
     on_ground: Option<Contents>,
-    last_error: Option<String>,
+    last_error: Option<InsertError>,
     ends: Vec<oneshot::Sender<()>>,
 }
 
@@ -54,12 +55,12 @@ impl Flight {
     /// Takes a member out if the batch is between two attempts. `None`: not here, or not now.
     pub(crate) fn withdraw(&self, table: &Table, member: u64) -> Option<Withdrawal> {
         let mut state = self.lock();
-        let gone = state.on_ground.as_mut()?.remove(member)?;
-        table.withdrawn(&gone);
+        let state = &mut *state;
+        table.withdrawn(state.on_ground.as_mut()?.withdraw(member)?);
         Some(Withdrawal::Withdrawn { last_error: state.last_error.clone() })
     }
 
-    fn land(&self, contents: Contents, error: String) {
+    fn land(&self, contents: Contents, error: InsertError) {
         let mut state = self.lock();
         state.on_ground = Some(contents);
         state.last_error = Some(error);
@@ -67,6 +68,10 @@ impl Flight {
 
     fn take_off(&self) -> Option<Contents> {
         self.lock().on_ground.take()
+    }
+
+    fn take_ends(&self) -> Vec<oneshot::Sender<()>> {
+        std::mem::take(&mut self.lock().ends)
     }
 }
 
@@ -80,18 +85,22 @@ struct Settled {
 pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
     let mut next = Some(launch);
     while let Some(Launch { mut sealed, flight }) = next {
+        let flushed = std::mem::take(&mut sealed.flushed);
         let table = sealed.shape.table.clone();
         let started = Instant::now();
-        let contents = Contents { block: sealed.contents.block.take(), members: std::mem::take(&mut sealed.contents.members) };
+        let mut contents =
+            Contents { block: sealed.contents.block.take(), members: std::mem::take(&mut sealed.contents.members) };
+        contents.drop_withdrawn();
         observe_sealed(&table, &sealed, &contents);
-        let settled = store(&core, &sealed, &flight, contents).await;
+        let sealed = Arc::new(sealed);
+        let settled = store_apart(&core, &sealed, &flight, contents).await;
         let duration = Micros(started.elapsed().as_micros() as u64);
         let ok = settled.iter().any(|settled| settled.outcome.is_ok());
         // The policy and the lane are told first: a writer that is answered may be back before we look again.
         next = table.land(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok });
         settle(&core, &table, &sealed, settled);
         table.metrics.flush.observe((table.clock.now() - sealed.sealed_at).0 as f64 / 1e6);
-        for ended in sealed.flushed.drain(..).chain(flight.lock().ends.drain(..)) {
+        for ended in flushed.into_iter().chain(flight.take_ends()) {
             // Whoever asked may have gone.
             let _ = ended.send(());
         }
@@ -107,6 +116,27 @@ fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
     }
 }
 
+/// Stores the batch in a task of its own: a panic in there must not leave the lane blocked and the bytes taken for ever.
+/// Its members then hear that their outcome is unknown, since nobody is left to tell them.
+async fn store_apart<S: Sink>(
+    core: &Arc<Core<S>>,
+    sealed: &Arc<Sealed>,
+    flight: &Arc<Flight>,
+    contents: Contents,
+) -> Vec<Settled> {
+    let held_bytes: u64 = contents.members.iter().map(|member| member.held_bytes).sum();
+    let storing = tokio::spawn({
+        let (core, sealed, flight) = (core.clone(), sealed.clone(), flight.clone());
+        async move { store(&core, &sealed, &flight, contents).await }
+    });
+    storing.await.unwrap_or_else(|error| {
+        let table = &sealed.shape.table;
+        tracing::error!(database = table.name.database, table = table.name.table, batch = %sealed.id, %error, "a flush failed inside");
+        table.budget.give_back(held_bytes);
+        Vec::new()
+    })
+}
+
 /// A part of a batch that is stored under an id of its own.
 struct Piece {
     id: BatchId,
@@ -119,10 +149,9 @@ async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, conten
     let mut pieces = vec![Piece { id: sealed.id, contents }];
     let mut stores_left = MAX_STORES_PER_BATCH;
     while let Some(piece) = pieces.pop() {
-        let Some(Refusal { mut piece, error }) = attempt(core, sealed, flight, piece, &mut settled).await else { continue };
+        let Some(Refusal { mut piece, error, can_be_narrowed }) = attempt(core, sealed, flight, piece, &mut settled).await else { continue };
         stores_left = stores_left.saturating_sub(1);
-        let culprit_possible = matches!(&error, InsertError::Exception(e) if !concerns_whole_batch(e.code));
-        if piece.contents.members.len() > 1 && culprit_possible && stores_left > 0 {
+        if piece.contents.members.len() > 1 && can_be_narrowed && stores_left > 0 {
             let second = piece.contents.split_off(piece.contents.members.len() / 2);
             // The first half goes first: rows keep their order.
             pieces.push(Piece { id: BatchId(random_id()), contents: second });
@@ -137,13 +166,23 @@ async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, conten
 struct Refusal {
     piece: Piece,
     error: InsertError,
+    /// Whether a part of the piece may be stored without the rest, and without storing anything twice.
+    can_be_narrowed: bool,
+}
+
+impl Refusal {
+    fn new(piece: Piece, exception: Exception) -> Refusal {
+        let can_be_narrowed = !concerns_whole_batch(exception.code);
+        Refusal { piece, error: InsertError::Exception(exception), can_be_narrowed }
+    }
 }
 
 fn settle_all(settled: &mut Vec<Settled>, members: Vec<Member>, outcome: Outcome) {
     settled.extend(members.into_iter().map(|member| Settled { member, outcome: outcome.clone() }));
 }
 
-/// Tries until the piece is stored, finally refused, or the time for retries is over.
+/// Tries until the piece is stored or finally refused, however long that takes: those who wait withdraw when their time
+/// is over, and the others were promised that their rows are kept.
 async fn attempt<S: Sink>(
     core: &Core<S>,
     sealed: &Sealed,
@@ -152,8 +191,8 @@ async fn attempt<S: Sink>(
     settled: &mut Vec<Settled>,
 ) -> Option<Refusal> {
     let table = &sealed.shape.table;
-    let deadline = Instant::now() + core.options.retry;
     let mut pause = FIRST_PAUSE;
+    let mut too_large = 0;
     let mut surely_not_stored = true;
     while !piece.contents.members.is_empty() {
         let members = piece.contents.members.len();
@@ -162,11 +201,20 @@ async fn attempt<S: Sink>(
                 settle_all(settled, piece.contents.members, Ok(()));
                 return None;
             }
-            Err(StoreError::Refused(exception)) if !is_passing(exception.code) => {
+            Err(StoreError::Refused(exception)) if !exception.is_passing() => {
                 if shows_stale_schema(exception.code) {
                     (core.on_stale_schema)(&table.name);
                 }
-                return Some(Refusal { piece, error: InsertError::Exception(exception) });
+                return Some(Refusal::new(piece, exception));
+            }
+            // Nobody knows how much of it is stored: another attempt, of all or of a half, could store rows twice.
+            Err(StoreError::Failed(exception)) => {
+                settle_all(settled, piece.contents.members, Err(InsertError::Exception(exception)));
+                return None;
+            }
+            // A batch that is too large for its user's memory gets no smaller by waiting.
+            Err(StoreError::Refused(exception)) if exception.code == MEMORY_LIMIT_EXCEEDED && too_large == 2 && members > 1 => {
+                return Some(Refusal::new(piece, exception));
             }
             Err(StoreError::Refused(exception)) => InsertError::Exception(exception),
             Err(StoreError::NotSent(text)) => InsertError::Unreachable(text),
@@ -176,26 +224,24 @@ async fn attempt<S: Sink>(
             database = table.name.database, table = table.name.table, batch = %piece.id, inserts = members, %error,
             "a batch could not be stored; trying again"
         );
+        too_large += u32::from(matches!(&error, InsertError::Exception(e) if e.code == MEMORY_LIMIT_EXCEEDED));
         if matches!(error, InsertError::OutcomeUnknown(_)) {
             surely_not_stored = false;
             if !sealed.shape.destination.deduplicates {
                 // Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised
                 // that the rows are kept is kept to, at that risk.
                 let asked = piece.contents.extract(|member| member.outcome.is_some());
+                if !asked.is_empty() {
+                    piece.id = BatchId(random_id());
+                }
                 settle_all(settled, asked, Err(error.clone()));
-                piece.id = BatchId(random_id());
             }
         }
-        if Instant::now() + pause > deadline {
-            settle_all(settled, piece.contents.members, Err(error));
-            return None;
-        }
         if surely_not_stored {
-            let before = piece.contents.members.len();
-            flight.land(piece.contents, error.to_string());
+            flight.land(piece.contents, error);
             tokio::time::sleep(pause).await;
             piece.contents = flight.take_off()?;
-            if piece.contents.members.len() < before {
+            if piece.contents.drop_withdrawn() {
                 piece.id = BatchId(random_id());
             }
         } else {
@@ -233,8 +279,8 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
         timeout_ms: sealed.hold_ms,
         inserts: settled.iter().map(|Settled { member, outcome }| log_entry(member, outcome)).collect(),
     });
+    table.budget.give_back(settled.iter().map(|settled| settled.member.held_bytes).sum());
     for Settled { member, outcome } in settled {
-        table.budget.give_back(member.held_bytes);
         let counters = if outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
         counters.add(1, member.rows as u64, member.payload_bytes);
         if let Some(sender) = member.outcome {

@@ -70,6 +70,11 @@ impl<S: Sink> Gatherer<S> {
         Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() }
     }
 
+    /// Whether a block of this size fits into a table's share of the memory at all.
+    pub fn could_hold(&self, block_bytes: u64) -> bool {
+        block_bytes.saturating_add(Table::OVERHEAD_BYTES) <= self.core.options.max_table_bytes
+    }
+
     /// The shape of inserts that go to `destination`.
     pub fn shape(&self, destination: Destination) -> Arc<Shape> {
         let mut shapes = self.registry.shapes.lock().unwrap_or_else(PoisonError::into_inner);

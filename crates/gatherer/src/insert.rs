@@ -64,8 +64,6 @@ pub enum InsertError {
     OutcomeUnknown(String),
     /// The sink could not be reached for as long as the gatherer tries.
     Unreachable(String),
-    /// The gateway ended before the insert could be stored.
-    ShuttingDown,
 }
 
 impl fmt::Display for InsertError {
@@ -74,7 +72,6 @@ impl fmt::Display for InsertError {
             InsertError::Exception(exception) => exception.fmt(f),
             InsertError::OutcomeUnknown(text) => write!(f, "the insert may or may not be stored: {text}"),
             InsertError::Unreachable(text) => write!(f, "the insert was not stored: {text}"),
-            InsertError::ShuttingDown => f.write_str("the gateway shut down before the insert was stored"),
         }
     }
 }
@@ -92,7 +89,7 @@ pub struct Ticket {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Withdrawal {
     /// It was taken out: nothing of it is or will be stored. With the last error, if attempts have failed.
-    Withdrawn { last_error: Option<String> },
+    Withdrawn { last_error: Option<InsertError> },
     /// It is on its way to the sink, or was: it may still be stored.
     InFlight,
     Done(Outcome),
@@ -101,8 +98,9 @@ pub enum Withdrawal {
 impl Ticket {
     /// Waits for the outcome. May be dropped and called again.
     pub async fn outcome(&mut self) -> Outcome {
-        // The sender answers each member before it is dropped; if it could not, the gatherer is coming down.
-        (&mut self.outcome).await.unwrap_or(Err(InsertError::ShuttingDown))
+        // The sender answers each member before it is dropped. If it could not, the gateway itself has failed or ends.
+        let unanswered = || InsertError::OutcomeUnknown("the gateway ended before it knew".to_owned());
+        (&mut self.outcome).await.unwrap_or_else(|_| Err(unanswered()))
     }
 
     /// Takes the insert out of its batch if that is still possible.

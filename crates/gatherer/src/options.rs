@@ -8,8 +8,6 @@ pub struct GathererOptions {
     pub max_table_bytes: u64,
     /// How long an insert waits for room before it is refused.
     pub overload_wait: Duration,
-    /// For how long a batch is tried again while the sink is away or overloaded.
-    pub retry: Duration,
     /// Entries kept for `system.asynchronous_insert_log`.
     pub log_entries: usize,
 }
@@ -20,7 +18,6 @@ impl Default for GathererOptions {
             max_buffer_bytes: 256 << 20,
             max_table_bytes: 128 << 20,
             overload_wait: Duration::from_secs(1),
-            retry: Duration::from_secs(600),
             log_entries: 100_000,
         }
     }

@@ -95,13 +95,24 @@ pub(crate) struct Member {
     pub(crate) kind: Arc<InsertKind>,
     /// Whoever waits; `None` for ack level `memory`.
     pub(crate) outcome: Option<oneshot::Sender<Outcome>>,
+    /// Taken back by its sender. Its rows are left out when the batch takes off.
+    pub(crate) withdrawn: bool,
 }
 
 impl Contents {
-    /// Takes an insert's rows out again; the rows of the others keep their order.
-    pub(crate) fn remove(&mut self, member: u64) -> Option<Member> {
-        self.members.iter().position(|candidate| candidate.id == member)?;
-        self.extract(|candidate| candidate.id == member).pop()
+    /// Marks an insert as taken back. Cheap: many may give up in the same moment, under the table's lock.
+    pub(crate) fn withdraw(&mut self, member: u64) -> Option<&Member> {
+        let index = self.members.binary_search_by_key(&member, |member| member.id).ok()?;
+        let member = &mut self.members[index];
+        if std::mem::replace(&mut member.withdrawn, true) {
+            return None;
+        }
+        Some(member)
+    }
+
+    /// Takes out what was taken back; true if there was anything.
+    pub(crate) fn drop_withdrawn(&mut self) -> bool {
+        self.members.iter().any(|member| member.withdrawn) && !self.extract(|member| member.withdrawn).is_empty()
     }
 
     /// Cuts before the member at `index`; the second half is returned.
@@ -167,6 +178,9 @@ pub(crate) struct BufferView {
 }
 
 impl Table {
+    /// What an insert takes beside its block, at the most that is usual.
+    pub(crate) const OVERHEAD_BYTES: u64 = 2 * MEMBER_BYTES;
+
     pub(crate) fn new(name: TableName, budget: TableBudget, metrics: TableMetrics, clock: Clock) -> Table {
         Table { name, budget, metrics, clock, earlier: Arc::default(), state: Mutex::default() }
     }
@@ -177,7 +191,11 @@ impl Table {
     }
 
     pub(crate) fn held_bytes(insert: &Insert) -> u64 {
-        insert.block.bytes() as u64 + MEMBER_BYTES
+        let id_bytes = match &insert.query_id {
+            QueryId::Given(id) => id.len() as u64,
+            QueryId::Random(_) => 0,
+        };
+        insert.block.bytes() as u64 + MEMBER_BYTES + id_bytes
     }
 
     /// Puts an insert, whose bytes the budget has granted, into the buffer of its shape.
@@ -220,6 +238,7 @@ impl Table {
             query_id: insert.query_id,
             kind: insert.kind.clone(),
             outcome,
+            withdrawn: false,
         });
         let launch = match state.policy.arrive(now, &mut open.policy, &arrival, &insert.kind.limits, lane_state) {
             Verdict::Seal(reason) => self.seal(now, lane, reason),
@@ -344,8 +363,8 @@ impl Table {
         for lane in guard.lanes.values_mut() {
             let waiting = lane.open.iter_mut().map(|open| &mut open.contents);
             for contents in waiting.chain(lane.queue.iter_mut().map(|sealed| &mut sealed.contents)) {
-                if let Some(gone) = contents.remove(member) {
-                    self.withdrawn(&gone);
+                if let Some(gone) = contents.withdraw(member) {
+                    self.withdrawn(gone);
                     return Some(Withdrawal::Withdrawn { last_error: None });
                 }
             }
@@ -423,7 +442,8 @@ fn launch(lane: &mut Lane, sealed: Sealed) -> Launch {
 impl BufferView {
     fn of(shape: &Arc<Shape>, contents: &Contents, opened_wall_micros: u64) -> Option<BufferView> {
         let first = contents.members.first()?;
-        let entries = contents.members.iter().map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
+        let held = contents.members.iter().filter(|member| !member.withdrawn);
+        let entries = held.map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
         Some(BufferView { shape: shape.clone(), kind: first.kind.clone(), opened_wall_micros, entries })
     }
 }

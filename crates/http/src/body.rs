@@ -113,7 +113,8 @@ impl BodyState {
     fn expected(&self) -> u64 {
         match self {
             BodyState::Length(length) => *length,
-            BodyState::Chunked(_) => 0,
+            // Not known; what comes in chunks is rarely small.
+            BodyState::Chunked(_) => 32 * 1024,
             BodyState::UntilClose => u64::MAX,
             BodyState::Done => 0,
         }

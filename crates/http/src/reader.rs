@@ -64,7 +64,8 @@ impl MessageReader {
         let room = self.buffer.capacity() - self.buffer.len();
         let large = expected > READ_BYTES as u64;
         if room < MIN_ROOM_BYTES || (large && room < LARGE_READ_BYTES / 4) {
-            self.buffer.reserve(if large { LARGE_READ_BYTES } else { READ_BYTES });
+            let wanted = usize::try_from(expected).unwrap_or(LARGE_READ_BYTES);
+            self.buffer.reserve(wanted.clamp(READ_BYTES, LARGE_READ_BYTES));
         }
     }
 }

@@ -136,6 +136,11 @@ impl Connection {
         let _ = tokio::time::timeout(Duration::from_secs(2), lingering).await;
     }
 
+    /// Whether everything that the client announced has been read.
+    pub fn body_is_done(&self) -> bool {
+        self.body.is_done() && !self.continue_owed
+    }
+
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

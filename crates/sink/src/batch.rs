@@ -43,6 +43,8 @@ pub struct Destination {
     pub settings: Vec<(String, String)>,
     /// Whether the table keeps a window of the batches it has stored, so that a repeat under the same id is harmless.
     pub deduplicates: bool,
+    /// Whether views hang on the table: then an error may come after the table itself has the rows.
+    pub has_views: bool,
 }
 
 /// What a sink receives.

@@ -10,7 +10,8 @@ use crate::batch::Batch;
 /// 1. `Ok` means that all rows of the batch are stored and visible to a query that begins now.
 /// 2. [`StoreError::NotSent`] means that the sink's system never saw the batch.
 /// 3. [`StoreError::Refused`] means that it saw the batch and stored none of it.
-/// 4. Whenever neither is certain, the error is [`StoreError::Unknown`].
+/// 4. [`StoreError::Failed`] means that it saw the batch, came to an end with an error, and may have stored a part of it.
+///    Whenever the end itself is not certain, the error is [`StoreError::Unknown`].
 /// 5. Storing the same batch again under the same id stores nothing twice where
 ///    [`Destination::deduplicates`](crate::Destination) is true.
 /// 6. A call that is dropped before it ends counts as `Unknown`.
@@ -43,6 +44,7 @@ pub enum StoreError {
     NotSent(String),
     Unknown(String),
     Refused(Exception),
+    Failed(Exception),
 }
 
 impl fmt::Display for StoreError {
@@ -50,7 +52,7 @@ impl fmt::Display for StoreError {
         match self {
             StoreError::NotSent(text) => write!(f, "not sent: {text}"),
             StoreError::Unknown(text) => write!(f, "outcome unknown: {text}"),
-            StoreError::Refused(exception) => exception.fmt(f),
+            StoreError::Refused(exception) | StoreError::Failed(exception) => exception.fmt(f),
         }
     }
 }

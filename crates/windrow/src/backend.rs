@@ -12,7 +12,10 @@ pub(crate) type Availability = watch::Receiver<Result<(), String>>;
 
 /// The ClickHouse behind the gateway.
 pub(crate) struct RunningBackend {
+    /// For flushes, admissions and our own questions.
     pub(crate) client: Arc<Client>,
+    /// For what is forwarded.
+    pub(crate) relay: Arc<Client>,
     pub(crate) available: Availability,
     pub(crate) default_user: Option<DefaultUser>,
     embedded: Option<EmbeddedBackend>,
@@ -38,9 +41,10 @@ impl RunningBackend {
                     tls: url.tls,
                     credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
                 };
+                let relay = client(settings, endpoint.clone())?;
                 let client = client(settings, endpoint)?;
                 let available = ask_now_and_then(client.clone()).await;
-                Ok(RunningBackend { client, available, default_user: None, embedded: None })
+                Ok(RunningBackend { client, relay, available, default_user: None, embedded: None })
             }
         }
     }
@@ -58,6 +62,7 @@ impl RunningBackend {
             Endpoint { host: at.host.clone(), port: at.http_port, tls: false, credentials: credentials.clone() };
         let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
         Ok(RunningBackend {
+            relay: client(settings, endpoint.clone())?,
             client: client(settings, endpoint)?,
             available: follow(engine.state()),
             default_user: Some(DefaultUser { password, credentials }),
@@ -71,6 +76,8 @@ impl RunningBackend {
     }
 
     pub(crate) async fn stop(self) {
+        self.client.close_idle();
+        self.relay.close_idle();
         if let Some(embedded) = self.embedded {
             let outcome = embedded.engine.stop(STOP_GRACE).await;
             tracing::info!(?outcome, "the embedded ClickHouse has ended");
@@ -91,6 +98,7 @@ fn client(settings: &Settings, endpoint: Endpoint) -> Result<Arc<Client>, String
     let options = ClientOptions {
         max_connections: settings.backend_pool.max_connections,
         connect_timeout: Duration::from_millis(settings.backend_pool.connect_timeout_ms),
+        idle_timeout: Duration::from_millis(settings.backend_pool.idle_timeout_ms),
         ca_file: settings.backend_tls.ca_file.clone(),
         server_name: settings.backend_tls.server_name.clone(),
     };

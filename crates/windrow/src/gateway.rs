@@ -40,7 +40,7 @@ impl Gateway {
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
-        let data = Arc::new(DataServer::new(backend.client.clone(), options, tls, &mut registry));
+        let data = Arc::new(DataServer::new(backend.client.clone(), backend.relay.clone(), options, tls, &mut registry));
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
         let available = backend.available.clone();
         let ready = move || available.borrow().clone();

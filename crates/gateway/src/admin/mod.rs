@@ -25,6 +25,13 @@ pub struct AdminServer {
     limits: Arc<Limits>,
 }
 
+fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
+    match head.method() {
+        Method::Head => response.number("Content-Length", body.len() as u64).end(),
+        _ => response.body(body),
+    }
+}
+
 impl AdminServer {
     pub fn new(
         registry: Registry,
@@ -72,12 +79,10 @@ impl AdminServer {
         let open = matches!(path, "/healthz" | "/readyz");
         if !open && !self.is_authorised(head) {
             let response = ResponseBuilder::new(out, 401).field("WWW-Authenticate", "Bearer").field("Content-Type", text);
-            return response.body(b"the admin port needs the token of the setting admin.token\n");
-        }
-        if !matches!(head.method(), Method::Get | Method::Head) {
-            return ResponseBuilder::new(out, 405).field("Content-Type", text).body(b"only GET\n");
+            return end(response, head, b"the admin port needs the token of the setting admin.token\n");
         }
         let (status, kind, body) = match path {
+            _ if !matches!(head.method(), Method::Get | Method::Head) => (405, text, "only GET\n".to_owned()),
             "/healthz" => (200, text, "ok\n".to_owned()),
             "/readyz" => match (self.ready)() {
                 Ok(()) => (200, text, "ready\n".to_owned()),
@@ -87,11 +92,7 @@ impl AdminServer {
             "/api/v1/buffers" => (200, "application/json", self.buffers().to_string()),
             _ => (404, text, "there are /healthz, /readyz, /metrics and /api/v1/buffers\n".to_owned()),
         };
-        let response = ResponseBuilder::new(out, status).field("Content-Type", kind);
-        match head.method() {
-            Method::Head => response.number("Content-Length", body.len() as u64).end(),
-            _ => response.body(body.as_bytes()),
-        }
+        end(ResponseBuilder::new(out, status).field("Content-Type", kind), head, body.as_bytes());
     }
 
     fn is_authorised(&self, head: &RequestHead) -> bool {

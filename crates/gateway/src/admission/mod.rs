@@ -31,13 +31,23 @@ pub(crate) use user::{UserContext, UserKey};
 pub(crate) enum NotAdmitted {
     /// To be forwarded: ClickHouse will refuse it, or deal with it in a way of its own. With the label of a metric.
     Forward(&'static str),
+    /// The backend is too busy to say. Who has no earlier answer forwards, and hears it from ClickHouse.
+    Busy,
     /// The backend can't be asked now.
     Unreachable(String),
+}
+
+impl NotAdmitted {
+    /// A refusal that says nothing of the insert: the backend has too much to do, or too little memory, at this moment.
+    fn is_about_this_moment(error: &CallError) -> bool {
+        matches!(error, CallError::Exception(exception) if exception.is_passing() && exception.code != 164)
+    }
 }
 
 impl From<CallError> for NotAdmitted {
     fn from(error: CallError) -> Self {
         match error {
+            error if Self::is_about_this_moment(&error) => NotAdmitted::Busy,
             CallError::Exception(_) => NotAdmitted::Forward("refused"),
             CallError::NotSent(error) => NotAdmitted::Unreachable(error.to_string()),
             CallError::Unknown(text) => NotAdmitted::Unreachable(text),
@@ -46,7 +56,7 @@ impl From<CallError> for NotAdmitted {
 }
 
 /// How long a question may take. The backend may be busy, but a client waits.
-const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Admission {
     pub(crate) client: Arc<Client>,

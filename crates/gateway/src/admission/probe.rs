@@ -8,6 +8,8 @@ use super::{NotAdmitted, QUESTION_TIMEOUT};
 /// nothing.
 pub(crate) struct Probe<'a> {
     pub(crate) destination: &'a Destination,
+    /// Settings of the request that the flush will not carry.
+    pub(crate) other_settings: &'a [(&'a str, &'a str)],
 }
 
 impl Probe<'_> {
@@ -16,8 +18,13 @@ impl Probe<'_> {
         let columns: Vec<String> = to.columns.iter().map(|name| backquote(name)).collect();
         let table = format!("{}.{}", backquote(&to.database), backquote(&to.table));
         let statement = format!("INSERT INTO {table} ({}) FORMAT Native", columns.join(", "));
-        let mut call = Call::new(&to.credentials, &statement).param("async_insert", "0").timeout(QUESTION_TIMEOUT);
+        let mut call = Call::new(&to.credentials, &statement).param("async_insert", "0");
+        // As the flush will be: a user who may not set this is to hear it now.
+        call = call.param("insert_deduplication_token", "").timeout(QUESTION_TIMEOUT);
         for (name, value) in &to.settings {
+            call = call.param(name, value);
+        }
+        for (name, value) in self.other_settings {
             call = call.param(name, value);
         }
         for role in &to.roles {

@@ -45,7 +45,7 @@ impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
                 Ok(value)
             }
             // While the backend can't be asked, what it said last holds.
-            (Err(NotAdmitted::Unreachable(_)), Some(known)) => Ok(known.value.clone()),
+            (Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy), Some(known)) => Ok(known.value.clone()),
             (Err(error), _) => {
                 *answer = None;
                 Err(error)

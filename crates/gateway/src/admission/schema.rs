@@ -17,6 +17,9 @@ pub(crate) struct TableSchema {
     pub(crate) gatherable: bool,
     /// Whether it remembers what was inserted, so that a repeat is dropped.
     pub(crate) deduplicates: bool,
+    pub(crate) has_views: bool,
+    /// Whether something is computed from the rows as they are written: defaults, constraints, views.
+    pub(crate) computes: bool,
 }
 
 #[derive(Debug)]
@@ -39,15 +42,20 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
     let engine = "SELECT engine, engine_full, (SELECT value FROM system.merge_tree_settings WHERE name = \
-                  'non_replicated_deduplication_window') FROM system.tables WHERE database = {database:String} AND \
+                  'non_replicated_deduplication_window'), toString(notEmpty(dependencies_table)), \
+                  toString(position(create_table_query, ' CONSTRAINT ') > 0) FROM system.tables WHERE database = {database:String} AND \
                   name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
     let (columns, engine) = tokio::try_join!(client.call(describe), client.call(engine.timeout(QUESTION_TIMEOUT)))?;
     let engine = Engine::read(engine.text());
+    let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
+    let has_expressions = columns.iter().any(|column| column.default_kind != DefaultKind::None);
     Ok(TableSchema {
-        columns: columns.text().lines().filter_map(read_column).collect(),
+        columns,
+        computes: has_expressions || engine.as_ref().is_none_or(|engine| engine.has_views || engine.has_constraints),
         gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
         deduplicates: engine.as_ref().is_none_or(Engine::deduplicates),
+        has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
     })
 }
 
@@ -69,12 +77,16 @@ struct Engine {
     /// The engine with its parameters and settings, as in the table's definition.
     definition: String,
     default_window: String,
+    has_views: bool,
+    has_constraints: bool,
 }
 
 impl Engine {
     fn read(text: &str) -> Option<Engine> {
-        let (name, definition, default_window) = serde_json::from_str(text.lines().next()?).ok()?;
-        Some(Engine { name, definition, default_window })
+        let fields: [String; 5] = serde_json::from_str(text.lines().next()?).ok()?;
+        let [name, definition, default_window, has_views, has_constraints] = fields;
+        let (has_views, has_constraints) = (has_views != "0", has_constraints != "0");
+        Some(Engine { name, definition, default_window, has_views, has_constraints })
     }
 
     fn is_gatherable(&self) -> bool {
@@ -130,7 +142,7 @@ mod tests {
     use super::*;
 
     fn engine(name: &str, definition: &str, default_window: &str) -> Engine {
-        Engine { name: name.into(), definition: definition.into(), default_window: default_window.into() }
+        Engine { name: name.into(), definition: definition.into(), default_window: default_window.into(), has_views: false, has_constraints: false }
     }
 
     #[test]
@@ -158,7 +170,7 @@ mod tests {
             line("e", "String", "EPHEMERAL"),
         ];
         let columns = lines.iter().filter_map(|line| read_column(line)).collect();
-        let schema = TableSchema { columns, gatherable: true, deduplicates: false };
+        let schema = TableSchema { columns, gatherable: true, deduplicates: false, has_views: false, computes: false };
         let names = |named: Option<&[String]>| {
             let specs = schema.target_columns(named).ok()?;
             Some(specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>().join(","))

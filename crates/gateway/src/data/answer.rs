@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 use windrow_gatherer::QueryId;
-use windrow_http::{Connection, RequestHead, ResponseBuilder};
+use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
 
 use super::request::Request;
 use crate::admission::BackendFacts;
@@ -90,8 +90,9 @@ fn finish<'a>(response: ResponseBuilder<'a>, after: After, connection: &Connecti
 
 /// Chunked, as ClickHouse frames its answers, for those who understand that.
 fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
-    match head.version_minor() {
-        0 => response.body(body),
+    match (head.method(), head.version_minor()) {
+        (Method::Head, _) => response.end(),
+        (_, 0) => response.body(body),
         _ => response.chunked_body(body),
     }
 }
@@ -119,7 +120,8 @@ pub(crate) fn refusal(
     facts: &BackendFacts,
     refusal: &Refusal,
 ) -> After {
-    let after = after(request.head, connection);
+    // What is left of the body is not worth reading.
+    let after = if connection.body_is_done() { after(request.head, connection) } else { After::Close };
     let mut response = start(out, refusal.status, &Summary::default(), after, facts, request.query_id());
     response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
     if let Some(seconds) = refusal.retry_after_seconds {

@@ -15,8 +15,11 @@ use windrow_statement::{
 
 use super::answer::{self, After, Summary};
 use super::body::{Read, ReadError};
-use super::forward::{relay, ForwardError, Forwarded};
-use super::gather::{gather, gather_prepared, log_unreadable, query_id, random_query_id, Candidate, Gathered, Origin};
+use super::forward::{relay, ForwardError, Forwarded, ForwardedBody};
+use super::gather::{
+    log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, Gathered, NotGathered,
+    Origin,
+};
 use super::own_tables::{self, Visible};
 use super::request::{caller, Caller, Request};
 use super::serve::State;
@@ -113,14 +116,16 @@ async fn repeat(
     if !read.whole {
         return Repeated::Differs;
     }
+    let Ok(ready) = read_prepared(state, prepared, &read.bytes, random_query_id()) else { return Repeated::Differs };
+    // While the insert waits, its bytes are not needed any more.
+    *read = Read::nothing();
     let facts = state.admission.facts.get();
-    let after = match gather_prepared(state, &prepared, &read.bytes, random_query_id(), origin).await {
+    let after = match store(state, ready, origin).await {
         Gathered::Done { query_id, summary } => answer::success(out, head, connection, &facts, &query_id, summary),
         Gathered::Refused(refusal) => {
             state.metrics.error(refusal.code);
             answer::refusal(out, &Request::new(head), connection, &facts, &refusal)
         }
-        Gathered::Forward(_) | Gathered::NotRead { .. } => return Repeated::Differs,
     };
     Repeated::Answered(send(connection, out, after).await)
 }
@@ -139,19 +144,22 @@ impl Exchange<'_> {
         if let Caller::WrongPassword = self.caller {
             return Ok(Plan::Refuse(wrong_password()));
         }
-        if self.request.path != "/" || self.request.is_multipart() {
+        let without_body = self.request.head.framing() == BodyFraming::None;
+        if without_body && self.request.query().is_empty() {
             return untouched("not_a_query");
+        }
+        if self.request.path != "/" || self.request.is_multipart() {
+            return Ok(self.by_its_url("not_a_query"));
         }
         if !self.request.is_post() {
             let statement = other(classify(self.request.query()));
-            return Ok(Plan::Forward { reason: "read", statement, text: Some(self.text(&Bytes::new(), true)) });
-        }
-        if self.request.head.framing() == BodyFraming::None && self.request.query().is_empty() {
-            return untouched("not_a_query");
+            let text = without_body.then(|| self.text(&Bytes::new(), true));
+            let reason = if without_body { "read" } else { "unclear" };
+            return Ok(Plan::Forward { reason, statement: statement.filter(|_| without_body), text });
         }
         let encoding = match self.encoding() {
             Ok(encoding) => encoding,
-            Err(()) => return untouched("encoding"),
+            Err(()) => return Ok(self.by_its_url("encoding")),
         };
         let (mut body, _) = connection.body().await.map_err(|_| ReadError::Body)?;
         let room = &self.state.body_room;
@@ -169,7 +177,7 @@ impl Exchange<'_> {
             Some(_) if !read.whole => return untouched("too_large"),
             Some(encoding) => match self.decompress(encoding, &read.bytes) {
                 Ok(decoded) => decoded,
-                Err(()) => return untouched("encoding"),
+                Err(()) => return Ok(self.by_its_url("encoding")),
             },
         };
         let text = self.text(&decoded, read.whole);
@@ -183,6 +191,17 @@ impl Exchange<'_> {
             }
             Statement::Incomplete => Plan::Forward { reason: "unclear", statement: None, text: None },
         })
+    }
+
+    /// A request whose body is not looked into. What it may change shows in its URL, if the statement stands there.
+    fn by_its_url(&self, reason: &'static str) -> Plan {
+        match classify_prefix(&self.text(&Bytes::new(), false).bytes) {
+            Statement::Insert(_) => Plan::Forward { reason, statement: None, text: None },
+            Statement::Other(statement) => Plan::Forward { reason, statement: Some(statement), text: None },
+            Statement::SystemFlushAsyncInsertQueue { .. } | Statement::Incomplete => {
+                Plan::Forward { reason: "unclear", statement: None, text: None }
+            }
+        }
     }
 
     fn begins_insert(&self, body: &Bytes) -> bool {
@@ -240,23 +259,38 @@ impl Exchange<'_> {
             request: &self.request,
             credentials,
             head: &text.bytes[..statement.head_end],
-            payload: text.bytes.slice(statement.data_start..),
+            payload: &text.bytes[statement.data_start..],
             payload_is_body: statement.data_start == text.body_at && self.request.head.field("content-encoding").is_none(),
             statement,
-            origin: self.origin,
         };
-        match gather(self.state, candidate).await {
+        let ready = match make_ready(self.state, candidate).await {
+            Ok(ready) => ready,
+            Err(reason) => return self.not_gathered(connection, out, reason, read).await,
+        };
+        // While the insert waits, its bytes are not needed any more.
+        drop((text, read));
+        match store(self.state, ready, self.origin).await {
             Gathered::Done { query_id, summary } => {
                 let facts = self.state.admission.facts.get();
                 let after = answer::success(out, self.request.head, connection, &facts, &query_id, summary);
                 send(connection, out, after).await
             }
             Gathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
-            Gathered::Forward(reason) => self.forward(connection, out, reason, None, None, read).await,
-            Gathered::NotRead { reason, prepared, query_id } => {
+        }
+    }
+
+    async fn not_gathered(&self, connection: &mut Connection, out: &mut Vec<u8>, why: NotGathered, read: Read) -> After {
+        match why {
+            NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
+            NotGathered::Forward(reason) => self.forward(connection, out, reason, None, None, read).await,
+            NotGathered::NotRead { reason, prepared, query_id } => {
                 self.state.metrics.forwarded(reason);
                 let payload_bytes = read.bytes.len() as u64;
-                let forwarded = self.untouched(read.bytes.clone());
+                let mut forwarded = self.untouched(read.bytes.clone());
+                if self.request.query_id().is_none() {
+                    // The log is to name the id that the client is told.
+                    forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));
+                }
                 let (after, exception) = self.relay(connection, out, forwarded).await;
                 if let Some(exception) = exception {
                     log_unreadable(self.state, &prepared, query_id, payload_bytes, exception);
@@ -324,9 +358,7 @@ impl Exchange<'_> {
     ) -> After {
         self.state.metrics.forwarded(reason);
         let changes = Changes::of(statement, reason);
-        if changes.session {
-            self.mark_session();
-        }
+        let newly_marked = if changes.session { self.mark_session() } else { None };
         if changes.learnt {
             self.state.forget_what_was_learnt();
         }
@@ -335,7 +367,10 @@ impl Exchange<'_> {
             _ => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        let (after, _) = self.relay(connection, out, forwarded).await;
+        let (after, exception) = self.relay(connection, out, forwarded).await;
+        if let (Some(session), Some(true)) = (newly_marked, exception.map(|exception| is_about_identity(exception.code))) {
+            self.state.sessions.unmark(session);
+        }
         if changes.learnt {
             // Between the two, somebody may have been told the old state.
             self.state.forget_what_was_learnt();
@@ -343,12 +378,11 @@ impl Exchange<'_> {
         after
     }
 
-    fn mark_session(&self) {
-        let session_id = self.request.param_str("session_id").filter(|id| !id.is_empty());
-        if let (Some(id), Some(credentials)) = (session_id, self.credentials()) {
-            let key = SessionKey { user: credentials.user.clone(), session_id: id.to_owned() };
-            self.state.sessions.mark_changed(key);
-        }
+    /// Marks the request's session before the statement runs, so that no insert behind it is taken too early.
+    fn mark_session(&self) -> Option<SessionKey> {
+        let session_id = self.request.param_str("session_id").filter(|id| !id.is_empty())?;
+        let key = self.state.sessions.key(&self.credentials()?.user, session_id);
+        self.state.sessions.mark_changed(key).then_some(key)
     }
 
     /// Sends the request on and its answer back; returns also what the backend refused it with.
@@ -359,10 +393,10 @@ impl Exchange<'_> {
         forwarded: Forwarded<'_>,
     ) -> (After, Option<Exception>) {
         let after = answer::after(self.request.head, connection);
-        let authority = self.state.client.endpoint().authority();
+        let authority = self.state.relay.endpoint().authority();
         let write_idle = connection.limits().write_idle_timeout;
         let fields = connection_fields(after, connection);
-        let result = match self.state.client.connection().await {
+        let result = match self.state.relay.connection().await {
             Err(error) => Err(ForwardError::NotSent(error)),
             Ok(lease) => match connection.body().await {
                 Err(_) => Err(ForwardError::Broken),
@@ -392,9 +426,13 @@ impl Exchange<'_> {
             target: self.target(|_| true),
             without,
             with,
-            start,
-            framing: head.framing(),
+            body: ForwardedBody::Clients { start },
+            cancel_on_close: self.cancels_on_close(),
         }
+    }
+
+    fn cancels_on_close(&self) -> bool {
+        self.request.flag("cancel_http_readonly_queries_on_client_close")
     }
 
     /// The target with those parameters that `keep` names.
@@ -427,6 +465,9 @@ impl Exchange<'_> {
 
     /// A statement that reads our system tables, with the tables beside it; `None` if it doesn't, or may not.
     async fn with_own_tables(&self, text: Text) -> Option<Forwarded<'_>> {
+        if !matches!(self.request.head.method(), Method::Get | Method::Post) {
+            return None;
+        }
         let database = self.request.database().unwrap_or("");
         let own = own_table_references(&text.bytes, database, &own_tables::NAMES);
         let credentials = self.credentials()?;
@@ -448,9 +489,9 @@ impl Exchange<'_> {
             tables.extend(own_tables::external_table(name, &self.state.gatherer, &visible, &hostname));
         }
         let form = own_tables::form(&without_system_prefix(&text.bytes, &own), &tables);
-        let mut target = self.target(|name| !matches!(name, "query" | "decompress" | "readonly"));
+        let mut target = self.target(|name| !matches!(name, "query" | "decompress"));
         own_tables::describe(&mut target, &tables);
-        if !self.request.is_post() {
+        if !self.request.is_post() && self.request.param("readonly").is_none() {
             // What came by GET may not write, and a form can only be posted.
             push_param(&mut target, "readonly", "2");
         }
@@ -467,8 +508,8 @@ impl Exchange<'_> {
                 _ => &["content-type", "content-encoding"],
             },
             with,
-            framing: BodyFraming::Length(form.body.len() as u64),
-            start: form.body.into(),
+            body: ForwardedBody::Replaced(form.body.into()),
+            cancel_on_close: self.cancels_on_close(),
         })
     }
 }
@@ -495,7 +536,7 @@ impl Changes {
             },
             // Not looked into: it could be anything. An insert that came here changes neither.
             None => {
-                let could_be_anything = matches!(reason, "encoding" | "unclear");
+                let could_be_anything = reason == "unclear";
                 Changes { session: could_be_anything, learnt: could_be_anything }
             }
         }
@@ -515,6 +556,11 @@ fn connection_fields(after: After, connection: &Connection) -> Vec<u8> {
             format!("Connection: Keep-Alive\r\nKeep-Alive: timeout={seconds}, max={left}\r\n").into_bytes()
         }
     }
+}
+
+/// The statement was refused for who sent it, so it changed nothing.
+fn is_about_identity(code: i32) -> bool {
+    matches!(code, 192 | 193 | 194 | 516)
 }
 
 async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {

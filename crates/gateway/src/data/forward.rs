@@ -5,6 +5,7 @@
 //! query what it does when its own client leaves.
 
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,10 +26,25 @@ pub(crate) struct Forwarded<'a> {
     pub(crate) without: &'a [&'a str],
     /// Fields that are added.
     pub(crate) with: Vec<(&'static str, String)>,
-    /// What has been read of the body already.
-    pub(crate) start: Bytes,
-    /// How the body, with its start, is framed.
-    pub(crate) framing: BodyFraming,
+    pub(crate) body: ForwardedBody,
+    /// Whether a client that closes its side has lost interest, as ClickHouse is told by
+    /// `cancel_http_readonly_queries_on_client_close`. Others may have closed only the side on which they send.
+    pub(crate) cancel_on_close: bool,
+}
+
+pub(crate) enum ForwardedBody {
+    /// The client's own: this much has been read of it, the rest follows as it comes.
+    Clients { start: Bytes },
+    /// Another one in its place; what is left of the client's is not read.
+    Replaced(Bytes),
+}
+
+impl ForwardedBody {
+    fn start(&self) -> &Bytes {
+        match self {
+            ForwardedBody::Clients { start } | ForwardedBody::Replaced(start) => start,
+        }
+    }
 }
 
 /// How forwarding ended, if not well. Once a byte of the answer has gone to the client, nothing can be said any more.
@@ -56,6 +72,14 @@ fn is_one_of(name: &str, names: &[&str]) -> bool {
 }
 
 impl Forwarded<'_> {
+    /// How the body is framed on its way to the backend.
+    fn framing(&self) -> BodyFraming {
+        match &self.body {
+            ForwardedBody::Clients { .. } => self.head.framing(),
+            ForwardedBody::Replaced(body) => BodyFraming::Length(body.len() as u64),
+        }
+    }
+
     fn head_bytes(&self, authority: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.head.raw().len() + 256);
         out.extend_from_slice(self.method.as_str().as_bytes());
@@ -74,7 +98,7 @@ impl Forwarded<'_> {
         for (name, value) in &self.with {
             push_field(&mut out, name, value.as_bytes());
         }
-        match self.framing {
+        match self.framing() {
             BodyFraming::Length(length) => push_field(&mut out, "Content-Length", length.to_string().as_bytes()),
             BodyFraming::Chunked => push_field(&mut out, "Transfer-Encoding", b"chunked"),
             BodyFraming::None | BodyFraming::UntilClose => {}
@@ -102,8 +126,9 @@ pub(crate) async fn relay(
     write_idle: Duration,
 ) -> Result<Relayed, ForwardError> {
     let (answer, backend) = lease.connection().split(forwarded.method == Method::Head);
+    let sent = AtomicBool::new(false);
     let outcome = {
-        let upload = upload(&forwarded, authority, body, backend, write_idle);
+        let upload = upload(&forwarded, authority, body, backend, write_idle, &sent);
         let download = download(answer, client, connection_fields, write_idle);
         tokio::pin!(upload, download);
         tokio::select! {
@@ -113,7 +138,10 @@ pub(crate) async fn relay(
         }
     }?;
     let Downloaded { head, keep_alive, error_start } = outcome;
-    lease.give_back(&head);
+    // An answer may come before its request is out. The connection then is not where the next request could begin.
+    if sent.load(Ordering::Relaxed) {
+        lease.give_back(&head);
+    }
     Ok(Relayed { keep_alive, exception: exception(&head, &error_start) })
 }
 
@@ -124,6 +152,7 @@ async fn upload(
     mut body: RequestBody<'_>,
     backend: &mut WriteHalf,
     idle: Duration,
+    sent: &AtomicBool,
 ) -> ForwardError {
     match send_request(forwarded, authority, &mut body, backend, idle).await {
         // What the client sent can't be completed. The backend must not take the torso for the whole.
@@ -131,6 +160,10 @@ async fn upload(
         // The backend takes no more; it may have answered already, and the download tells.
         Err(UploadError::Backend) => std::future::pending().await,
         Ok(()) => {
+            sent.store(true, Ordering::Relaxed);
+            if !forwarded.cancel_on_close {
+                return std::future::pending().await;
+            }
             body.client_gone().await;
             ForwardError::Broken
         }
@@ -149,14 +182,15 @@ async fn send_request(
     backend: &mut WriteHalf,
     idle: Duration,
 ) -> Result<(), UploadError> {
-    let chunked = forwarded.framing == BodyFraming::Chunked;
+    let chunked = forwarded.framing() == BodyFraming::Chunked;
+    let whole = body.is_done() || matches!(forwarded.body, ForwardedBody::Replaced(_));
     let mut out = forwarded.head_bytes(authority);
-    push_data(&mut out, &forwarded.start, chunked);
-    if body.is_done() && chunked {
+    push_data(&mut out, forwarded.body.start(), chunked);
+    if whole && chunked {
         out.extend_from_slice(b"0\r\n\r\n");
     }
     backend.send(&out, idle).await.map_err(|_| UploadError::Backend)?;
-    if body.is_done() {
+    if whole {
         return Ok(());
     }
     while let Some(data) = body.next().await.map_err(|_| UploadError::Client)? {
@@ -164,9 +198,9 @@ async fn send_request(
             backend.send(&data, idle).await.map_err(|_| UploadError::Backend)?;
             continue;
         }
-        backend.send(format!("{:x}\r\n", data.len()).as_bytes(), idle).await.map_err(|_| UploadError::Backend)?;
-        backend.send(&data, idle).await.map_err(|_| UploadError::Backend)?;
-        backend.send(b"\r\n", idle).await.map_err(|_| UploadError::Backend)?;
+        out.clear();
+        push_data(&mut out, &data, true);
+        backend.send(&out, idle).await.map_err(|_| UploadError::Backend)?;
     }
     if chunked {
         backend.send(b"0\r\n\r\n", idle).await.map_err(|_| UploadError::Backend)?;
@@ -203,7 +237,7 @@ fn exception(head: &ResponseHead, error_start: &[u8]) -> Option<Exception> {
         BodyFraming::Chunked => unchunked(error_start),
         _ => error_start.to_vec(),
     };
-    Some(Exception::from_answer(Some(code), &text))
+    Exception::from_answer(Some(code), &text)
 }
 
 fn unchunked(mut framed: &[u8]) -> Vec<u8> {

@@ -1,16 +1,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use windrow_block::Parsed;
 use windrow_client::{Credentials, Exception};
-use windrow_gatherer::{Insert, QueryId, Withdrawal};
+use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
 use windrow_statement::InsertStatement;
 
 use super::answer::Summary;
 use super::request::Request;
 use super::serve::State;
-use super::sessions::SessionKey;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
 use crate::insert::{prepare, read_payload, role, AckLevel, InsertRequest, Prepared, Role, Said};
@@ -18,6 +16,11 @@ use crate::insert::{prepare, read_payload, role, AckLevel, InsertRequest, Prepar
 /// What became of an insert.
 pub(crate) enum Gathered {
     Done { query_id: QueryId, summary: Summary },
+    Refused(Refusal),
+}
+
+/// Why an insert is not gathered after all.
+pub(crate) enum NotGathered {
     Refused(Refusal),
     /// Not for us: forward it, for this reason.
     Forward(&'static str),
@@ -27,6 +30,9 @@ pub(crate) enum Gathered {
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
+const MAX_QUERY_ID_BYTES: usize = 1024;
+const MAX_LOGGED_QUERY_BYTES: usize = 4096;
 
 /// An insert, as the text of a request gives it.
 pub(crate) struct Candidate<'a> {
@@ -35,10 +41,9 @@ pub(crate) struct Candidate<'a> {
     pub(crate) statement: InsertStatement,
     /// The statement up to its data.
     pub(crate) head: &'a [u8],
-    pub(crate) payload: Bytes,
+    pub(crate) payload: &'a [u8],
     /// Whether the payload is the request's body and nothing else.
     pub(crate) payload_is_body: bool,
-    pub(crate) origin: Origin,
 }
 
 /// Which connection an insert came on, and when.
@@ -48,44 +53,55 @@ pub(crate) struct Origin {
     pub(crate) arrived: Instant,
 }
 
-pub(crate) async fn gather(state: &Arc<State>, candidate: Candidate<'_>) -> Gathered {
+/// An insert that is ready to be handed over. It no longer needs the bytes that it was read from.
+pub(crate) struct Ready {
+    prepared: Arc<Prepared>,
+    parsed: Parsed,
+    payload_bytes: u64,
+    query_id: QueryId,
+}
+
+/// Admits and reads an insert.
+pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> Result<Ready, NotGathered> {
     let request = candidate.request;
     if let Some(refusal) = invalid_own_setting(request) {
-        return Gathered::Refused(refusal);
+        return Err(NotGathered::Refused(refusal));
+    }
+    if request.query_id().is_some_and(|id| id.len() > MAX_QUERY_ID_BYTES) {
+        return Err(NotGathered::Forward("query_id"));
     }
     if let Some(session_id) = request.param_str("session_id").filter(|id| !id.is_empty()) {
-        let key = SessionKey { user: candidate.credentials.user.clone(), session_id: session_id.to_owned() };
-        if state.sessions.is_changed(&key) {
-            return Gathered::Forward("session");
+        if state.sessions.is_changed(state.sessions.key(&candidate.credentials.user, session_id)) {
+            return Err(NotGathered::Forward("session"));
         }
     }
-    let prepared = match prepared(state, &candidate).await {
-        Ok(prepared) => prepared,
-        Err(NotAdmitted::Forward(reason)) => return Gathered::Forward(reason),
-        Err(NotAdmitted::Unreachable(cause)) => return Gathered::Refused(Refusal::unreachable(&cause)),
-    };
+    let prepared = prepared(state, &candidate).await.map_err(|error| match error {
+        NotAdmitted::Forward(reason) => NotGathered::Forward(reason),
+        NotAdmitted::Busy => NotGathered::Forward("refused"),
+        NotAdmitted::Unreachable(cause) => NotGathered::Refused(Refusal::unreachable(&cause)),
+    })?;
     if candidate.payload_is_body {
         state.known_heads.put(request, state.prepared.epoch(), &prepared);
     }
-    gather_prepared(state, &prepared, &candidate.payload, query_id(request), candidate.origin).await
+    read(state, prepared, candidate.payload, query_id(request))
 }
 
-/// An insert of which nothing but the payload is new.
-pub(crate) async fn gather_prepared(
-    state: &Arc<State>,
-    prepared: &Arc<Prepared>,
+/// Reads the payload of an insert of which nothing else is new.
+pub(crate) fn read(
+    state: &State,
+    prepared: Arc<Prepared>,
     payload: &[u8],
     query_id: QueryId,
-    origin: Origin,
-) -> Gathered {
-    if payload.len() as u64 > prepared.kind.limits.max_data_size_bytes {
-        return Gathered::Forward("too_large");
+) -> Result<Ready, NotGathered> {
+    let payload_bytes = payload.len() as u64;
+    if payload_bytes > prepared.kind.limits.max_data_size_bytes {
+        return Err(NotGathered::Forward("too_large"));
     }
     match read_payload(prepared.typed, payload, &prepared.plan) {
-        Ok(parsed) => store(state, prepared, parsed, payload.len() as u64, query_id, origin).await,
-        Err(not_typed) => {
-            Gathered::NotRead { reason: not_typed.reason.as_str(), prepared: prepared.clone(), query_id }
-        }
+        // More than its table may ever hold: waiting would be in vain.
+        Ok(parsed) if !state.gatherer.could_hold(parsed.block.bytes() as u64) => Err(NotGathered::Forward("too_large")),
+        Ok(parsed) => Ok(Ready { prepared, parsed, payload_bytes, query_id }),
+        Err(not_typed) => Err(NotGathered::NotRead { reason: not_typed.reason.as_str(), prepared, query_id }),
     }
 }
 
@@ -112,25 +128,19 @@ pub(crate) fn random_query_id() -> QueryId {
     QueryId::Random(fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62))
 }
 
-async fn store(
-    state: &Arc<State>,
-    prepared: &Prepared,
-    parsed: Parsed,
-    payload_bytes: u64,
-    query_id: QueryId,
-    origin: Origin,
-) -> Gathered {
+/// Hands an insert over, and waits for its outcome if it is to be acknowledged as stored.
+pub(crate) async fn store(state: &State, ready: Ready, origin: Origin) -> Gathered {
+    let Ready { prepared, parsed, payload_bytes, query_id } = ready;
     let (rows, bytes) = (parsed.block.rows() as u64, parsed.block.bytes() as u64);
     if rows == 0 {
         return Gathered::Done { query_id, summary: Summary::default() };
     }
-    let waits = prepared.ack == AckLevel::Stored;
     let shape = prepared.shape(&parsed.present, &state.gatherer);
     let insert = Insert {
         block: parsed.block,
         payload_bytes,
         writer: origin.connection_id,
-        waits,
+        waits: prepared.ack == AckLevel::Stored,
         query_id: query_id.clone(),
         kind: prepared.kind.clone(),
     };
@@ -139,25 +149,27 @@ async fn store(
         Err(error) => return Gathered::Refused(Refusal::push(&error)),
     };
     state.metrics.accepted.inc();
-    let Some(mut ticket) = ticket else { return Gathered::Done { query_id, summary: Summary::default() } };
-    let timeout_ms = prepared.wait_timeout.as_millis() as u64;
-    let outcome = match tokio::time::timeout(prepared.wait_timeout, ticket.outcome()).await {
-        Ok(outcome) => outcome,
-        Err(_) => match ticket.withdraw() {
-            Withdrawal::Done(outcome) => outcome,
-            Withdrawal::Withdrawn { last_error } => {
-                return Gathered::Refused(Refusal::withdrawn(timeout_ms, last_error))
-            }
-            Withdrawal::InFlight => return Gathered::Refused(Refusal::in_flight(timeout_ms)),
-        },
-    };
-    match outcome {
+    let Some(ticket) = ticket else { return Gathered::Done { query_id, summary: Summary::default() } };
+    match wait(ticket, prepared.wait_timeout).await {
         Ok(()) => {
             let elapsed_ns = origin.arrived.elapsed().as_nanos() as u64;
             Gathered::Done { query_id, summary: Summary { rows, bytes, elapsed_ns } }
         }
-        Err(error) => Gathered::Refused(Refusal::insert(error)),
+        Err(refusal) => Gathered::Refused(refusal),
     }
+}
+
+async fn wait(mut ticket: Ticket, timeout: Duration) -> Result<(), Refusal> {
+    let timeout_ms = timeout.as_millis() as u64;
+    let outcome = match tokio::time::timeout(timeout, ticket.outcome()).await {
+        Ok(outcome) => outcome,
+        Err(_) => match ticket.withdraw() {
+            Withdrawal::Done(outcome) => outcome,
+            Withdrawal::Withdrawn { last_error } => return Err(Refusal::withdrawn(timeout_ms, last_error)),
+            Withdrawal::InFlight => return Err(Refusal::in_flight(timeout_ms)),
+        },
+    };
+    outcome.map_err(Refusal::insert)
 }
 
 /// A misspelt setting of ours must not pass in silence: somebody relies on what it promises.
@@ -226,7 +238,7 @@ fn renew(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>, old:
         state.metrics.admissions.inc();
         match prepare(&state.admission, &state.options.settings, &request).await {
             Ok(prepared) => state.prepared.put(&signature, epoch, Arc::new(prepared)),
-            Err(NotAdmitted::Unreachable(_)) => old.renewal_failed(),
+            Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => old.renewal_failed(),
             // It is refused now: let the next insert hear it.
             Err(NotAdmitted::Forward(_)) => state.prepared.remove(&signature),
         }
@@ -256,7 +268,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
 }
 
 fn matters(name: &str) -> bool {
-    name == "role" || !matches!(role(name), Role::Request | Role::Harmless)
+    name == "role" || !matches!(role(name), Role::Request | Role::Private)
 }
 
 fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
@@ -278,6 +290,6 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         database: request.database().map(str::to_owned),
         settings,
         statement: candidate.statement.clone(),
-        query: String::from_utf8_lossy(candidate.head).trim().to_owned(),
+        query: String::from_utf8_lossy(&candidate.head[..candidate.head.len().min(MAX_LOGGED_QUERY_BYTES)]).trim().to_owned(),
     })
 }

@@ -24,10 +24,11 @@ struct Known {
 }
 
 const MAX_ENTRIES: usize = 10_000;
+const MAX_HEAD_BYTES: usize = 8 * 1024;
 
 /// The bytes of a head that decide what its insert is; `None` for heads whose insert is not known by its head alone.
 fn deciding_bytes(head: &RequestHead) -> Option<Vec<u8>> {
-    if *head.method() != Method::Post {
+    if *head.method() != Method::Post || head.raw().len() > MAX_HEAD_BYTES {
         return None;
     }
     let mut bytes = Vec::with_capacity(256);

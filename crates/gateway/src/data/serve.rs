@@ -23,7 +23,8 @@ use crate::options::GatewayOptions;
 /// What all connections share.
 pub(crate) struct State {
     pub(crate) options: GatewayOptions,
-    pub(crate) client: Arc<Client>,
+    /// For what is forwarded. Flushes and admissions have connections of their own: slow readers can't take those.
+    pub(crate) relay: Arc<Client>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: Arc<PreparedInserts>,
     pub(crate) gatherer: Gatherer<ClickHouseSink>,
@@ -55,12 +56,15 @@ pub struct DataServer {
     max_connections: u32,
 }
 
+/// What a flush of a few last inserts may take, however late it is.
+const LAST_FLUSH: Duration = Duration::from_secs(1);
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl DataServer {
     pub fn new(
         client: Arc<Client>,
+        relay: Arc<Client>,
         options: GatewayOptions,
         tls: Option<Arc<rustls::ServerConfig>>,
         registry: &mut Registry,
@@ -87,11 +91,11 @@ impl DataServer {
             }
         };
         let gatherer =
-            Gatherer::new(ClickHouseSink::new(client.clone()), gatherer_options, registry, on_stale_schema);
+            Gatherer::new(ClickHouseSink::new(client), gatherer_options, registry, on_stale_schema);
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
-            client,
+            relay,
             admission,
             prepared,
             gatherer,
@@ -150,8 +154,8 @@ impl DataServer {
         }
     }
 
-    /// Takes no more requests, stores what has been gathered, and lets every open request have its answer. False: that was
-    /// not all possible within `limit`.
+    /// Takes no more requests, stores what has been gathered, and lets every open request have its answer. False: not
+    /// everything could be stored within `limit`.
     pub async fn shut_down(&self, limit: Duration) -> bool {
         let deadline = tokio::time::Instant::now() + limit;
         self.state.closing.store(true, Ordering::Release);
@@ -159,7 +163,12 @@ impl DataServer {
         let stored = self.state.gatherer.shut_down(limit).await;
         // Every connection holds a slot until its last answer is out.
         let answered = tokio::time::timeout_at(deadline, self.slots.acquire_many(self.max_connections)).await;
-        stored && answered.is_ok()
+        if answered.is_err() {
+            tracing::warn!("some requests were still being answered at the end");
+        }
+        // An insert that was just being handed over may have come after the flush.
+        let left = deadline.saturating_duration_since(tokio::time::Instant::now()).max(LAST_FLUSH);
+        stored && self.state.gatherer.shut_down(left).await
     }
 }
 

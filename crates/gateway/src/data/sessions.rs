@@ -1,5 +1,7 @@
+use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// ClickHouse keeps no session longer than this without use.
@@ -8,43 +10,65 @@ const MAX_SESSIONS: usize = 100_000;
 
 /// The sessions in which a statement has changed what later ones mean: SET, USE, temporary tables, roles. Inserts in them
 /// are forwarded, into the session. In all other sessions an insert means what it would mean outside, and is gathered.
+///
+/// Sessions are kept by a hash of user and id: two that share one are both taken for changed, which is slower, never wrong.
 #[derive(Default)]
 pub(crate) struct Sessions {
-    changed: Mutex<HashMap<SessionKey, Instant>>,
+    changed: Mutex<Changed>,
+    hasher: RandomState,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct SessionKey {
-    pub(crate) user: String,
-    pub(crate) session_id: String,
+#[derive(Default)]
+struct Changed {
+    used: HashMap<u64, Instant>,
+    /// There were more than can be kept: until then, any session may be a changed one.
+    lost_track_until: Option<Instant>,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionKey(u64);
 
 impl Sessions {
-    pub(crate) fn mark_changed(&self, key: SessionKey) {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        if changed.len() >= MAX_SESSIONS {
-            changed.retain(|_, used| used.elapsed() < LONGEST_SESSION);
+    pub(crate) fn key(&self, user: &str, session_id: &str) -> SessionKey {
+        SessionKey(self.hasher.hash_one((user, session_id)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Changed> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if the session was not marked before.
+    pub(crate) fn mark_changed(&self, key: SessionKey) -> bool {
+        let mut changed = self.lock();
+        let now = Instant::now();
+        if changed.used.len() >= MAX_SESSIONS && !changed.used.contains_key(&key.0) {
+            changed.used.retain(|_, used| now - *used < LONGEST_SESSION);
+            if changed.used.len() >= MAX_SESSIONS {
+                changed.lost_track_until = Some(now + LONGEST_SESSION);
+                return false;
+            }
         }
-        changed.insert(key, Instant::now());
+        changed.used.insert(key.0, now).is_none()
+    }
+
+    /// The statement that was to change the session was refused to whoever sent it.
+    pub(crate) fn unmark(&self, key: SessionKey) {
+        self.lock().used.remove(&key.0);
     }
 
     /// Whether an insert in this session has to be forwarded. Looking counts as use: the session lives on at the backend.
-    pub(crate) fn is_changed(&self, key: &SessionKey) -> bool {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        // A flood of sessions can't be told apart any more: then all are taken for changed.
-        if changed.len() >= MAX_SESSIONS {
+    pub(crate) fn is_changed(&self, key: SessionKey) -> bool {
+        let mut changed = self.lock();
+        let now = Instant::now();
+        if changed.lost_track_until.is_some_and(|until| now < until) {
             return true;
         }
-        match changed.get_mut(key) {
-            Some(used) if used.elapsed() < LONGEST_SESSION => {
-                *used = Instant::now();
+        match changed.used.get_mut(&key.0) {
+            Some(used) if now - *used < LONGEST_SESSION => {
+                *used = now;
                 true
             }
-            Some(_) => {
-                changed.remove(key);
-                false
-            }
-            None => false,
+            _ => false,
         }
     }
 }
@@ -55,11 +79,23 @@ mod tests {
 
     #[test]
     fn only_the_changed_session_of_that_user_counts() {
-        let key = |user: &str, id: &str| SessionKey { user: user.into(), session_id: id.into() };
         let sessions = Sessions::default();
-        sessions.mark_changed(key("joe", "1"));
-        assert!(sessions.is_changed(&key("joe", "1")));
-        assert!(!sessions.is_changed(&key("joe", "2")));
-        assert!(!sessions.is_changed(&key("ann", "1")));
+        assert!(sessions.mark_changed(sessions.key("joe", "1")));
+        assert!(!sessions.mark_changed(sessions.key("joe", "1")), "marked before");
+        assert!(sessions.is_changed(sessions.key("joe", "1")));
+        assert!(!sessions.is_changed(sessions.key("joe", "2")));
+        assert!(!sessions.is_changed(sessions.key("ann", "1")));
+        sessions.unmark(sessions.key("joe", "1"));
+        assert!(!sessions.is_changed(sessions.key("joe", "1")));
+    }
+
+    #[test]
+    fn a_flood_of_sessions_makes_all_of_them_suspect() {
+        let sessions = Sessions::default();
+        for id in 0..=MAX_SESSIONS {
+            sessions.mark_changed(sessions.key("joe", &id.to_string()));
+        }
+        assert!(sessions.is_changed(sessions.key("ann", "never seen")));
+        assert!(sessions.lock().used.len() <= MAX_SESSIONS);
     }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
     let typed = Typed::of(&statement.format).ok_or(NotAdmitted::Forward("format"))?;
-    let sorted = Sorted::new(&request.settings)?;
+    let mut sorted = Sorted::new(&request.settings)?;
     let user = admission
         .user(UserKey {
             credentials: request.credentials.clone(),
@@ -66,11 +66,13 @@ pub(crate) async fn prepare(
         credentials: request.credentials.clone(),
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),
-        settings: sorted.written_settings(),
+        settings: sorted.written_settings(schema.computes),
+        // Such tables are only gathered for those who want no deduplication: nothing recognises a repeat.
         deduplicates: false,
+        has_views: schema.has_views,
     };
     let read_settings = sorted.read_settings(&user)?;
-    admission.probe(Probe { destination: &destination }).await?;
+    admission.probe(Probe { destination: &destination, other_settings: &sorted.others }).await?;
     let plan = ReadPlan::new(columns, read_settings);
     let kind = InsertKind { query: request.query.clone(), format: statement.format.clone(), limits: own.limits };
     Ok(Prepared::new(typed, plan, own.ack, own.wait_timeout, kind, destination))
@@ -81,15 +83,27 @@ struct Sorted<'a> {
     gathering: Vec<(&'a str, &'a str)>,
     /// Sorted by name, one of each.
     shape: Vec<(&'a str, &'a str)>,
+    formatting: Vec<(&'a str, &'a str)>,
+    /// What the flush does not carry. ClickHouse is to see it once all the same: it may refuse a name or a value.
+    others: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Sorted<'a> {
     fn new(settings: &'a [(String, String)]) -> Result<Sorted<'a>, NotAdmitted> {
-        let mut sorted = Sorted { gathering: Vec::new(), shape: Vec::new() };
+        let mut sorted =
+            Sorted { gathering: Vec::new(), shape: Vec::new(), formatting: Vec::new(), others: Vec::new() };
         for (name, value) in settings {
             match role(name) {
-                Role::Request | Role::Harmless => {}
-                Role::Gathering | Role::Windrow => sorted.gathering.push((name, value)),
+                Role::Request => {}
+                Role::Private | Role::Harmless => sorted.others.push((name, value)),
+                Role::Windrow => sorted.gathering.push((name, value)),
+                Role::Gathering => {
+                    sorted.gathering.push((name, value));
+                    if name != "async_insert" {
+                        sorted.others.push((name, value));
+                    }
+                }
+                Role::Formatting => sorted.formatting.push((name, value)),
                 Role::Alone => return Err(NotAdmitted::Forward("setting")),
                 Role::Shape => {
                     sorted.shape.retain(|(known, _)| known != name);
@@ -98,6 +112,7 @@ impl<'a> Sorted<'a> {
             }
         }
         sorted.shape.sort_unstable();
+        sorted.formatting.sort_unstable();
         Ok(sorted)
     }
 
@@ -128,13 +143,20 @@ impl<'a> Sorted<'a> {
         Ok(read)
     }
 
-    /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then.
-    fn written_settings(&self) -> Vec<(String, String)> {
+    /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then, unless
+    /// the table computes something: expressions convert and format values under the same settings.
+    fn written_settings(&mut self, computes: bool) -> Vec<(String, String)> {
         let only_read = |name: &str, value: &str| {
             name != "session_timezone" && ReadSettings::default().set(name, value) == SettingEffect::Applied
         };
-        let written = self.shape.iter().filter(|(name, value)| !only_read(name, value));
-        written.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        let is_written = |setting: &&(&str, &str)| computes || !only_read(setting.0, setting.1);
+        let mut written: Vec<_> = self.shape.iter().filter(is_written).copied().collect();
+        self.others.extend(self.shape.iter().filter(|setting| !is_written(setting)));
+        match computes {
+            true => written.extend(&self.formatting),
+            false => self.others.extend(&self.formatting),
+        }
+        written.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
     /// Whether ClickHouse would drop a repeat of this insert, given a table that remembers. Gathered, it would only be

@@ -119,6 +119,8 @@ struct Entry {
 }
 
 const MAX_ENTRIES: usize = 10_000;
+/// Statements with a longer head are admitted each time: ten thousand of them would be too much to keep.
+const MAX_SIGNATURE_BYTES: usize = 16 * 1024;
 
 impl PreparedInserts {
     pub(crate) fn new(ttl: Duration) -> PreparedInserts {
@@ -150,6 +152,9 @@ impl PreparedInserts {
 
     /// Keeps an insert that was prepared with what was known in `epoch`.
     pub(crate) fn put(&self, signature: &[u8], epoch: u64, prepared: Arc<Prepared>) {
+        if signature.len() > MAX_SIGNATURE_BYTES {
+            return;
+        }
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= MAX_ENTRIES {
             let (now_epoch, ttl) = (self.epoch(), self.ttl);

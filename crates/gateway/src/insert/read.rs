@@ -27,7 +27,7 @@ fn read_in_parts(typed: Typed, payload: &[u8], plan: &ReadPlan) -> Result<Parsed
         Typed::JsonEachRow => cut(payload, parts_worthwhile(payload.len())),
         Typed::Values => vec![payload],
     };
-    if parts.len() < 2 {
+    if parts.len() < 2 || parts[..parts.len() - 1].iter().any(|part| ends_data(part)) {
         return typed.read(payload, plan);
     }
     let read = thread::scope(|scope| {
@@ -40,6 +40,11 @@ fn read_in_parts(typed: Typed, payload: &[u8], plan: &ReadPlan) -> Result<Parsed
         Some(parsed) => Ok(parsed),
         None => typed.read(payload, plan),
     }
+}
+
+/// A `;` may stand behind the last row, and nowhere else.
+fn ends_data(part: &[u8]) -> bool {
+    part.trim_ascii_end().ends_with(b";")
 }
 
 fn joined(parts: Vec<Parsed>) -> Option<Parsed> {
@@ -106,6 +111,15 @@ mod tests {
 
     fn native_of(parsed: &Parsed, plan: &ReadPlan) -> Vec<u8> {
         native(Parsed { block: parsed.block.clone(), present: parsed.present.clone() }, plan)
+    }
+
+    #[test]
+    fn a_semicolon_in_the_middle_is_no_end() {
+        let plan = plan();
+        let mut rows: String = (0..40_000).map(|a| format!("{{\"a\":{a},\"s\":\"row {a}\"}}\n")).collect();
+        let middle = cut(rows.as_bytes(), parts_worthwhile(rows.len()).max(2))[0].len() - 1;
+        rows.insert(middle, ';');
+        assert!(read_in_parts(Typed::JsonEachRow, rows.as_bytes(), &plan).is_err());
     }
 
     #[test]

@@ -5,8 +5,12 @@
 pub(crate) enum Role {
     /// Not a setting: says who asks, what, or how the answer is to be framed.
     Request,
+    /// Of this one request alone, such as its place in a log or a trace: no other will have the same.
+    Private,
     /// Concerns the answer, the log or the effort; what is stored, and with whom, is the same.
     Harmless,
+    /// Says how values become text. That changes what is stored where the table computes something: a DEFAULT, a view.
+    Formatting,
     /// Says whether, how and for how long to gather.
     Gathering,
     /// Windrow's own; the backend does not know it.
@@ -26,6 +30,9 @@ pub(crate) fn role(name: &str) -> Role {
         _ if name.starts_with("windrow_") => Role::Windrow,
         _ if is_gathering(name) => Role::Gathering,
         _ if is_alone(name) => Role::Alone,
+        "log_comment" => Role::Private,
+        _ if ["param_", "opentelemetry_"].iter().any(|prefix| name.starts_with(prefix)) => Role::Private,
+        _ if name.starts_with("output_format_") => Role::Formatting,
         _ if is_harmless(name) => Role::Harmless,
         _ => Role::Shape,
     }
@@ -69,8 +76,7 @@ fn is_alone(name: &str) -> bool {
 fn is_harmless(name: &str) -> bool {
     matches!(
         name,
-        "log_comment"
-            | "log_queries"
+        "log_queries"
             | "log_query_settings"
             | "log_queries_min_type"
             | "log_profile_events"
@@ -98,7 +104,7 @@ fn is_harmless(name: &str) -> bool {
             | "http_send_timeout"
             | "output_format"
             | "compression"
-    ) || ["output_format_", "max_result_", "result_", "param_", "opentelemetry_"].iter().any(|p| name.starts_with(p))
+    ) || ["max_result_", "result_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -107,8 +113,8 @@ mod tests {
 
     #[test]
     fn what_does_not_change_the_rows_splits_no_batch() {
-        for name in ["log_comment", "max_execution_time", "query_id", "output_format_json_quote_64bit_integers", "param_x"] {
-            assert!(matches!(role(name), Role::Harmless | Role::Request), "{name}");
+        for name in ["log_comment", "max_execution_time", "query_id", "param_x"] {
+            assert!(matches!(role(name), Role::Private | Role::Harmless | Role::Request), "{name}");
         }
     }
 
