@@ -173,7 +173,8 @@ impl Lease {
             return;
         }
         if let Some(connection) = self.connection.take() {
-            lock(&self.pool).push(Idle { connection, usable_until: Instant::now() + keep_alive_time(head).min(self.idle_timeout) });
+            lock(&self.pool)
+                .push(Idle { connection, usable_until: Instant::now() + keep_alive_time(head).min(self.idle_timeout) });
         }
     }
 }

@@ -46,7 +46,10 @@ impl Refusal {
     }
 
     pub(crate) fn unreachable(cause: &str) -> Refusal {
-        Refusal::retryable(NETWORK_ERROR, format!("The backend of Windrow cannot be reached: {cause}. Nothing was stored; try again"))
+        Refusal::retryable(
+            NETWORK_ERROR,
+            format!("The backend of Windrow cannot be reached: {cause}. Nothing was stored; try again"),
+        )
     }
 
     pub(crate) fn backend_lost(cause: &str) -> Refusal {

@@ -149,7 +149,11 @@ async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, conten
     let mut pieces = vec![Piece { id: sealed.id, contents }];
     let mut stores_left = MAX_STORES_PER_BATCH;
     while let Some(piece) = pieces.pop() {
-        let Some(Refusal { mut piece, error, can_be_narrowed }) = attempt(core, sealed, flight, piece, &mut settled).await else { continue };
+        let Some(Refusal { mut piece, error, can_be_narrowed }) =
+            attempt(core, sealed, flight, piece, &mut settled).await
+        else {
+            continue;
+        };
         stores_left = stores_left.saturating_sub(1);
         if piece.contents.members.len() > 1 && can_be_narrowed && stores_left > 0 {
             let second = piece.contents.split_off(piece.contents.members.len() / 2);
@@ -213,7 +217,9 @@ async fn attempt<S: Sink>(
                 return None;
             }
             // A batch that is too large for its user's memory gets no smaller by waiting.
-            Err(StoreError::Refused(exception)) if exception.code == MEMORY_LIMIT_EXCEEDED && too_large == 2 && members > 1 => {
+            Err(StoreError::Refused(exception))
+                if exception.code == MEMORY_LIMIT_EXCEEDED && too_large == 2 && members > 1 =>
+            {
                 return Some(Refusal::new(piece, exception));
             }
             Err(StoreError::Refused(exception)) => InsertError::Exception(exception),
@@ -268,7 +274,10 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
     if lost > 0 {
         let error = settled.iter().find_map(|settled| settled.outcome.as_ref().err()).map(ToString::to_string);
         tracing::error!(
-            database = table.name.database, table = table.name.table, inserts = lost, error,
+            database = table.name.database,
+            table = table.name.table,
+            inserts = lost,
+            error,
             "inserts that nobody waited for could not be stored"
         );
     }

@@ -51,7 +51,10 @@ pub struct InsertKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushError {
     /// The buffers are full; worth trying again soon.
-    Overloaded { max_bytes: u64, whose: &'static str },
+    Overloaded {
+        max_bytes: u64,
+        whose: &'static str,
+    },
     ShuttingDown,
 }
 
@@ -89,7 +92,9 @@ pub struct Ticket {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Withdrawal {
     /// It was taken out: nothing of it is or will be stored. With the last error, if attempts have failed.
-    Withdrawn { last_error: Option<InsertError> },
+    Withdrawn {
+        last_error: Option<InsertError>,
+    },
     /// It is on its way to the sink, or was: it may still be stored.
     InFlight,
     Done(Outcome),

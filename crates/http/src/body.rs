@@ -73,7 +73,11 @@ impl BodyState {
     }
 
     /// The next run of data, as much as there is at hand; `None` at the end.
-    pub(crate) async fn next(&mut self, reader: &mut MessageReader, idle: Duration) -> Result<Option<Bytes>, BodyError> {
+    pub(crate) async fn next(
+        &mut self,
+        reader: &mut MessageReader,
+        idle: Duration,
+    ) -> Result<Option<Bytes>, BodyError> {
         loop {
             if let BodyState::Done = self {
                 return Ok(None);

@@ -29,15 +29,30 @@ impl std::error::Error for ChunkedError {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Size { digits: u8, value: u64, line_bytes: usize },
-    Extension { value: u64, line_bytes: usize },
-    SizeLineFeed { value: u64 },
-    Data { remaining: u64 },
+    Size {
+        digits: u8,
+        value: u64,
+        line_bytes: usize,
+    },
+    Extension {
+        value: u64,
+        line_bytes: usize,
+    },
+    SizeLineFeed {
+        value: u64,
+    },
+    Data {
+        remaining: u64,
+    },
     DataCarriageReturn,
     DataLineFeed,
     /// At the start of a trailer line: an empty one ends the message.
-    TrailerStart { seen: usize },
-    Trailer { seen: usize },
+    TrailerStart {
+        seen: usize,
+    },
+    Trailer {
+        seen: usize,
+    },
     TrailerEndLineFeed,
     Done,
 }
@@ -96,7 +111,9 @@ impl ChunkedScanner {
     fn framing_byte(&self, byte: u8) -> Result<State, ChunkedError> {
         Ok(match self.state {
             State::Size { digits, value, line_bytes } => size_byte(byte, digits, value, line_bytes)?,
-            State::Extension { line_bytes, .. } if line_bytes > MAX_LINE_BYTES => return Err(ChunkedError::LineTooLong),
+            State::Extension { line_bytes, .. } if line_bytes > MAX_LINE_BYTES => {
+                return Err(ChunkedError::LineTooLong)
+            }
             State::Extension { value, line_bytes } => match byte {
                 b'\r' => State::SizeLineFeed { value },
                 b'\n' => return Err(ChunkedError::MissingLineEnd),

@@ -117,7 +117,8 @@ impl<'a> AnswerReader<'a> {
                 let raw = self.reader.take(length);
                 let rest = raw.slice(std::mem::take(&mut self.shown)..);
                 self.looked = 0;
-                let head = ResponseHead::parse(raw, MAX_ANSWER_FIELDS, self.to_head_request).map_err(ClientError::Head)?;
+                let head =
+                    ResponseHead::parse(raw, MAX_ANSWER_FIELDS, self.to_head_request).map_err(ClientError::Head)?;
                 if head.status() < 200 {
                     continue;
                 }

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -87,7 +88,8 @@ struct FieldSpan {
 #[derive(Debug, Clone)]
 struct Fields {
     raw: Bytes,
-    spans: Vec<FieldSpan>,
+    /// Shared, so that a head that comes again is cheap to hand out again.
+    spans: Arc<[FieldSpan]>,
 }
 
 impl Fields {
@@ -109,7 +111,9 @@ impl Fields {
     }
 
     fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.spans.iter().map(|span| (std::str::from_utf8(self.bytes(&span.name)).unwrap_or(""), self.bytes(&span.value)))
+        self.spans
+            .iter()
+            .map(|span| (std::str::from_utf8(self.bytes(&span.name)).unwrap_or(""), self.bytes(&span.value)))
     }
 
     fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
@@ -128,7 +132,8 @@ impl Fields {
 
     /// Whether a comma-separated field such as `Connection` lists `token`.
     fn lists(&self, name: &str, token: &str) -> bool {
-        self.all(name).any(|value| value.split(|&b| b == b',').any(|t| trimmed(t).eq_ignore_ascii_case(token.as_bytes())))
+        self.all(name)
+            .any(|value| value.split(|&b| b == b',').any(|t| trimmed(t).eq_ignore_ascii_case(token.as_bytes())))
     }
 
     fn declared_framing(&self) -> Result<Option<BodyFraming>, HeadError> {
@@ -255,6 +260,12 @@ impl RequestHead {
     pub fn raw(&self) -> &Bytes {
         &self.fields.raw
     }
+
+    /// Whether both are one head that came again on the same connection. Cheaper than a look at the bytes; two heads of
+    /// equal bytes from different connections are not the same.
+    pub fn is_same(&self, other: &RequestHead) -> bool {
+        Arc::ptr_eq(&self.fields.spans, &other.fields.spans)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -342,7 +353,8 @@ mod tests {
 
     #[test]
     fn fields_are_found_whatever_their_case() {
-        let head = parse("POST /?query=x HTTP/1.1\r\nHost: a\r\nX-ClickHouse-User:  joe \r\nContent-Length: 5\r\n\r\n").unwrap();
+        let head = parse("POST /?query=x HTTP/1.1\r\nHost: a\r\nX-ClickHouse-User:  joe \r\nContent-Length: 5\r\n\r\n")
+            .unwrap();
         assert_eq!(head.method(), &Method::Post);
         assert_eq!(head.target(), "/?query=x");
         assert_eq!(head.field_str("x-clickhouse-USER"), Some("joe"));

@@ -30,6 +30,8 @@ pub struct Connection {
     body: BodyState,
     continue_owed: bool,
     requests: u32,
+    /// The latest head. A client that sends the same one again, byte for byte, spares us parsing it.
+    latest: Option<RequestHead>,
     limits: std::sync::Arc<Limits>,
 }
 
@@ -42,6 +44,7 @@ impl Connection {
             body: BodyState::Done,
             continue_owed: false,
             requests: 0,
+            latest: None,
             limits,
         }
     }
@@ -64,6 +67,11 @@ impl Connection {
     }
 
     async fn read_head(&mut self) -> io::Result<NextRequest> {
+        // The latest head ends with a blank line, so what begins with it begins with a whole head.
+        if let Some(latest) = self.latest.take_if(|latest| self.reader.buffered().starts_with(latest.raw())) {
+            self.reader.discard(latest.raw().len());
+            return Ok(self.begin(latest));
+        }
         let mut looked = 0;
         let mut deadline = None;
         let length = loop {
@@ -100,10 +108,15 @@ impl Connection {
                 return Ok(NextRequest::Refused(error));
             }
         };
+        Ok(self.begin(head))
+    }
+
+    fn begin(&mut self, head: RequestHead) -> NextRequest {
         self.requests += 1;
         self.body = BodyState::new(head.framing());
-        self.continue_owed = head.expects_continue() && !self.body.is_done();
-        Ok(NextRequest::Request(head))
+        self.continue_owed = !self.body.is_done() && head.expects_continue();
+        self.latest = Some(head.clone());
+        NextRequest::Request(head)
     }
 
     /// The body of the request at hand and the way to its client. A client that waits for `100 Continue` gets it here.

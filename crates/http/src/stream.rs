@@ -63,7 +63,11 @@ impl AsyncWrite for WriteHalf {
         }
     }
 
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             WriteHalf::Plain(half) => Pin::new(half).poll_write_vectored(cx, bufs),
             WriteHalf::Tls(half) => Pin::new(half).poll_write_vectored(cx, bufs),

@@ -8,16 +8,22 @@ use windrow_client::Credentials;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchId(pub u128);
 
-/// As a UUID is written. By hand, since every insert's answer carries one.
-impl fmt::Display for BatchId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl BatchId {
+    /// As a UUID is written. By hand, since every insert's answer carries one.
+    pub fn text(self) -> [u8; 36] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         const DASHES: [usize; 4] = [8, 13, 18, 23];
         let mut text = [b'-'; 36];
         let digits = (0..32).rev().map(|digit| HEX[(self.0 >> (4 * digit)) as usize & 15]);
         let places = (0..36).filter(|place| !DASHES.contains(place));
         places.zip(digits).for_each(|(place, digit)| text[place] = digit);
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        text
+    }
+}
+
+impl fmt::Display for BatchId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.text()).unwrap_or_default())
     }
 }
 

@@ -85,14 +85,18 @@ impl Sink for ClickHouseSink {
         let body = [Bytes::from(batch.block.encode_native(&batch.destination.columns, &batch.destination.types))];
         let call = insert_call(batch).body(&body);
         match self.client.call(call).await {
-            Ok(answer) => Ok(Stored { written_rows: answer.head.field_str("x-clickhouse-summary").and_then(written_rows) }),
+            Ok(answer) => {
+                Ok(Stored { written_rows: answer.head.field_str("x-clickhouse-summary").and_then(written_rows) })
+            }
             Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
             Err(CallError::Unknown(text)) => Err(StoreError::Unknown(text)),
             // The same query id still runs: an earlier attempt whose answer was lost. Its end is not known yet.
             Err(CallError::Exception(exception)) if exception.code == 216 || exception.leaves_outcome_open() => {
                 Err(StoreError::Unknown(exception.line))
             }
-            Err(CallError::Exception(exception)) if batch.destination.has_views && !comes_before_writing(exception.code) => {
+            Err(CallError::Exception(exception))
+                if batch.destination.has_views && !comes_before_writing(exception.code) =>
+            {
                 Err(StoreError::Failed(exception))
             }
             Err(CallError::Exception(exception)) => Err(StoreError::Refused(exception)),

@@ -28,9 +28,9 @@ impl Gateway {
         let settings = Arc::new(settings);
         let tls = match &settings.http.tls {
             None => None,
-            Some(files) => Some(
-                windrow_client::server_config(&files.certificate, &files.key).map_err(|error| error.to_string())?,
-            ),
+            Some(files) => {
+                Some(windrow_client::server_config(&files.certificate, &files.key).map_err(|error| error.to_string())?)
+            }
         };
         let http_listener = bind(settings.http.listen, "http.listen").map_err(|error| error.to_string())?;
         let admin_listener = bind(settings.admin.listen, "admin.listen").map_err(|error| error.to_string())?;
@@ -40,7 +40,8 @@ impl Gateway {
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
-        let data = Arc::new(DataServer::new(backend.client.clone(), backend.relay.clone(), options, tls, &mut registry));
+        let data =
+            Arc::new(DataServer::new(backend.client.clone(), backend.relay.clone(), options, tls, &mut registry));
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
         let available = backend.available.clone();
         let ready = move || available.borrow().clone();

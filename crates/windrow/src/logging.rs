@@ -3,7 +3,8 @@ use windrow_settings::{LogFormat, LogSettings};
 
 /// Sends all log events to standard error.
 pub(crate) fn start(settings: &LogSettings) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&settings.level).map_err(|error| format!("log.level '{}': {error}", settings.level))?;
+    let filter =
+        EnvFilter::try_new(&settings.level).map_err(|error| format!("log.level '{}': {error}", settings.level))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let result = match settings.format {
         LogFormat::Text => {

@@ -31,7 +31,8 @@ fn main() -> ExitCode {
 }
 
 fn load(flags: &cli::SettingsFlags) -> Result<Settings, String> {
-    let sources = Sources { config_path: flags.config.clone(), env: std::env::vars_os().filter_map(text), flags: flags.flags() };
+    let sources =
+        Sources { config_path: flags.config.clone(), env: std::env::vars_os().filter_map(text), flags: flags.flags() };
     Settings::load(sources).map_err(|errors| errors.to_string())
 }
 

@@ -78,7 +78,8 @@ impl AdminServer {
         // Health is asked by machines that have no secrets, and tells none.
         let open = matches!(path, "/healthz" | "/readyz");
         if !open && !self.is_authorised(head) {
-            let response = ResponseBuilder::new(out, 401).field("WWW-Authenticate", "Bearer").field("Content-Type", text);
+            let response =
+                ResponseBuilder::new(out, 401).field("WWW-Authenticate", "Bearer").field("Content-Type", text);
             return end(response, head, b"the admin port needs the token of the setting admin.token\n");
         }
         let (status, kind, body) = match path {

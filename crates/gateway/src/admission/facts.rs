@@ -3,7 +3,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use windrow_client::{Call, Client};
 
 /// The fields that a browser's scripts may read, as ClickHouse lists them.
-const EXPOSED: &str = "X-ClickHouse-Query-Id,X-ClickHouse-Summary,X-ClickHouse-Server-Display-Name,X-ClickHouse-Format,\
+const EXPOSED: &str =
+    "X-ClickHouse-Query-Id,X-ClickHouse-Summary,X-ClickHouse-Server-Display-Name,X-ClickHouse-Format,\
     X-ClickHouse-Timezone,X-ClickHouse-Exception-Code,X-ClickHouse-Exception-Tag";
 
 /// What the backend says of itself, for answers that are to look like its own.
@@ -11,7 +12,7 @@ const EXPOSED: &str = "X-ClickHouse-Query-Id,X-ClickHouse-Summary,X-ClickHouse-S
 pub(crate) struct BackendFacts {
     version_suffix: String,
     display_name: String,
-    timezone: String,
+    timezone_field: Vec<u8>,
     fixed_fields: Vec<u8>,
 }
 
@@ -28,7 +29,8 @@ impl BackendFacts {
             "Content-Type: text/plain; charset=UTF-8\r\nAccess-Control-Expose-Headers: {EXPOSED}\r\n\
              X-ClickHouse-Server-Display-Name: {display_name}\r\n"
         );
-        BackendFacts { version_suffix, display_name, timezone, fixed_fields: fixed_fields.into_bytes() }
+        let timezone_field = format!("X-ClickHouse-Timezone: {timezone}\r\n").into_bytes();
+        BackendFacts { version_suffix, display_name, timezone_field, fixed_fields: fixed_fields.into_bytes() }
     }
 
     /// `(version 26.7.2.1)`, as it stands behind every error.
@@ -40,8 +42,9 @@ impl BackendFacts {
         &self.display_name
     }
 
-    pub(crate) fn timezone(&self) -> &str {
-        &self.timezone
+    /// The server's time zone as a header field, ended by CR LF.
+    pub(crate) fn timezone_field(&self) -> &[u8] {
+        &self.timezone_field
     }
 
     /// Header fields that are the same in every answer, each ended by CR LF.

@@ -129,7 +129,8 @@ impl TableSchema {
             Ok(ColumnSpec { name: column.name.clone(), data_type, default_kind: column.default_kind })
         };
         let specs: Vec<ColumnSpec> = targets.into_iter().map(spec).collect::<Result<_, NotAdmitted>>()?;
-        let repeats = specs.iter().enumerate().any(|(at, spec)| specs[..at].iter().any(|other| other.name == spec.name));
+        let repeats =
+            specs.iter().enumerate().any(|(at, spec)| specs[..at].iter().any(|other| other.name == spec.name));
         match specs.is_empty() || repeats {
             true => Err(NotAdmitted::Forward("columns")),
             false => Ok(specs),
@@ -142,7 +143,13 @@ mod tests {
     use super::*;
 
     fn engine(name: &str, definition: &str, default_window: &str) -> Engine {
-        Engine { name: name.into(), definition: definition.into(), default_window: default_window.into(), has_views: false, has_constraints: false }
+        Engine {
+            name: name.into(),
+            definition: definition.into(),
+            default_window: default_window.into(),
+            has_views: false,
+            has_constraints: false,
+        }
     }
 
     #[test]

@@ -3,13 +3,14 @@ use std::fmt::Write;
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 use windrow_gatherer::QueryId;
 use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
+use windrow_sink::BatchId;
 
 use super::request::Request;
 use crate::admission::BackendFacts;
 use crate::error::Refusal;
 
-const NOTHING: &str = "{\"read_rows\":\"0\",\"read_bytes\":\"0\",\"written_rows\":\"0\",\"written_bytes\":\"0\",\
-    \"total_rows_to_read\":\"0\",\"result_rows\":\"0\",\"result_bytes\":\"0\",\"elapsed_ns\":\"0\",\"memory_usage\":\"0\"}";
+const NOTHING: &str = "X-ClickHouse-Summary: {\"read_rows\":\"0\",\"read_bytes\":\"0\",\"written_rows\":\"0\",\"written_bytes\":\"0\",\
+    \"total_rows_to_read\":\"0\",\"result_rows\":\"0\",\"result_bytes\":\"0\",\"elapsed_ns\":\"0\",\"memory_usage\":\"0\"}\r\n";
 
 /// What an insert's answer says of it.
 #[derive(Debug, Default, Clone, Copy)]
@@ -20,10 +21,11 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    fn is_nothing(&self) -> bool {
+        self.rows == 0 && self.elapsed_ns == 0
+    }
+
     fn json(&self) -> String {
-        if self.rows == 0 && self.elapsed_ns == 0 {
-            return NOTHING.to_owned();
-        }
         let Summary { rows, bytes, elapsed_ns } = self;
         let mut json = String::with_capacity(256);
         // Writing to a String never fails.
@@ -58,27 +60,33 @@ fn start<'a>(
     summary: &Summary,
     after: After,
     facts: &BackendFacts,
-    query_id: Option<&str>,
+    query_id: Option<&QueryId>,
 ) -> ResponseBuilder<'a> {
-    let response = ResponseBuilder::new(out, status)
-        .field("X-ClickHouse-Summary", &summary.json())
+    let response = ResponseBuilder::new(out, status);
+    let response = match summary.is_nothing() {
+        true => response.prepared(NOTHING.as_bytes()),
+        false => response.field("X-ClickHouse-Summary", &summary.json()),
+    };
+    let response = response
         .date()
         .field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" })
         .prepared(facts.fixed_fields());
     match query_id {
-        Some(id) => response.field("X-ClickHouse-Query-Id", id).field("X-ClickHouse-Timezone", facts.timezone()),
+        Some(QueryId::Random(id)) => response
+            .prepared(b"X-ClickHouse-Query-Id: ")
+            .prepared(&BatchId(*id).text())
+            .prepared(b"\r\n")
+            .prepared(facts.timezone_field()),
+        Some(QueryId::Given(id)) => response.field("X-ClickHouse-Query-Id", id).prepared(facts.timezone_field()),
         None => response,
     }
 }
 
 fn finish<'a>(response: ResponseBuilder<'a>, after: After, connection: &Connection) -> ResponseBuilder<'a> {
-    let mut random = fastrand::u128(..);
-    let tag: [u8; 16] = std::array::from_fn(|_| {
-        let letter = b'a' + (random % 26) as u8;
-        random /= 26;
-        letter
-    });
-    let response = response.field_bytes("X-ClickHouse-Exception-Tag", &tag);
+    // Five random bits per letter, mapped to the alphabet: not evenly, but that is not asked of a tag.
+    let random = fastrand::u128(..);
+    let tag: [u8; 16] = std::array::from_fn(|at| b'a' + ((((random >> (5 * at)) as u32 & 31) * 26) >> 5) as u8);
+    let response = response.prepared(b"X-ClickHouse-Exception-Tag: ").prepared(&tag).prepared(b"\r\n");
     match after {
         After::Close => response,
         After::KeepAlive => {
@@ -107,8 +115,7 @@ pub(crate) fn success(
     summary: Summary,
 ) -> After {
     let after = after(head, connection);
-    let id = query_id.to_string();
-    end(finish(start(out, 200, &summary, after, facts, Some(&id)), after, connection), head, b"");
+    end(finish(start(out, 200, &summary, after, facts, Some(query_id)), after, connection), head, b"");
     after
 }
 
@@ -122,7 +129,8 @@ pub(crate) fn refusal(
 ) -> After {
     // What is left of the body is not worth reading.
     let after = if connection.body_is_done() { after(request.head, connection) } else { After::Close };
-    let mut response = start(out, refusal.status, &Summary::default(), after, facts, request.query_id());
+    let given = request.query_id().map(|id| QueryId::Given(id.into()));
+    let mut response = start(out, refusal.status, &Summary::default(), after, facts, given.as_ref());
     response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
     if let Some(seconds) = refusal.retry_after_seconds {
         response = response.number("Retry-After", u64::from(seconds));

@@ -1,7 +1,6 @@
 //! One request: is it gathered, answered here, or forwarded?
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use windrow_client::{push_param, Credentials, Exception};
@@ -9,17 +8,18 @@ use windrow_compression::Encoding;
 use windrow_gatherer::TableName;
 use windrow_http::{BodyFraming, Connection, Method, RequestHead};
 use windrow_statement::{
-    classify, classify_prefix, own_table_references, without_system_prefix, InsertStatement, OtherStatement, OwnTableUse,
-    Statement,
+    classify, classify_prefix, own_table_references, without_system_prefix, InsertStatement, OtherStatement,
+    OwnTableUse, Statement,
 };
 
 use super::answer::{self, After, Summary};
 use super::body::{Read, ReadError};
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody};
 use super::gather::{
-    log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, Gathered, NotGathered,
-    Origin,
+    log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, Gathered,
+    NotGathered, Origin,
 };
+use super::known_heads::Latest;
 use super::own_tables::{self, Visible};
 use super::request::{caller, Caller, Request};
 use super::serve::State;
@@ -59,12 +59,12 @@ pub(crate) async fn exchange(
     state: &Arc<State>,
     connection: &mut Connection,
     head: &RequestHead,
-    connection_id: u64,
+    origin: Origin,
+    latest: &mut Latest,
     out: &mut Vec<u8>,
 ) -> After {
-    let origin = Origin { connection_id, arrived: Instant::now() };
     let mut read = Read::nothing();
-    if let Some(prepared) = state.known_heads.get(head, &state.prepared) {
+    if let Some(prepared) = state.known_heads.get(head, latest, &state.prepared, origin.arrived) {
         match repeat(state, connection, head, prepared, origin, &mut read, out).await {
             Repeated::Answered(after) => return after,
             Repeated::Differs => {}
@@ -260,7 +260,8 @@ impl Exchange<'_> {
             credentials,
             head: &text.bytes[..statement.head_end],
             payload: &text.bytes[statement.data_start..],
-            payload_is_body: statement.data_start == text.body_at && self.request.head.field("content-encoding").is_none(),
+            payload_is_body: statement.data_start == text.body_at
+                && self.request.head.field("content-encoding").is_none(),
             statement,
         };
         let ready = match make_ready(self.state, candidate).await {
@@ -279,7 +280,13 @@ impl Exchange<'_> {
         }
     }
 
-    async fn not_gathered(&self, connection: &mut Connection, out: &mut Vec<u8>, why: NotGathered, read: Read) -> After {
+    async fn not_gathered(
+        &self,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        why: NotGathered,
+        read: Read,
+    ) -> After {
         match why {
             NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
             NotGathered::Forward(reason) => self.forward(connection, out, reason, None, None, read).await,
@@ -368,7 +375,9 @@ impl Exchange<'_> {
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
         let (after, exception) = self.relay(connection, out, forwarded).await;
-        if let (Some(session), Some(true)) = (newly_marked, exception.map(|exception| is_about_identity(exception.code))) {
+        if let (Some(session), Some(true)) =
+            (newly_marked, exception.map(|exception| is_about_identity(exception.code)))
+        {
             self.state.sessions.unmark(session);
         }
         if changes.learnt {

@@ -4,14 +4,14 @@
 //! to it while a query runs. A client that leaves takes the backend's connection with it: ClickHouse then does to the
 //! query what it does when its own client leaves.
 
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use windrow_client::{ConnectError, Exception, Lease};
 use windrow_http::{
-    AnswerReader, BodyFraming, ChunkedScanner, ClientError, HeadEvent, Method, RequestBody, RequestHead, ResponseHead, WriteHalf,
+    AnswerReader, BodyFraming, ChunkedScanner, ClientError, HeadEvent, Method, RequestBody, RequestHead, ResponseHead,
+    WriteHalf,
 };
 
 /// A query may compute for as long as it likes; the client's own patience and ClickHouse's limits end it.
@@ -305,7 +305,8 @@ fn without_connection_fields(lines: &[u8], begun: bool) -> Vec<u8> {
     for (number, line) in lines.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let is_status = number == 0 && !begun;
         let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-        let about_connection = [b"connection".as_slice(), b"keep-alive"].iter().any(|field| name.eq_ignore_ascii_case(field));
+        let about_connection =
+            [b"connection".as_slice(), b"keep-alive"].iter().any(|field| name.eq_ignore_ascii_case(field));
         let blank = matches!(line, b"\r\n" | b"\n");
         if is_status || !(about_connection || blank) {
             out.extend_from_slice(line);

@@ -25,7 +25,11 @@ pub(crate) enum NotGathered {
     /// Not for us: forward it, for this reason.
     Forward(&'static str),
     /// The payload could not be read for certain: ClickHouse reads or refuses it.
-    NotRead { reason: &'static str, prepared: Arc<Prepared>, query_id: QueryId },
+    NotRead {
+        reason: &'static str,
+        prepared: Arc<Prepared>,
+        query_id: QueryId,
+    },
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -113,7 +117,13 @@ pub(crate) fn log_unreadable(
     payload_bytes: u64,
     exception: Exception,
 ) {
-    state.gatherer.log_unreadable(prepared.destination.clone(), prepared.kind.clone(), query_id, payload_bytes, exception);
+    state.gatherer.log_unreadable(
+        prepared.destination.clone(),
+        prepared.kind.clone(),
+        query_id,
+        payload_bytes,
+        exception,
+    );
 }
 
 /// The client's own id, or a random one. Uniqueness is all that is asked of it, so the fast generator will do.
@@ -290,6 +300,8 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         database: request.database().map(str::to_owned),
         settings,
         statement: candidate.statement.clone(),
-        query: String::from_utf8_lossy(&candidate.head[..candidate.head.len().min(MAX_LOGGED_QUERY_BYTES)]).trim().to_owned(),
+        query: String::from_utf8_lossy(&candidate.head[..candidate.head.len().min(MAX_LOGGED_QUERY_BYTES)])
+            .trim()
+            .to_owned(),
     })
 }

@@ -7,17 +7,26 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use windrow_http::{Method, RequestHead};
 
 use super::request::Request;
 use crate::insert::{Prepared, PreparedInserts};
 
+/// What a connection remembers of its latest insert: with the same head again, not even the bytes are looked at.
+#[derive(Default)]
+pub(crate) struct Latest {
+    head: Option<RequestHead>,
+    known: Option<Known>,
+}
+
 #[derive(Default)]
 pub(crate) struct KnownHeads {
     entries: RwLock<HashMap<Vec<u8>, Known>>,
 }
 
+#[derive(Clone)]
 struct Known {
     prepared: Arc<Prepared>,
     epoch: u64,
@@ -66,12 +75,27 @@ fn is_plain(request: &Request<'_>) -> bool {
 }
 
 impl KnownHeads {
-    pub(crate) fn get(&self, head: &RequestHead, inserts: &PreparedInserts) -> Option<Arc<Prepared>> {
+    pub(crate) fn get(
+        &self,
+        head: &RequestHead,
+        latest: &mut Latest,
+        inserts: &PreparedInserts,
+        now: Instant,
+    ) -> Option<Arc<Prepared>> {
+        let fresh = |known: &Known| known.epoch == inserts.epoch() && known.prepared.age(now) < inserts.ttl() / 2;
+        if latest.head.as_ref().is_some_and(|latest| latest.is_same(head)) {
+            if let Some(known) = latest.known.as_ref().filter(|known| fresh(known)) {
+                return Some(known.prepared.clone());
+            }
+        }
+        let known = self.look_up(head).filter(fresh);
+        *latest = Latest { head: Some(head.clone()), known: known.clone() };
+        known.map(|known| known.prepared)
+    }
+
+    fn look_up(&self, head: &RequestHead) -> Option<Known> {
         let bytes = deciding_bytes(head)?;
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let known = entries.get(&bytes)?;
-        let fresh = known.epoch == inserts.epoch() && known.prepared.age() < inserts.ttl() / 2;
-        fresh.then(|| known.prepared.clone())
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(&bytes).cloned()
     }
 
     /// Keeps what was worked out for `request`, whose statement stands in its URL and whose payload is its whole body.

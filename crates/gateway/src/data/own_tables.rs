@@ -179,7 +179,9 @@ pub(crate) fn form(statement: &[u8], tables: &[ExternalTable]) -> Form {
     let boundary: String = std::iter::repeat_with(fastrand::alphanumeric).take(48).collect();
     let mut body = Vec::new();
     let mut part = |disposition: &str, content: &[u8]| {
-        body.extend_from_slice(format!("--{boundary}\r\nContent-Disposition: form-data; {disposition}\r\n\r\n").as_bytes());
+        body.extend_from_slice(
+            format!("--{boundary}\r\nContent-Disposition: form-data; {disposition}\r\n\r\n").as_bytes(),
+        );
         body.extend_from_slice(content);
         body.extend_from_slice(b"\r\n");
     };

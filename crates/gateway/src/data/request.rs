@@ -208,7 +208,10 @@ mod tests {
         let pair = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
         assert_eq!(claimed("GET / HTTP/1.1\r\n\r\n"), pair("default", ""));
         assert_eq!(claimed("GET /?user=joe&password=a%2Bb HTTP/1.1\r\n\r\n"), pair("joe", "a+b"));
-        assert_eq!(claimed("GET / HTTP/1.1\r\nX-ClickHouse-User: joe\r\nX-ClickHouse-Key: k\r\n\r\n"), pair("joe", "k"));
+        assert_eq!(
+            claimed("GET / HTTP/1.1\r\nX-ClickHouse-User: joe\r\nX-ClickHouse-Key: k\r\n\r\n"),
+            pair("joe", "k")
+        );
         assert_eq!(claimed("GET / HTTP/1.1\r\nAuthorization: Basic am9lOmE6Yg==\r\n\r\n"), pair("joe", "a:b"));
     }
 

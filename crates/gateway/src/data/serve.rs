@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
@@ -13,7 +13,8 @@ use windrow_sink::ClickHouseSink;
 use super::answer::{self, After};
 use super::body::BodyRoom;
 use super::dispatch::exchange;
-use super::known_heads::KnownHeads;
+use super::gather::Origin;
+use super::known_heads::{KnownHeads, Latest};
 use super::sessions::Sessions;
 use crate::admission::Admission;
 use crate::insert::PreparedInserts;
@@ -90,8 +91,7 @@ impl DataServer {
                 prepared.forget();
             }
         };
-        let gatherer =
-            Gatherer::new(ClickHouseSink::new(client), gatherer_options, registry, on_stale_schema);
+        let gatherer = Gatherer::new(ClickHouseSink::new(client), gatherer_options, registry, on_stale_schema);
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
@@ -180,7 +180,7 @@ async fn handshake(stream: TcpStream, tls: Option<tokio_rustls::TlsAcceptor>) ->
 }
 
 async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, mut stop: watch::Receiver<bool>) {
-    let mut out = Vec::new();
+    let (mut out, mut latest) = (Vec::new(), Latest::default());
     // One future for the connection's life: making it anew for each request would take a lock each time.
     let stop = stop.wait_for(|stop| *stop);
     tokio::pin!(stop);
@@ -192,7 +192,8 @@ async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, mut stop
         };
         let refused = match next {
             Ok(NextRequest::Request(head)) => {
-                match exchange(state, &mut connection, &head, id, &mut out).await {
+                let origin = Origin { connection_id: id, arrived: Instant::now() };
+                match exchange(state, &mut connection, &head, origin, &mut latest, &mut out).await {
                     After::KeepAlive if !state.is_closing() => continue,
                     _ => return connection.close().await,
                 }

@@ -69,7 +69,12 @@ impl Said {
         Said::default().set(name, value).map_err(|_| explain(name, value))
     }
 
-    pub(crate) fn resolve(&self, rules: &TableRules, defaults: &GatherSettings, table_deduplicates: bool) -> OwnSettings {
+    pub(crate) fn resolve(
+        &self,
+        rules: &TableRules,
+        defaults: &GatherSettings,
+        table_deduplicates: bool,
+    ) -> OwnSettings {
         let async_insert = match rules.async_insert {
             AsyncInsertRule::Always => true,
             AsyncInsertRule::Never => false,

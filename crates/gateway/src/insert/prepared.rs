@@ -90,8 +90,8 @@ impl Prepared {
         shape
     }
 
-    pub(crate) fn age(&self) -> Duration {
-        self.prepared_at.elapsed()
+    pub(crate) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.prepared_at)
     }
 
     /// True for one caller, once half of `ttl` has passed: it is to ask the backend again, so that nobody has to wait for

@@ -24,8 +24,19 @@ pub(crate) enum Role {
 
 pub(crate) fn role(name: &str) -> Role {
     match name {
-        "query" | "query_id" | "database" | "default_format" | "user" | "password" | "quota_key" | "session_id"
-        | "session_timeout" | "role" | "compress" | "decompress" | "client_protocol_version" => Role::Request,
+        "query"
+        | "query_id"
+        | "database"
+        | "default_format"
+        | "user"
+        | "password"
+        | "quota_key"
+        | "session_id"
+        | "session_timeout"
+        | "role"
+        | "compress"
+        | "decompress"
+        | "client_protocol_version" => Role::Request,
         "async_insert" | "wait_for_async_insert" | "wait_for_async_insert_timeout" => Role::Gathering,
         _ if name.starts_with("windrow_") => Role::Windrow,
         _ if is_gathering(name) => Role::Gathering,
@@ -120,7 +131,8 @@ mod tests {
 
     #[test]
     fn what_may_change_the_rows_splits_batches() {
-        for name in ["insert_null_as_default", "max_partitions_per_insert_block", "session_timezone", "never_heard_of"] {
+        for name in ["insert_null_as_default", "max_partitions_per_insert_block", "session_timezone", "never_heard_of"]
+        {
             assert_eq!(role(name), Role::Shape, "{name}");
         }
     }
