@@ -286,7 +286,7 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
         flush_query_id: Some(sealed.id),
         flush_time_micros,
         timeout_ms: sealed.hold_ms,
-        inserts: settled.iter().map(|Settled { member, outcome }| log_entry(member, outcome)).collect(),
+        inserts: settled.iter().map(|Settled { member, outcome }| log_entry(sealed, member, outcome)).collect(),
     });
     table.budget.give_back(settled.iter().map(|settled| settled.member.held_bytes).sum());
     for Settled { member, outcome } in settled {
@@ -299,9 +299,9 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
     }
 }
 
-fn log_entry(member: &Member, outcome: &Outcome) -> LogEntry {
+fn log_entry(sealed: &Sealed, member: &Member, outcome: &Outcome) -> LogEntry {
     LogEntry {
-        event_time_micros: member.arrived_wall_micros,
+        event_time_micros: sealed.arrival_wall_micros(member),
         kind: member.kind.clone(),
         query_id: member.query_id.clone(),
         bytes: member.payload_bytes,

@@ -90,7 +90,6 @@ pub(crate) struct Member {
     pub(crate) payload_bytes: u64,
     pub(crate) held_bytes: u64,
     pub(crate) arrived_at: Micros,
-    pub(crate) arrived_wall_micros: u64,
     pub(crate) query_id: QueryId,
     pub(crate) kind: Arc<InsertKind>,
     /// Whoever waits; `None` for ack level `memory`.
@@ -152,9 +151,18 @@ pub(crate) struct Sealed {
     pub(crate) contents: Contents,
     pub(crate) sealed_at: Micros,
     pub(crate) hold_ms: u64,
+    opened_at: Micros,
     opened_wall_micros: u64,
     /// Who waits for the batch's end, whatever it is.
     pub(crate) flushed: Vec<oneshot::Sender<()>>,
+}
+
+impl Sealed {
+    /// When the member arrived, in microseconds since 1970. Reckoned from the buffer's opening: one look at the wall clock
+    /// serves all of a batch.
+    pub(crate) fn arrival_wall_micros(&self, member: &Member) -> u64 {
+        self.opened_wall_micros + (member.arrived_at - self.opened_at).0
+    }
 }
 
 /// A sealed batch whose lane is free: to be flown by whoever got it.
@@ -234,7 +242,6 @@ impl Table {
             payload_bytes: insert.payload_bytes,
             held_bytes,
             arrived_at: now,
-            arrived_wall_micros: wall_micros(),
             query_id: insert.query_id,
             kind: insert.kind.clone(),
             outcome,
@@ -269,6 +276,7 @@ impl Table {
             contents: open.contents,
             sealed_at: now,
             hold_ms: if by_time { (now - open.opened_at).0 / 1000 } else { 0 },
+            opened_at: open.opened_at,
             opened_wall_micros: open.opened_wall_micros,
             flushed: open.flushed,
         };

@@ -12,6 +12,9 @@ use clap::Parser;
 use cli::{Cli, Command};
 use windrow_settings::{Settings, Sources};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // The embedded ClickHouse runs in this same executable, under a hidden first argument; it ends in here.
     windrow_embedded::run_engine_if_asked();
