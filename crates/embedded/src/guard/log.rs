@@ -12,6 +12,8 @@ use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::time::timeout;
 
+use crate::engine::config::ENDLESS_QUERY;
+
 /// A longer line is cut, so that the engine can't fill the gateway's memory.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const MAX_PLAIN_BYTES: usize = 64 * 1024;
@@ -117,6 +119,8 @@ fn emit(line: &Line, tail: &LogTail) {
     let (logger, query_id) = (line.logger_name.as_str(), line.query_id.as_str());
     tail.push(format!("{}: {}: {message}", line.level, line.logger_name));
     match line.level.as_str() {
+        // The engine's own statement is cancelled at every stop: that is how it is stopped.
+        "Error" if message.contains(ENDLESS_QUERY) => tracing::debug!(target: "clickhouse", logger, query_id, "{message}"),
         "Fatal" | "Critical" | "Error" => tracing::error!(target: "clickhouse", logger, query_id, "{message}"),
         "Warning" => tracing::warn!(target: "clickhouse", logger, query_id, "{message}"),
         "Notice" | "Information" => tracing::info!(target: "clickhouse", logger, query_id, "{message}"),

@@ -205,10 +205,16 @@ async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<P
     }
     let request = insert_request(candidate)?;
     let patience = patience(state, &request);
-    tokio::time::timeout(patience, ask(state, &signature, &request)).await.unwrap_or_else(|_| {
-        let cause = format!("it did not answer within wait_for_async_insert_timeout ({} ms)", patience.as_millis());
-        Err(NotAdmitted::Unreachable(cause))
-    })
+    // Who begins to ask after a DDL statement must not get an answer from before it.
+    let answer = state.asking.join(&[&signature[..], &state.prepared.epoch().to_le_bytes()].concat());
+    let asked = answer.get_or_init(|| ask(state, &signature, &request));
+    match tokio::time::timeout(patience, asked).await {
+        Ok(answer) => answer.clone(),
+        Err(_) => {
+            let cause = format!("it did not answer within wait_for_async_insert_timeout ({} ms)", patience.as_millis());
+            Err(NotAdmitted::Unreachable(cause))
+        }
+    }
 }
 
 /// How long the insert would wait to be stored; it waits no longer to be admitted.
@@ -255,7 +261,7 @@ fn renew(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>, old:
     });
 }
 
-/// Everything that decides how an insert is prepared. Lengths go before the parts, so that no two requests look alike.
+/// Everything that decides how an insert is prepared: of the statement what it says, not how it is written. Lengths go before the parts, so that no two requests look alike.
 fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     let mut signature = Vec::with_capacity(256);
     let mut add = |part: &[u8]| {
@@ -267,7 +273,19 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     add(candidate.credentials.password.as_bytes());
     add(request.quota_key().as_bytes());
     add(request.database().unwrap_or("").as_bytes());
-    add(candidate.head);
+    let statement = &candidate.statement;
+    add(statement.table.database.as_deref().unwrap_or("").as_bytes());
+    add(statement.table.table.as_bytes());
+    add(statement.format.as_bytes());
+    // No list and an empty one are different things; an empty one does not parse.
+    add(&(statement.columns.as_ref().map_or(0, Vec::len) as u32).to_le_bytes());
+    for column in statement.columns.iter().flatten() {
+        add(column.as_bytes());
+    }
+    for (name, value) in statement.settings.iter().filter(|(name, _)| matters(name)) {
+        add(name.as_bytes());
+        add(value.as_bytes());
+    }
     for param in &request.params {
         if matters(param.name()) {
             add(&param.name);

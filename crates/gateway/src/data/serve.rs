@@ -17,7 +17,7 @@ use super::gather::Origin;
 use super::known_heads::{KnownHeads, Latest};
 use super::sessions::Sessions;
 use crate::admission::Admission;
-use crate::insert::PreparedInserts;
+use crate::insert::{Asking, PreparedInserts};
 use crate::metrics::Metrics;
 use crate::options::GatewayOptions;
 
@@ -28,6 +28,7 @@ pub(crate) struct State {
     pub(crate) relay: Arc<Client>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: Arc<PreparedInserts>,
+    pub(crate) asking: Asking,
     pub(crate) gatherer: Gatherer<ClickHouseSink>,
     pub(crate) sessions: Sessions,
     pub(crate) known_heads: KnownHeads,
@@ -98,6 +99,7 @@ impl DataServer {
             relay,
             admission,
             prepared,
+            asking: Asking::default(),
             gatherer,
             sessions: Sessions::default(),
             known_heads: KnownHeads::default(),

@@ -1,11 +1,13 @@
 //! An insert's way from its request to the gatherer and back to its answer.
 
+mod asking;
 mod own_settings;
 mod prepare;
 mod prepared;
 mod read;
 mod role;
 
+pub(crate) use asking::Asking;
 pub(crate) use own_settings::{AckLevel, Said};
 pub(crate) use prepare::{prepare, InsertRequest};
 pub(crate) use prepared::{Prepared, PreparedInserts};

@@ -1,0 +1,49 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::OnceCell;
+
+use super::prepared::Prepared;
+use crate::admission::NotAdmitted;
+
+/// The answer to one admission that is being asked for.
+pub(crate) type Answer = OnceCell<Result<Arc<Prepared>, NotAdmitted>>;
+
+/// The admissions that are being asked for now. A thousand writers that begin at once, or come back after a DDL statement,
+/// would otherwise put the same question a thousand times, at the very moment at which the backend has most to do.
+#[derive(Default)]
+pub(crate) struct Asking {
+    answers: Mutex<HashMap<Box<[u8]>, Weak<Answer>>>,
+}
+
+impl Asking {
+    /// The answer that everybody with this signature waits for. It is forgotten when the last of them has gone.
+    pub(crate) fn join(&self, signature: &[u8]) -> Arc<Answer> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = answers.get(signature).and_then(Weak::upgrade) {
+            return answer;
+        }
+        answers.retain(|_, answer| answer.strong_count() > 0);
+        let answer = Arc::new(Answer::new());
+        answers.insert(signature.into(), Arc::downgrade(&answer));
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn those_who_ask_together_share_an_answer_and_later_ones_ask_again() {
+        let asking = Asking::default();
+        let (one, two) = (asking.join(b"a"), asking.join(b"a"));
+        assert!(Arc::ptr_eq(&one, &two));
+        assert!(!Arc::ptr_eq(&one, &asking.join(b"b")));
+        let refused = one.get_or_init(|| async { Err(NotAdmitted::Forward("refused")) }).await;
+        assert!(refused.is_err() && two.get().is_some());
+        drop((one, two));
+        assert!(asking.join(b"a").get().is_none());
+        assert_eq!(asking.answers.lock().unwrap().len(), 1, "what nobody waits for is forgotten");
+    }
+}

@@ -1,0 +1,9 @@
+//! What the tests share: a scripted sink, and a gatherer on it whose inserts are single rows with a number.
+
+mod rows;
+mod sink;
+mod world;
+
+pub use rows::{block_of, rows_of, shape_of};
+pub use sink::{Answer, Call, FakeSink, Gate};
+pub use world::{outcomes, Told, World};
