@@ -18,10 +18,10 @@ pub struct BulkOptions {
     #[arg(long, default_value_t = 100_000)]
     pub rows: u64,
     /// Of each way, alternately.
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 6)]
     pub rounds: u32,
-    /// Inserts per round, one after the other.
-    #[arg(long, default_value_t = 3)]
+    /// Inserts per round, one after the other: enough for the first, which has to be admitted, not to count.
+    #[arg(long, default_value_t = 10)]
     pub inserts: u32,
 }
 

@@ -174,6 +174,14 @@ impl RequestBody<'_> {
         self.state.is_done()
     }
 
+    /// Bytes that are announced and not yet read, where that is known: for sizing a buffer, within the caller's own bounds.
+    pub fn announced_bytes(&self) -> u64 {
+        match &*self.state {
+            BodyState::Length(remaining) => *remaining,
+            _ => 0,
+        }
+    }
+
     /// The next run of data; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         self.state.next(self.reader, self.idle).await

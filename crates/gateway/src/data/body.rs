@@ -70,7 +70,10 @@ impl BodyRoom {
         if read.whole || read.bytes.len() > limit {
             return Ok(read);
         }
-        let mut bytes = BytesMut::from(read.bytes);
+        // What is announced is believed up to the limit: a buffer that grows is copied again and again.
+        let announced = usize::try_from(body.announced_bytes()).unwrap_or(limit).min(limit);
+        let mut bytes = BytesMut::with_capacity(read.bytes.len() + announced + 1);
+        bytes.extend_from_slice(&read.bytes);
         while bytes.len() <= limit && !body.is_done() {
             let Some(more) = body.next().await? else { break };
             bytes.extend_from_slice(&more);

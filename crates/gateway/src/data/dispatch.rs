@@ -40,10 +40,52 @@ struct Exchange<'a> {
 
 /// The text of a request: its `query` parameter, a line break, its body.
 struct Text {
-    bytes: Bytes,
-    /// Where the body begins in it.
-    body_at: usize,
+    /// The `query` parameter and the line break; empty without a query.
+    head: Bytes,
+    body: Bytes,
+    /// Whether the body is all there.
     whole: bool,
+}
+
+impl Text {
+    fn joined(&self) -> Bytes {
+        match self.head.is_empty() {
+            true => self.body.clone(),
+            false => [&self.head[..], &self.body[..]].concat().into(),
+        }
+    }
+
+    /// Most inserts have their statement in the URL and their data in the body, which then needs no joining.
+    fn classify(&self) -> Statement {
+        match self.classify_head() {
+            Some(statement) => Statement::Insert(statement),
+            None if self.whole => classify(&self.joined()),
+            None => classify_prefix(&self.joined()),
+        }
+    }
+
+    fn classify_head(&self) -> Option<InsertStatement> {
+        match classify_prefix(&self.head) {
+            Statement::Insert(statement) if statement.data_start == self.head.len() => Some(statement),
+            _ => None,
+        }
+    }
+
+    /// The text from `start` on, which is an insert's data.
+    fn data(&self, start: usize) -> Bytes {
+        match start.checked_sub(self.head.len()) {
+            Some(at) => self.body.slice(at..),
+            None => self.joined().slice(start..),
+        }
+    }
+
+    /// The text up to `end`, which is an insert's statement.
+    fn statement(&self, end: usize) -> Bytes {
+        match end <= self.head.len() {
+            true => self.head.slice(..end),
+            false => self.joined().slice(..end),
+        }
+    }
 }
 
 /// What is to be done with a request.
@@ -181,7 +223,7 @@ impl Exchange<'_> {
             },
         };
         let text = self.text(&decoded, read.whole);
-        Ok(match if read.whole { classify(&text.bytes) } else { classify_prefix(&text.bytes) } {
+        Ok(match text.classify() {
             Statement::Insert(_) if !text.whole => Plan::Forward { reason: "too_large", statement: None, text: None },
             Statement::Insert(statement) => Plan::Gather { statement, text },
             Statement::SystemFlushAsyncInsertQueue { tables } => Plan::Flush(tables),
@@ -195,7 +237,7 @@ impl Exchange<'_> {
 
     /// A request whose body is not looked into. What it may change shows in its URL, if the statement stands there.
     fn by_its_url(&self, reason: &'static str) -> Plan {
-        match classify_prefix(&self.text(&Bytes::new(), false).bytes) {
+        match classify_prefix(&self.text(&Bytes::new(), false).head) {
             Statement::Insert(_) => Plan::Forward { reason, statement: None, text: None },
             Statement::Other(statement) => Plan::Forward { reason, statement: Some(statement), text: None },
             Statement::SystemFlushAsyncInsertQueue { .. } | Statement::Incomplete => {
@@ -205,7 +247,7 @@ impl Exchange<'_> {
     }
 
     fn begins_insert(&self, body: &Bytes) -> bool {
-        matches!(classify_prefix(&self.text(body, false).bytes), Statement::Insert(_))
+        matches!(self.text(body, false).classify(), Statement::Insert(_))
     }
 
     /// How the body is compressed; an error for ways that aren't understood here.
@@ -234,14 +276,8 @@ impl Exchange<'_> {
 
     fn text(&self, body: &Bytes, whole: bool) -> Text {
         let query = self.request.query();
-        if query.is_empty() {
-            return Text { bytes: body.clone(), body_at: 0, whole };
-        }
-        let mut bytes = Vec::with_capacity(query.len() + 1 + body.len());
-        bytes.extend_from_slice(query);
-        bytes.push(b'\n');
-        bytes.extend_from_slice(body);
-        Text { bytes: bytes.into(), body_at: query.len() + 1, whole }
+        let head = if query.is_empty() { Bytes::new() } else { [query, b"\n"].concat().into() };
+        Text { head, body: body.clone(), whole }
     }
 
     async fn gather(
@@ -258,9 +294,9 @@ impl Exchange<'_> {
         let candidate = Candidate {
             request: &self.request,
             credentials,
-            head: &text.bytes[..statement.head_end],
-            payload: &text.bytes[statement.data_start..],
-            payload_is_body: statement.data_start == text.body_at
+            head: &text.statement(statement.head_end),
+            payload: &text.data(statement.data_start),
+            payload_is_body: statement.data_start == text.head.len()
                 && self.request.head.field("content-encoding").is_none(),
             statement,
         };
@@ -477,8 +513,8 @@ impl Exchange<'_> {
         if !matches!(self.request.head.method(), Method::Get | Method::Post) {
             return None;
         }
-        let database = self.request.database().unwrap_or("");
-        let own = own_table_references(&text.bytes, database, &own_tables::NAMES);
+        let (bytes, database) = (text.joined(), self.request.database().unwrap_or(""));
+        let own = own_table_references(&bytes, database, &own_tables::NAMES);
         let credentials = self.credentials()?;
         if own.references.is_empty() || own.usage != OwnTableUse::Reads {
             return None;
@@ -497,7 +533,7 @@ impl Exchange<'_> {
             }
             tables.extend(own_tables::external_table(name, &self.state.gatherer, &visible, &hostname));
         }
-        let form = own_tables::form(&without_system_prefix(&text.bytes, &own), &tables);
+        let form = own_tables::form(&without_system_prefix(&bytes, &own), &tables);
         let mut target = self.target(|name| !matches!(name, "query" | "decompress"));
         own_tables::describe(&mut target, &tables);
         if !self.request.is_post() && self.request.param("readonly").is_none() {

@@ -13,8 +13,7 @@ fn room_for_three() -> GathererOptions {
 
 #[tokio::test]
 async fn bytes_are_given_back_whatever_the_end() {
-    let ends =
-        [Answer::Ok, Answer::Refused(469), Answer::Refused(60), Answer::Failed(469), Answer::LostAfterStoring];
+    let ends = [Answer::Ok, Answer::Refused(469), Answer::Refused(60), Answer::Failed(469), Answer::LostAfterStoring];
     for answer in ends {
         let world = World::sealing_at(4);
         let shape = world.shape("t", "a");

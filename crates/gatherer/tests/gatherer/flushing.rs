@@ -133,10 +133,15 @@ async fn what_waits_is_shown_without_what_was_taken_back() {
     let mut tickets = world.push_all(&shape, 0..5).await;
     world.sink.begun(1).await;
     drop(tickets.remove(3).withdraw());
-    let shown: Vec<Vec<String>> = world.gatherer.buffers().iter().map(|buffer| {
-        assert_eq!(buffer.destination.table, "t");
-        buffer.entries.iter().map(|entry| entry.query_id.to_string()).collect()
-    }).collect();
+    let shown: Vec<Vec<String>> = world
+        .gatherer
+        .buffers()
+        .iter()
+        .map(|buffer| {
+            assert_eq!(buffer.destination.table, "t");
+            buffer.entries.iter().map(|entry| entry.query_id.to_string()).collect()
+        })
+        .collect();
     assert_eq!(shown, [vec!["2"], vec!["4"]], "the queued batch, then the open one; not the one on its way");
     world.sink.open_gate();
     world.flush().await;

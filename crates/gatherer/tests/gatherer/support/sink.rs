@@ -74,7 +74,8 @@ struct Progress {
 
 impl FakeSink {
     pub fn new() -> FakeSink {
-        let state = State { calls: Vec::new(), script: Box::new(|_, _| Answer::Ok), gate: Gate::Open, known: HashSet::new() };
+        let state =
+            State { calls: Vec::new(), script: Box::new(|_, _| Answer::Ok), gate: Gate::Open, known: HashSet::new() };
         let inner = Inner { state: Mutex::new(state), let_go: Semaphore::new(0), progress: watch::Sender::default() };
         FakeSink { inner: Arc::new(inner) }
     }
@@ -209,9 +210,7 @@ impl Sink for FakeSink {
             Answer::Failed(code) | Answer::FailedInPart(code, _) => {
                 Err(StoreError::Failed(Exception::new(code, "scripted", "")))
             }
-            Answer::LostBeforeStoring | Answer::LostAfterStoring => {
-                Err(StoreError::Unknown("connection reset".into()))
-            }
+            Answer::LostBeforeStoring | Answer::LostAfterStoring => Err(StoreError::Unknown("connection reset".into())),
             Answer::Panic => panic!("scripted: the sink panics"),
         }
     }

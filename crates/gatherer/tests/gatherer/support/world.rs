@@ -2,7 +2,8 @@ use std::sync::{Arc, Mutex};
 
 use prometheus_client::registry::Registry;
 use windrow_gatherer::{
-    Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus, PushError, QueryId, Shape, TableName, Ticket,
+    Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus, PushError, QueryId, Shape, TableName,
+    Ticket,
 };
 use windrow_policy::{FlushLimits, PolicyKind};
 
@@ -35,7 +36,8 @@ impl World {
             max_query_number: inserts_per_batch,
             ..FlushLimits::default()
         };
-        let kind = InsertKind { query: "INSERT INTO t FORMAT JSONEachRow".into(), format: "JSONEachRow".into(), limits };
+        let kind =
+            InsertKind { query: "INSERT INTO t FORMAT JSONEachRow".into(), format: "JSONEachRow".into(), limits };
         let (sink, stale) = (FakeSink::new(), Arc::new(Mutex::new(Vec::new())));
         let told = stale.clone();
         let gatherer = Gatherer::new(sink.clone(), options, &mut Registry::default(), move |table| {

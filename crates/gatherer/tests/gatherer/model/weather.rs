@@ -1,0 +1,55 @@
+use std::sync::{Arc, Mutex};
+
+use fastrand::Rng;
+
+use crate::support::{Answer, Call};
+
+/// How likely the sink is to fail. It changes during a run and is fair in the end.
+#[derive(Clone, Default)]
+pub struct Weather {
+    faults_per_hundred: Arc<Mutex<u32>>,
+}
+
+/// Rows of one insert lie within one number of this.
+pub const ROWS_PER_INSERT: u64 = 4;
+
+/// Inserts that the sink's system refuses, whatever the weather.
+pub fn is_culprit(row: u64) -> bool {
+    row / ROWS_PER_INSERT % 13 == 5
+}
+
+impl Weather {
+    pub fn set(&self, faults_per_hundred: u32) {
+        *self.faults_per_hundred.lock().unwrap() = faults_per_hundred;
+    }
+
+    /// The answers of a run.
+    pub fn script(&self, seed: u64) -> impl FnMut(usize, &Call) -> Answer + Send + 'static {
+        let (weather, mut random) = (self.clone(), Rng::with_seed(seed ^ 0x5eed));
+        move |_, call| {
+            let is_fault = random.u32(0..100) < *weather.faults_per_hundred.lock().unwrap();
+            let answer = if is_fault { fault(&mut random, call) } else { Answer::Ok };
+            match answer {
+                // A system that gets to see a culprit stores nothing.
+                Answer::Ok | Answer::FailedInPart(..) if call.rows.iter().any(|&row| is_culprit(row)) => {
+                    Answer::Refused(469)
+                }
+                Answer::LostAfterStoring if call.rows.iter().any(|&row| is_culprit(row)) => Answer::LostBeforeStoring,
+                answer => answer,
+            }
+        }
+    }
+}
+
+fn fault(random: &mut Rng, call: &Call) -> Answer {
+    match random.u32(0..11) {
+        0..=2 => Answer::NotSent,
+        3 => Answer::RefusedSaying(252, "Too many parts (3000)."),
+        4 => Answer::Refused(241),
+        5 => Answer::Refused(60),
+        6 => Answer::FailedInPart(469, random.usize(0..=call.rows.len())),
+        7 | 8 => Answer::LostBeforeStoring,
+        9 => Answer::LostAfterStoring,
+        _ => Answer::Panic,
+    }
+}
