@@ -35,6 +35,8 @@ struct FlightState {
     /// The batch between two attempts, while the sink is known to hold nothing of it: members can still leave.
     on_ground: Option<Contents>,
     last_error: Option<InsertError>,
+    /// What members that left before the end held: given back already.
+    left_bytes: u64,
     ends: Vec<oneshot::Sender<()>>,
 }
 
@@ -56,7 +58,9 @@ impl Flight {
     pub(crate) fn withdraw(&self, table: &Table, member: u64) -> Option<Withdrawal> {
         let mut state = self.lock();
         let state = &mut *state;
-        table.withdrawn(state.on_ground.as_mut()?.withdraw(member)?);
+        let gone = state.on_ground.as_mut()?.withdraw(member)?;
+        state.left_bytes += gone.held_bytes;
+        table.withdrawn(gone);
         Some(Withdrawal::Withdrawn { last_error: state.last_error.clone() })
     }
 
@@ -70,6 +74,15 @@ impl Flight {
         self.lock().on_ground.take()
     }
 
+    /// Members have come to their end while the others fly on.
+    fn leave(&self, settled: &[Settled]) {
+        self.lock().left_bytes += held_bytes(settled);
+    }
+
+    fn left_bytes(&self) -> u64 {
+        self.lock().left_bytes
+    }
+
     fn take_ends(&self) -> Vec<oneshot::Sender<()>> {
         std::mem::take(&mut self.lock().ends)
     }
@@ -79,6 +92,10 @@ impl Flight {
 struct Settled {
     member: Member,
     outcome: Outcome,
+}
+
+fn held_bytes(settled: &[Settled]) -> u64 {
+    settled.iter().map(|settled| settled.member.held_bytes).sum()
 }
 
 /// Flies a batch, and those that queue behind it in its lane.
@@ -132,7 +149,7 @@ async fn store_apart<S: Sink>(
     storing.await.unwrap_or_else(|error| {
         let table = &sealed.shape.table;
         tracing::error!(database = table.name.database, table = table.name.table, batch = %sealed.id, %error, "a flush failed inside");
-        table.budget.give_back(held_bytes);
+        table.budget.give_back(held_bytes - flight.left_bytes());
         Vec::new()
     })
 }
@@ -143,7 +160,7 @@ struct Piece {
     contents: Contents,
 }
 
-/// Stores the batch, with retries, and tells how each member ended.
+/// Stores the batch, with retries, and tells how each member ended that was not answered on the way.
 async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, contents: Contents) -> Vec<Settled> {
     let mut settled = Vec::with_capacity(contents.members.len());
     let mut pieces = vec![Piece { id: sealed.id, contents }];
@@ -198,6 +215,7 @@ async fn attempt<S: Sink>(
     let mut pause = FIRST_PAUSE;
     let mut too_large = 0;
     let mut surely_not_stored = true;
+    let deduplicates = sealed.shape.destination.deduplicates;
     while !piece.contents.members.is_empty() {
         let members = piece.contents.members.len();
         let error = match send(core, sealed, &mut piece).await {
@@ -216,9 +234,13 @@ async fn attempt<S: Sink>(
                 settle_all(settled, piece.contents.members, Err(InsertError::Exception(exception)));
                 return None;
             }
-            // A batch that is too large for its user's memory gets no smaller by waiting.
+            // A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a half
+            // would not be recognised as what may be stored already.
             Err(StoreError::Refused(exception))
-                if exception.code == MEMORY_LIMIT_EXCEEDED && too_large == 2 && members > 1 =>
+                if exception.code == MEMORY_LIMIT_EXCEEDED
+                    && too_large >= 2
+                    && members > 1
+                    && (surely_not_stored || !deduplicates) =>
             {
                 return Some(Refusal::new(piece, exception));
             }
@@ -233,7 +255,7 @@ async fn attempt<S: Sink>(
         too_large += u32::from(matches!(&error, InsertError::Exception(e) if e.code == MEMORY_LIMIT_EXCEEDED));
         if matches!(error, InsertError::OutcomeUnknown(_)) {
             surely_not_stored = false;
-            if !sealed.shape.destination.deduplicates {
+            if !deduplicates {
                 // Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised
                 // that the rows are kept is kept to, at that risk.
                 let asked = piece.contents.extract(|member| member.outcome.is_some());
@@ -241,7 +263,16 @@ async fn attempt<S: Sink>(
                     piece.id = BatchId(random_id());
                 }
                 settle_all(settled, asked, Err(error.clone()));
+                if piece.contents.members.is_empty() {
+                    return None;
+                }
             }
+        }
+        // Nobody knows how long the rest will take.
+        let known = std::mem::take(settled);
+        if !known.is_empty() {
+            flight.leave(&known);
+            settle(core, table, sealed, known);
         }
         if surely_not_stored {
             flight.land(piece.contents, error);
@@ -288,7 +319,7 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
         timeout_ms: sealed.hold_ms,
         inserts: settled.iter().map(|Settled { member, outcome }| log_entry(sealed, member, outcome)).collect(),
     });
-    table.budget.give_back(settled.iter().map(|settled| settled.member.held_bytes).sum());
+    table.budget.give_back(held_bytes(&settled));
     for Settled { member, outcome } in settled {
         let counters = if outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
         counters.add(1, member.rows as u64, member.payload_bytes);

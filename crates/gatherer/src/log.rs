@@ -68,6 +68,10 @@ impl InsertLog {
     }
 
     pub(crate) fn add(&self, batch: LoggedBatch) {
+        // Counted by its inserts, a batch without any would never be forgotten.
+        if batch.inserts.is_empty() {
+            return;
+        }
         let mut forgotten = Vec::new();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.inserts += batch.inserts.len();
