@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
@@ -9,6 +10,9 @@ use crate::support::{Answer, Call};
 pub struct Weather {
     faults_per_hundred: Arc<Mutex<u32>>,
 }
+
+/// Each fault in a row makes the gatherer wait longer; this many are enough for all that it remembers.
+const MOST_FAULTS_IN_A_ROW: u32 = 4;
 
 /// Rows of one insert lie within one number of this.
 pub const ROWS_PER_INSERT: u64 = 4;
@@ -26,8 +30,12 @@ impl Weather {
     /// The answers of a run.
     pub fn script(&self, seed: u64) -> impl FnMut(usize, &Call) -> Answer + Send + 'static {
         let (weather, mut random) = (self.clone(), Rng::with_seed(seed ^ 0x5eed));
+        let mut in_a_row = HashMap::new();
         move |_, call| {
-            let is_fault = random.u32(0..100) < *weather.faults_per_hundred.lock().unwrap();
+            let in_a_row = in_a_row.entry(call.destination.clone()).or_insert(0);
+            let is_due = random.u32(0..100) < *weather.faults_per_hundred.lock().unwrap();
+            let is_fault = is_due && *in_a_row < MOST_FAULTS_IN_A_ROW;
+            *in_a_row = if is_fault { *in_a_row + 1 } else { 0 };
             let answer = if is_fault { fault(&mut random, call) } else { Answer::Ok };
             match answer {
                 // A system that gets to see a culprit stores nothing.
