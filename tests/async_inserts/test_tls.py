@@ -1,10 +1,11 @@
-"""The data port speaks HTTPS when it has a certificate."""
+"""TLS on the data port and towards the backend."""
 
 from __future__ import annotations
 
 import socket
 import ssl
 import subprocess
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 from harness.gateway import Gateway
 from harness.raw_http import RawConnection, head
+from harness.remote import RemoteGateway
+from harness.users import TESTER
 
 
 @pytest.fixture
@@ -20,7 +23,8 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(key), "-out", str(cert)],
         check=True, capture_output=True,
     )  # fmt: skip
     return cert, key
@@ -52,3 +56,42 @@ def test_plain_text_to_a_tls_port(start_gateway, certificate: tuple[Path, Path])
     with socket.create_connection(("127.0.0.1", gateway.http.port)) as plain, old.wrap_socket(plain) as secured:
         secured.sendall(head("GET", "/ping", (("Host", "x"), ("Connection", "close"))))
         assert secured.recv(12) == b"HTTP/1.1 200"
+
+
+def behind(gateway: Gateway, folder: Path, ca_file: Path | None) -> RemoteGateway:
+    """A gateway whose backend is the data port of another one: the only TLS server for ClickHouse's interface at hand."""
+    trust = f"[backend_tls]\nca_file = '{ca_file}'\n" if ca_file else ""
+    url = f"https://{TESTER.name}:{TESTER.password}@127.0.0.1:{gateway.http.port}"
+    return RemoteGateway(folder, url, gateway.direct, trust)
+
+
+def test_https_backend(start_gateway, certificate: tuple[Path, Path], tmp_path: Path) -> None:
+    cert, key = certificate
+    backend: Gateway = start_gateway(f"[http]\ntls_certificate = '{cert}'\ntls_key = '{key}'\n")
+    backend.direct.sql("CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
+    front = behind(backend, tmp_path / "front", cert)
+    try:
+        tested = front.http.as_user(TESTER.name, TESTER.password)
+        assert tested.insert("INSERT INTO t FORMAT JSONEachRow", '{"a":1}{"a":2}').status == 200
+        assert tested.sql("SELECT sum(a) FROM t") == "3"
+        assert tested.sql("SELECT sum(rows) FROM system.asynchronous_insert_log") == "2"
+        assert front.stop() == 0
+    finally:
+        front.stop()
+
+
+def test_a_backend_that_nobody_vouches_for_is_not_spoken_to(
+    start_gateway, certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    cert, key = certificate
+    backend: Gateway = start_gateway(f"[http]\ntls_certificate = '{cert}'\ntls_key = '{key}'\n")
+    front = behind(backend, tmp_path / "front", None)
+    try:
+        tested = front.http.as_user(TESTER.name, TESTER.password)
+        reply = tested.insert("INSERT INTO t VALUES", "(1)", wait_for_async_insert_timeout=1)
+        assert (reply.status, reply.code) == (503, 210), reply.text
+        assert "certificate" in reply.text
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            urllib.request.urlopen(f"http://127.0.0.1:{front.admin.port}/readyz", timeout=10)
+    finally:
+        front.stop()

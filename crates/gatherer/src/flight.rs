@@ -231,6 +231,9 @@ async fn attempt<S: Sink>(
             }
             // Nobody knows how much of it is stored: another attempt, of all or of a half, could store rows twice.
             Err(StoreError::Failed(exception)) => {
+                if shows_stale_schema(exception.code) {
+                    (core.on_stale_schema)(&table.name);
+                }
                 settle_all(settled, piece.contents.members, Err(InsertError::Exception(exception)));
                 return None;
             }

@@ -65,7 +65,7 @@ pub enum InsertError {
     Exception(Exception),
     /// The batch was sent, the answer was lost, and the table could not recognise a repeat.
     OutcomeUnknown(String),
-    /// The sink could not be reached for as long as the gatherer tries.
+    /// The sink could not be reached while the insert waited.
     Unreachable(String),
 }
 

@@ -76,7 +76,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("gather.max_table_share", Kind::Ratio { max: 1.0 }, Is("0.5"), "The part of `gather.max_buffer_bytes` that one table may take."),
     row("gather.overload_wait_ms", MS_OR_ZERO, Is("1000"), "How long an insert waits for room before it is refused with 503."),
     row("gather.admission_ttl_ms", MS_OR_ZERO, Is("5000"), "How long the backend's yes to a user's password and privileges is remembered. What is taken away can work for this long, and for up to twice as long a user's profile as it was. GRANT, REVOKE and the like that pass through Windrow are noticed at once."),
-    row("gather.schema_ttl_ms", MS_OR_ZERO, Is("60000"), "How long a table's columns are remembered. DDL that passes through Windrow is noticed at once; other DDL after this time, or when a flush is refused because of it."),
+    row("gather.schema_ttl_ms", MS_OR_ZERO, Is("5000"), "How long a table's columns are remembered. DDL that passes through Windrow is noticed at once; other DDL after this time, or when a flush is refused because of it."),
     row("gather.shutdown_timeout_ms", MS, Is("30000"), "How long a shutdown may take to store what is buffered and to end open requests. If something could not be stored by then, the exit code is 1."),
     row("gather.insert_log_entries", Kind::Count { min: 0, max: 10_000_000 }, Is("100000"), "Latest inserts kept in memory for `system.asynchronous_insert_log`."),
     row("gather.async_insert_busy_timeout_min_ms", MS, Is("50"), "ClickHouse's setting, for requests that don't say: the shortest hold of the policies `balanced` and `adaptive`."),

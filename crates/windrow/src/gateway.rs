@@ -23,7 +23,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Backend first, then the ports: who can connect can be served.
+    /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served.
     pub(crate) async fn start(settings: Settings) -> Result<Gateway, String> {
         let settings = Arc::new(settings);
         let tls = match &settings.http.tls {
@@ -67,7 +67,7 @@ impl Gateway {
         let clean = self.data.shut_down(self.shutdown_timeout).await;
         if !clean {
             let bytes = self.data.gatherer().held_bytes();
-            tracing::error!(bytes, "not everything could be stored and answered within gather.shutdown_timeout_ms");
+            tracing::error!(bytes, "not everything could be stored within gather.shutdown_timeout_ms");
         }
         self.backend.stop().await;
         clean

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{prepare, read_payload, role, AckLevel, InsertRequest, Prepared, Role, Said};
+use crate::insert::{Answer, prepare, read_payload, role, AckLevel, InsertRequest, Prepared, Role, Said};
 
 /// What became of an insert.
 pub(crate) enum Gathered {
@@ -207,14 +207,12 @@ async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<P
     let patience = patience(state, &request);
     // Who begins to ask after a DDL statement must not get an answer from before it.
     let answer = state.asking.join(&[&signature[..], &state.prepared.epoch().to_le_bytes()].concat());
-    let asked = answer.get_or_init(|| ask(state, &signature, &request));
-    match tokio::time::timeout(patience, asked).await {
-        Ok(answer) => answer.clone(),
-        Err(_) => {
-            let cause = format!("it did not answer within wait_for_async_insert_timeout ({} ms)", patience.as_millis());
-            Err(NotAdmitted::Unreachable(cause))
-        }
-    }
+    let asked = answer.wait(|| ask(state, &signature, &request, &answer));
+    tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| {
+        let obstacle = answer.last_obstacle().unwrap_or_else(|| "it does not answer".to_owned());
+        let waited_ms = patience.as_millis();
+        Err(NotAdmitted::Unreachable(format!("{obstacle} (waited wait_for_async_insert_timeout, {waited_ms} ms)")))
+    })
 }
 
 /// How long the insert would wait to be stored; it waits no longer to be admitted.
@@ -225,7 +223,12 @@ fn patience(state: &State, request: &InsertRequest) -> Duration {
     said.unwrap_or(default).min(Duration::from_secs(86_400))
 }
 
-async fn ask(state: &Arc<State>, signature: &[u8], request: &InsertRequest) -> Result<Arc<Prepared>, NotAdmitted> {
+async fn ask(
+    state: &Arc<State>,
+    signature: &[u8],
+    request: &InsertRequest,
+    answer: &Answer,
+) -> Result<Arc<Prepared>, NotAdmitted> {
     let mut pause = FIRST_PAUSE;
     loop {
         let epoch = state.prepared.epoch();
@@ -236,7 +239,8 @@ async fn ask(state: &Arc<State>, signature: &[u8], request: &InsertRequest) -> R
                 state.prepared.put(signature, epoch, prepared.clone());
                 return Ok(prepared);
             }
-            Err(NotAdmitted::Unreachable(_)) if !state.is_closing() => {
+            Err(NotAdmitted::Unreachable(cause)) if !state.is_closing() => {
+                answer.note_obstacle(cause);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }

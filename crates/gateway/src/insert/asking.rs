@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
@@ -7,7 +8,30 @@ use super::prepared::Prepared;
 use crate::admission::NotAdmitted;
 
 /// The answer to one admission that is being asked for.
-pub(crate) type Answer = OnceCell<Result<Arc<Prepared>, NotAdmitted>>;
+#[derive(Default)]
+pub(crate) struct Answer {
+    cell: OnceCell<Result<Arc<Prepared>, NotAdmitted>>,
+    /// Why the backend could not be asked, the last time that it was tried.
+    last_obstacle: Mutex<Option<String>>,
+}
+
+impl Answer {
+    /// What `ask` finds out, for everybody who waits here. It is asked once, unless who asks gives up before.
+    pub(crate) async fn wait<F>(&self, ask: impl FnOnce() -> F) -> Result<Arc<Prepared>, NotAdmitted>
+    where
+        F: Future<Output = Result<Arc<Prepared>, NotAdmitted>>,
+    {
+        self.cell.get_or_init(ask).await.clone()
+    }
+
+    pub(crate) fn note_obstacle(&self, cause: String) {
+        *self.last_obstacle.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
+    }
+
+    pub(crate) fn last_obstacle(&self) -> Option<String> {
+        self.last_obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// The admissions that are being asked for now. A thousand writers that begin at once, or come back after a DDL statement,
 /// would otherwise put the same question a thousand times, at the very moment at which the backend has most to do.
@@ -24,7 +48,7 @@ impl Asking {
             return answer;
         }
         answers.retain(|_, answer| answer.strong_count() > 0);
-        let answer = Arc::new(Answer::new());
+        let answer = Arc::new(Answer::default());
         answers.insert(signature.into(), Arc::downgrade(&answer));
         answer
     }
@@ -40,10 +64,10 @@ mod tests {
         let (one, two) = (asking.join(b"a"), asking.join(b"a"));
         assert!(Arc::ptr_eq(&one, &two));
         assert!(!Arc::ptr_eq(&one, &asking.join(b"b")));
-        let refused = one.get_or_init(|| async { Err(NotAdmitted::Forward("refused")) }).await;
-        assert!(refused.is_err() && two.get().is_some());
+        assert!(one.wait(|| async { Err(NotAdmitted::Forward("refused")) }).await.is_err());
+        assert!(two.wait(|| async { unreachable!("the answer is there") }).await.is_err());
         drop((one, two));
-        assert!(asking.join(b"a").get().is_none());
+        assert!(asking.join(b"a").cell.get().is_none());
         assert_eq!(asking.answers.lock().unwrap().len(), 1, "what nobody waits for is forgotten");
     }
 }

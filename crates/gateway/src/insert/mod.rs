@@ -7,7 +7,7 @@ mod prepared;
 mod read;
 mod role;
 
-pub(crate) use asking::Asking;
+pub(crate) use asking::{Answer, Asking};
 pub(crate) use own_settings::{AckLevel, Said};
 pub(crate) use prepare::{prepare, InsertRequest};
 pub(crate) use prepared::{Prepared, PreparedInserts};

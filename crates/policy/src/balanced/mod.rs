@@ -21,7 +21,8 @@
 //!   usually end in a burst. Evenly spaced: hold exactly for the next insert, if it is due within the minimum, else go. Stopped
 //!   (silent for 12 mean gaps): go. Otherwise hold for a time that walks between the minimum and the maximum, 1.2 times up with
 //!   every gap shorter than the minimum, down with every long one; and let go early when the buffer holds 1.85 times what the
-//!   hold was expected to bring, because then many wait for few.
+//!   hold was expected to bring, because then many wait for few (not if nobody waits and a hundred or more were expected).
+//!   A buffer that turns out to be in a rush (24 inserts) holds as long as is right by then, not as was right when it opened.
 //!
 //! On top (`pressure.rs`): a flush is followed by a rest of half its duration, unless everybody is here; and from half of
 //! `parts_to_throw_insert` on, flushes are spaced out, up to 5 s at 0.95 of it. Only that may hold a batch beyond the maximum

@@ -1,0 +1,26 @@
+"""A gateway in front of a ClickHouse that it did not start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.endpoint import Endpoint
+from harness.gateway import Gateway
+from harness.paths import gateway_binary
+
+
+class RemoteGateway(Gateway):
+    """`direct` is the backend's own endpoint, which the caller knows."""
+
+    def __init__(self, folder: Path, backend_url: str, direct: Endpoint, config: str = ""):
+        self.backend_url, self._direct, self._config = backend_url, direct, config
+        super().__init__(folder)
+
+    def command(self) -> list[str]:
+        self.config_path.write_text(self._config)
+        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        where = ["--config", str(self.config_path), "--backend", self.backend_url, "--data-dir", str(self.data_dir)]
+        return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
+
+    def direct_endpoint(self) -> Endpoint:
+        return self._direct
