@@ -55,12 +55,14 @@ async fn what_concerns_the_whole_batch_is_not_narrowed() {
 #[tokio::test]
 async fn a_table_that_has_changed_is_reported() {
     for (code, is_reported) in [(16, true), (60, true), (81, true), (469, false), (497, false)] {
-        let world = World::sealing_at(1);
-        world.sink.answer_first([Answer::Refused(code)]);
-        let tickets = world.push_all(&world.shape("changed", "a"), [1]).await;
-        assert_eq!(outcomes(tickets).await, [Err(Told::Exception(code))]);
-        let expected: &[&str] = if is_reported { &["changed"] } else { &[] };
-        assert_eq!(world.stale_tables(), expected, "code {code}");
+        for answer in [Answer::Refused(code), Answer::Failed(code)] {
+            let world = World::sealing_at(1);
+            world.sink.answer_first([answer]);
+            let tickets = world.push_all(&world.shape("changed", "a"), [1]).await;
+            assert_eq!(outcomes(tickets).await, [Err(Told::Exception(code))]);
+            let expected: &[&str] = if is_reported { &["changed"] } else { &[] };
+            assert_eq!(world.stale_tables(), expected, "{answer:?}");
+        }
     }
 }
 
