@@ -24,6 +24,7 @@ use super::own_tables::{self, Visible};
 use super::request::{caller, Caller, Request};
 use super::serve::State;
 use super::sessions::SessionKey;
+use super::text::Text;
 use crate::admission::UserKey;
 use crate::error::Refusal;
 use crate::insert::{role, Prepared, Role};
@@ -36,56 +37,6 @@ struct Exchange<'a> {
     request: Request<'a>,
     caller: Caller,
     origin: Origin,
-}
-
-/// The text of a request: its `query` parameter, a line break, its body.
-struct Text {
-    /// The `query` parameter and the line break; empty without a query.
-    head: Bytes,
-    body: Bytes,
-    /// Whether the body is all there.
-    whole: bool,
-}
-
-impl Text {
-    fn joined(&self) -> Bytes {
-        match self.head.is_empty() {
-            true => self.body.clone(),
-            false => [&self.head[..], &self.body[..]].concat().into(),
-        }
-    }
-
-    /// Most inserts have their statement in the URL and their data in the body, which then needs no joining.
-    fn classify(&self) -> Statement {
-        match self.classify_head() {
-            Some(statement) => Statement::Insert(statement),
-            None if self.whole => classify(&self.joined()),
-            None => classify_prefix(&self.joined()),
-        }
-    }
-
-    fn classify_head(&self) -> Option<InsertStatement> {
-        match classify_prefix(&self.head) {
-            Statement::Insert(statement) if statement.data_start == self.head.len() => Some(statement),
-            _ => None,
-        }
-    }
-
-    /// The text from `start` on, which is an insert's data.
-    fn data(&self, start: usize) -> Bytes {
-        match start.checked_sub(self.head.len()) {
-            Some(at) => self.body.slice(at..),
-            None => self.joined().slice(start..),
-        }
-    }
-
-    /// The text up to `end`, which is an insert's statement.
-    fn statement(&self, end: usize) -> Bytes {
-        match end <= self.head.len() {
-            true => self.head.slice(..end),
-            false => self.joined().slice(..end),
-        }
-    }
 }
 
 /// What is to be done with a request.
@@ -275,9 +226,7 @@ impl Exchange<'_> {
     }
 
     fn text(&self, body: &Bytes, whole: bool) -> Text {
-        let query = self.request.query();
-        let head = if query.is_empty() { Bytes::new() } else { [query, b"\n"].concat().into() };
-        Text { head, body: body.clone(), whole }
+        Text::new(self.request.query(), body, whole)
     }
 
     async fn gather(

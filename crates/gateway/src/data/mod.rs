@@ -10,6 +10,7 @@ mod own_tables;
 mod request;
 mod serve;
 mod sessions;
+mod text;
 
 pub(crate) use request::same_secret;
 pub use serve::DataServer;

@@ -1,0 +1,95 @@
+use bytes::Bytes;
+use windrow_statement::{classify, classify_prefix, InsertStatement, Statement};
+
+/// The text of a request: its `query` parameter, a line break, its body.
+pub(super) struct Text {
+    /// The `query` parameter and the line break; empty without a query.
+    pub(super) head: Bytes,
+    body: Bytes,
+    /// Whether the body is all there.
+    pub(super) whole: bool,
+}
+
+impl Text {
+    pub(super) fn new(query: &[u8], body: &Bytes, whole: bool) -> Text {
+        let head = if query.is_empty() { Bytes::new() } else { [query, b"\n"].concat().into() };
+        Text { head, body: body.clone(), whole }
+    }
+
+    pub(super) fn joined(&self) -> Bytes {
+        match self.head.is_empty() {
+            true => self.body.clone(),
+            false => [&self.head[..], &self.body[..]].concat().into(),
+        }
+    }
+
+    /// Most inserts have their statement in the URL and their data in the body, which then needs no joining.
+    pub(super) fn classify(&self) -> Statement {
+        match self.classify_head() {
+            Some(statement) => Statement::Insert(statement),
+            None if self.whole => classify(&self.joined()),
+            None => classify_prefix(&self.joined()),
+        }
+    }
+
+    fn classify_head(&self) -> Option<InsertStatement> {
+        match classify_prefix(&self.head) {
+            Statement::Insert(statement) if statement.data_start == self.head.len() => Some(statement),
+            _ => None,
+        }
+    }
+
+    /// The text from `start` on, which is an insert's data.
+    pub(super) fn data(&self, start: usize) -> Bytes {
+        match start.checked_sub(self.head.len()) {
+            Some(at) => self.body.slice(at..),
+            None => self.joined().slice(start..),
+        }
+    }
+
+    /// The text up to `end`, which is an insert's statement.
+    pub(super) fn statement(&self, end: usize) -> Bytes {
+        match end <= self.head.len() {
+            true => self.head.slice(..end),
+            false => self.joined().slice(..end),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(query: &str, body: &str) -> Text {
+        Text::new(query.as_bytes(), &Bytes::from(body.to_owned()), true)
+    }
+
+    fn data(text: &Text) -> Bytes {
+        match text.classify() {
+            Statement::Insert(insert) => text.data(insert.data_start),
+            other => panic!("{other:?} is no insert"),
+        }
+    }
+
+    #[test]
+    fn data_is_found_wherever_the_text_is_split() {
+        assert_eq!(data(&text("INSERT INTO t FORMAT JSONEachRow", "{}")), "{}");
+        assert_eq!(data(&text("", "INSERT INTO t FORMAT JSONEachRow\n{}")), "{}");
+        assert_eq!(data(&text("INSERT INTO t", "FORMAT JSONEachRow\n{}")), "{}");
+        assert_eq!(data(&text("INSERT INTO t VALUES (1),", "(2)")), "(1),\n(2)");
+        assert_eq!(data(&text("INSERT INTO t FORMAT JSONEachRow {}", "")), "{}\n");
+    }
+
+    #[test]
+    fn data_in_the_body_is_not_copied() {
+        let body = Bytes::from_static(b"{\"a\":1}");
+        let text = Text::new(b"INSERT INTO t FORMAT JSONEachRow", &body, true);
+        assert_eq!(data(&text).as_ptr(), body.as_ptr());
+    }
+
+    #[test]
+    fn statements_end_where_their_data_begins() {
+        let split = text("INSERT INTO t", "VALUES (1)");
+        assert_eq!(split.statement("INSERT INTO t VALUES".len()), "INSERT INTO t\nVALUES");
+    }
+}
