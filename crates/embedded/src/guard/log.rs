@@ -120,7 +120,9 @@ fn emit(line: &Line, tail: &LogTail) {
     tail.push(format!("{}: {}: {message}", line.level, line.logger_name));
     match line.level.as_str() {
         // The engine's own statement is cancelled at every stop: that is how it is stopped.
-        "Error" if message.contains(ENDLESS_QUERY) => tracing::debug!(target: "clickhouse", logger, query_id, "{message}"),
+        "Error" if message.contains(ENDLESS_QUERY) => {
+            tracing::debug!(target: "clickhouse", logger, query_id, "{message}")
+        }
         "Fatal" | "Critical" | "Error" => tracing::error!(target: "clickhouse", logger, query_id, "{message}"),
         "Warning" => tracing::warn!(target: "clickhouse", logger, query_id, "{message}"),
         "Notice" | "Information" => tracing::info!(target: "clickhouse", logger, query_id, "{message}"),

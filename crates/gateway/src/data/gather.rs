@@ -11,7 +11,7 @@ use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{Answer, prepare, read_payload, role, AckLevel, InsertRequest, Prepared, Role, Said};
+use crate::insert::{prepare, read_payload, role, AckLevel, Answer, InsertRequest, Prepared, Role, Said};
 
 /// What became of an insert.
 pub(crate) enum Gathered {

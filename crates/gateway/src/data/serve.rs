@@ -82,7 +82,6 @@ impl DataServer {
             max_table_bytes: (gather.max_buffer_bytes as f64 * gather.max_table_share) as u64,
             overload_wait,
             log_entries: gather.insert_log_entries,
-            ..GathererOptions::default()
         };
         let on_stale_schema = {
             let (admission, prepared) = (admission.clone(), prepared.clone());
