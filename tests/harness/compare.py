@@ -14,6 +14,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 
 from harness.endpoint import Endpoint
+from harness.eventually import eventually
 from harness.raw_http import RawConnection, RawReply, head
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -44,6 +45,10 @@ class Request:
         if self.body is not None and not framed:
             headers.append(("Content-Length", str(len(self.body))))
         return head(self.method, target, headers)
+
+    def query_id(self) -> str | None:
+        named = dict((name.lower(), value) for name, value in self.headers)
+        return dict(self.parameters).get("query_id") or named.get("x-clickhouse-query-id")
 
     def send_to(self, endpoint: Endpoint) -> RawReply:
         with RawConnection(endpoint) as connection:
@@ -127,13 +132,20 @@ class Comparison:
 
     def same(self, request: Request, ignoring: tuple[str, ...] = (), before: tuple[str, ...] = ()) -> RawReply:
         """`before` are statements that put the state back, run ahead of each of the two."""
-        sent_query_id = next((value for name, value in request.parameters if name == "query_id"), None)
+        sent_query_id = request.query_id()
         replies = []
         for endpoint in (self.oracle, self.tested):
             for statement in before:
                 self.oracle.sql(statement)
             replies.append(request.send_to(endpoint))
+            if sent_query_id:
+                self.until_ended(sent_query_id)
         expected, got = (normalised(reply, ignoring, sent_query_id) for reply in replies)
         found = differences(expected, got)
         assert not found, f"{request.method} {request.path} {request.parameters}:\n  " + "\n  ".join(found)
         return replies[1]
+
+    def until_ended(self, query_id: str) -> None:
+        """ClickHouse answers a little before it takes the query off its list; till then the id would be refused."""
+        running = f"SELECT count() FROM system.processes WHERE query_id = '{query_id}'"
+        eventually(lambda: self.oracle.sql(running) == "0", f"the end of query {query_id}")
