@@ -1,7 +1,7 @@
 //! Turns payloads into Native blocks, for comparing Windrow's readers with a real ClickHouse.
 //!
 //! `to_native FORMAT [--setting NAME VALUE] [--timezone NAME] [--version MAJOR MINOR] [--frames] COLUMN...`
-//! FORMAT is JSONEachRow or Values; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
+//! FORMAT is one that `windrow_block::Format` knows; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
 //!
 //! One payload is read from stdin and written to stdout as Native; what the reader leaves to ClickHouse ends with exit
 //! code 3 and the reason on stderr. With `--frames`, stdin is many payloads, each behind its length (32 bits,
@@ -10,12 +10,7 @@
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use windrow_block::{
-    read_json_each_row, read_values, ColumnSpec, DataType, DefaultKind, NotTyped, Parsed, ReadPlan, ReadSettings,
-    SettingEffect,
-};
-
-type Reader = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
+use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings, SettingEffect};
 
 fn main() -> ExitCode {
     match run() {
@@ -30,12 +25,9 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode, String> {
     let mut arguments = std::env::args().skip(1);
     let mut next = |what: &str| arguments.next().ok_or(format!("{what} is missing"));
-    let reader: Reader = match next("FORMAT")?.as_str() {
-        "JSONEachRow" => read_json_each_row,
-        "Values" => read_values,
-        other => return Err(format!("format {other} is not read here")),
-    };
-    let (mut columns, mut settings, mut frames) = (Vec::new(), ReadSettings::default(), false);
+    let name = next("FORMAT")?;
+    let format = Format::named(&name).ok_or_else(|| format!("format {name} is not read here"))?;
+    let (mut columns, mut settings, mut frames) = (Vec::new(), ReadSettings::of(format), false);
     while let Ok(argument) = next("") {
         match argument.as_str() {
             "--column" => columns.push(column(next("NAME")?, next("TYPE")?, DefaultKind::None)?),
@@ -57,9 +49,9 @@ fn run() -> Result<ExitCode, String> {
     let mut input = Vec::new();
     std::io::stdin().read_to_end(&mut input).map_err(|error| format!("stdin: {error}"))?;
     if frames {
-        return answer_frames(&input, &plan, reader);
+        return answer_frames(&input, &plan, format);
     }
-    match convert(&input, &plan, reader) {
+    match convert(&input, &plan, format) {
         Ok(native) => write(&native).map(|()| ExitCode::SUCCESS),
         Err(reason) => {
             eprintln!("{reason}");
@@ -68,12 +60,12 @@ fn run() -> Result<ExitCode, String> {
     }
 }
 
-fn answer_frames(mut input: &[u8], plan: &ReadPlan, reader: Reader) -> Result<ExitCode, String> {
+fn answer_frames(mut input: &[u8], plan: &ReadPlan, format: &Format) -> Result<ExitCode, String> {
     let mut output = Vec::new();
     while let Some((length, rest)) = input.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
         let payload = rest.get(..length).ok_or("the last frame is cut off")?;
-        let (status, answer) = match convert(payload, plan, reader) {
+        let (status, answer) = match convert(payload, plan, format) {
             Ok(native) => (0, native),
             Err(reason) => (3, reason.into_bytes()),
         };
@@ -85,8 +77,8 @@ fn answer_frames(mut input: &[u8], plan: &ReadPlan, reader: Reader) -> Result<Ex
     write(&output).map(|()| ExitCode::SUCCESS)
 }
 
-fn convert(payload: &[u8], plan: &ReadPlan, reader: Reader) -> Result<Vec<u8>, String> {
-    let parsed = reader(payload, plan).map_err(|not_typed| not_typed.to_string())?;
+fn convert(payload: &[u8], plan: &ReadPlan, format: &Format) -> Result<Vec<u8>, String> {
+    let parsed = (format.read)(payload, plan).map_err(|not_typed| not_typed.to_string())?;
     let columns: Vec<&ColumnSpec> = parsed.present.iter().map(|index| &plan.columns()[index]).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let types: Vec<DataType> = columns.iter().map(|column| column.data_type.clone()).collect();

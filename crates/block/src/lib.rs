@@ -1,11 +1,11 @@
 //! ClickHouse's types, columns in ClickHouse's Native layout, and the readers that turn payloads into them.
 //!
 //! Pure functions on bytes: no I/O, no tasks, no clock. A [`ReadPlan`] is built once for a table; with it
-//! [`read_json_each_row`] and [`read_values`] turn a payload into a [`Block`], or say [`NotTyped`]: then the payload is
-//! left to ClickHouse. Blocks of the same columns are appended to each other and encoded as one Native block.
+//! a [`Format`] turns a payload into a [`Block`], or says [`NotTyped`]: then the payload is left to ClickHouse. Blocks of the same columns are appended to each other and encoded as one Native block.
 
 mod block;
 mod column;
+mod format;
 mod native;
 mod plan;
 mod present;
@@ -17,10 +17,11 @@ mod varint;
 mod zone;
 
 pub use block::Block;
+pub use format::{families, Families, Format};
 pub use native::{decode_native, NativeBlock, NativeError, NativeLimits};
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan};
 pub use present::Present;
 pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed};
-pub use settings::{ReadSettings, SettingEffect};
+pub use settings::{reading_settings, ReadSettings, ReadingSetting, SettingEffect};
 pub use types::{DataType, EnumValue, TupleType, TypeError};
 pub use zone::ZoneChange;

@@ -4,14 +4,17 @@ mod table;
 
 use std::sync::Arc;
 
+use crate::format::{families, Families, Format};
 use crate::plan::Zones;
 use crate::read::TimeSpelling;
 use crate::zone::{Zone, ZoneChange};
-use table::{find, Effect, Known};
+use table::{find, Effect, Known, Row};
 
 /// How to read, with ClickHouse's own defaults where nothing was set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadSettings {
+    /// Which settings matter.
+    families: Families,
     pub(crate) skip_unknown_fields: bool,
     pub(crate) null_as_default: bool,
     pub(crate) time_spelling: TimeSpelling,
@@ -52,6 +55,7 @@ pub enum SettingEffect {
 impl Default for ReadSettings {
     fn default() -> Self {
         ReadSettings {
+            families: families::ALL,
             skip_unknown_fields: true,
             null_as_default: true,
             time_spelling: TimeSpelling::BestEffort,
@@ -67,31 +71,43 @@ impl Default for ReadSettings {
 }
 
 impl ReadSettings {
+    /// For payloads of one format: settings of others have no effect. The default is for any format.
+    pub fn of(format: &Format) -> Self {
+        ReadSettings { families: format.families, ..ReadSettings::default() }
+    }
+
     /// Takes a setting as a request or the server's profile has it.
     pub fn set(&mut self, name: &str, value: &str) -> SettingEffect {
         let effect = match find(name) {
             Known::Irrelevant => SettingEffect::Irrelevant,
             Known::Unlisted => SettingEffect::NotTyped,
-            Known::Listed(Effect::OtherFormats) => SettingEffect::Applied,
-            Known::Listed(Effect::OnlyDefault(default)) => applied_if(normalized(value) == normalized(default)),
-            Known::Listed(Effect::SkipUnknownFields) => assign(&mut self.skip_unknown_fields, value),
-            Known::Listed(Effect::NullAsDefault) => assign(&mut self.null_as_default, value),
-            Known::Listed(Effect::DatetimeNumberIsRaw) => {
+            Known::Listed(row) if !row.formats.meets(self.families) => SettingEffect::Applied,
+            Known::Listed(row) => self.apply(row, value),
+        };
+        // Kept, so that a caller who goes on all the same reads nothing wrongly.
+        self.refused |= effect == SettingEffect::NotTyped;
+        effect
+    }
+
+    fn apply(&mut self, row: &Row, value: &str) -> SettingEffect {
+        match row.effect {
+            Effect::NoEffect => SettingEffect::Applied,
+            Effect::OnlyDefault => applied_if(normalized(value) == normalized(row.default)),
+            Effect::SkipUnknownFields => assign(&mut self.skip_unknown_fields, value),
+            Effect::NullAsDefault => assign(&mut self.null_as_default, value),
+            Effect::DatetimeNumberIsRaw => {
                 let mut is_raw = false;
                 let effect = assign(&mut is_raw, value);
                 self.datetime_number_is_raw = Some(is_raw);
                 effect
             }
-            Known::Listed(Effect::PreciseFloatParsing) => assign(&mut self.floats_are_precise, value),
-            Known::Listed(Effect::DateTimeInputFormat) => self.set_time_spelling(value),
-            Known::Listed(Effect::SessionTimezone) => {
+            Effect::PreciseFloatParsing => assign(&mut self.floats_are_precise, value),
+            Effect::DateTimeInputFormat => self.set_time_spelling(value),
+            Effect::SessionTimezone => {
                 self.has_session_timezone = !value.is_empty();
                 SettingEffect::Applied
             }
-        };
-        // Kept, so that a caller who goes on all the same reads nothing wrongly.
-        self.refused |= effect == SettingEffect::NotTyped;
-        effect
+        }
     }
 
     /// The server's `timezone()`, which reads the times of columns that name no zone. Without it such times are not
@@ -133,6 +149,19 @@ impl ReadSettings {
     pub(crate) fn zones(&self) -> Zones {
         Zones::new(self.server_timezone.clone().filter(|_| !self.has_session_timezone), &self.told_zones)
     }
+}
+
+/// A setting that changes how payloads are read, or is of no effect there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadingSetting {
+    pub name: &'static str,
+    /// As ClickHouse 26.7 has it.
+    pub default: &'static str,
+}
+
+/// All settings that are known here.
+pub fn reading_settings() -> impl Iterator<Item = ReadingSetting> {
+    table::rows().map(|row| ReadingSetting { name: row.name, default: row.default })
 }
 
 fn applied_if(holds: bool) -> SettingEffect {
@@ -178,7 +207,7 @@ mod tests {
             ("input_format_json_read_numbers_as_strings", "0", SettingEffect::NotTyped),
             ("input_format_json_invented_tomorrow", "0", SettingEffect::NotTyped),
             ("input_format_invented_tomorrow", "0", SettingEffect::NotTyped),
-            ("input_format_parquet_whatever", "3", SettingEffect::Applied),
+            ("input_format_parquet_whatever", "3", SettingEffect::NotTyped),
             ("format_csv_delimiter", ";", SettingEffect::Applied),
             ("date_time_input_format", "basic", SettingEffect::Applied),
             ("date_time_input_format", "other", SettingEffect::NotTyped),
@@ -189,7 +218,15 @@ mod tests {
             ("log_comment", "x", SettingEffect::Irrelevant),
         ];
         for (name, value, expected) in cases {
-            assert_eq!(ReadSettings::default().set(name, value), expected, "{name} = {value}");
+            let mut settings = ReadSettings::of(Format::named("JSONEachRow").unwrap());
+            assert_eq!(settings.set(name, value), expected, "{name} = {value}");
+        }
+    }
+
+    #[test]
+    fn no_setting_is_listed_twice() {
+        for setting in reading_settings() {
+            assert_eq!(reading_settings().filter(|other| other.name == setting.name).count(), 1, "{}", setting.name);
         }
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn read(
     if payload_bytes > prepared.kind.limits.max_data_size_bytes {
         return Err(NotGathered::Forward("too_large"));
     }
-    match read_payload(prepared.typed, payload, &prepared.plan) {
+    match read_payload(prepared.format, payload, &prepared.plan) {
         // More than its table may ever hold: waiting would be in vain.
         Ok(parsed) if !state.gatherer.could_hold(parsed.block.bytes() as u64) => Err(NotGathered::Forward("too_large")),
         Ok(parsed) => Ok(Ready { prepared, parsed, payload_bytes, query_id }),

@@ -1,4 +1,4 @@
-use windrow_block::{ReadPlan, ReadSettings, SettingEffect};
+use windrow_block::{Format, ReadPlan, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
 use windrow_gatherer::InsertKind;
 use windrow_settings::Settings;
@@ -6,7 +6,7 @@ use windrow_sink::Destination;
 use windrow_statement::InsertStatement;
 
 use super::own_settings::Said;
-use super::prepared::{Prepared, Typed};
+use super::prepared::Prepared;
 use super::role::{role, Role};
 use crate::admission::{Admission, NotAdmitted, Probe, TableKey, UserContext, UserKey};
 
@@ -31,7 +31,7 @@ pub(crate) async fn prepare(
     request: &InsertRequest,
 ) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
-    let typed = Typed::of(&statement.format).ok_or(NotAdmitted::Forward("format"))?;
+    let format = Format::named(&statement.format).ok_or(NotAdmitted::Forward("format"))?;
     let mut sorted = Sorted::new(&request.settings)?;
     let user = admission
         .user(UserKey {
@@ -66,16 +66,16 @@ pub(crate) async fn prepare(
         credentials: request.credentials.clone(),
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),
-        settings: sorted.written_settings(schema.computes),
+        settings: sorted.written_settings(format, schema.computes),
         // Such tables are only gathered for those who want no deduplication: nothing recognises a repeat.
         deduplicates: false,
         has_views: schema.has_views,
     };
-    let read_settings = sorted.read_settings(&user)?;
+    let read_settings = sorted.read_settings(format, &user)?;
     admission.probe(Probe { destination: &destination, other_settings: &sorted.others }).await?;
     let plan = ReadPlan::new(columns, read_settings);
     let kind = InsertKind { query: request.query.clone(), format: statement.format.clone(), limits: own.limits };
-    Ok(Prepared::new(typed, plan, own.ack, own.wait_timeout, kind, destination))
+    Ok(Prepared::new(format, plan, own.ack, own.wait_timeout, kind, destination))
 }
 
 /// A request's settings by what they are for.
@@ -129,8 +129,8 @@ impl<'a> Sorted<'a> {
     }
 
     /// Fails when a setting asks for a way of reading that is not implemented here.
-    fn read_settings(&self, user: &UserContext) -> Result<ReadSettings, NotAdmitted> {
-        let mut read = ReadSettings::default();
+    fn read_settings(&self, format: &Format, user: &UserContext) -> Result<ReadSettings, NotAdmitted> {
+        let mut read = ReadSettings::of(format);
         read.set_server_version(user.version.major, user.version.minor);
         read.set_server_timezone(&user.timezone);
         let profile = user.effective_settings.iter().chain(&user.changed_settings);
@@ -145,9 +145,9 @@ impl<'a> Sorted<'a> {
 
     /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then, unless
     /// the table computes something: expressions convert and format values under the same settings.
-    fn written_settings(&mut self, computes: bool) -> Vec<(String, String)> {
+    fn written_settings(&mut self, format: &Format, computes: bool) -> Vec<(String, String)> {
         let only_read = |name: &str, value: &str| {
-            name != "session_timezone" && ReadSettings::default().set(name, value) == SettingEffect::Applied
+            name != "session_timezone" && ReadSettings::of(format).set(name, value) == SettingEffect::Applied
         };
         let is_written = |setting: &&(&str, &str)| computes || !only_read(setting.0, setting.1);
         let mut written: Vec<_> = self.shape.iter().filter(is_written).copied().collect();

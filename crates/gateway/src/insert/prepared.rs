@@ -3,39 +3,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use windrow_block::{NotTyped, Parsed, Present, ReadPlan};
+use windrow_block::{Format, Present, ReadPlan};
 use windrow_gatherer::{Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Sink};
 
 use super::own_settings::AckLevel;
 
-/// The formats that are read here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Typed {
-    JsonEachRow,
-    Values,
-}
-
-impl Typed {
-    pub(crate) fn of(format: &str) -> Option<Typed> {
-        match format {
-            "JSONEachRow" => Some(Typed::JsonEachRow),
-            "Values" => Some(Typed::Values),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn read(self, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-        match self {
-            Typed::JsonEachRow => windrow_block::read_json_each_row(payload, plan),
-            Typed::Values => windrow_block::read_values(payload, plan),
-        }
-    }
-}
-
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
 pub(crate) struct Prepared {
-    pub(crate) typed: Typed,
+    pub(crate) format: &'static Format,
     pub(crate) plan: ReadPlan,
     pub(crate) ack: AckLevel,
     pub(crate) wait_timeout: Duration,
@@ -50,7 +26,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn new(
-        typed: Typed,
+        format: &'static Format,
         plan: ReadPlan,
         ack: AckLevel,
         wait_timeout: Duration,
@@ -58,7 +34,7 @@ impl Prepared {
         destination: Destination,
     ) -> Prepared {
         Prepared {
-            typed,
+            format,
             plan,
             ack,
             wait_timeout,

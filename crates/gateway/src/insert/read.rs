@@ -3,9 +3,7 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
-use windrow_block::{NotTyped, Parsed, ReadPlan};
-
-use super::prepared::Typed;
+use windrow_block::{Format, NotTyped, Parsed, ReadPlan};
 
 /// Reading this much takes long enough to be in the way of other connections' tasks.
 const LARGE_BYTES: usize = 256 * 1024;
@@ -13,32 +11,32 @@ const LARGE_BYTES: usize = 256 * 1024;
 const PART_BYTES: usize = 256 * 1024;
 const MAX_PARTS: usize = 4;
 
-pub(crate) fn read_payload(typed: Typed, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read_payload(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     match payload.len() > LARGE_BYTES {
-        true => tokio::task::block_in_place(|| read_in_parts(typed, payload, plan)),
-        false => typed.read(payload, plan),
+        true => tokio::task::block_in_place(|| read_in_parts(format, payload, plan)),
+        false => (format.read)(payload, plan),
     }
 }
 
 /// Cuts the payload behind line breaks and reads the parts side by side. A line break need not end a row, but if every part
 /// reads as whole rows, then so does the payload, and as the same ones; if one doesn't, it is read again in one go.
-fn read_in_parts(typed: Typed, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let parts = match typed {
-        Typed::JsonEachRow => cut(payload, parts_worthwhile(payload.len())),
-        Typed::Values => vec![payload],
+fn read_in_parts(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    let parts = match format.has_lines {
+        true => cut(payload, parts_worthwhile(payload.len())),
+        false => vec![payload],
     };
     if parts.len() < 2 || parts[..parts.len() - 1].iter().any(|part| ends_data(part)) {
-        return typed.read(payload, plan);
+        return (format.read)(payload, plan);
     }
     let read = thread::scope(|scope| {
-        let others: Vec<_> = parts[1..].iter().map(|part| scope.spawn(|| typed.read(part, plan).ok())).collect();
-        let first = typed.read(parts[0], plan).ok();
+        let others: Vec<_> = parts[1..].iter().map(|part| scope.spawn(|| (format.read)(part, plan).ok())).collect();
+        let first = (format.read)(parts[0], plan).ok();
         let others = others.into_iter().map(|other| other.join().ok().flatten());
         std::iter::once(first).chain(others).collect::<Option<Vec<Parsed>>>()
     });
     match read.and_then(joined) {
         Some(parsed) => Ok(parsed),
-        None => typed.read(payload, plan),
+        None => (format.read)(payload, plan),
     }
 }
 
@@ -80,7 +78,7 @@ fn cut(payload: &[u8], parts: usize) -> Vec<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_block::{ColumnSpec, DataType, DefaultKind, ReadSettings};
+    use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadSettings};
 
     fn plan() -> ReadPlan {
         let column = |name: &str, data_type: &str| ColumnSpec {
@@ -101,10 +99,10 @@ mod tests {
     fn parts_give_the_same_rows_as_the_whole() {
         let plan = plan();
         let rows: String = (0..30_000).map(|a| format!("{{\"a\":{a},\"s\":\"row {a}\"}}\n")).collect();
-        let whole = Typed::JsonEachRow.read(rows.as_bytes(), &plan).unwrap();
+        let whole = read_json_each_row(rows.as_bytes(), &plan).unwrap();
         for parts in 1..6 {
             let read: Vec<Parsed> =
-                cut(rows.as_bytes(), parts).iter().map(|part| Typed::JsonEachRow.read(part, &plan).unwrap()).collect();
+                cut(rows.as_bytes(), parts).iter().map(|part| read_json_each_row(part, &plan).unwrap()).collect();
             assert_eq!(native(joined(read).unwrap(), &plan), native_of(&whole, &plan), "{parts} parts");
         }
     }
@@ -119,7 +117,7 @@ mod tests {
         let mut rows: String = (0..40_000).map(|a| format!("{{\"a\":{a},\"s\":\"row {a}\"}}\n")).collect();
         let middle = cut(rows.as_bytes(), parts_worthwhile(rows.len()).max(2))[0].len() - 1;
         rows.insert(middle, ';');
-        assert!(read_in_parts(Typed::JsonEachRow, rows.as_bytes(), &plan).is_err());
+        assert!(read_in_parts(Format::named("JSONEachRow").unwrap(), rows.as_bytes(), &plan).is_err());
     }
 
     #[test]
@@ -134,7 +132,7 @@ mod tests {
     #[test]
     fn parts_that_bring_different_columns_are_not_joined() {
         let plan = plan();
-        let read = |text: &str| Typed::JsonEachRow.read(text.as_bytes(), &plan).unwrap();
+        let read = |text: &str| read_json_each_row(text.as_bytes(), &plan).unwrap();
         let mut other = read("{\"a\":2}");
         other.present = windrow_block::Present::all(1);
         assert!(joined(vec![read("{\"a\":1}"), other]).is_none());

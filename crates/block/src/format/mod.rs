@@ -1,0 +1,73 @@
+//! The formats of payloads: what is known of each, in one table.
+
+pub mod families;
+
+use std::fmt::{self, Debug, Formatter};
+
+use crate::plan::ReadPlan;
+use crate::read::{read_json_each_row, read_values, NotTyped, Parsed};
+
+pub use families::Families;
+
+/// A format whose payloads are read here.
+pub struct Format {
+    /// As `system.formats` has it.
+    pub name: &'static str,
+    /// Other names of exactly the same format.
+    pub aliases: &'static [&'static str],
+    /// Which groups of settings bear on reading it.
+    pub families: Families,
+    /// Whether its rows may be told apart at line breaks, so that parts of a payload can be read side by side. A line break
+    /// need not end a row: then the parts can't be read.
+    pub has_lines: bool,
+    pub read: fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>,
+}
+
+const FORMATS: &[Format] = &[
+    Format {
+        name: "JSONEachRow",
+        aliases: &["JSONLines", "JSONL", "NDJSON"],
+        families: families::JSON,
+        has_lines: true,
+        read: read_json_each_row,
+    },
+    Format { name: "Values", aliases: &[], families: families::VALUES, has_lines: false, read: read_values },
+];
+
+impl Format {
+    /// The format of this name, in any case of its letters, as ClickHouse has it.
+    pub fn named(name: &str) -> Option<&'static Format> {
+        Format::all().find(|format| format.is_named(name))
+    }
+
+    pub fn all() -> impl Iterator<Item = &'static Format> {
+        FORMATS.iter()
+    }
+
+    /// Whether this is one of the format's names.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name) || self.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name))
+    }
+}
+
+impl Debug for Format {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+
+    #[test]
+    fn names_are_found_in_any_case_and_are_there_once() {
+        assert_eq!(Format::named("ndjson").map(|format| format.name), Some("JSONEachRow"));
+        assert!(Format::named("Pretty").is_none());
+        for format in Format::all() {
+            for name in format.aliases.iter().chain([&format.name]) {
+                assert_eq!(Format::all().filter(|other| other.is_named(name)).count(), 1, "{name}");
+            }
+        }
+    }
+}
