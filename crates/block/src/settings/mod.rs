@@ -91,7 +91,7 @@ impl ReadSettings {
 
     fn apply(&mut self, row: &Row, value: &str) -> SettingEffect {
         match row.effect {
-            Effect::NoEffect => SettingEffect::Applied,
+            Effect::Nothing => SettingEffect::Applied,
             Effect::OnlyDefault => applied_if(normalized(value) == normalized(row.default)),
             Effect::SkipUnknownFields => assign(&mut self.skip_unknown_fields, value),
             Effect::NullAsDefault => assign(&mut self.null_as_default, value),

@@ -1,6 +1,6 @@
 //! Settings of CSV, TSV and their kin.
 
-use super::Effect::{NoEffect, OnlyDefault};
+use super::Effect::{Nothing, OnlyDefault};
 use super::{row, Row};
 use crate::format::families::{CSV, CUSTOM, HEADED, TEXT, TSV};
 
@@ -31,9 +31,9 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_csv_skip_first_lines", "0", CSV, OnlyDefault),
     row("input_format_csv_skip_trailing_empty_lines", "0", CSV, OnlyDefault),
     row("input_format_csv_trim_whitespaces", "1", CSV, OnlyDefault),
-    row("input_format_csv_try_infer_numbers_from_strings", "0", CSV, NoEffect),
-    row("input_format_csv_try_infer_strings_from_quoted_tuples", "1", CSV, NoEffect),
-    row("input_format_csv_use_best_effort_in_schema_inference", "1", CSV, NoEffect),
+    row("input_format_csv_try_infer_numbers_from_strings", "0", CSV, Nothing),
+    row("input_format_csv_try_infer_strings_from_quoted_tuples", "1", CSV, Nothing),
+    row("input_format_csv_use_best_effort_in_schema_inference", "1", CSV, Nothing),
     row("input_format_csv_use_default_on_bad_values", "0", CSV, OnlyDefault),
     row("input_format_custom_allow_variable_number_of_columns", "0", CUSTOM, OnlyDefault),
     row("input_format_custom_detect_header", "1", CUSTOM, OnlyDefault),
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_tsv_enum_as_number", "0", TSV, OnlyDefault),
     row("input_format_tsv_skip_first_lines", "0", TSV, OnlyDefault),
     row("input_format_tsv_skip_trailing_empty_lines", "0", TSV, OnlyDefault),
-    row("input_format_tsv_use_best_effort_in_schema_inference", "1", TSV, NoEffect),
+    row("input_format_tsv_use_best_effort_in_schema_inference", "1", TSV, Nothing),
     row("input_format_with_names_use_header", "1", HEADED, OnlyDefault),
     row("input_format_with_types_use_header", "1", HEADED, OnlyDefault),
 ];

@@ -31,7 +31,7 @@ pub(crate) struct Row {
 #[derive(Clone, Copy)]
 pub(super) enum Effect {
     /// Bears on speed, on guessing a schema, or on payloads that are never read here.
-    NoEffect,
+    Nothing,
     /// Only the default is implemented.
     OnlyDefault,
     SkipUnknownFields,
