@@ -26,7 +26,14 @@ class Check:
     detail: str
 
 
-def run_program(command: list[str], folder: Path, endpoint: Endpoint) -> list[Check]:
+@dataclass(frozen=True)
+class ProgramReport:
+    checks: list[Check]
+    # How many inserts the program sent into each of its tables; empty where it doesn't count them.
+    sent: dict[str, int]
+
+
+def run_program(command: list[str], folder: Path, endpoint: Endpoint) -> ProgramReport:
     environment = {
         **os.environ,
         "CLICKHOUSE_HOST": endpoint.host,
@@ -42,15 +49,16 @@ def run_program(command: list[str], folder: Path, endpoint: Endpoint) -> list[Ch
     assert ended.returncode == 0, said
     report = json.loads(ended.stdout.strip().splitlines()[-1])
     assert report["finished"], said
-    return [Check(check["name"], check["ok"], check["detail"]) for check in report["checks"]]
+    checks = [Check(check["name"], check["ok"], check["detail"]) for check in report["checks"]]
+    return ProgramReport(checks, report.get("sent", {}))
 
 
-def expect_all(checks: list[Check], least: int, subtests: pytest.Subtests) -> None:
+def expect_all(report: ProgramReport, least: int, subtests: pytest.Subtests) -> None:
     """Every check of the program passed, and none went missing: `least` is how many it is known to make."""
-    for check in checks:
+    for check in report.checks:
         with subtests.test(check.name):
             assert check.ok, check.detail
-    assert len(checks) >= least, [check.name for check in checks]
+    assert len(report.checks) >= least, [check.name for check in report.checks]
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from clients.expected_routes import PYTHON_ASYNC, PYTHON_SYNC
+from clients.routes import Routes
 from clients.run_program import CLIENTS, expect_all, run_program
 from harness.endpoint import Endpoint
 
@@ -18,3 +20,17 @@ def test_blocking(tested: Endpoint, subtests: pytest.Subtests) -> None:
 
 def test_asynchronous(tested: Endpoint, subtests: pytest.Subtests) -> None:
     expect_all(run_program([sys.executable, "async_program.py"], FOLDER, tested), 13, subtests)
+
+
+def test_ways_to_insert_blocking(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
+    routes = Routes(server, tested)
+    report = run_program([sys.executable, "sync_inserts.py"], FOLDER, tested)
+    expect_all(report, len(PYTHON_SYNC) + 1, subtests)
+    routes.expect(report, PYTHON_SYNC, subtests)
+
+
+def test_ways_to_insert_asynchronous(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
+    routes = Routes(server, tested)
+    report = run_program([sys.executable, "async_inserts.py"], FOLDER, tested)
+    expect_all(report, len(PYTHON_ASYNC) + 1, subtests)
+    routes.expect(report, PYTHON_ASYNC, subtests)

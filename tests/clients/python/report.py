@@ -10,6 +10,12 @@ from collections.abc import Awaitable, Callable
 class Report:
     def __init__(self) -> None:
         self.checks: list[dict[str, object]] = []
+        # Inserts sent, by table.
+        self.sent: dict[str, int] = {}
+
+    def sends(self, table: str, inserts: int = 1) -> str:
+        self.sent[table] = self.sent.get(table, 0) + inserts
+        return table
 
     def run(self, name: str, check: Callable[[], object]) -> None:
         try:
@@ -30,7 +36,7 @@ class Report:
         self.checks.append({"name": name, "ok": False, "detail": traceback.format_exc()})
 
     def print(self) -> None:
-        print(json.dumps({"finished": True, "checks": self.checks}))
+        print(json.dumps({"finished": True, "checks": self.checks, "sent": self.sent}))
 
 
 def equal(got: object, expected: object) -> object:

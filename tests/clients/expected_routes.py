@@ -1,0 +1,33 @@
+"""What becomes of each kind of insert of each client: gathered, or forwarded for a reason.
+
+The names are the tables of the client programs. docs/clients.md says the same in words.
+"""
+
+from __future__ import annotations
+
+from clients.routes import forwarded, gathered
+
+PYTHON_SYNC = {
+    **gathered("statement raw_jsoneachrow raw_values raw_stream raw_gzip"),
+    **forwarded(
+        "format",
+        "rows_plain rows_waiting rows_not_waiting rows_pinned_off rows_token rows_context rows_by_column"
+        " rows_lz4 rows_zstd rows_gzip rows_br rows_uncompressed frame frame_waiting frame_arrow arrow arrow_waiting"
+        " raw_jsonstringseachrow raw_jsonlines raw_ndjson raw_json raw_jsoncompact raw_jsoncolumns raw_jsoncolumnswithmetadata"
+        " raw_jsoncompactcolumns raw_jsonobjecteachrow raw_jsoncompacteachrow raw_jsoncompacteachrowwithnames"
+        " raw_jsoncompacteachrowwithnamesandtypes raw_jsoncompactstringseachrow raw_jsoncompactstringseachrowwithnames"
+        " raw_jsoncompactstringseachrowwithnamesandtypes raw_csv raw_csvwithnames raw_csvwithnamesandtypes raw_tabseparated"
+        " raw_tsv raw_tsvwithnames raw_tsvwithnamesandtypes raw_customseparated raw_customseparatedwithnames"
+        " raw_customseparatedwithnamesandtypes raw_native raw_rowbinary raw_rowbinarywithnames raw_rowbinarywithnamesandtypes"
+        " raw_msgpack raw_arrow raw_arrowstream raw_parquet raw_avro raw_orc raw_bsoneachrow raw_lz4 bad_csv checked",
+    ),
+    **forwarded("value", "bad_json"),
+}
+PYTHON_ASYNC = {
+    **gathered("raw_jsoneachrow"),
+    **forwarded(
+        "format",
+        "rows_plain rows_waiting rows_not_waiting rows_one_by_one rows_lz4 rows_zstd rows_gzip rows_br rows_uncompressed"
+        " frame frame_arrow arrow raw_csvwithnames raw_parquet checked",
+    ),
+}
