@@ -12,8 +12,9 @@ impl Exception {
     /// An error of our own in ClickHouse's form. `version` is the suffix that the backend puts behind its errors.
     pub fn new(code: i32, text: &str, version: &str) -> Exception {
         let name = crate::codes::code_name(code);
+        let stop = if text.ends_with('.') { "" } else { "." };
         let space = if version.is_empty() { "" } else { " " };
-        Exception { code, line: format!("Code: {code}. DB::Exception: {text} ({name}){space}{version}") }
+        Exception { code, line: format!("Code: {code}. DB::Exception: {text}{stop} ({name}){space}{version}") }
     }
 
     /// Reads an error body; bodies that aren't an exception give `None`.

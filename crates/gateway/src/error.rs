@@ -25,6 +25,7 @@ const NETWORK_ERROR: i32 = 210;
 const TIMEOUT_EXCEEDED: i32 = 159;
 const ABORTED: i32 = 236;
 const BAD_ARGUMENTS: i32 = 36;
+const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
 const AUTHENTICATION_FAILED: i32 = 516;
 
 impl Refusal {
@@ -43,6 +44,11 @@ impl Refusal {
     /// Without the backend's version behind it, as ClickHouse words it before a session exists.
     pub(crate) fn authentication(text: &str) -> Refusal {
         Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")))
+    }
+
+    /// In ClickHouse's words. `by` is put behind them.
+    pub(crate) fn query_id_in_use(id: &str, by: &str) -> Refusal {
+        Refusal::own(QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING, format!("Query with id = {id} is already running{by}"))
     }
 
     pub(crate) fn unreachable(cause: &str) -> Refusal {
@@ -80,10 +86,13 @@ impl Refusal {
                 text: Text::Backend(line),
                 retry_after_seconds: None,
             },
-            InsertError::OutcomeUnknown(cause) => Refusal::own(
-                NETWORK_ERROR,
-                format!("The connection to the backend was lost while the insert was being stored: {cause}. It may or may not be stored"),
-            ),
+            InsertError::OutcomeUnknown(cause) => Refusal {
+                status: 503,
+                ..Refusal::own(
+                    NETWORK_ERROR,
+                    format!("The connection to the backend was lost while the insert was being stored: {cause}. It may or may not be stored"),
+                )
+            },
             InsertError::Unreachable(cause) => Refusal::unreachable(&cause),
         }
     }

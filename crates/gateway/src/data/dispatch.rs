@@ -14,6 +14,7 @@ use windrow_statement::{
 
 use super::answer::{self, After, Summary};
 use super::body::{Read, ReadError};
+use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody};
 use super::gather::{
     log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, Gathered,
@@ -25,7 +26,6 @@ use super::request::{caller, Caller, Request};
 use super::serve::State;
 use super::sessions::SessionKey;
 use super::text::Text;
-use crate::admission::UserKey;
 use crate::error::Refusal;
 use crate::insert::{role, Prepared, Role};
 
@@ -253,9 +253,19 @@ impl Exchange<'_> {
             Ok(ready) => ready,
             Err(reason) => return self.not_gathered(connection, out, reason, read).await,
         };
+        let claim = match claim_for_insert(self.state, &self.request, credentials).await {
+            Ok(claim) => claim,
+            Err(NotClaimed::Forward) => {
+                return self.forward(connection, out, "query_id", None, None, read).await;
+            }
+            Err(NotClaimed::Refused(refusal)) => return self.refuse(connection, out, &refusal).await,
+        };
         // While the insert waits, its bytes are not needed any more.
         drop((text, read));
-        match store(self.state, ready, self.origin).await {
+        let gathered = store(self.state, ready, self.origin).await;
+        // Who has its answer may use its id again.
+        drop(claim);
+        match gathered {
             Gathered::Done { query_id, summary } => {
                 let facts = self.state.admission.facts.get();
                 let after = answer::success(out, self.request.head, connection, &facts, &query_id, summary);
@@ -276,6 +286,10 @@ impl Exchange<'_> {
             NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
             NotGathered::Forward(reason) => self.forward(connection, out, reason, None, None, read).await,
             NotGathered::NotRead { reason, prepared, query_id } => {
+                let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
+                    Ok(claim) => claim,
+                    Err(refusal) => return self.refuse(connection, out, &refusal).await,
+                };
                 self.state.metrics.forwarded(reason);
                 let payload_bytes = read.bytes.len() as u64;
                 let mut forwarded = self.untouched(read.bytes.clone());
@@ -330,12 +344,7 @@ impl Exchange<'_> {
     }
 
     async fn current_database(&self, credentials: &Credentials) -> String {
-        let roles = self.request.params.iter().filter(|param| param.name() == "role");
-        let key = UserKey {
-            credentials: credentials.clone(),
-            roles: roles.filter_map(|role| role.text().map(str::to_owned)).collect(),
-            database: self.request.database().map(str::to_owned),
-        };
+        let key = self.request.user_key(credentials);
         self.state.admission.user(key).await.map_or_else(|_| "default".to_owned(), |user| user.database.clone())
     }
 
@@ -348,6 +357,12 @@ impl Exchange<'_> {
         text: Option<Text>,
         read: Read,
     ) -> After {
+        let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
+            Ok(claim) => claim,
+            // No query begins there, so an id is nobody's.
+            Err(_) if reason == "not_a_query" => None,
+            Err(refusal) => return self.refuse(connection, out, &refusal).await,
+        };
         self.state.metrics.forwarded(reason);
         let changes = Changes::of(statement, reason);
         let newly_marked = if changes.session { self.mark_session() } else { None };

@@ -2,11 +2,13 @@
 
 mod answer;
 mod body;
+mod claim;
 mod dispatch;
 mod forward;
 mod gather;
 mod known_heads;
 mod own_tables;
+mod query_ids;
 mod request;
 mod serve;
 mod sessions;

@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use windrow_client::{percent_decode, Credentials};
 use windrow_http::{Method, RequestHead};
 
+use crate::admission::UserKey;
 use crate::options::DefaultUser;
 
 /// A request's head, taken apart as ClickHouse does it.
@@ -72,6 +73,16 @@ impl<'a> Request<'a> {
 
     pub(crate) fn quota_key(&self) -> &str {
         self.param_str("quota_key").or_else(|| self.head.field_str("x-clickhouse-quota")).unwrap_or("")
+    }
+
+    /// For asking the backend who this is.
+    pub(crate) fn user_key(&self, credentials: &Credentials) -> UserKey {
+        let roles = self.params.iter().filter(|param| param.name() == "role");
+        UserKey {
+            credentials: credentials.clone(),
+            roles: roles.filter_map(|role| role.text().map(str::to_owned)).collect(),
+            database: self.database().map(str::to_owned),
+        }
     }
 
     pub(crate) fn is_multipart(&self) -> bool {

@@ -15,6 +15,7 @@ use super::body::BodyRoom;
 use super::dispatch::exchange;
 use super::gather::Origin;
 use super::known_heads::{KnownHeads, Latest};
+use super::query_ids::QueryIds;
 use super::sessions::Sessions;
 use crate::admission::Admission;
 use crate::insert::{Asking, PreparedInserts};
@@ -31,6 +32,7 @@ pub(crate) struct State {
     pub(crate) asking: Asking,
     pub(crate) gatherer: Gatherer<ClickHouseSink>,
     pub(crate) sessions: Sessions,
+    pub(crate) query_ids: QueryIds,
     pub(crate) known_heads: KnownHeads,
     pub(crate) body_room: BodyRoom,
     pub(crate) metrics: Metrics,
@@ -101,6 +103,7 @@ impl DataServer {
             asking: Asking::default(),
             gatherer,
             sessions: Sessions::default(),
+            query_ids: QueryIds::default(),
             known_heads: KnownHeads::default(),
             metrics: Metrics::register(registry),
             closing: AtomicBool::new(false),

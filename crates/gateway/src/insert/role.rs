@@ -96,6 +96,8 @@ fn is_harmless(name: &str) -> bool {
             | "max_threads"
             | "max_insert_threads"
             | "priority"
+            | "replace_running_query"
+            | "replace_running_query_max_wait_ms"
             | "wait_end_of_query"
             | "buffer_size"
             | "send_progress_in_http_headers"

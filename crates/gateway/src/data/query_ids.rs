@@ -1,0 +1,149 @@
+//! Which query ids are in use, as far as requests pass through here.
+//!
+//! ClickHouse runs no two queries of one id at a time, whoever sends them: the second is refused (code 216). An insert that
+//! waits to be stored has no query there, only its batch will have one, of an id of its own. So the ids of such inserts are
+//! kept here, and those of forwarded requests beside them: an insert whose id one of them has is forwarded too, and
+//! ClickHouse says what it thinks of that. Ids that were generated collide with nothing and are not kept.
+//!
+//! An entry lives as long as its request, so there are no more of them than connections.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+#[derive(Clone, Default)]
+pub(crate) struct QueryIds {
+    uses: Arc<Mutex<HashMap<Arc<str>, Use>>>,
+}
+
+enum Use {
+    /// By an insert of this user. Who wants to know of its end leaves a receiver; the sender goes with the entry.
+    Insert { user: String, ended: Option<watch::Sender<()>> },
+    /// By so many forwarded requests. Between them, ClickHouse decides.
+    Forwarded(usize),
+}
+
+/// Keeps an id in use until it is dropped.
+pub(crate) struct Claim {
+    ids: QueryIds,
+    id: Arc<str>,
+}
+
+/// Who has the id.
+pub(crate) enum InUse {
+    ByInsert { user: String, ended: Ended },
+    ByForwarded,
+}
+
+/// The end of an insert that has an id which somebody else wants.
+pub(crate) struct Ended(watch::Receiver<()>);
+
+impl Ended {
+    pub(crate) async fn wait(mut self) {
+        // Nothing is ever sent: the channel closes.
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
+impl QueryIds {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn claim_for_insert(&self, id: &str, user: &str) -> Result<Claim, InUse> {
+        let mut uses = self.lock();
+        match uses.get_mut(id) {
+            Some(using) => Err(using.in_use()),
+            None => {
+                let id: Arc<str> = Arc::from(id);
+                uses.insert(id.clone(), Use::Insert { user: user.to_owned(), ended: None });
+                Ok(Claim { ids: self.clone(), id })
+            }
+        }
+    }
+
+    pub(crate) fn claim_for_forwarded(&self, id: &str) -> Result<Claim, InUse> {
+        let mut uses = self.lock();
+        let id: Arc<str> = match uses.get_mut(id) {
+            Some(using @ Use::Insert { .. }) => return Err(using.in_use()),
+            Some(Use::Forwarded(requests)) => {
+                *requests += 1;
+                Arc::from(id)
+            }
+            None => {
+                let id: Arc<str> = Arc::from(id);
+                uses.insert(id.clone(), Use::Forwarded(1));
+                id
+            }
+        };
+        Ok(Claim { ids: self.clone(), id })
+    }
+}
+
+impl Use {
+    fn in_use(&mut self) -> InUse {
+        match self {
+            Use::Forwarded(_) => InUse::ByForwarded,
+            Use::Insert { user, ended } => {
+                let sender = ended.get_or_insert_with(|| watch::Sender::new(()));
+                InUse::ByInsert { user: user.clone(), ended: Ended(sender.subscribe()) }
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut uses = self.ids.lock();
+        match uses.get_mut(&self.id) {
+            Some(Use::Forwarded(requests)) if *requests > 1 => *requests -= 1,
+            _ => {
+                uses.remove(&self.id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_insert_has_its_id_alone() {
+        let ids = QueryIds::default();
+        let first = ids.claim_for_insert("x", "joe").ok();
+        assert!(first.is_some());
+        assert!(ids.claim_for_insert("y", "joe").is_ok());
+        assert!(
+            matches!(ids.claim_for_insert("x", "ann"), Err(InUse::ByInsert { user, .. }) if user == "joe"),
+            "whoever asks"
+        );
+        assert!(matches!(ids.claim_for_forwarded("x"), Err(InUse::ByInsert { .. })));
+        drop(first);
+        assert!(ids.claim_for_forwarded("x").is_ok());
+        assert!(ids.lock().is_empty(), "nothing is left of what has ended");
+    }
+
+    #[test]
+    fn forwarded_requests_share_an_id_and_keep_inserts_away() {
+        let ids = QueryIds::default();
+        let (one, two) = (ids.claim_for_forwarded("x").ok(), ids.claim_for_forwarded("x").ok());
+        assert!(one.is_some() && two.is_some());
+        drop(one);
+        assert!(matches!(ids.claim_for_insert("x", "joe"), Err(InUse::ByForwarded)));
+        drop(two);
+        assert!(ids.claim_for_insert("x", "joe").is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_an_insert_is_told() {
+        let ids = QueryIds::default();
+        let first = ids.claim_for_insert("x", "joe").ok();
+        let Err(InUse::ByInsert { ended, .. }) = ids.claim_for_insert("x", "joe") else { panic!("x is in use") };
+        let end = tokio::spawn(ended.wait());
+        drop(first);
+        end.await.unwrap();
+        assert!(ids.claim_for_insert("x", "joe").is_ok());
+    }
+}
