@@ -45,6 +45,8 @@ pub(crate) struct ColumnReader {
     pub(crate) nullable: bool,
     /// `"name":`, to recognise the expected next key at one glance; empty if the name needs escapes in JSON.
     pub(crate) key: Vec<u8>,
+    /// The type as ClickHouse writes it.
+    pub(crate) type_text: String,
 }
 
 impl ReadPlan {
@@ -57,6 +59,7 @@ impl ReadPlan {
                 has_default: column.default_kind == DefaultKind::Default,
                 nullable: column.data_type.is_nullable(),
                 key: json_key(&column.name),
+                type_text: column.data_type.to_string(),
             })
             .collect();
         let by_name: HashMap<_, _> =

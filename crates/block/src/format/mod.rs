@@ -5,7 +5,7 @@ pub mod families;
 use std::fmt::{self, Debug, Formatter};
 
 use crate::plan::ReadPlan;
-use crate::read::{read_json_each_row, read_values, NotTyped, Parsed};
+use crate::read::{read_json_each_row, read_native, read_values, NotTyped, Parsed};
 
 pub use families::Families;
 
@@ -31,6 +31,7 @@ const FORMATS: &[Format] = &[
         has_lines: true,
         read: read_json_each_row,
     },
+    Format { name: "Native", aliases: &[], families: families::NATIVE, has_lines: false, read: read_native },
     Format { name: "Values", aliases: &[], families: families::VALUES, has_lines: false, read: read_values },
 ];
 

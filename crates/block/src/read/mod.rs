@@ -10,6 +10,8 @@ mod cursor;
 mod json;
 mod json_text;
 mod json_value;
+mod native;
+mod native_convert;
 mod number;
 mod outcome;
 mod rows;
@@ -20,6 +22,7 @@ mod time;
 mod values;
 
 pub use json::read_json_each_row;
+pub use native::read_native;
 pub use outcome::{NotTyped, NotTypedReason, Parsed};
 pub(crate) use time::TimeSpelling;
 pub use values::read_values;

@@ -105,6 +105,25 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
+    /// So many rows were given at once, column by column.
+    pub(super) fn end_rows(&mut self, count: usize) -> Result<(), NotTypedReason> {
+        for column in 0..self.columns.len() {
+            if count > 0 && !self.seen.contains(column) {
+                for _ in 0..count {
+                    self.leave_out(column)?;
+                }
+            }
+        }
+        self.seen.clear();
+        self.seen_count = 0;
+        self.rows += count;
+        Ok(())
+    }
+
+    pub(super) fn was_seen(&self, column: usize) -> bool {
+        self.seen.contains(column)
+    }
+
     pub(super) fn not_typed(&self, reason: NotTypedReason) -> NotTyped {
         NotTyped { reason, row: self.rows as u64 }
     }

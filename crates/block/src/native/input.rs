@@ -1,0 +1,107 @@
+use super::{NativeError, NativeLimits};
+use crate::varint::{read_varint, varint_length};
+
+/// A place in the bytes of a block. Nothing behind their end is ever handed out.
+pub(crate) struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    limits: NativeLimits,
+    unfolded_bytes: usize,
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8], limits: NativeLimits) -> Self {
+        Input { bytes, at: 0, limits, unfolded_bytes: 0 }
+    }
+
+    pub(crate) fn consumed_bytes(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// How many columns a block has.
+    pub(crate) fn columns(&mut self) -> Result<usize, NativeError> {
+        self.count(self.limits.max_columns, "columns")
+    }
+
+    /// How many rows a block has.
+    pub(crate) fn rows(&mut self) -> Result<usize, NativeError> {
+        self.count(self.limits.max_rows, "rows")
+    }
+
+    /// A name, of a column or of a type.
+    pub(crate) fn text(&mut self) -> Result<&'a str, NativeError> {
+        let length = self.count(self.limits.max_name_bytes, "bytes in a name")?;
+        std::str::from_utf8(self.take(length)?).map_err(|_| NativeError::Malformed("a name that is not UTF-8"))
+    }
+
+    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], NativeError> {
+        let taken = self.bytes[self.at..].get(..length).ok_or(NativeError::Truncated)?;
+        self.at += length;
+        Ok(taken)
+    }
+
+    /// `count` values of `width` bytes.
+    pub(super) fn take_values(&mut self, count: usize, width: usize) -> Result<&'a [u8], NativeError> {
+        self.take(count.checked_mul(width).ok_or(NativeError::Truncated)?)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, NativeError> {
+        let bytes = self.take(8)?;
+        Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes were taken")))
+    }
+
+    /// So many strings, each behind its length.
+    pub(super) fn take_strings(&mut self, count: usize) -> Result<&'a [u8], NativeError> {
+        let start = self.at;
+        for _ in 0..count {
+            match self.bytes.get(self.at) {
+                Some(length @ ..0x80) => self.at += 1 + usize::from(*length),
+                _ => {
+                    let length = usize::try_from(self.varint()?).map_err(|_| NativeError::Truncated)?;
+                    self.at = self.at.checked_add(length).ok_or(NativeError::Truncated)?;
+                }
+            }
+            if self.at > self.bytes.len() {
+                self.at = self.bytes.len();
+                return Err(NativeError::Truncated);
+            }
+        }
+        Ok(&self.bytes[start..self.at])
+    }
+
+    /// Accounts for values that a dictionary unfolds to, before they are made.
+    pub(super) fn unfold(&mut self, bytes: usize) -> Result<(), NativeError> {
+        self.unfolded_bytes = self.unfolded_bytes.saturating_add(bytes);
+        if self.unfolded_bytes > self.limits.max_unfolded_bytes {
+            return Err(NativeError::OverLimit("repeated values"));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, limit: usize, what: &'static str) -> Result<usize, NativeError> {
+        let count = self.varint()?;
+        usize::try_from(count).ok().filter(|count| *count <= limit).ok_or(NativeError::OverLimit(what))
+    }
+
+    fn varint(&mut self) -> Result<u64, NativeError> {
+        let rest = &self.bytes[self.at..];
+        let Some(value) = read_varint(rest) else {
+            let is_short = rest.len() < 10 && rest.iter().all(|byte| byte & 0x80 != 0);
+            return Err(if is_short {
+                NativeError::Truncated
+            } else {
+                NativeError::Malformed("a length of over 64 bits")
+            });
+        };
+        let length = varint_length(value);
+        if rest[length - 1] & 0x80 != 0 {
+            return Err(NativeError::Malformed("a length not in its shortest form"));
+        }
+        self.at += length;
+        Ok(value)
+    }
+}
