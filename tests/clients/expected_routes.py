@@ -31,3 +31,24 @@ PYTHON_ASYNC = {
         " frame frame_arrow arrow raw_csvwithnames raw_parquet checked",
     ),
 }
+JAVASCRIPT = {
+    **gathered(
+        "source waiting not_waiting of_columns one_by_one values_JSONEachRow stream_JSONEachRow"
+        " packed_gzip packed_stream_gzip packed_br packed_stream_br checked",
+    ),
+    **forwarded(
+        "format",
+        "values_JSONStringsEachRow stream_JSONStringsEachRow values_JSONCompactEachRow stream_JSONCompactEachRow"
+        " values_JSONCompactStringsEachRow stream_JSONCompactStringsEachRow values_JSONCompactEachRowWithNames"
+        " stream_JSONCompactEachRowWithNames values_JSONCompactEachRowWithNamesAndTypes"
+        " stream_JSONCompactEachRowWithNamesAndTypes values_JSONCompactStringsEachRowWithNames"
+        " stream_JSONCompactStringsEachRowWithNames values_JSONCompactStringsEachRowWithNamesAndTypes"
+        " stream_JSONCompactStringsEachRowWithNamesAndTypes values_JSON values_JSONCompact values_JSONColumnsWithMetadata"
+        " values_JSONObjectEachRow raw_CSV raw_CSVWithNames raw_CSVWithNamesAndTypes raw_TabSeparated raw_TabSeparatedRaw"
+        " raw_TabSeparatedWithNames raw_TabSeparatedWithNamesAndTypes raw_CustomSeparated raw_CustomSeparatedWithNames"
+        " raw_CustomSeparatedWithNamesAndTypes raw_Parquet bad_csv object_for_array",
+    ),
+    **forwarded("async_insert=0", "pinned_off"),
+    **forwarded("insert_form", "except_columns"),
+    **forwarded("value", "bad_json"),
+}

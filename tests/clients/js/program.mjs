@@ -1,34 +1,11 @@
 // Drives a ClickHouse HTTP endpoint with the official JavaScript client; prints one JSON report.
-import { createClient, ClickHouseError } from '@clickhouse/client'
+import { createClient } from '@clickhouse/client'
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { check, connection, fails, print } from './report.mjs'
 
-const env = process.env
-const connection = {
-  url: `http://${env.CLICKHOUSE_HOST}:${env.CLICKHOUSE_PORT}`,
-  username: env.CLICKHOUSE_USER,
-  password: env.CLICKHOUSE_PASSWORD,
-  database: env.CLICKHOUSE_DATABASE,
-}
 const client = createClient(connection)
-const checks = []
-
-async function check(name, body) {
-  try {
-    checks.push({ name, ok: true, detail: String(await body()) })
-  } catch (error) {
-    checks.push({ name, ok: false, detail: String(error?.stack ?? error) })
-  }
-}
-
-async function fails(promise, code, type) {
-  const error = await promise.then(() => assert.fail('no error was raised'), (raised) => raised)
-  assert.ok(error instanceof ClickHouseError, String(error?.stack ?? error))
-  assert.equal(error.code, code)
-  assert.equal(error.type, type)
-  return error.message
-}
 
 async function rowsOf(query, parameters) {
   const result = await client.query({ query, format: 'JSONEachRow', ...parameters })
@@ -236,4 +213,4 @@ await check('abort', async () => {
 })
 
 await client.close()
-console.log(JSON.stringify({ finished: true, checks }))
+print()
