@@ -52,3 +52,12 @@ JAVASCRIPT = {
     **forwarded("insert_form", "except_columns"),
     **forwarded("value", "bad_json"),
 }
+RUST = {
+    **gathered("formatted_json statement"),
+    **forwarded(
+        "format",
+        "with_types row_binary uncompressed waiting not_waiting row_binary_waiting pinned_off inserter one_by_one"
+        " native native_waiting formatted_csv formatted_tsv checked",
+    ),
+    **forwarded("value", "bad_row"),
+}
