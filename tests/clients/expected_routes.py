@@ -61,3 +61,23 @@ RUST = {
     ),
     **forwarded("value", "bad_row"),
 }
+GO = {
+    **gathered("format_jsoneachrow format_values statements checked_json"),
+    **forwarded(
+        "format",
+        "batch batch_waiting batch_not_waiting batch_with_async batch_pinned_off batch_lz4 batch_lz4hc batch_zstd batch_gzip"
+        " batch_deflate batch_br batch_none format_jsoncompacteachrow format_csv format_csvwithnames format_tsv"
+        " format_rowbinary format_rowbinarywithnamesandtypes format_msgpack format_parquet format_arrow checked_batch",
+    ),
+    **forwarded("syntax", "statements_with_map"),
+    **forwarded("value", "bad_json"),
+}
+# clickhouse-go as the OpenTelemetry collector's exporter uses it.
+TELEMETRY = {
+    **forwarded(
+        "format",
+        "otel_logs_async otel_logs_sync otel_logs_unset otel_logs_lz4 otel_logs_not_waiting"
+        " otel_traces_async otel_traces_sync otel_traces_unset otel_traces_lz4 otel_traces_not_waiting"
+        " otel_viewed_async otel_viewed_sync otel_viewed_unset otel_viewed_lz4 otel_viewed_not_waiting",
+    ),
+}

@@ -1,17 +1,39 @@
-"""clickhouse-go over HTTP."""
+"""clickhouse-go over HTTP, by itself and as the OpenTelemetry collector's exporter uses it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from clients.expected_routes import GO, TELEMETRY
+from clients.routes import Routes
 from clients.run_program import CLIENTS, built_once, expect_all, prepare, run_program
 from harness.endpoint import Endpoint
 
 FOLDER = CLIENTS / "go"
 
 
-def test_go(tested: Endpoint, subtests: pytest.Subtests) -> None:
+def program() -> Path:
     with built_once("go") as cache:
-        program = cache / "go-client"
-        prepare(["go", "build", "-trimpath", "-o", str(program), "."], FOLDER)
-    expect_all(run_program([str(program)], FOLDER, tested), 38, subtests)
+        built = cache / "go-client"
+        prepare(["go", "build", "-trimpath", "-o", str(built), "."], FOLDER)
+    return built
+
+
+def test_driver(tested: Endpoint, subtests: pytest.Subtests) -> None:
+    expect_all(run_program([str(program()), "driver"], FOLDER, tested), 38, subtests)
+
+
+def test_ways_to_insert(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
+    built, routes = program(), Routes(server, tested)
+    report = run_program([str(built), "ways"], FOLDER, tested)
+    expect_all(report, len(GO), subtests)
+    routes.expect(report, GO, subtests)
+
+
+def test_telemetry(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
+    built, routes = program(), Routes(server, tested)
+    report = run_program([str(built), "telemetry"], FOLDER, tested)
+    expect_all(report, len(TELEMETRY), subtests)
+    routes.expect(report, TELEMETRY, subtests)
