@@ -111,8 +111,9 @@ func waysToInsert(ctx context.Context, conn driver.Conn) {
 			return sendBatch(ctx, packed, table)
 		})
 	}
-	way(ctx, conn, "statements", smallRows, func(table string) error { return sendStatements(ctx, conn, table, false) })
-	way(ctx, conn, "statements_with_map", smallRows, func(table string) error { return sendStatements(ctx, conn, table, true) })
+	sent["statements"] = smallRows
+	run("insert statements", func() error { return plainStatements(ctx, conn) })
+	way(ctx, conn, "statements_with_map", smallRows, func(table string) error { return sendStatements(ctx, conn, table) })
 	for _, format := range []string{
 		"JSONEachRow", "JSONCompactEachRow", "CSV", "CSVWithNames", "TSV", "Values", "RowBinary", "RowBinaryWithNamesAndTypes",
 		"MsgPack", "Parquet", "Arrow",
@@ -124,22 +125,35 @@ func waysToInsert(ctx context.Context, conn driver.Conn) {
 
 // sendStatements lets the driver inline the values of each row into a text, which is what it calls an asynchronous insert.
 // It writes a map as a call of the function map, which only ClickHouse can read.
-func sendStatements(ctx context.Context, conn driver.Conn, table string, mapByDriver bool) error {
+func sendStatements(ctx context.Context, conn driver.Conn, table string) error {
 	for n := range smallRows {
 		row := smallRow(n)
 		waiting := clickhouse.Context(ctx, clickhouse.WithAsync(true))
-		values := "INSERT INTO " + table + " (id, s, maybe, kind, at, tags, notes) VALUES (?, ?, ?, ?, '2024-02-29 12:34:56.789', ?, "
-		arguments := []any{row.ID, row.S, row.Maybe, row.Kind, row.Tags}
-		if mapByDriver {
-			values, arguments = values+"?)", append(arguments, row.Notes)
-		} else {
-			values += fmt.Sprintf("{'n':'%s'})", row.Notes["n"])
-		}
-		if err := conn.Exec(waiting, values, arguments...); err != nil {
+		values := "INSERT INTO " + table + " (id, s, maybe, kind, at, tags, notes) VALUES (?, ?, ?, ?, '2024-02-29 12:34:56.789', ?, ?)"
+		if err := conn.Exec(waiting, values, row.ID, row.S, row.Maybe, row.Kind, row.Tags, row.Notes); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func plainStatements(ctx context.Context, conn driver.Conn) error {
+	if err := conn.Exec(ctx, "CREATE TABLE statements (id UInt64, s String, maybe Nullable(Int32), tags Array(String)) ENGINE = MergeTree ORDER BY id"); err != nil {
+		return err
+	}
+	var expected, got []small
+	for n := range smallRows {
+		row := smallRow(n)
+		waiting := clickhouse.Context(ctx, clickhouse.WithAsync(true))
+		if err := conn.Exec(waiting, "INSERT INTO statements VALUES (?, ?, ?, ?)", row.ID, row.S, row.Maybe, row.Tags); err != nil {
+			return err
+		}
+		expected = append(expected, small{ID: row.ID, S: row.S, Maybe: row.Maybe, Tags: row.Tags})
+	}
+	if err := conn.Select(ctx, &got, "SELECT id, s, maybe, tags FROM statements ORDER BY id"); err != nil {
+		return err
+	}
+	return equal(got, expected)
 }
 
 // sendFormat streams the rows of another table as ClickHouse writes them. (Native is not among them: for this driver ClickHouse writes
