@@ -84,3 +84,44 @@ pub(crate) fn is_passing(code: i32) -> bool {
         | 999 // KEEPER_EXCEPTION
     )
 }
+
+/// Errors that come of the values in some row: of reading, converting or computing them, or of a constraint. Whoever writes
+/// rows has done all of that before any of them are kept.
+pub(crate) fn comes_of_values(code: i32) -> bool {
+    matches!(
+        code,
+        6 // CANNOT_PARSE_TEXT
+        | 19 // SIZE_OF_FIXED_STRING_DOESNT_MATCH
+        | 25 // CANNOT_PARSE_ESCAPE_SEQUENCE
+        | 26 // CANNOT_PARSE_QUOTED_STRING
+        | 27 // CANNOT_PARSE_INPUT_ASSERTION_FAILED
+        | 36 // BAD_ARGUMENTS
+        | 38 // CANNOT_PARSE_DATE
+        | 41 // CANNOT_PARSE_DATETIME
+        | 43 // ILLEGAL_TYPE_OF_ARGUMENT
+        | 53 // TYPE_MISMATCH
+        | 69 // ARGUMENT_OUT_OF_BOUND
+        | 70 // CANNOT_CONVERT_TYPE
+        | 72 // CANNOT_PARSE_NUMBER
+        | 117 // INCORRECT_DATA
+        | 128 // TOO_LARGE_ARRAY_SIZE
+        | 131 // TOO_LARGE_STRING_SIZE
+        | 153 // ILLEGAL_DIVISION
+        | 190 // SIZES_OF_ARRAYS_DONT_MATCH
+        | 248 // INVALID_PARTITION_VALUE
+        | 321 // VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE
+        | 349 // CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
+        | 366 // SIZES_OF_NESTED_COLUMNS_ARE_INCONSISTENT
+        | 376 // CANNOT_PARSE_UUID
+        | 395 // FUNCTION_THROW_IF_VALUE_IS_NON_ZERO
+        | 407 // DECIMAL_OVERFLOW
+        | 427 // CANNOT_COMPILE_REGEXP
+        | 441 // CANNOT_PARSE_DOMAIN_VALUE_FROM_STRING
+        | 467 // CANNOT_PARSE_BOOL
+        | 469 // VIOLATED_CONSTRAINT
+        | 632 // UNEXPECTED_DATA_AFTER_PARSED_VALUE
+        | 675 // CANNOT_PARSE_IPV4
+        | 676 // CANNOT_PARSE_IPV6
+        | 691 // UNKNOWN_ELEMENT_OF_ENUM
+    )
+}

@@ -43,9 +43,36 @@ impl Exception {
         self.code == 252 && self.line.contains("partitions")
     }
 
+    /// Whether the error comes of the values in some row: of reading, converting or computing them, or of a constraint.
+    pub fn comes_of_values(&self) -> bool {
+        crate::codes::comes_of_values(self.code)
+    }
+
+    /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so in the text.
+    pub fn is_of_a_view(&self) -> bool {
+        self.line.contains("while pushing to view")
+    }
+
+    /// Whether another server raised it, to which this one had handed rows on.
+    pub fn is_of_another_server(&self) -> bool {
+        self.line.contains("Received from ")
+    }
+
     /// Whether the server itself does not know what became of the request.
     pub fn leaves_outcome_open(&self) -> bool {
         crate::codes::leaves_outcome_open(self.code)
+    }
+
+    /// The row, counted from 1, that the error is about, where it names one. A text may hold anything that a client sent, so
+    /// this is a hint.
+    pub fn row(&self) -> Option<u64> {
+        let number_at = match self.code {
+            // Constraint `c` for table d.t is violated at row 8. Expression: (a < 100). Column values: a = 500.
+            469 => self.line.find(" is violated at row ")? + " is violated at row ".len(),
+            _ => self.line.rfind("(at row ")? + "(at row ".len(),
+        };
+        let digits = self.line[number_at..].split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok().filter(|&row| row > 0)
     }
 
     /// What ClickHouse appends to each error: `(version 26.7.2.1)`, or with a second part for official builds.
@@ -86,6 +113,19 @@ mod tests {
         }
         assert_eq!(Exception::from_answer(Some("241"), b"too much\n").unwrap().code, 241);
         assert_eq!(Exception::from_answer(None, b"<html>502 Bad Gateway</html>"), None);
+    }
+
+    #[test]
+    fn the_row_of_an_error_is_found() {
+        let row = |code, text| Exception::new(code, text, "").row();
+        let violated = "Constraint `c` for table d.t is violated at row 8. Expression: (s != ''). Column values: s = ' is violated \
+                        at row 3'.";
+        assert_eq!(row(469, violated), Some(8));
+        assert_eq!(row(27, "Cannot parse input: '(at row 5)': (at row 12)\n: While executing"), Some(12));
+        for (code, text) in [(469, "at row 7"), (469, " is violated at row "), (27, "(at row x)"), (27, "(at row 0)")] {
+            assert_eq!(row(code, text), None, "{text}");
+        }
+        assert_eq!(row(27, "(at row 99999999999999999999999)"), None);
     }
 
     #[test]

@@ -1,27 +1,23 @@
-//! A batch on its way to the sink: attempts, back-off, and narrowing a refusal down to the inserts that caused it.
+//! A batch on its way to the sink: its pieces one after the other, and what becomes of its members.
 //!
-//! A batch keeps its id as long as it keeps its members. When members leave it after an attempt (withdrawn, or told that
-//! their outcome is unknown), what remains is another batch with another id; that is only done where the sink is known to
-//! have stored nothing, or can't recognise a repeat anyway.
+//! Who is answered when: usually all at the end, after the policy and the lane have been told, so that a writer that comes
+//! back finds the next buffer open. Once a batch is in several pieces, or has to be tried again, those whose end is known are
+//! answered at once: nobody knows how long the rest will take.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use windrow_client::Exception;
 use windrow_policy::{FlushEnd, Micros};
-use windrow_sink::{Batch, BatchId, Sink, StoreError};
+use windrow_sink::{BatchId, Sink};
 
-use crate::gatherer::{random_id, Core};
+use crate::attempt::{attempt, Refusal};
+use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome, Withdrawal};
-use crate::isolate::{concerns_whole_batch, shows_stale_schema, MAX_STORES_PER_BATCH};
+use crate::isolate::{Piece, Pieces, Unbroken};
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::table::{Contents, Launch, Member, Sealed, Table};
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 const PARTS_INTERVAL: Micros = Micros::from_millis(2_000);
 
 /// The part of a flight that others may touch while it is under way.
@@ -64,19 +60,19 @@ impl Flight {
         Some(Withdrawal::Withdrawn { last_error: state.last_error.clone() })
     }
 
-    fn land(&self, contents: Contents, error: InsertError) {
+    pub(crate) fn land(&self, contents: Contents, error: InsertError) {
         let mut state = self.lock();
         state.on_ground = Some(contents);
         state.last_error = Some(error);
     }
 
-    fn take_off(&self) -> Option<Contents> {
+    pub(crate) fn take_off(&self) -> Option<Contents> {
         self.lock().on_ground.take()
     }
 
     /// Members have come to their end while the others fly on.
-    fn leave(&self, settled: &[Settled]) {
-        self.lock().left_bytes += held_bytes(settled);
+    fn leave(&self, held_bytes: u64) {
+        self.lock().left_bytes += held_bytes;
     }
 
     fn left_bytes(&self) -> u64 {
@@ -92,6 +88,45 @@ impl Flight {
 struct Settled {
     member: Member,
     outcome: Outcome,
+    /// The piece that it was stored in, or refused with.
+    flush: BatchId,
+}
+
+/// A batch in the air, with all that its attempts need to know.
+pub(crate) struct Aloft<'a, S: Sink> {
+    pub(crate) core: &'a Core<S>,
+    pub(crate) sealed: &'a Sealed,
+    pub(crate) flight: &'a Flight,
+    /// Whose end is known, and who has not been answered.
+    settled: Vec<Settled>,
+    any_stored: bool,
+}
+
+/// How a flight ended: the members that were not answered on the way, and whether anything was stored.
+#[derive(Default)]
+struct Landed {
+    settled: Vec<Settled>,
+    any_stored: bool,
+}
+
+impl<S: Sink> Aloft<'_, S> {
+    pub(crate) fn table(&self) -> &Table {
+        &self.sealed.shape.table
+    }
+
+    pub(crate) fn settle(&mut self, flush: BatchId, members: Vec<Member>, outcome: Outcome) {
+        self.any_stored |= outcome.is_ok() && !members.is_empty();
+        self.settled.extend(members.into_iter().map(|member| Settled { member, outcome: outcome.clone(), flush }));
+    }
+
+    /// Answers those whose end is known, while the others fly on.
+    pub(crate) fn answer(&mut self) {
+        let known = std::mem::take(&mut self.settled);
+        if !known.is_empty() {
+            self.flight.leave(held_bytes(&known));
+            settle(self.core, self.table(), self.sealed, known);
+        }
+    }
 }
 
 fn held_bytes(settled: &[Settled]) -> u64 {
@@ -110,11 +145,10 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         contents.drop_withdrawn();
         observe_sealed(&table, &sealed, &contents);
         let sealed = Arc::new(sealed);
-        let settled = store_apart(&core, &sealed, &flight, contents).await;
+        let Landed { settled, any_stored } = store_apart(&core, &sealed, &flight, contents).await;
         let duration = Micros(started.elapsed().as_micros() as u64);
-        let ok = settled.iter().any(|settled| settled.outcome.is_ok());
         // The policy and the lane are told first: a writer that is answered may be back before we look again.
-        next = table.land(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok });
+        next = table.land(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok: any_stored });
         settle(&core, &table, &sealed, settled);
         table.metrics.flush.observe((table.clock.now() - sealed.sealed_at).0 as f64 / 1e6);
         for ended in flushed.into_iter().chain(flight.take_ends()) {
@@ -140,7 +174,7 @@ async fn store_apart<S: Sink>(
     sealed: &Arc<Sealed>,
     flight: &Arc<Flight>,
     contents: Contents,
-) -> Vec<Settled> {
+) -> Landed {
     let held_bytes: u64 = contents.members.iter().map(|member| member.held_bytes).sum();
     let storing = tokio::spawn({
         let (core, sealed, flight) = (core.clone(), sealed.clone(), flight.clone());
@@ -150,158 +184,50 @@ async fn store_apart<S: Sink>(
         let table = &sealed.shape.table;
         tracing::error!(database = table.name.database, table = table.name.table, batch = %sealed.id, %error, "a flush failed inside");
         table.budget.give_back(held_bytes - flight.left_bytes());
-        Vec::new()
+        Landed::default()
     })
 }
 
-/// A part of a batch that is stored under an id of its own.
-struct Piece {
-    id: BatchId,
-    contents: Contents,
-}
-
-/// Stores the batch, with retries, and tells how each member ended that was not answered on the way.
-async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, contents: Contents) -> Vec<Settled> {
-    let mut settled = Vec::with_capacity(contents.members.len());
-    let mut pieces = vec![Piece { id: sealed.id, contents }];
-    let mut stores_left = MAX_STORES_PER_BATCH;
-    while let Some(piece) = pieces.pop() {
-        let Some(Refusal { mut piece, error, can_be_narrowed }) =
-            attempt(core, sealed, flight, piece, &mut settled).await
-        else {
-            continue;
-        };
-        stores_left = stores_left.saturating_sub(1);
-        if piece.contents.members.len() > 1 && can_be_narrowed && stores_left > 0 {
-            let second = piece.contents.split_off(piece.contents.members.len() / 2);
-            // The first half goes first: rows keep their order.
-            pieces.push(Piece { id: BatchId(random_id()), contents: second });
-            pieces.push(Piece { id: BatchId(random_id()), contents: piece.contents });
-        } else {
-            settle_all(&mut settled, piece.contents.members, Err(error));
+/// Stores the batch piece by piece, and tells how each member ended that was not answered on the way.
+async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, contents: Contents) -> Landed {
+    let mut aloft =
+        Aloft { core, sealed, flight, settled: Vec::with_capacity(contents.members.len()), any_stored: false };
+    let mut pieces = Pieces::new(sealed.id, contents);
+    while let Some(piece) = pieces.next() {
+        if let Some(refusal) = attempt(&mut aloft, piece).await {
+            narrow(&mut aloft, &mut pieces, refusal);
+        }
+        if !pieces.is_empty() {
+            aloft.answer();
         }
     }
-    settled
+    Landed { settled: aloft.settled, any_stored: aloft.any_stored }
 }
 
-struct Refusal {
-    piece: Piece,
-    error: InsertError,
-    /// Whether a part of the piece may be stored without the rest, and without storing anything twice.
-    can_be_narrowed: bool,
-}
-
-impl Refusal {
-    fn new(piece: Piece, exception: Exception) -> Refusal {
-        let can_be_narrowed = !concerns_whole_batch(exception.code);
-        Refusal { piece, error: InsertError::Exception(exception), can_be_narrowed }
+/// Takes a refused piece apart, or gives its members the refusal.
+fn narrow<S: Sink>(aloft: &mut Aloft<'_, S>, pieces: &mut Pieces, refusal: Refusal) {
+    let Refusal { piece, exception, can_be_narrowed } = refusal;
+    let unbroken = match can_be_narrowed {
+        true => pieces.narrow(piece, &exception),
+        false => Err(Unbroken { piece, is_given_up: false }),
+    };
+    let metrics = &aloft.table().metrics;
+    match unbroken {
+        Ok(()) => {
+            metrics.narrowings.inc();
+        }
+        Err(Unbroken { piece: Piece { id, contents }, is_given_up }) => {
+            if is_given_up {
+                metrics.given_up.inc();
+            } else if can_be_narrowed {
+                metrics.culprits.inc_by(contents.members.len() as u64);
+            }
+            aloft.settle(id, contents.members, Err(InsertError::Exception(exception)));
+        }
     }
 }
 
-fn settle_all(settled: &mut Vec<Settled>, members: Vec<Member>, outcome: Outcome) {
-    settled.extend(members.into_iter().map(|member| Settled { member, outcome: outcome.clone() }));
-}
-
-/// Tries until the piece is stored or finally refused, however long that takes: those who wait withdraw when their time
-/// is over, and the others were promised that their rows are kept.
-async fn attempt<S: Sink>(
-    core: &Core<S>,
-    sealed: &Sealed,
-    flight: &Flight,
-    mut piece: Piece,
-    settled: &mut Vec<Settled>,
-) -> Option<Refusal> {
-    let table = &sealed.shape.table;
-    let mut pause = FIRST_PAUSE;
-    let mut too_large = 0;
-    let mut surely_not_stored = true;
-    let deduplicates = sealed.shape.destination.deduplicates;
-    while !piece.contents.members.is_empty() {
-        let members = piece.contents.members.len();
-        let error = match send(core, sealed, &mut piece).await {
-            Ok(()) => {
-                settle_all(settled, piece.contents.members, Ok(()));
-                return None;
-            }
-            Err(StoreError::Refused(exception)) if !exception.is_passing() => {
-                if shows_stale_schema(exception.code) {
-                    (core.on_stale_schema)(&table.name);
-                }
-                return Some(Refusal::new(piece, exception));
-            }
-            // Nobody knows how much of it is stored: another attempt, of all or of a half, could store rows twice.
-            Err(StoreError::Failed(exception)) => {
-                if shows_stale_schema(exception.code) {
-                    (core.on_stale_schema)(&table.name);
-                }
-                settle_all(settled, piece.contents.members, Err(InsertError::Exception(exception)));
-                return None;
-            }
-            // A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a half
-            // would not be recognised as what may be stored already.
-            Err(StoreError::Refused(exception))
-                if exception.code == MEMORY_LIMIT_EXCEEDED
-                    && too_large >= 2
-                    && members > 1
-                    && (surely_not_stored || !deduplicates) =>
-            {
-                return Some(Refusal::new(piece, exception));
-            }
-            Err(StoreError::Refused(exception)) => InsertError::Exception(exception),
-            Err(StoreError::NotSent(text)) => InsertError::Unreachable(text),
-            Err(StoreError::Unknown(text)) => InsertError::OutcomeUnknown(text),
-        };
-        tracing::warn!(
-            database = table.name.database, table = table.name.table, batch = %piece.id, inserts = members, %error,
-            "a batch could not be stored; trying again"
-        );
-        too_large += u32::from(matches!(&error, InsertError::Exception(e) if e.code == MEMORY_LIMIT_EXCEEDED));
-        if matches!(error, InsertError::OutcomeUnknown(_)) {
-            surely_not_stored = false;
-            if !deduplicates {
-                // Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised
-                // that the rows are kept is kept to, at that risk.
-                let asked = piece.contents.extract(|member| member.outcome.is_some());
-                if !asked.is_empty() {
-                    piece.id = BatchId(random_id());
-                }
-                settle_all(settled, asked, Err(error.clone()));
-                if piece.contents.members.is_empty() {
-                    return None;
-                }
-            }
-        }
-        // Nobody knows how long the rest will take.
-        let known = std::mem::take(settled);
-        if !known.is_empty() {
-            flight.leave(&known);
-            settle(core, table, sealed, known);
-        }
-        if surely_not_stored {
-            flight.land(piece.contents, error);
-            tokio::time::sleep(pause).await;
-            piece.contents = flight.take_off()?;
-            if piece.contents.drop_withdrawn() {
-                piece.id = BatchId(random_id());
-            }
-        } else {
-            tokio::time::sleep(pause).await;
-        }
-        pause = (pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * fastrand::f64());
-        table.metrics.retries.inc();
-    }
-    None
-}
-
-async fn send<S: Sink>(core: &Core<S>, sealed: &Sealed, piece: &mut Piece) -> Result<(), StoreError> {
-    let destination = sealed.shape.destination.clone();
-    let batch = Batch { id: piece.id, destination, block: piece.contents.block.take() };
-    let result = core.sink.store(&batch).await;
-    piece.contents.block = batch.block;
-    result.map(|_stored| ())
-}
-
-/// Answers, counts and logs the inserts of a batch, and gives their memory back.
+/// Answers, counts and logs inserts, and gives their memory back.
 fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<Settled>) {
     let flush_time_micros = crate::clock::wall_micros();
     let lost = settled.iter().filter(|settled| settled.outcome.is_err() && settled.member.outcome.is_none()).count();
@@ -315,15 +241,17 @@ fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<
             "inserts that nobody waited for could not be stored"
         );
     }
-    core.log.add(LoggedBatch {
-        destination: sealed.shape.destination.clone(),
-        flush_query_id: Some(sealed.id),
-        flush_time_micros,
-        timeout_ms: sealed.hold_ms,
-        inserts: settled.iter().map(|Settled { member, outcome }| log_entry(sealed, member, outcome)).collect(),
-    });
+    for piece in settled.chunk_by(|one, other| one.flush == other.flush) {
+        core.log.add(LoggedBatch {
+            destination: sealed.shape.destination.clone(),
+            flush_query_id: piece.first().map(|settled| settled.flush),
+            flush_time_micros,
+            timeout_ms: sealed.hold_ms,
+            inserts: piece.iter().map(|settled| log_entry(sealed, &settled.member, &settled.outcome)).collect(),
+        });
+    }
     table.budget.give_back(held_bytes(&settled));
-    for Settled { member, outcome } in settled {
+    for Settled { member, outcome, .. } in settled {
         let counters = if outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
         counters.add(1, member.rows as u64, member.payload_bytes);
         if let Some(sender) = member.outcome {

@@ -1,4 +1,141 @@
-//! Which refusals concern the batch as a whole, and which may be one insert's fault.
+//! How a refused batch is narrowed down until only the guilty inserts fail.
+//!
+//! A refused piece of several inserts is taken apart, in one of two ways:
+//!
+//! - **by a suspect**: the refusal names a row (a violated constraint does). The insert that brought it goes to the end of the
+//!   line and all the others are tried again as one piece: two stores acknowledge the innocent ones, however many there are.
+//! - **in halves**, where no row is named: one culprit among `n` inserts takes about 2 log2(n) stores.
+//!
+//! A row in an error is a hint and no verdict: each suspect is stored alone, after all others, and hears ClickHouse's answer
+//! to its own insert.
+//!
+//! The work is bounded: halves make parts, so there are few of them; taking out a suspect makes none, so there may be more,
+//! as long as the bytes that are sent again stay within a limit. Where that ends, what is left of a piece fails together.
+//!
+//! Ids are derived: the same members of the same batch always make a piece with the same id.
+
+use windrow_client::Exception;
+use windrow_sink::BatchId;
+
+use crate::table::{Contents, Member};
+
+/// A batch, or a part of one, that is stored under an id of its own.
+pub(crate) struct Piece {
+    pub(crate) id: BatchId,
+    pub(crate) contents: Contents,
+}
+
+impl Piece {
+    /// A part of `batch`.
+    pub(crate) fn of(batch: BatchId, contents: Contents) -> Piece {
+        Piece { id: piece_id(batch, &contents.members), contents }
+    }
+
+    /// Its members have become others.
+    pub(crate) fn rename(&mut self, batch: BatchId) {
+        self.id = piece_id(batch, &self.contents.members);
+    }
+}
+
+/// FNV-1a over the batch's id and its members': no generator's state and no library's version changes it. With the marks of a
+/// UUID of version 8.
+fn piece_id(batch: BatchId, members: &[Member]) -> BatchId {
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    let members = members.iter().flat_map(|member| member.id.to_le_bytes());
+    let bytes = batch.0.to_le_bytes().into_iter().chain(members);
+    let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    BatchId(hash & !(0xf << 76) & !(0x3 << 62) | (8 << 76) | (2 << 62))
+}
+
+/// A batch full of culprits is given up here, so that a flood of bad inserts can't become a flood of tiny parts...
+const MAX_HALVINGS: u32 = 128;
+/// ... nor keep its table's other inserts waiting without an end.
+const MAX_SUSPECTS: u32 = 512;
+const MAX_BYTES_AGAIN: u64 = 256 << 20;
+
+/// The pieces of one batch that are still to be stored, and how much more may be done to find its culprits.
+pub(crate) struct Pieces {
+    batch: BatchId,
+    /// The next one last.
+    waiting: Vec<Piece>,
+    /// Inserts that were taken out by a hint, to be stored alone after all others.
+    suspects: Vec<Piece>,
+    halvings_left: u32,
+    suspects_left: u32,
+    bytes_left: u64,
+}
+
+/// A piece that is not taken apart any further.
+pub(crate) struct Unbroken {
+    pub(crate) piece: Piece,
+    /// Whether it holds several inserts, some of which may be innocent.
+    pub(crate) is_given_up: bool,
+}
+
+impl Pieces {
+    pub(crate) fn new(batch: BatchId, contents: Contents) -> Pieces {
+        Pieces {
+            batch,
+            waiting: vec![Piece { id: batch, contents }],
+            suspects: Vec::new(),
+            halvings_left: MAX_HALVINGS,
+            suspects_left: MAX_SUSPECTS,
+            bytes_left: MAX_BYTES_AGAIN,
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Piece> {
+        if self.waiting.is_empty() {
+            // In the order in which they came.
+            self.suspects.sort_unstable_by_key(|piece| piece.contents.members.first().map(|member| member.id));
+            self.suspects.reverse();
+            self.waiting.append(&mut self.suspects);
+        }
+        self.waiting.pop()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.suspects.is_empty()
+    }
+
+    /// Takes a refused piece apart.
+    pub(crate) fn narrow(&mut self, mut piece: Piece, exception: &Exception) -> Result<(), Unbroken> {
+        let members = piece.contents.members.len();
+        if members < 2 {
+            return Err(Unbroken { piece, is_given_up: false });
+        }
+        let bytes = piece.contents.block.bytes() as u64;
+        let Some(bytes_left) = self.bytes_left.checked_sub(bytes) else {
+            return Err(Unbroken { piece, is_given_up: true });
+        };
+        if let Some(suspect) = self.suspect(exception, &piece.contents.members) {
+            self.suspects_left -= 1;
+            let suspect = piece.contents.split_out(suspect);
+            self.suspects.push(Piece::of(self.batch, suspect));
+            self.waiting.push(Piece::of(self.batch, piece.contents));
+        } else if self.halvings_left > 0 {
+            self.halvings_left -= 1;
+            let second = piece.contents.split_off(members / 2);
+            // The first half goes first: rows keep their order.
+            self.waiting.push(Piece::of(self.batch, second));
+            self.waiting.push(Piece::of(self.batch, piece.contents));
+        } else {
+            return Err(Unbroken { piece, is_given_up: true });
+        }
+        self.bytes_left = bytes_left;
+        Ok(())
+    }
+
+    fn suspect(&self, exception: &Exception, members: &[Member]) -> Option<usize> {
+        let row = exception.row().filter(|_| self.suspects_left > 0)?;
+        let mut ends = members.iter().scan(0, |end, member| {
+            *end += member.rows as u64;
+            Some(*end)
+        });
+        ends.position(|end| row <= end)
+    }
+}
 
 /// Whether every insert of a batch would get this error, so that looking for a culprit is in vain.
 pub(crate) fn concerns_whole_batch(code: i32) -> bool {
@@ -27,7 +164,3 @@ pub(crate) fn concerns_whole_batch(code: i32) -> bool {
 pub(crate) fn shows_stale_schema(code: i32) -> bool {
     matches!(code, 10 | 16 | 20 | 44 | 47 | 53 | 60 | 81)
 }
-
-/// Stores that one batch may take to find its culprits. One culprit among `n` inserts takes about 2 log2(n); a batch full of
-/// culprits is given up here, so that a flood of bad inserts can't become a flood of tiny parts.
-pub(crate) const MAX_STORES_PER_BATCH: u32 = 128;

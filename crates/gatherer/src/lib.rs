@@ -13,6 +13,7 @@
 //! Only this crate acknowledges, and only after [`Sink::store`](windrow_sink::Sink::store) has said `Ok` (ack level
 //! `stored`) or the rows are in the buffer (`memory`).
 
+mod attempt;
 mod budget;
 mod clock;
 mod commands;

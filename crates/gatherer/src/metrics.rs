@@ -44,6 +44,9 @@ pub(crate) struct Metrics {
     batch_inserts: Histograms,
     flushes: Family<ReasonLabels, Counter>,
     retries: Family<TableLabels, Counter>,
+    narrowings: Family<TableLabels, Counter>,
+    culprits: Family<TableLabels, Counter>,
+    given_up: Family<TableLabels, Counter>,
     buffer_bytes: Family<TableLabels, Gauge>,
     oldest: Family<TableLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     parts_active: Family<TableLabels, Gauge>,
@@ -70,6 +73,9 @@ impl Metrics {
             batch_inserts: Family::new_with_constructor(amounts),
             flushes: Family::default(),
             retries: Family::default(),
+            narrowings: Family::default(),
+            culprits: Family::default(),
+            given_up: Family::default(),
             buffer_bytes: Family::default(),
             oldest: Family::default(),
             parts_active: Family::default(),
@@ -88,6 +94,13 @@ impl Metrics {
         registry.register("windrow_batch_inserts", "Inserts of flushed batches", m.batch_inserts.clone());
         registry.register("windrow_flushes", "Sealed batches by the reason for sealing", m.flushes.clone());
         registry.register("windrow_flush_retries", "Attempts to store a batch after its first", m.retries.clone());
+        let help = "Refused batches, and parts of them, that were taken apart to find who caused it";
+        registry.register("windrow_flush_narrowings", help, m.narrowings.clone());
+        let help = "Inserts that were refused on their own account, not with the rest of their batch";
+        registry.register("windrow_culprits", help, m.culprits.clone());
+        let help =
+            "Refused batches, and parts of them, that failed as a whole because finding the culprits took too much";
+        registry.register("windrow_flush_narrowings_given_up", help, m.given_up.clone());
         let help = "Bytes in buffers and in batches on their way";
         registry.register_with_unit("windrow_buffers", help, Unit::Bytes, m.buffer_bytes.clone());
         let help = "Age of the oldest insert that is not stored yet";
@@ -115,6 +128,9 @@ impl Metrics {
             batch_rows: self.batch_rows.get_or_create(&labels).clone(),
             batch_inserts: self.batch_inserts.get_or_create(&labels).clone(),
             retries: self.retries.get_or_create(&labels).clone(),
+            narrowings: self.narrowings.get_or_create(&labels).clone(),
+            culprits: self.culprits.get_or_create(&labels).clone(),
+            given_up: self.given_up.get_or_create(&labels).clone(),
             buffer_bytes: self.buffer_bytes.get_or_create(&labels).clone(),
             oldest: self.oldest.get_or_create(&labels).clone(),
             parts_active: self.parts_active.get_or_create(&labels).clone(),
@@ -150,6 +166,9 @@ pub(crate) struct TableMetrics {
     pub(crate) batch_rows: Histogram,
     pub(crate) batch_inserts: Histogram,
     pub(crate) retries: Counter,
+    pub(crate) narrowings: Counter,
+    pub(crate) culprits: Counter,
+    pub(crate) given_up: Counter,
     pub(crate) buffer_bytes: Gauge,
     pub(crate) oldest: Gauge<f64, std::sync::atomic::AtomicU64>,
     pub(crate) parts_active: Gauge,

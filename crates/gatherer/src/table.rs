@@ -125,6 +125,15 @@ impl Contents {
         Contents { block: second, members: self.members.split_off(index) }
     }
 
+    /// Takes out the member at `index` with its rows.
+    pub(crate) fn split_out(&mut self, index: usize) -> Contents {
+        let mut picked = self.split_off(index);
+        let mut after = picked.split_off(1);
+        self.block.append(&after.block);
+        self.members.append(&mut after.members);
+        picked
+    }
+
     /// Takes out all members that `picked` says, rows and all.
     pub(crate) fn extract(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
         let all = self.block.take();

@@ -51,6 +51,8 @@ pub struct Destination {
     pub deduplicates: bool,
     /// Whether views hang on the table: then an error may come after the table itself has the rows.
     pub has_views: bool,
+    /// Whether the table hands its rows on to other tables, of which some may have them when another refuses.
+    pub hands_on: bool,
 }
 
 /// What a sink receives.

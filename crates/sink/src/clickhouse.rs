@@ -5,6 +5,7 @@ use bytes::Bytes;
 use windrow_client::{Call, CallError, Client, Credentials};
 
 use crate::batch::{Batch, Destination};
+use crate::conclude::conclude;
 use crate::sink::{PartCount, Sink, StoreError, Stored};
 
 /// The server may be silent for this long while it writes a batch. Past it the outcome is unknown.
@@ -70,11 +71,6 @@ fn insert_call(batch: &Batch) -> Call<'_> {
     call.timeout(STORE_TIMEOUT)
 }
 
-/// Errors that no view can have raised: who asks, and whether the statement may run at all.
-fn comes_before_writing(code: i32) -> bool {
-    matches!(code, 81 | 115 | 192 | 193 | 194 | 201 | 202 | 511 | 516)
-}
-
 fn written_rows(summary: &str) -> Option<u64> {
     let rest = &summary[summary.find("\"written_rows\":\"")? + 16..];
     rest.split('"').next()?.parse().ok()
@@ -90,16 +86,7 @@ impl Sink for ClickHouseSink {
             }
             Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
             Err(CallError::Unknown(text)) => Err(StoreError::Unknown(text)),
-            // The same query id still runs: an earlier attempt whose answer was lost. Its end is not known yet.
-            Err(CallError::Exception(exception)) if exception.code == 216 || exception.leaves_outcome_open() => {
-                Err(StoreError::Unknown(exception.line))
-            }
-            Err(CallError::Exception(exception))
-                if batch.destination.has_views && !comes_before_writing(exception.code) =>
-            {
-                Err(StoreError::Failed(exception))
-            }
-            Err(CallError::Exception(exception)) => Err(StoreError::Refused(exception)),
+            Err(CallError::Exception(exception)) => Err(conclude(exception, &batch.destination)),
         }
     }
 
@@ -138,6 +125,7 @@ mod tests {
             settings: vec![],
             deduplicates: false,
             has_views: false,
+            hands_on: false,
         };
         assert_eq!(insert_statement(&destination), "INSERT INTO `d`.`t\\`\\\\` (`a`, `b c`) FORMAT Native");
     }

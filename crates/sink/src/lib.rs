@@ -4,6 +4,7 @@
 
 mod batch;
 mod clickhouse;
+mod conclude;
 mod sink;
 
 pub use batch::{Batch, BatchId, Destination};

@@ -12,6 +12,7 @@ use crate::batch::Batch;
 /// 3. [`StoreError::Refused`] means that it saw the batch and stored none of it.
 /// 4. [`StoreError::Failed`] means that it saw the batch, came to an end with an error, and may have stored a part of it.
 ///    Whenever the end itself is not certain, the error is [`StoreError::Unknown`].
+///    [`StoreError::StillRunning`] means that this call did nothing, since an earlier one under the same id has not ended.
 /// 5. Storing the same batch again under the same id stores nothing twice where
 ///    [`Destination::deduplicates`](crate::Destination) is true.
 /// 6. A call that is dropped before it ends counts as `Unknown`.
@@ -43,6 +44,7 @@ pub struct Stored {
 pub enum StoreError {
     NotSent(String),
     Unknown(String),
+    StillRunning(String),
     Refused(Exception),
     Failed(Exception),
 }
@@ -52,6 +54,7 @@ impl fmt::Display for StoreError {
         match self {
             StoreError::NotSent(text) => write!(f, "not sent: {text}"),
             StoreError::Unknown(text) => write!(f, "outcome unknown: {text}"),
+            StoreError::StillRunning(text) => write!(f, "an earlier attempt has not ended: {text}"),
             StoreError::Refused(exception) | StoreError::Failed(exception) => exception.fmt(f),
         }
     }

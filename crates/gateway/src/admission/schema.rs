@@ -18,6 +18,8 @@ pub(crate) struct TableSchema {
     /// Whether it remembers what was inserted, so that a repeat is dropped.
     pub(crate) deduplicates: bool,
     pub(crate) has_views: bool,
+    /// Whether its rows go on to other tables.
+    pub(crate) hands_on: bool,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
     pub(crate) computes: bool,
 }
@@ -56,6 +58,7 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
         gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
         deduplicates: engine.as_ref().is_none_or(Engine::deduplicates),
         has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
+        hands_on: engine.as_ref().is_none_or(Engine::hands_on),
     })
 }
 
@@ -92,6 +95,10 @@ impl Engine {
     fn is_gatherable(&self) -> bool {
         const OTHERS: [&str; 7] = ["Null", "Memory", "Log", "TinyLog", "StripeLog", "Distributed", "Buffer"];
         self.name.ends_with("MergeTree") || OTHERS.contains(&self.name.as_str())
+    }
+
+    fn hands_on(&self) -> bool {
+        matches!(self.name.as_str(), "Distributed" | "Buffer")
     }
 
     fn deduplicates(&self) -> bool {
@@ -177,7 +184,14 @@ mod tests {
             line("e", "String", "EPHEMERAL"),
         ];
         let columns = lines.iter().filter_map(|line| read_column(line)).collect();
-        let schema = TableSchema { columns, gatherable: true, deduplicates: false, has_views: false, computes: false };
+        let schema = TableSchema {
+            columns,
+            gatherable: true,
+            deduplicates: false,
+            has_views: false,
+            hands_on: false,
+            computes: false,
+        };
         let names = |named: Option<&[String]>| {
             let specs = schema.target_columns(named).ok()?;
             Some(specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>().join(","))

@@ -70,6 +70,7 @@ pub(crate) async fn prepare(
         // Such tables are only gathered for those who want no deduplication: nothing recognises a repeat.
         deduplicates: false,
         has_views: schema.has_views,
+        hands_on: schema.hands_on,
     };
     let read_settings = sorted.read_settings(format, &user)?;
     admission.probe(Probe { destination: &destination, other_settings: &sorted.others }).await?;

@@ -137,6 +137,27 @@ async fn a_deduplicating_table_is_sent_the_same_batch_until_it_answers() {
     assert_eq!(world.sink.stored(), [0, 1, 2], "the repeat stores nothing twice");
 }
 
+/// The sink's system takes an attempt off its list a little after it has answered.
+#[tokio::test]
+async fn an_id_that_is_still_in_use_is_tried_again() {
+    let world = World::sealing_at(3);
+    world.sink.answer_first([Answer::Refused(242), Answer::StillRunning]);
+    let tickets = world.push_all(&world.shape("t", "a"), 0..3).await;
+    assert_eq!(outcomes(tickets).await, [Ok(()); 3]);
+    assert_same_batch(&world, 3);
+    assert_eq!(world.sink.stored(), [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn an_id_that_is_still_in_use_after_a_lost_answer_is_tried_again_where_a_repeat_is_recognised() {
+    let world = World::sealing_at(2);
+    let shape = world.deduplicating_shape("t");
+    world.sink.answer_first([Answer::LostBeforeStoring, Answer::StillRunning]);
+    let tickets = world.push_all(&shape, 0..2).await;
+    assert_eq!(outcomes(tickets).await, [Ok(()); 2]);
+    assert_same_batch(&world, 3);
+}
+
 /// A half under another id would not be recognised as what the lost attempt may have stored.
 #[tokio::test]
 async fn a_batch_that_may_be_stored_is_not_halved() {

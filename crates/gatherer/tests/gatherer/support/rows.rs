@@ -47,5 +47,6 @@ pub fn shape_of(table: &str, role: &str) -> Destination {
         settings: Vec::new(),
         deduplicates: false,
         has_views: false,
+        hands_on: false,
     }
 }

@@ -16,6 +16,10 @@ pub enum Answer {
     NotSent,
     Refused(i32),
     RefusedSaying(i32, &'static str),
+    /// A constraint is violated at this row of the batch, counted from 1.
+    RefusedAtRow(usize),
+    /// Under this id an attempt is still on the system's list.
+    StillRunning,
     Failed(i32),
     /// Failed after this many rows.
     FailedInPart(i32, usize),
@@ -101,6 +105,15 @@ impl FakeSink {
         self.answer(move |_, call| match call.rows.iter().any(|row| culprits.contains(row)) {
             true => Answer::Refused(code),
             false => Answer::Ok,
+        });
+    }
+
+    /// Refuses what holds one of `culprits`, and names the row of the first.
+    pub fn constrain(&self, culprits: &[u64]) {
+        let culprits: HashSet<u64> = culprits.iter().copied().collect();
+        self.answer(move |_, call| match call.rows.iter().position(|row| culprits.contains(row)) {
+            Some(index) => Answer::RefusedAtRow(index + 1),
+            None => Answer::Ok,
         });
     }
 
@@ -207,6 +220,11 @@ impl Sink for FakeSink {
             Answer::NotSent => Err(StoreError::NotSent("connection refused".into())),
             Answer::Refused(code) => Err(StoreError::Refused(Exception::new(code, "scripted", ""))),
             Answer::RefusedSaying(code, text) => Err(StoreError::Refused(Exception::new(code, text, ""))),
+            Answer::RefusedAtRow(row) => {
+                let text = format!("Constraint `c` for table d.t is violated at row {row}. Expression: (a < 100).");
+                Err(StoreError::Refused(Exception::new(469, &text, "")))
+            }
+            Answer::StillRunning => Err(StoreError::StillRunning("query is already running".into())),
             Answer::Failed(code) | Answer::FailedInPart(code, _) => {
                 Err(StoreError::Failed(Exception::new(code, "scripted", "")))
             }

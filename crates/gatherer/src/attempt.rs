@@ -1,0 +1,159 @@
+//! One piece of a batch on its way: attempts, and the pauses between them.
+//!
+//! A piece keeps its id as long as it keeps its members. When members leave it after an attempt (withdrawn, or told that
+//! their outcome is unknown), what remains is another piece with another id; that is only done where the sink is known to
+//! have stored nothing, or can't recognise a repeat anyway.
+
+use std::time::Duration;
+
+use windrow_client::Exception;
+use windrow_sink::{Batch, Sink, StoreError};
+
+use crate::flight::Aloft;
+use crate::gatherer::Core;
+use crate::insert::InsertError;
+use crate::isolate::{concerns_whole_batch, shows_stale_schema, Piece};
+use crate::table::Sealed;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+
+/// A piece that will not be stored as it is.
+pub(crate) struct Refusal {
+    pub(crate) piece: Piece,
+    pub(crate) exception: Exception,
+    /// Whether a part of the piece may be stored without the rest.
+    pub(crate) can_be_narrowed: bool,
+}
+
+impl Refusal {
+    fn new(piece: Piece, exception: Exception) -> Refusal {
+        let can_be_narrowed = !concerns_whole_batch(exception.code);
+        Refusal { piece, exception, can_be_narrowed }
+    }
+}
+
+/// What the attempts so far have shown.
+struct Experience {
+    pause: Duration,
+    too_large: u32,
+    surely_not_stored: bool,
+}
+
+/// Tries until the piece is stored or finally refused, however long that takes: those who wait withdraw when their time
+/// is over, and the others were promised that their rows are kept.
+pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece) -> Option<Refusal> {
+    let deduplicates = aloft.sealed.shape.destination.deduplicates;
+    let mut experience = Experience { pause: FIRST_PAUSE, too_large: 0, surely_not_stored: true };
+    while !piece.contents.members.is_empty() {
+        let error = match send(aloft.core, aloft.sealed, &mut piece).await {
+            Ok(()) => {
+                aloft.settle(piece.id, piece.contents.members, Ok(()));
+                return None;
+            }
+            Err(StoreError::Refused(exception)) => match is_final(&exception, &piece, &experience, deduplicates) {
+                true => {
+                    report_stale(aloft, &exception);
+                    return Some(Refusal::new(piece, exception));
+                }
+                false => InsertError::Exception(exception),
+            },
+            // Nobody knows how much of it is stored: another attempt, of all or of a part, could store rows twice.
+            Err(StoreError::Failed(exception)) => {
+                report_stale(aloft, &exception);
+                aloft.settle(piece.id, piece.contents.members, Err(InsertError::Exception(exception)));
+                return None;
+            }
+            // The sink's system answers a little before it takes an attempt off its list: where all attempts have ended, this
+            // one only has to come later.
+            Err(StoreError::StillRunning(text)) if experience.surely_not_stored => InsertError::Unreachable(text),
+            Err(StoreError::NotSent(text)) => InsertError::Unreachable(text),
+            Err(StoreError::Unknown(text) | StoreError::StillRunning(text)) => InsertError::OutcomeUnknown(text),
+        };
+        report_retry(aloft, &piece, &error);
+        experience.too_large += u32::from(is_too_large(&error));
+        if let InsertError::OutcomeUnknown(_) = error {
+            experience.surely_not_stored = false;
+            if !deduplicates {
+                leave_the_decision(aloft, &mut piece, &error);
+            }
+        }
+        aloft.answer();
+        piece = pause(aloft, piece, error, &mut experience).await?;
+    }
+    None
+}
+
+/// Whether another attempt of the same piece would be in vain.
+fn is_final(exception: &Exception, piece: &Piece, experience: &Experience, deduplicates: bool) -> bool {
+    // A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would not be
+    // recognised as what may be stored already.
+    let has_to_shrink = exception.code == MEMORY_LIMIT_EXCEEDED
+        && experience.too_large >= 2
+        && piece.contents.members.len() > 1
+        && (experience.surely_not_stored || !deduplicates);
+    !exception.is_passing() || has_to_shrink
+}
+
+fn is_too_large(error: &InsertError) -> bool {
+    matches!(error, InsertError::Exception(exception) if exception.code == MEMORY_LIMIT_EXCEEDED)
+}
+
+/// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows are
+/// kept is kept to, at that risk.
+fn leave_the_decision<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError) {
+    let asked = piece.contents.extract(|member| member.outcome.is_some());
+    if !asked.is_empty() {
+        let sent_as = piece.id;
+        piece.rename(aloft.sealed.id);
+        aloft.settle(sent_as, asked, Err(error.clone()));
+    }
+}
+
+/// Waits for the next attempt. `None`: nothing is left to be tried.
+async fn pause<S: Sink>(
+    aloft: &Aloft<'_, S>,
+    mut piece: Piece,
+    error: InsertError,
+    experience: &mut Experience,
+) -> Option<Piece> {
+    if piece.contents.members.is_empty() {
+        return None;
+    }
+    if experience.surely_not_stored {
+        aloft.flight.land(piece.contents, error);
+        tokio::time::sleep(experience.pause).await;
+        piece.contents = aloft.flight.take_off()?;
+        if piece.contents.drop_withdrawn() {
+            piece.rename(aloft.sealed.id);
+        }
+    } else {
+        tokio::time::sleep(experience.pause).await;
+    }
+    experience.pause = (experience.pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * fastrand::f64());
+    aloft.table().metrics.retries.inc();
+    Some(piece)
+}
+
+async fn send<S: Sink>(core: &Core<S>, sealed: &Sealed, piece: &mut Piece) -> Result<(), StoreError> {
+    let destination = sealed.shape.destination.clone();
+    let batch = Batch { id: piece.id, destination, block: piece.contents.block.take() };
+    let result = core.sink.store(&batch).await;
+    piece.contents.block = batch.block;
+    result.map(|_stored| ())
+}
+
+fn report_stale<S: Sink>(aloft: &Aloft<'_, S>, exception: &Exception) {
+    if shows_stale_schema(exception.code) {
+        (aloft.core.on_stale_schema)(&aloft.table().name);
+    }
+}
+
+fn report_retry<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &InsertError) {
+    let name = &aloft.table().name;
+    tracing::warn!(
+        database = name.database, table = name.table, batch = %piece.id, inserts = piece.contents.members.len(), %error,
+        "a batch could not be stored; trying again"
+    );
+}
