@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test bench lint tidy fmt clean
+.PHONY: help setup setup-test build demo test differential fuzz bench lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -19,6 +19,13 @@ demo: build ## 200 writers insert one row at a time; DEMO_SECONDS=20 ends by its
 
 test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients
 	@scripts/test
+
+differential: build setup-test ## Compare formats and types with ClickHouse: CASES=70 is 10,500 odd cases per format, SEED=n others, FORMAT=CSV one
+	@WINDROW_DIFFERENTIAL_CASES=$(or $(CASES),10) $(if $(SEED),WINDROW_DIFFERENTIAL_SEED=$(SEED)) \
+	  .venv/bin/python -m pytest tests/differential -n 2 -q -rP $(if $(FORMAT),-k "$(FORMAT)")
+
+fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone
+	@fuzz/run $(or $(FUZZ_SECONDS),30) $(TARGET)
 
 bench: build ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)

@@ -1,7 +1,7 @@
 //! A plan with every type, and what has to hold for whatever a reader takes.
 
 use windrow_block::{
-    decode_native, ColumnSpec, DataType, DefaultKind, NativeLimits, NotTyped, Parsed, ReadPlan, ReadSettings,
+    decode_native, ColumnSpec, DataType, DefaultKind, Format, NativeLimits, NotTyped, Parsed, ReadPlan, ReadSettings,
 };
 
 const COLUMNS: &[(&str, &str)] = &[
@@ -27,13 +27,29 @@ const COLUMNS: &[(&str, &str)] = &[
     ("t", "Tuple(a UInt8, b Tuple(UInt128, String))"),
 ];
 
-pub fn plan() -> ReadPlan {
+/// The whole of a target: payloads of one format into a table of every type.
+#[macro_export]
+macro_rules! fuzz_format {
+    ($name:literal) => {
+        static FORMAT: std::sync::LazyLock<(&windrow_block::Format, windrow_block::ReadPlan)> =
+            std::sync::LazyLock::new(|| {
+                let format = windrow_block::Format::named($name).expect("the format is read here");
+                (format, shared::plan(format))
+            });
+        libfuzzer_sys::fuzz_target!(|payload: &[u8]| {
+            let (format, plan) = &*FORMAT;
+            shared::check((format.read)(payload, plan), plan)
+        });
+    };
+}
+
+pub fn plan(format: &Format) -> ReadPlan {
     let column = |(name, type_text): &(&str, &str)| ColumnSpec {
         name: name.to_string(),
         data_type: DataType::parse(type_text).expect("the types above are known"),
         default_kind: DefaultKind::None,
     };
-    ReadPlan::new(COLUMNS.iter().map(column).collect(), ReadSettings::default())
+    ReadPlan::new(COLUMNS.iter().map(column).collect(), ReadSettings::of(format))
 }
 
 /// A block that was read is encoded and decoded unchanged.
