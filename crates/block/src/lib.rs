@@ -21,6 +21,7 @@ pub use format::{families, Families, Format};
 pub use native::{decode_native, NativeBlock, NativeError, NativeLimits};
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan};
 pub use present::Present;
+pub use read::{BlockBuilder, ColumnData, StringData};
 pub use read::{read_json_each_row, read_native, read_values, NotTyped, NotTypedReason, Parsed};
 pub use settings::{reading_settings, ReadSettings, ReadingSetting, SettingEffect};
 pub use types::{DataType, EnumValue, TupleType, TypeError};

@@ -69,12 +69,16 @@ impl ReadPlan {
         ReadPlan { columns, settings, readers, by_name, nested, refusal }
     }
 
+    pub fn settings(&self) -> &ReadSettings {
+        &self.settings
+    }
+
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
     }
 
     /// The column of exactly this name.
-    pub(crate) fn position(&self, name: &[u8]) -> Option<usize> {
+    pub fn position(&self, name: &[u8]) -> Option<usize> {
         // Comparing a few names is faster than hashing one.
         if self.columns.len() <= 16 {
             return self.columns.iter().position(|column| column.name.as_bytes() == name);
@@ -84,7 +88,7 @@ impl ReadPlan {
 
     /// Whether some column's name might be taken for `name`: ClickHouse may ignore case, and its idea of it beyond
     /// ASCII is not ours to guess.
-    pub(crate) fn resembles_a_column(&self, name: &[u8]) -> bool {
+    pub fn resembles_a_column(&self, name: &[u8]) -> bool {
         resembles(name, self.columns.iter().map(|column| column.name.as_str()))
     }
 }

@@ -6,6 +6,7 @@
 //! what it takes. What it takes was tried on a real ClickHouse, type by type.
 
 mod address;
+mod build;
 mod cursor;
 mod json;
 mod json_text;
@@ -21,6 +22,7 @@ mod sql_value;
 mod time;
 mod values;
 
+pub use build::{BlockBuilder, ColumnData, StringData};
 pub use json::read_json_each_row;
 pub use native::read_native;
 pub use outcome::{NotTyped, NotTypedReason, Parsed};

@@ -1,6 +1,7 @@
 //! The crate from outside: what the readers take, what they leave, and that hostile bytes do no harm.
 
 mod appending;
+mod building;
 mod defaults;
 mod hostile;
 mod json;

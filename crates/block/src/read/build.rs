@@ -1,0 +1,165 @@
+//! Columns that are built elsewhere: the door for readers outside of this crate.
+//!
+//! A reader hands over whole columns in ClickHouse's Native layout, as many rows at a time as it likes. They are checked
+//! against the plan here, so that a mistake out there can't make a block whose columns disagree; and what is left out,
+//! wanted as default or given only now and then is settled by the same rules as for every other format.
+
+use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::rows::Rows;
+use crate::column::Column;
+use crate::plan::ReadPlan;
+use crate::types::DataType;
+use crate::varint::write_varint;
+
+/// What the defaults of a column that is left out may take at once.
+const MAX_LEFT_OUT_BYTES: usize = 64 << 20;
+
+/// Values of one column, or of a part of a nested one. LowCardinality is as its inner type, a Map as an Array of Tuples.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnData {
+    /// Little-endian values, all of the type's width.
+    Fixed(Vec<u8>),
+    Strings(StringData),
+    /// One byte per row, 1 for NULL; a NULL row has a value inside all the same.
+    Nullable {
+        nulls: Vec<u8>,
+        inner: Box<ColumnData>,
+    },
+    /// For every row the number of inner values up to its end.
+    Array {
+        offsets: Vec<u64>,
+        inner: Box<ColumnData>,
+    },
+    Tuple(Vec<ColumnData>),
+}
+
+/// Strings, each behind its length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StringData {
+    rows: usize,
+    data: Vec<u8>,
+}
+
+impl StringData {
+    pub fn with_capacity(rows: usize, bytes: usize) -> Self {
+        StringData { rows: 0, data: Vec::with_capacity(bytes + rows + rows / 8) }
+    }
+
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) {
+        write_varint(&mut self.data, value.len() as u64);
+        self.data.extend_from_slice(value);
+        self.rows += 1;
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+impl ColumnData {
+    /// No rows yet, in the layout of a type.
+    pub fn empty(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::LowCardinality(inner) => ColumnData::empty(inner),
+            DataType::Nullable(inner) => {
+                ColumnData::Nullable { nulls: Vec::new(), inner: Box::new(ColumnData::empty(inner)) }
+            }
+            DataType::Array(inner) => ColumnData::array(ColumnData::empty(inner)),
+            DataType::Map(key, value) => {
+                ColumnData::array(ColumnData::Tuple(vec![ColumnData::empty(key), ColumnData::empty(value)]))
+            }
+            DataType::Tuple(tuple) => ColumnData::Tuple(tuple.elements.iter().map(ColumnData::empty).collect()),
+            other if other.fixed_width().is_some() => ColumnData::Fixed(Vec::new()),
+            _ => ColumnData::Strings(StringData::default()),
+        }
+    }
+
+    fn array(inner: ColumnData) -> Self {
+        ColumnData::Array { offsets: Vec::new(), inner: Box::new(inner) }
+    }
+}
+
+/// A block that is put together column by column.
+pub struct BlockBuilder<'p> {
+    rows: Rows<'p>,
+}
+
+impl<'p> BlockBuilder<'p> {
+    /// Fails where the plan takes no payload at all.
+    pub fn new(plan: &'p ReadPlan) -> Result<Self, NotTyped> {
+        Ok(BlockBuilder { rows: Rows::new(plan)? })
+    }
+
+    /// The next `count` values of a column.
+    pub fn put(&mut self, column: usize, data: ColumnData, count: usize) -> Result<(), NotTypedReason> {
+        self.rows.see(column)?;
+        if count == 0 {
+            return Ok(());
+        }
+        self.rows.give(column)?;
+        let gathered = &mut self.rows.columns[column];
+        let more = checked(data, gathered, count)?;
+        if gathered.rows() == 0 {
+            *gathered = more;
+        } else {
+            gathered.append(&more);
+        }
+        Ok(())
+    }
+
+    /// The next `count` values of a column that can't hold NULL are all NULL.
+    pub fn put_nulls(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
+        self.rows.see(column)?;
+        (0..count).try_for_each(|_| self.rows.give_null(column))
+    }
+
+    /// So many rows are complete; the columns that got nothing for them are left out by them.
+    pub fn end_rows(&mut self, count: usize) -> Result<(), NotTypedReason> {
+        let columns = self.rows.plan.columns().iter().enumerate();
+        let left_out = columns.filter(|(column, _)| !self.rows.was_seen(*column));
+        let width: usize = left_out.map(|(_, spec)| spec.data_type.fixed_width().unwrap_or(32)).sum();
+        if width.saturating_mul(count) > MAX_LEFT_OUT_BYTES {
+            return Err(NotTypedReason::Value);
+        }
+        self.rows.end_rows(count)
+    }
+
+    pub fn not_typed(&self, reason: NotTypedReason) -> NotTyped {
+        self.rows.not_typed(reason)
+    }
+
+    pub fn finish(self) -> Result<Parsed, NotTyped> {
+        self.rows.finish()
+    }
+}
+
+/// `data` as a column of the same layout as `like`, if it is one of `count` rows.
+fn checked(data: ColumnData, like: &Column, count: usize) -> Result<Column, NotTypedReason> {
+    let column = match (data, like) {
+        (ColumnData::Fixed(data), Column::Fixed { width, .. }) if data.len() == count.saturating_mul(*width) => {
+            Column::Fixed { width: *width, data }
+        }
+        (ColumnData::Strings(StringData { rows, data }), Column::Strings { .. }) if rows == count => {
+            Column::Strings { rows, data }
+        }
+        (ColumnData::Nullable { nulls, inner }, Column::Nullable { inner: inner_like, .. })
+            if nulls.len() == count && nulls.iter().all(|null| *null <= 1) =>
+        {
+            Column::Nullable { nulls, inner: Box::new(checked(*inner, inner_like, count)?) }
+        }
+        (ColumnData::Array { offsets, inner }, Column::Array { inner: inner_like, .. })
+            if offsets.len() == count && offsets.is_sorted() =>
+        {
+            let inner_count = usize::try_from(offsets.last().copied().unwrap_or(0));
+            let inner_count = inner_count.map_err(|_| NotTypedReason::Value)?;
+            Column::Array { offsets, inner: Box::new(checked(*inner, inner_like, inner_count)?) }
+        }
+        (ColumnData::Tuple(elements), Column::Tuple { elements: like }) if elements.len() == like.len() => {
+            let elements = elements.into_iter().zip(like).map(|(element, like)| checked(element, like, count));
+            Column::Tuple { elements: elements.collect::<Result<_, _>>()? }
+        }
+        _ => return Err(NotTypedReason::Value),
+    };
+    Ok(column)
+}
