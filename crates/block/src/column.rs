@@ -18,7 +18,11 @@ pub(crate) enum Column {
     Array { offsets: Vec<u64>, inner: Box<Column> },
     /// Never empty; all elements have the same number of rows.
     Tuple { elements: Vec<Column> },
+    /// For every row the position of its alternative, or `NULL_DISCRIMINATOR`; an alternative has only its own rows.
+    Variant { discriminators: Vec<u8>, alternatives: Vec<Column> },
 }
+
+pub(crate) const NULL_DISCRIMINATOR: u8 = 255;
 
 impl Column {
     pub(crate) fn empty(data_type: &DataType) -> Self {
@@ -33,6 +37,11 @@ impl Column {
                 Column::array(Column::Tuple { elements: vec![Column::empty(key), Column::empty(value)] })
             }
             DataType::Tuple(tuple) => Column::Tuple { elements: tuple.elements.iter().map(Column::empty).collect() },
+            DataType::Variant(alternatives) => Column::Variant {
+                discriminators: Vec::new(),
+                alternatives: alternatives.iter().map(Column::empty).collect(),
+            },
+            DataType::Custom(custom) => Column::empty(&custom.inner),
             _ => Column::Strings { rows: 0, data: Vec::new() },
         }
     }
@@ -45,6 +54,10 @@ impl Column {
             Column::Nullable { inner, .. } => Column::Nullable { nulls: Vec::new(), inner: Box::new(inner.like()) },
             Column::Array { inner, .. } => Column::array(inner.like()),
             Column::Tuple { elements } => Column::Tuple { elements: elements.iter().map(Column::like).collect() },
+            Column::Variant { alternatives, .. } => Column::Variant {
+                discriminators: Vec::new(),
+                alternatives: alternatives.iter().map(Column::like).collect(),
+            },
         }
     }
 
@@ -59,6 +72,7 @@ impl Column {
             Column::Nullable { nulls, .. } => nulls.len(),
             Column::Array { offsets, .. } => offsets.len(),
             Column::Tuple { elements } => elements.first().map_or(0, Column::rows),
+            Column::Variant { discriminators, .. } => discriminators.len(),
         }
     }
 
@@ -68,6 +82,9 @@ impl Column {
             Column::Nullable { nulls, inner } => nulls.len() + inner.bytes(),
             Column::Array { offsets, inner } => offsets.len() * 8 + inner.bytes(),
             Column::Tuple { elements } => elements.iter().map(Column::bytes).sum(),
+            Column::Variant { discriminators, alternatives } => {
+                discriminators.len() + alternatives.iter().map(Column::bytes).sum::<usize>()
+            }
         }
     }
 
@@ -87,6 +104,10 @@ impl Column {
                 inner.clear();
             }
             Column::Tuple { elements } => elements.iter_mut().for_each(Column::clear),
+            Column::Variant { discriminators, alternatives } => {
+                discriminators.clear();
+                alternatives.iter_mut().for_each(Column::clear);
+            }
         }
     }
 
@@ -133,6 +154,23 @@ impl Column {
                     element.append_range(more, range.clone());
                 }
             }
+            (
+                Column::Variant { discriminators, alternatives },
+                Column::Variant { discriminators: more_discriminators, alternatives: more },
+            ) => {
+                assert_eq!(
+                    alternatives.len(),
+                    more.len(),
+                    "blocks are only joined when their columns have the same types"
+                );
+                let (before, taken) = (&more_discriminators[..range.start], &more_discriminators[range]);
+                discriminators.extend_from_slice(taken);
+                for (index, (alternative, more)) in alternatives.iter_mut().zip(more).enumerate() {
+                    let count = |marks: &[u8]| marks.iter().filter(|mark| usize::from(**mark) == index).count();
+                    let start = count(before);
+                    alternative.append_range(more, start..start + count(taken));
+                }
+            }
             _ => panic!("blocks are only joined when their columns have the same types"),
         }
     }
@@ -156,6 +194,20 @@ impl Column {
             }
             Column::Array { offsets, .. } => offsets.push(offsets.last().copied().unwrap_or(0)),
             Column::Tuple { elements } => elements.iter_mut().for_each(Column::push_zero),
+            Column::Variant { discriminators, .. } => discriminators.push(NULL_DISCRIMINATOR),
+        }
+    }
+
+    /// Writes what stands before all values: for each Variant, how its discriminators are written (0: one byte each).
+    pub(crate) fn write_prefix(&self, out: &mut Vec<u8>) {
+        match self {
+            Column::Fixed { .. } | Column::Strings { .. } => {}
+            Column::Nullable { inner, .. } | Column::Array { inner, .. } => inner.write_prefix(out),
+            Column::Tuple { elements } => elements.iter().for_each(|element| element.write_prefix(out)),
+            Column::Variant { alternatives, .. } => {
+                out.extend_from_slice(&[0; 8]);
+                alternatives.iter().for_each(|alternative| alternative.write_prefix(out));
+            }
         }
     }
 
@@ -172,6 +224,10 @@ impl Column {
                 inner.write_native(out);
             }
             Column::Tuple { elements } => elements.iter().for_each(|element| element.write_native(out)),
+            Column::Variant { discriminators, alternatives } => {
+                out.extend_from_slice(discriminators);
+                alternatives.iter().for_each(|alternative| alternative.write_native(out));
+            }
         }
     }
 
@@ -188,6 +244,10 @@ impl Column {
                 inner.into_native(out);
             }
             Column::Tuple { elements } => elements.into_iter().for_each(|element| element.into_native(out)),
+            Column::Variant { discriminators, alternatives } => {
+                out.push(discriminators.into());
+                alternatives.into_iter().for_each(|alternative| alternative.into_native(out));
+            }
         }
     }
 }

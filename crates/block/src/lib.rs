@@ -24,5 +24,5 @@ pub use present::Present;
 pub use read::{BlockBuilder, ColumnData, StringData};
 pub use read::{read_json_each_row, read_native, read_values, NotTyped, NotTypedReason, Parsed};
 pub use settings::{reading_settings, ReadSettings, ReadingSetting, SettingEffect};
-pub use types::{DataType, EnumValue, TupleType, TypeError};
+pub use types::{CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
 pub use zone::ZoneChange;

@@ -108,7 +108,7 @@ fn json_key(name: &str) -> Vec<u8> {
 fn nested_groups(columns: &[ColumnSpec]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, column) in columns.iter().enumerate() {
-        let (Some((prefix, _)), DataType::Array(_)) = (column.name.split_once('.'), &column.data_type) else {
+        let (Some((prefix, _)), DataType::Array(_)) = (column.name.split_once('.'), column.data_type.plain()) else {
             continue;
         };
         match groups.iter_mut().find(|(known, _)| *known == prefix) {

@@ -7,18 +7,36 @@ use crate::zone::Zone;
 
 /// A type made ready for reading: zones looked up, Enums indexed, LowCardinality gone.
 pub(crate) enum Reader {
-    Integer { width: usize, signed: bool },
-    WideInteger { width: usize, signed: bool },
+    Integer {
+        width: usize,
+        signed: bool,
+    },
+    WideInteger {
+        width: usize,
+        signed: bool,
+    },
     Float32,
     Float64,
+    BFloat16,
     Bool,
     String,
     FixedString(usize),
     Date,
     Date32,
     DateTime(Arc<Zone>),
-    DateTime64 { precision: u8, zone: Arc<Zone> },
-    Decimal { precision: u8, scale: u8, width: usize },
+    DateTime64 {
+        precision: u8,
+        zone: Arc<Zone>,
+    },
+    Time,
+    Time64 {
+        precision: u8,
+    },
+    Decimal {
+        precision: u8,
+        scale: u8,
+        width: usize,
+    },
     Uuid,
     Ipv4,
     Ipv6,
@@ -27,6 +45,8 @@ pub(crate) enum Reader {
     Array(Box<Reader>),
     Map(Box<MapReader>),
     Tuple(TupleReader),
+    /// Nothing but its NULL is read.
+    Variant,
 }
 
 pub(crate) struct EnumReader {
@@ -60,13 +80,14 @@ impl Reader {
             Int8 => integer(1, true),
             Int16 => integer(2, true),
             Int32 => integer(4, true),
-            Int64 => integer(8, true),
+            Int64 | Interval(_) => integer(8, true),
             UInt128 => wide(16, false),
             UInt256 => wide(32, false),
             Int128 => wide(16, true),
             Int256 => wide(32, true),
             Float32 => Reader::Float32,
             Float64 => Reader::Float64,
+            BFloat16 => Reader::BFloat16,
             Bool => Reader::Bool,
             String => Reader::String,
             FixedString(width) => Reader::FixedString(*width),
@@ -76,6 +97,8 @@ impl Reader {
             DateTime64 { precision, timezone } => {
                 Reader::DateTime64 { precision: *precision, zone: zones.get(timezone.as_deref()) }
             }
+            Time => Reader::Time,
+            Time64 { precision } => Reader::Time64 { precision: *precision },
             Decimal { precision, scale } => Reader::Decimal {
                 precision: *precision,
                 scale: *scale,
@@ -92,6 +115,8 @@ impl Reader {
             Map(key, value) => {
                 Reader::Map(Box::new(MapReader { key: Reader::new(key, zones), value: Reader::new(value, zones) }))
             }
+            Variant(_) => Reader::Variant,
+            Custom(custom) => Reader::new(&custom.inner, zones),
             Tuple(tuple) => Reader::Tuple(TupleReader {
                 names: tuple.names.clone(),
                 elements: tuple.elements.iter().map(|element| Reader::new(element, zones)).collect(),

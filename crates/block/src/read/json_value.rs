@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::json_text::{read_string, skip_value, Text};
-use super::number::{push_integer, read_magnitude, read_number_text};
+use super::number::{push_integer, read_number_text, read_signed};
 use super::outcome::NotTypedReason;
 use super::scalar::{push_fixed_string, push_number, push_string, push_text, push_time_number, quoted};
 use super::time;
@@ -72,9 +72,11 @@ impl<'a> JsonValues<'a, '_> {
     #[inline]
     fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
         match reader {
-            Reader::Integer { .. } | Reader::WideInteger { .. } | Reader::Float32 | Reader::Float64 => {
-                self.read_number(reader, out)
-            }
+            Reader::Integer { .. }
+            | Reader::WideInteger { .. }
+            | Reader::Float32
+            | Reader::Float64
+            | Reader::BFloat16 => self.read_number(reader, out),
             Reader::Decimal { .. } => self.read_maybe_quoted_number(reader, out),
             Reader::Bool => self.read_bool(out),
             Reader::FixedString(width) => {
@@ -83,7 +85,9 @@ impl<'a> JsonValues<'a, '_> {
                 push_fixed_string(text.bytes(&self.scratch), *width, out)
             }
             Reader::Enum(names) => self.read_enum(names, out),
-            Reader::DateTime(_) | Reader::DateTime64 { .. } if self.cursor.peek() != Some(b'"') => {
+            Reader::DateTime(_) | Reader::DateTime64 { .. } | Reader::Time | Reader::Time64 { .. }
+                if self.cursor.peek() != Some(b'"') =>
+            {
                 push_time_number(reader, &mut self.cursor, self.settings, out)
             }
             Reader::Date if self.cursor.peek() != Some(b'"') => push_integer(&mut self.cursor, 2, false, out),
@@ -132,24 +136,14 @@ impl<'a> JsonValues<'a, '_> {
             let name = read_string(&mut self.cursor, &mut self.scratch)?;
             return names.push_named(name.bytes(&self.scratch), out).ok_or(NotTypedReason::Value);
         }
-        let value = self.read_small_number()?;
+        let value = read_signed(&mut self.cursor)?;
         names.push_value(value, out).ok_or(NotTypedReason::Value)
     }
 
     fn read_date32_number(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-        let days = self.read_small_number()?;
+        let days = read_signed(&mut self.cursor)?;
         out.extend_from_slice(&time::date32(days)?.to_le_bytes());
         Ok(())
-    }
-
-    fn read_small_number(&mut self) -> Result<i64, NotTypedReason> {
-        let negative = self.cursor.eat(b'-');
-        let magnitude = i64::try_from(read_magnitude(&mut self.cursor)?).map_err(|_| NotTypedReason::Value)?;
-        match (negative, magnitude) {
-            (true, 0) => Err(NotTypedReason::Value),
-            (true, magnitude) => Ok(-magnitude),
-            (false, magnitude) => Ok(magnitude),
-        }
     }
 
     /// A String takes a string, and of every other value its text.

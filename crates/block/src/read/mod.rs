@@ -20,6 +20,7 @@ mod scalar;
 mod sql_text;
 mod sql_value;
 mod time;
+mod time_of_day;
 mod values;
 
 pub use build::{BlockBuilder, ColumnData, StringData};

@@ -49,6 +49,17 @@ pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotTypedRea
     }
 }
 
+/// An integer of 64 bits, whose lowest is left out.
+pub(super) fn read_signed(cursor: &mut Cursor<'_>) -> Result<i64, NotTypedReason> {
+    let negative = cursor.eat(b'-');
+    let magnitude = i64::try_from(read_magnitude(cursor)?).map_err(|_| NotTypedReason::Value)?;
+    match (negative, magnitude) {
+        (true, 0) => Err(NotTypedReason::Value),
+        (true, magnitude) => Ok(-magnitude),
+        (false, magnitude) => Ok(magnitude),
+    }
+}
+
 /// Appends an integer of up to 64 bits.
 #[inline]
 pub(super) fn push_integer(
@@ -88,7 +99,9 @@ pub(super) fn push_wide_integer(
         return Err(NotTypedReason::Value);
     }
     let value = Wide::from_digits(digits.iter().copied()).ok_or(NotTypedReason::Value)?;
-    if value.bits() > 8 * width as u32 - u32::from(signed) {
+    let bits = 8 * width as u32 - u32::from(signed);
+    let is_lowest = negative && value == Wide::power_of_two(bits);
+    if value.bits() > bits && !is_lowest {
         return Err(NotTypedReason::Value);
     }
     out.extend_from_slice(&value.signed(negative).to_le_bytes()[..width]);
@@ -117,6 +130,13 @@ impl Wide {
             carry = product >> 64;
         }
         (carry == 0).then_some(Wide(words))
+    }
+
+    /// `exponent` is below 256.
+    fn power_of_two(exponent: u32) -> Self {
+        let mut words = [0; 4];
+        words[exponent as usize / 64] = 1 << (exponent % 64);
+        Wide(words)
     }
 
     fn bits(&self) -> u32 {
@@ -195,10 +215,19 @@ pub(super) fn push_float64(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result
 
 /// Appends a Float32, rounded once from the decimal text.
 pub(super) fn push_float32(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-    let text = read_number_text(cursor)?;
-    let value = parse_text::<f32>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)?;
-    out.extend_from_slice(&value.to_le_bytes());
+    out.extend_from_slice(&read_float32(cursor)?.to_le_bytes());
     Ok(())
+}
+
+/// Appends a BFloat16: a Float32 whose lower half is cut off.
+pub(super) fn push_bfloat16(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    out.extend_from_slice(&read_float32(cursor)?.to_le_bytes()[2..]);
+    Ok(())
+}
+
+fn read_float32(cursor: &mut Cursor<'_>) -> Result<f32, NotTypedReason> {
+    let text = read_number_text(cursor)?;
+    parse_text::<f32>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)
 }
 
 fn parse_text<T: std::str::FromStr>(text: &[u8]) -> Option<T> {

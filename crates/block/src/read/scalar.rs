@@ -7,6 +7,7 @@ use super::cursor::Cursor;
 use super::number;
 use super::outcome::NotTypedReason;
 use super::time;
+use super::time_of_day;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
 use crate::varint::write_varint;
@@ -32,12 +33,13 @@ pub(super) fn push_number(reader: &Reader, cursor: &mut Cursor<'_>, out: &mut Ve
         Reader::WideInteger { width, signed } => number::push_wide_integer(cursor, *width, *signed, out),
         Reader::Float32 => number::push_float32(cursor, out),
         Reader::Float64 => number::push_float64(cursor, out),
+        Reader::BFloat16 => number::push_bfloat16(cursor, out),
         Reader::Decimal { precision, scale, width } => number::push_decimal(cursor, *precision, *scale, *width, out),
         _ => Err(NotTypedReason::Value),
     }
 }
 
-/// Appends Unix seconds to a DateTime, ticks to a DateTime64.
+/// Appends Unix seconds to a DateTime, seconds to a Time, ticks to a DateTime64 or Time64.
 pub(super) fn push_time_number(
     reader: &Reader,
     cursor: &mut Cursor<'_>,
@@ -51,7 +53,17 @@ pub(super) fn push_time_number(
             Ok(())
         }
         Reader::DateTime64 { .. } if settings.numbers_are_ticks() => number::push_integer(cursor, 8, true, out),
-        Reader::DateTime64 { .. } => Err(NotTypedReason::Setting),
+        Reader::Time => {
+            let seconds = time_of_day::seconds(number::read_signed(cursor)?).ok_or(NotTypedReason::Value)?;
+            out.extend_from_slice(&seconds.to_le_bytes());
+            Ok(())
+        }
+        Reader::Time64 { precision } if settings.numbers_are_ticks() => {
+            let ticks = time_of_day::ticks(number::read_signed(cursor)?, *precision).ok_or(NotTypedReason::Value)?;
+            out.extend_from_slice(&ticks.to_le_bytes());
+            Ok(())
+        }
+        Reader::DateTime64 { .. } | Reader::Time64 { .. } => Err(NotTypedReason::Setting),
         _ => Err(NotTypedReason::Value),
     }
 }
@@ -81,6 +93,12 @@ pub(super) fn push_text(
         Reader::Date32 => {
             let days = time::read_date(text).ok_or(NotTypedReason::Value)?;
             out.extend_from_slice(&time::date32(days)?.to_le_bytes());
+        }
+        Reader::Time => {
+            out.extend_from_slice(&time_of_day::time(text).ok_or(NotTypedReason::Value)?.to_le_bytes());
+        }
+        Reader::Time64 { precision } => {
+            out.extend_from_slice(&time_of_day::time64(text, *precision).ok_or(NotTypedReason::Value)?.to_le_bytes());
         }
         Reader::Uuid => out.extend_from_slice(&address::uuid(text).ok_or(NotTypedReason::Value)?),
         Reader::Ipv4 => out.extend_from_slice(&address::ipv4(text).ok_or(NotTypedReason::Value)?),

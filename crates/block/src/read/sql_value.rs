@@ -89,6 +89,7 @@ impl SqlValues<'_, '_> {
             | Reader::WideInteger { .. }
             | Reader::Float32
             | Reader::Float64
+            | Reader::BFloat16
             | Reader::Decimal { .. } => push_number(reader, &mut self.cursor, out),
             Reader::Bool => self.read_bool(out),
             Reader::FixedString(width) => {
@@ -101,7 +102,9 @@ impl SqlValues<'_, '_> {
                 let name = read_literal(&mut self.cursor, &mut self.scratch)?;
                 names.push_named(name.bytes(&self.scratch), out).ok_or(NotTypedReason::Value)
             }
-            Reader::DateTime(_) | Reader::DateTime64 { .. } if self.cursor.peek() != Some(b'\'') => {
+            Reader::DateTime(_) | Reader::DateTime64 { .. } | Reader::Time | Reader::Time64 { .. }
+                if self.cursor.peek() != Some(b'\'') =>
+            {
                 push_time_number(reader, &mut self.cursor, self.settings, out)
             }
             _ => {

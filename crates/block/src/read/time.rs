@@ -40,7 +40,7 @@ pub(super) fn read_date(text: &[u8]) -> Option<i64> {
     Some(days_from_civil(year, month, day))
 }
 
-fn two_digits(tens: u8, ones: u8) -> Option<u32> {
+pub(super) fn two_digits(tens: u8, ones: u8) -> Option<u32> {
     (tens.is_ascii_digit() && ones.is_ascii_digit()).then(|| u32::from(tens - b'0') * 10 + u32::from(ones - b'0'))
 }
 

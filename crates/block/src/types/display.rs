@@ -10,7 +10,7 @@ impl Display for DataType {
 
 impl DataType {
     /// The name to write in a Native block. LowCardinality is left out at every depth: the values are sent as they
-    /// are and ClickHouse builds its dictionaries itself.
+    /// are and ClickHouse builds its dictionaries itself. So names that may have it inside are left out as well.
     pub fn native_name(&self) -> String {
         let mut name = String::new();
         write_type(&mut name, self, Spelling::Native).expect("writing to a String cannot fail");
@@ -41,10 +41,13 @@ fn write_type(out: &mut impl Write, data_type: &DataType, spelling: Spelling) ->
         Int256 => "Int256",
         Float32 => "Float32",
         Float64 => "Float64",
+        BFloat16 => "BFloat16",
         Bool => "Bool",
         String => "String",
         Date => "Date",
         Date32 => "Date32",
+        Time => "Time",
+        Interval(unit) => unit.type_name(),
         Uuid => "UUID",
         Ipv4 => "IPv4",
         Ipv6 => "IPv6",
@@ -52,6 +55,7 @@ fn write_type(out: &mut impl Write, data_type: &DataType, spelling: Spelling) ->
         Decimal { precision, scale } => return write!(out, "Decimal({precision}, {scale})"),
         DateTime { timezone } => return write_date_time(out, timezone.as_deref()),
         DateTime64 { precision, timezone } => return write_date_time64(out, *precision, timezone.as_deref()),
+        Time64 { precision } => return write!(out, "Time64({precision})"),
         Enum8(values) => return write_enum(out, "Enum8", values),
         Enum16(values) => return write_enum(out, "Enum16", values),
         LowCardinality(inner) if spelling == Spelling::Native => return write_type(out, inner, spelling),
@@ -60,6 +64,13 @@ fn write_type(out: &mut impl Write, data_type: &DataType, spelling: Spelling) ->
         Array(inner) => return write_nested(out, "Array", &[inner], spelling),
         Map(key, value) => return write_nested(out, "Map", &[key, value], spelling),
         Tuple(tuple) => return write_tuple(out, tuple, spelling),
+        Variant(alternatives) => {
+            return write_nested(out, "Variant", &alternatives.iter().collect::<Vec<_>>(), spelling)
+        }
+        Custom(custom) if spelling == Spelling::Native && custom.name.ends_with(')') => {
+            return write_type(out, &custom.inner, spelling)
+        }
+        Custom(custom) => &custom.name,
     };
     out.write_str(simple)
 }

@@ -3,8 +3,10 @@
 //! A type that is not here is not an error of the user's: the gateway forwards inserts into such tables.
 
 mod display;
+mod interval;
 mod parse;
 
+pub use interval::IntervalUnit;
 pub use parse::TypeError;
 
 /// A ClickHouse type. Aliases (`INT`, `Decimal64(3)`) are already resolved.
@@ -24,6 +26,8 @@ pub enum DataType {
     Int256,
     Float32,
     Float64,
+    /// The upper half of a Float32.
+    BFloat16,
     Bool,
     String,
     /// Length in bytes.
@@ -37,6 +41,13 @@ pub enum DataType {
         precision: u8,
         timezone: Option<String>,
     },
+    /// Seconds, negative ones included.
+    Time,
+    Time64 {
+        precision: u8,
+    },
+    /// A count of some unit of time.
+    Interval(IntervalUnit),
     Decimal {
         precision: u8,
         scale: u8,
@@ -52,6 +63,16 @@ pub enum DataType {
     Array(Box<DataType>),
     Map(Box<DataType>, Box<DataType>),
     Tuple(TupleType),
+    /// Sorted by name, which is the order of their discriminators.
+    Variant(Vec<DataType>),
+    Custom(CustomType),
+}
+
+/// A type under another name: `Point`, `Nested(...)`, `SimpleAggregateFunction(...)`. Its values are those of `inner`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CustomType {
+    pub name: String,
+    pub inner: Box<DataType>,
 }
 
 /// One name of an Enum and the number that is stored for it.
@@ -74,9 +95,9 @@ impl DataType {
         use DataType::*;
         Some(match self {
             UInt8 | Int8 | Bool | Enum8(_) => 1,
-            UInt16 | Int16 | Date | Enum16(_) => 2,
-            UInt32 | Int32 | Float32 | Date32 | DateTime { .. } | Ipv4 => 4,
-            UInt64 | Int64 | Float64 | DateTime64 { .. } => 8,
+            UInt16 | Int16 | Date | Enum16(_) | BFloat16 => 2,
+            UInt32 | Int32 | Float32 | Date32 | DateTime { .. } | Time | Ipv4 => 4,
+            UInt64 | Int64 | Float64 | DateTime64 { .. } | Time64 { .. } | Interval(_) => 8,
             UInt128 | Int128 | Uuid | Ipv6 => 16,
             UInt256 | Int256 => 32,
             FixedString(width) => *width,
@@ -86,25 +107,36 @@ impl DataType {
                 19..=38 => 16,
                 _ => 32,
             },
-            String | Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) => return None,
+            Custom(custom) => return custom.inner.fixed_width(),
+            String | Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) => return None,
         })
     }
 
     pub(crate) fn contains_float(&self) -> bool {
         match self {
-            DataType::Float32 | DataType::Float64 => true,
+            DataType::Float32 | DataType::Float64 | DataType::BFloat16 => true,
             DataType::Nullable(inner) | DataType::LowCardinality(inner) | DataType::Array(inner) => {
                 inner.contains_float()
             }
             DataType::Map(key, value) => key.contains_float() || value.contains_float(),
             DataType::Tuple(tuple) => tuple.elements.iter().any(DataType::contains_float),
+            DataType::Variant(alternatives) => alternatives.iter().any(DataType::contains_float),
+            DataType::Custom(custom) => custom.inner.contains_float(),
             _ => false,
+        }
+    }
+
+    /// The type itself, for one that has another name.
+    pub fn plain(&self) -> &DataType {
+        match self {
+            DataType::Custom(custom) => custom.inner.plain(),
+            plain => plain,
         }
     }
 
     /// Whether NULL is a value of the type.
     pub(crate) fn is_nullable(&self) -> bool {
-        match self {
+        match self.plain() {
             DataType::Nullable(_) => true,
             DataType::LowCardinality(inner) => inner.is_nullable(),
             _ => false,

@@ -1,11 +1,13 @@
 use std::fmt::{self, Display, Formatter};
 
-use super::{DataType, EnumValue, TupleType};
+use super::{CustomType, DataType, EnumValue, IntervalUnit, TupleType};
 
 /// Deeper than any table that people write, and shallow enough for recursion on a small stack.
 const MAX_DEPTH: usize = 32;
 /// ClickHouse's own limit for FixedString.
 const MAX_FIXED_STRING_BYTES: u64 = 0xFF_FFFF;
+/// The last discriminator means NULL.
+const MAX_ALTERNATIVES: usize = 255;
 
 /// Why a type's text was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +47,25 @@ impl DataType {
     }
 }
 
+fn custom(name: String, inner: DataType) -> DataType {
+    DataType::Custom(CustomType { name, inner: Box::new(inner) })
+}
+
+/// The types of geometry, which are tuples and arrays under names of their own.
+fn geo_type(name: &str) -> Option<DataType> {
+    const SHAPES: [&str; 6] = ["LineString", "MultiLineString", "MultiPolygon", "Point", "Polygon", "Ring"];
+    let array_of = |inner: &str| geo_type(inner).map(|inner| DataType::Array(Box::new(inner.plain().clone())));
+    let inner = match name {
+        "Point" => DataType::Tuple(TupleType { names: None, elements: vec![DataType::Float64, DataType::Float64] }),
+        "Ring" | "LineString" => array_of("Point")?,
+        "Polygon" | "MultiLineString" => array_of("Ring")?,
+        "MultiPolygon" => array_of("Polygon")?,
+        "Geometry" => DataType::Variant(SHAPES.into_iter().filter_map(geo_type).collect()),
+        _ => return None,
+    };
+    Some(custom(name.to_string(), inner))
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -76,10 +97,13 @@ impl<'a> Parser<'a> {
             "Int256" => Int256,
             "Float32" => Float32,
             "Float64" => Float64,
+            "BFloat16" => BFloat16,
             "Bool" => Bool,
             "String" => String,
             "Date" => Date,
             "Date32" => Date32,
+            "Time" => Time,
+            "Time64" => self.time64()?,
             "UUID" => Uuid,
             "IPv4" => Ipv4,
             "IPv6" => Ipv6,
@@ -91,6 +115,7 @@ impl<'a> Parser<'a> {
             "Decimal64" => self.decimal_of(18)?,
             "Decimal128" => self.decimal_of(38)?,
             "Decimal256" => self.decimal_of(76)?,
+            "Enum" => self.enum_of_any_width()?,
             "Enum8" => Enum8(self.enum_values(i8::MIN.into(), i8::MAX.into())?),
             "Enum16" => Enum16(self.enum_values(i16::MIN, i16::MAX)?),
             "Nullable" => self.nullable(depth)?,
@@ -98,7 +123,14 @@ impl<'a> Parser<'a> {
             "Array" => Array(Box::new(self.only_inner(depth)?)),
             "Map" => self.map(depth)?,
             "Tuple" => self.tuple(depth)?,
-            other => return Err(TypeError::Unsupported(other.chars().take(100).collect())),
+            "Variant" => self.variant(depth)?,
+            "Nested" => self.nested(depth)?,
+            "SimpleAggregateFunction" => self.simple_aggregate_function(depth)?,
+            other => match (IntervalUnit::of_type(other), geo_type(other)) {
+                (Some(unit), _) => Interval(unit),
+                (_, Some(geo)) => geo,
+                _ => return Err(TypeError::Unsupported(other.chars().take(100).collect())),
+            },
         })
     }
 
@@ -131,10 +163,20 @@ impl<'a> Parser<'a> {
             }
             self.expect(')')?;
         }
-        match u8::try_from(precision) {
-            Ok(precision @ 0..=9) => Ok(DataType::DateTime64 { precision, timezone }),
-            _ => Err(self.malformed()),
+        Ok(DataType::DateTime64 { precision: self.checked_precision(precision)?, timezone })
+    }
+
+    fn time64(&mut self) -> Result<DataType, TypeError> {
+        let mut precision = 3;
+        if self.eat('(') {
+            precision = self.unsigned()?;
+            self.expect(')')?;
         }
+        Ok(DataType::Time64 { precision: self.checked_precision(precision)? })
+    }
+
+    fn checked_precision(&self, precision: u64) -> Result<u8, TypeError> {
+        u8::try_from(precision).ok().filter(|precision| *precision <= 9).ok_or_else(|| self.malformed())
     }
 
     fn decimal(&mut self) -> Result<DataType, TypeError> {
@@ -164,15 +206,24 @@ impl<'a> Parser<'a> {
         }
     }
 
+    fn enum_of_any_width(&mut self) -> Result<DataType, TypeError> {
+        let values = self.enum_values(i16::MIN, i16::MAX)?;
+        let is_small = values.iter().all(|entry| i8::try_from(entry.value).is_ok());
+        Ok(if is_small { DataType::Enum8(values) } else { DataType::Enum16(values) })
+    }
+
     fn enum_values(&mut self, lowest: i16, highest: i16) -> Result<Vec<EnumValue>, TypeError> {
         self.expect('(')?;
-        let mut values = Vec::new();
+        let mut values: Vec<EnumValue> = Vec::new();
+        let mut numbered = 0;
         loop {
             let name = self.quoted('\'')?;
-            self.expect('=')?;
-            let negative = self.eat('-');
-            let magnitude = i64::try_from(self.unsigned()?).map_err(|_| self.malformed())?;
-            let value = if negative { -magnitude } else { magnitude };
+            let value = if self.eat('=') {
+                numbered += 1;
+                self.signed()?
+            } else {
+                values.len() as i64 + 1
+            };
             match i16::try_from(value) {
                 Ok(value) if (lowest..=highest).contains(&value) => values.push(EnumValue { name, value }),
                 _ => return Err(self.malformed()),
@@ -182,31 +233,106 @@ impl<'a> Parser<'a> {
             }
         }
         self.expect(')')?;
+        if numbered != 0 && numbered != values.len() {
+            return Err(self.malformed());
+        }
         values.sort_by_key(|entry| entry.value);
         Ok(values)
     }
 
+    fn signed(&mut self) -> Result<i64, TypeError> {
+        let negative = self.eat('-');
+        let magnitude = i64::try_from(self.unsigned()?).map_err(|_| self.malformed())?;
+        Ok(if negative { -magnitude } else { magnitude })
+    }
+
     fn nullable(&mut self, depth: usize) -> Result<DataType, TypeError> {
         let inner = self.only_inner(depth)?;
-        match inner {
-            // A Nullable Tuple exists only behind an experimental setting, the others do not exist.
+        match inner.plain() {
             DataType::Nullable(_)
             | DataType::LowCardinality(_)
             | DataType::Array(_)
             | DataType::Map(..)
-            | DataType::Tuple(_) => Err(TypeError::Unsupported(format!("Nullable({inner})"))),
-            inner => Ok(DataType::Nullable(Box::new(inner))),
+            | DataType::Variant(_) => Err(TypeError::Unsupported(format!("Nullable({inner})"))),
+            _ => Ok(DataType::Nullable(Box::new(inner))),
         }
     }
 
     fn low_cardinality(&mut self, depth: usize) -> Result<DataType, TypeError> {
         let inner = self.only_inner(depth)?;
-        match inner {
-            DataType::LowCardinality(_) | DataType::Array(_) | DataType::Map(..) | DataType::Tuple(_) => {
-                Err(TypeError::Unsupported(format!("LowCardinality({inner})")))
-            }
-            inner => Ok(DataType::LowCardinality(Box::new(inner))),
+        let dictionary_of = match inner.plain() {
+            DataType::Nullable(inner) => inner.plain(),
+            plain => plain,
+        };
+        match dictionary_of {
+            DataType::LowCardinality(_)
+            | DataType::Array(_)
+            | DataType::Map(..)
+            | DataType::Tuple(_)
+            | DataType::Variant(_) => Err(TypeError::Unsupported(format!("LowCardinality({inner})"))),
+            _ => Ok(DataType::LowCardinality(Box::new(inner))),
         }
+    }
+
+    /// The alternatives are kept in ClickHouse's order. A Variant is converted only into one with the same alternatives, so
+    /// those that a Native block would spell otherwise are not for us.
+    fn variant(&mut self, depth: usize) -> Result<DataType, TypeError> {
+        self.expect('(')?;
+        let mut alternatives = Vec::new();
+        loop {
+            let alternative = self.data_type(depth + 1)?;
+            let name = alternative.to_string();
+            if alternative.is_nullable()
+                || alternative.native_name() != name
+                || matches!(alternative.plain(), DataType::Variant(_))
+            {
+                return Err(TypeError::Unsupported(format!("{name} in a Variant")));
+            }
+            alternatives.push(alternative);
+            if !self.eat(',') {
+                break;
+            }
+        }
+        self.expect(')')?;
+        alternatives.sort_by_cached_key(DataType::to_string);
+        alternatives.dedup();
+        if alternatives.len() > MAX_ALTERNATIVES {
+            return Err(self.malformed());
+        }
+        Ok(DataType::Variant(alternatives))
+    }
+
+    fn nested(&mut self, depth: usize) -> Result<DataType, TypeError> {
+        let DataType::Tuple(tuple) = self.tuple(depth)? else { return Err(self.malformed()) };
+        if tuple.names.is_none() {
+            return Err(self.malformed());
+        }
+        let tuple = DataType::Tuple(tuple);
+        let name = tuple.to_string().replacen("Tuple", "Nested", 1);
+        Ok(custom(name, DataType::Array(Box::new(tuple))))
+    }
+
+    /// `SimpleAggregateFunction(sum, UInt64)`: values of the type that is aggregated.
+    fn simple_aggregate_function(&mut self, depth: usize) -> Result<DataType, TypeError> {
+        self.expect('(')?;
+        let function = self.word()?;
+        let mut name = format!("SimpleAggregateFunction({function}");
+        if self.eat('(') {
+            name.push('(');
+            loop {
+                name.push_str(self.word()?);
+                if !self.eat(',') {
+                    break;
+                }
+                name.push_str(", ");
+            }
+            self.expect(')')?;
+            name.push(')');
+        }
+        self.expect(',')?;
+        let inner = self.data_type(depth + 1)?;
+        self.expect(')')?;
+        Ok(custom(format!("{name}, {inner})"), inner))
     }
 
     fn map(&mut self, depth: usize) -> Result<DataType, TypeError> {

@@ -33,7 +33,9 @@ fn wide_integers_are_taken_to_their_last_value() {
     let highest = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
     check(json_value, "UInt256", &[(highest, &hex_minus_one), (&format!("{highest}0"), "-")]);
     let half = "57896044618658097711785492504343953926634992332820282019728792003956564819968";
-    check(json_value, "Int256", &[(half, "-"), (&format!("-{half}"), "-")]);
+    check(json_value, "Int256", &[(half, "-"), (&format!("-{half}"), &format!("8{}", "0".repeat(63)))]);
+    let lowest = "-170141183460469231731687303715884105728";
+    check(json_value, "Int128", &[(lowest, lowest), ("-170141183460469231731687303715884105729", "-")]);
 }
 
 #[test]

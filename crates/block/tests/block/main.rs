@@ -6,6 +6,7 @@ mod defaults;
 mod hostile;
 mod json;
 mod native;
+mod other_types;
 mod render;
 mod samples;
 mod settings;

@@ -22,10 +22,23 @@ pub fn render_native(native: &[u8], types: &[DataType]) -> Vec<String> {
     for data_type in types {
         bytes.string();
         assert_eq!(String::from_utf8_lossy(bytes.string()), data_type.native_name());
+        bytes.take(8 * variants(data_type));
         columns.push(column(&mut bytes, data_type, rows));
     }
     assert!(bytes.rest.is_empty(), "{} bytes behind the block", bytes.rest.len());
     (0..rows).map(|row| columns.iter().map(|column| column[row].as_str()).collect::<Vec<_>>().join("|")).collect()
+}
+
+/// How many Variants are in a type: each has eight bytes before the values.
+fn variants(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Nullable(inner) | DataType::Array(inner) => variants(inner),
+        DataType::Map(key, value) => variants(key) + variants(value),
+        DataType::Tuple(tuple) => tuple.elements.iter().map(variants).sum(),
+        DataType::Custom(custom) => variants(&custom.inner),
+        DataType::Variant(alternatives) => 1 + alternatives.iter().map(variants).sum::<usize>(),
+        _ => 0,
+    }
 }
 
 struct Bytes<'a> {
@@ -87,8 +100,24 @@ fn column(bytes: &mut Bytes<'_>, data_type: &DataType, rows: usize) -> Vec<Strin
             let row = |row: usize| elements.iter().map(|element| element[row].as_str()).collect::<Vec<_>>().join(",");
             (0..rows).map(|index| format!("({})", row(index))).collect()
         }
+        DataType::Custom(custom) => column(bytes, &custom.inner, rows),
+        DataType::Variant(alternatives) => variant(bytes, alternatives, rows),
         scalar => (0..rows).map(|_| value(bytes, scalar)).collect(),
     }
+}
+
+/// Every alternative has the values of its own rows only.
+fn variant(bytes: &mut Bytes<'_>, alternatives: &[DataType], rows: usize) -> Vec<String> {
+    let discriminators = bytes.take(rows).to_vec();
+    let mut values: Vec<_> = (0u8..)
+        .zip(alternatives)
+        .map(|(index, alternative)| {
+            let rows = discriminators.iter().filter(|discriminator| **discriminator == index).count();
+            column(bytes, alternative, rows).into_iter()
+        })
+        .collect();
+    let mut value = |index: u8| values[usize::from(index)].next().expect("as many values as discriminators");
+    discriminators.iter().map(|index| if *index == 255 { "NULL".into() } else { value(*index) }).collect()
 }
 
 fn array(bytes: &mut Bytes<'_>, rows: usize, inner: impl FnOnce(&mut Bytes<'_>, usize) -> Vec<String>) -> Vec<String> {
@@ -108,8 +137,8 @@ fn value(bytes: &mut Bytes<'_>, data_type: &DataType) -> String {
         UInt128 => (bytes.little_endian(16) as u128).to_string(),
         Int8 | Enum8(_) => bytes.signed(1).to_string(),
         Int16 | Enum16(_) => bytes.signed(2).to_string(),
-        Int32 | Date32 => bytes.signed(4).to_string(),
-        Int64 | DateTime64 { .. } => bytes.signed(8).to_string(),
+        Int32 | Date32 | Time => bytes.signed(4).to_string(),
+        Int64 | DateTime64 { .. } | Time64 { .. } | Interval(_) => bytes.signed(8).to_string(),
         Int128 => bytes.signed(16).to_string(),
         UInt256 | Int256 => hex(bytes.take(32).iter().rev()),
         Decimal { precision, .. } => match precision {
@@ -118,6 +147,7 @@ fn value(bytes: &mut Bytes<'_>, data_type: &DataType) -> String {
             19..=38 => bytes.signed(16).to_string(),
             _ => hex(bytes.take(32).iter().rev()),
         },
+        BFloat16 => format!("{:?}", f32::from_bits((bytes.little_endian(2) as u32) << 16)),
         Float32 => format!("{:?}", f32::from_bits(bytes.little_endian(4) as u32)),
         Float64 => format!("{:?}", f64::from_bits(bytes.little_endian(8) as u64)),
         String => bytes.string().escape_ascii().to_string(),
@@ -125,7 +155,9 @@ fn value(bytes: &mut Bytes<'_>, data_type: &DataType) -> String {
         Uuid => hex(bytes.take(8).iter().rev()) + &hex(bytes.take(8).iter().rev()),
         Ipv4 => std::net::Ipv4Addr::from(bytes.little_endian(4) as u32).to_string(),
         Ipv6 => std::net::Ipv6Addr::from(<[u8; 16]>::try_from(bytes.take(16)).unwrap()).to_string(),
-        Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) => unreachable!("not a scalar"),
+        Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => {
+            unreachable!("not a scalar")
+        }
     }
 }
 

@@ -25,6 +25,20 @@ fn types_are_printed_as_clickhouse_spells_them() {
         "Array(Array(Nullable(Date32)))",
         "Map(LowCardinality(String), Array(UInt8))",
         "Tuple(UInt8, String)",
+        "BFloat16",
+        "Time",
+        "Time64(6)",
+        "IntervalNanosecond",
+        "Array(IntervalYear)",
+        "Point",
+        "Array(MultiPolygon)",
+        "Geometry",
+        "Nullable(Point)",
+        "Nullable(Tuple(a UInt8, b String))",
+        "Nested(a UInt8, `b c` LowCardinality(String))",
+        "SimpleAggregateFunction(sum, UInt64)",
+        "SimpleAggregateFunction(groupUniqArrayArray(5), Array(UInt8))",
+        "Variant(Array(UInt8), String, UInt8)",
         "Tuple(a UInt8, `b c` Tuple(x Date, `1y` Map(String, String)), `select` Bool, `d\\`e` UInt8)",
     ] {
         assert_eq!(data_type(text).to_string(), text);
@@ -42,6 +56,12 @@ fn other_spellings_mean_the_same() {
         ("DateTime64", "DateTime64(3)"),
         ("Enum8('a'=1,'b'=-2)", "Enum8('b' = -2, 'a' = 1)"),
         ("Enum8('it''s'=1)", "Enum8('it\\'s' = 1)"),
+        ("Time64", "Time64(3)"),
+        ("Enum('b','a')", "Enum8('b' = 1, 'a' = 2)"),
+        ("Enum('a' = 1, 'b' = 1000)", "Enum16('a' = 1, 'b' = 1000)"),
+        ("Variant(UInt8, String, UInt8)", "Variant(String, UInt8)"),
+        ("Nested(\n    a UInt8,\n    b String)", "Nested(a UInt8, b String)"),
+        ("SimpleAggregateFunction( sum,UInt64 )", "SimpleAggregateFunction(sum, UInt64)"),
         (" Array( UInt8 ) ", "Array(UInt8)"),
         ("Tuple(\n    a UInt8,\n    b String)", "Tuple(a UInt8, b String)"),
     ] {
@@ -53,6 +73,10 @@ fn other_spellings_mean_the_same() {
 fn low_cardinality_is_not_sent() {
     let text = "Tuple(a LowCardinality(String), b Map(LowCardinality(String), Array(LowCardinality(Nullable(UInt8)))))";
     assert_eq!(data_type(text).native_name(), "Tuple(a String, b Map(String, Array(Nullable(UInt8))))");
+    let nested = "Nested(a LowCardinality(String), p Point)";
+    assert_eq!(data_type(nested).native_name(), "Array(Tuple(a String, p Point))");
+    let aggregated = "SimpleAggregateFunction(anyLast, LowCardinality(Nullable(String)))";
+    assert_eq!(data_type(aggregated).native_name(), "Nullable(String)");
 }
 
 #[test]
@@ -60,15 +84,17 @@ fn unknown_and_malformed_types_are_told_apart() {
     for text in [
         "JSON",
         "Dynamic",
-        "Variant(UInt8, String)",
-        "Nested(a UInt8)",
+        "Variant(LowCardinality(String), UInt8)",
+        "Variant(Nullable(UInt8), String)",
+        "Variant(Nested(a UInt8), String)",
+        "Nullable(Variant(UInt8, String))",
+        "LowCardinality(Point)",
+        "Nullable(Ring)",
         "AggregateFunction(sum, UInt8)",
         "Array(JSON)",
         "Nullable(Array(UInt8))",
         "Tuple()",
-        "Point",
-        "Time64(3)",
-        "BFloat16",
+        "IntervalFortnight",
         "uint8",
     ] {
         assert!(matches!(DataType::parse(text), Err(TypeError::Unsupported(_))), "{text}: {:?}", DataType::parse(text));
@@ -88,7 +114,11 @@ fn unknown_and_malformed_types_are_told_apart() {
         "DateTime('UTC",
         "Enum8('a' = 128)",
         "Enum16('a' = 99999999999999999999)",
-        "Enum8('a')",
+        "Enum8('a' = 1, 'b')",
+        "Time64(10)",
+        "Nested(UInt8)",
+        "Nested(a UInt8, String)",
+        "SimpleAggregateFunction(sum)",
         "Enum8()",
         "Map(String)",
         "Tuple(a UInt8, String)",
