@@ -78,7 +78,9 @@ impl Block {
         self.write_counts(&mut out);
         for ((column, name), data_type) in self.columns.iter().zip(names).zip(types) {
             write_header(&mut out, name.as_ref(), data_type);
-            column.write_prefix(&mut out);
+            if self.rows > 0 {
+                column.write_prefix(&mut out);
+            }
             column.write_native(&mut out);
         }
         out
@@ -92,7 +94,9 @@ impl Block {
         let mut pieces = Vec::with_capacity(2 * self.columns.len() + 1);
         for ((column, name), data_type) in self.columns.into_iter().zip(names).zip(types) {
             write_header(&mut head, name.as_ref(), data_type);
-            column.write_prefix(&mut head);
+            if self.rows > 0 {
+                column.write_prefix(&mut head);
+            }
             pieces.push(std::mem::take(&mut head).into());
             column.into_native(&mut pieces);
         }

@@ -198,7 +198,8 @@ impl Column {
         }
     }
 
-    /// Writes what stands before all values: for each Variant, how its discriminators are written (0: one byte each).
+    /// Writes what stands before all values: for each Variant, how its discriminators are written (0: one byte each). A
+    /// column of no rows has no such prefix.
     pub(crate) fn write_prefix(&self, out: &mut Vec<u8>) {
         match self {
             Column::Fixed { .. } | Column::Strings { .. } => {}

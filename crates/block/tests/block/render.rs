@@ -22,7 +22,7 @@ pub fn render_native(native: &[u8], types: &[DataType]) -> Vec<String> {
     for data_type in types {
         bytes.string();
         assert_eq!(String::from_utf8_lossy(bytes.string()), data_type.native_name());
-        bytes.take(8 * variants(data_type));
+        bytes.take(if rows > 0 { 8 * variants(data_type) } else { 0 });
         columns.push(column(&mut bytes, data_type, rows));
     }
     assert!(bytes.rest.is_empty(), "{} bytes behind the block", bytes.rest.len());
