@@ -26,3 +26,10 @@ def engine_library() -> Path:
     if not found:
         raise FileNotFoundError("the engine is missing: run `npm ci` in embedded/, or name it in WINDROW_EMBEDDED_ENGINE")
     return found[0]
+
+
+def example_binary(name: str) -> Path:
+    path = ROOT / "target" / "release" / "examples" / name
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing: run `cargo build --release --example {name}` first")
+    return path
