@@ -145,7 +145,7 @@ impl Client {
         match Exception::from_answer(code.as_deref(), &body) {
             Some(exception) => {
                 lease.give_back(&head);
-                Err(CallError::Exception(exception))
+                Err(CallError::Exception(exception.with_summary(head.field_str("x-clickhouse-summary"))))
             }
             None => Err(CallError::Unknown(format!("{} answered with status {}", self.endpoint(), head.status()))),
         }

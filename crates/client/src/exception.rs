@@ -6,6 +6,8 @@ pub struct Exception {
     pub code: i32,
     /// The whole line as it came, without the line break: what is shown to clients, who match on it.
     pub line: String,
+    /// The server's summary came with it and says that no row had got as far as being written.
+    pub before_writing: bool,
 }
 
 impl Exception {
@@ -14,22 +16,32 @@ impl Exception {
         let name = crate::codes::code_name(code);
         let stop = if text.ends_with('.') { "" } else { "." };
         let space = if version.is_empty() { "" } else { " " };
-        Exception { code, line: format!("Code: {code}. DB::Exception: {text}{stop} ({name}){space}{version}") }
+        let line = format!("Code: {code}. DB::Exception: {text}{stop} ({name}){space}{version}");
+        Exception { code, line, before_writing: false }
     }
 
     /// Reads an error body; bodies that aren't an exception give `None`.
     pub fn parse(body: &[u8]) -> Option<Exception> {
         let text = std::str::from_utf8(body).ok()?.trim_end_matches(['\n', '\r']);
         let digits = text.strip_prefix("Code: ")?.split('.').next()?;
-        Some(Exception { code: digits.parse().ok()?, line: text.to_owned() })
+        Some(Exception { code: digits.parse().ok()?, line: text.to_owned(), before_writing: false })
     }
 
     /// Reads an error that may come with a code of its own (the `X-ClickHouse-Exception-Code` field). `None`: this is no
     /// answer of ClickHouse's, but of something in between, and says nothing of what ClickHouse did.
     pub fn from_answer(code_field: Option<&str>, body: &[u8]) -> Option<Exception> {
         let text = || String::from_utf8_lossy(&body[..body.len().min(4096)]).trim_end().to_owned();
-        let by_field = || Some(Exception { code: code_field?.parse().ok()?, line: text() });
+        let by_field = || Some(Exception { code: code_field?.parse().ok()?, line: text(), before_writing: false });
         Exception::parse(body).or_else(by_field)
+    }
+
+    /// Takes note of the `X-ClickHouse-Summary` that the error came with. Rows are counted between reading and writing.
+    pub(crate) fn with_summary(mut self, summary: Option<&str>) -> Exception {
+        let counts_none = |summary: &str| {
+            ["\"read_rows\":\"0\"", "\"written_rows\":\"0\""].iter().all(|count| summary.contains(count))
+        };
+        self.before_writing = summary.is_some_and(counts_none);
+        self
     }
 
     /// Whether the same request may succeed a little later, without anyone changing anything.

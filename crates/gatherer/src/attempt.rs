@@ -29,7 +29,7 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     fn new(piece: Piece, exception: Exception) -> Refusal {
-        let can_be_narrowed = !concerns_whole_batch(exception.code);
+        let can_be_narrowed = !concerns_whole_batch(exception.code, &piece.contents.rows);
         Refusal { piece, exception, can_be_narrowed }
     }
 }
@@ -138,9 +138,9 @@ async fn pause<S: Sink>(
 
 async fn send<S: Sink>(core: &Core<S>, sealed: &Sealed, piece: &mut Piece) -> Result<(), StoreError> {
     let destination = sealed.shape.destination.clone();
-    let batch = Batch { id: piece.id, destination, block: piece.contents.block.take() };
+    let batch = Batch { id: piece.id, destination, rows: piece.contents.rows.take() };
     let result = core.sink.store(&batch).await;
-    piece.contents.block = batch.block;
+    piece.contents.rows = batch.rows;
     result.map(|_stored| ())
 }
 

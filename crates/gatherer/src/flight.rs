@@ -141,7 +141,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         let table = sealed.shape.table.clone();
         let started = Instant::now();
         let mut contents =
-            Contents { block: sealed.contents.block.take(), members: std::mem::take(&mut sealed.contents.members) };
+            Contents { rows: sealed.contents.rows.take(), members: std::mem::take(&mut sealed.contents.members) };
         contents.drop_withdrawn();
         observe_sealed(&table, &sealed, &contents);
         let sealed = Arc::new(sealed);
@@ -160,7 +160,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
 }
 
 fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
-    table.metrics.batch_rows.observe(contents.block.rows() as f64);
+    table.metrics.batch_rows.observe(contents.rows.count() as f64);
     table.metrics.batch_inserts.observe(contents.members.len() as f64);
     for member in &contents.members {
         table.metrics.waiting.observe((sealed.sealed_at - member.arrived_at).0 as f64 / 1e6);

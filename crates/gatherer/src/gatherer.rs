@@ -70,9 +70,9 @@ impl<S: Sink> Gatherer<S> {
         Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() }
     }
 
-    /// Whether a block of this size fits into a table's share of the memory at all.
-    pub fn could_hold(&self, block_bytes: u64) -> bool {
-        block_bytes.saturating_add(Table::OVERHEAD_BYTES) <= self.core.options.max_table_bytes
+    /// Whether rows of this size fit into a table's share of the memory at all.
+    pub fn could_hold(&self, rows_bytes: u64) -> bool {
+        rows_bytes.saturating_add(Table::OVERHEAD_BYTES) <= self.core.options.max_table_bytes
     }
 
     /// The shape of inserts that go to `destination`.

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
-use windrow_block::Block;
+use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_policy::FlushLimits;
 
@@ -24,9 +24,9 @@ impl fmt::Display for QueryId {
     }
 }
 
-/// What a client sent in one request, admitted and parsed.
+/// What a client sent in one request, admitted and read.
 pub struct Insert {
-    pub block: Block,
+    pub rows: Rows,
     /// Bytes of the payload as it came: what `async_insert_max_data_size` counts.
     pub payload_bytes: u64,
     /// The connection it came on.

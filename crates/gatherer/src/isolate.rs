@@ -14,6 +14,7 @@
 //!
 //! Ids are derived: the same members of the same batch always make a piece with the same id.
 
+use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_sink::BatchId;
 
@@ -105,7 +106,7 @@ impl Pieces {
         if members < 2 {
             return Err(Unbroken { piece, is_given_up: false });
         }
-        let bytes = piece.contents.block.bytes() as u64;
+        let bytes = piece.contents.rows.bytes() as u64;
         let Some(bytes_left) = self.bytes_left.checked_sub(bytes) else {
             return Err(Unbroken { piece, is_given_up: true });
         };
@@ -138,7 +139,15 @@ impl Pieces {
 }
 
 /// Whether every insert of a batch would get this error, so that looking for a culprit is in vain.
-pub(crate) fn concerns_whole_batch(code: i32) -> bool {
+pub(crate) fn concerns_whole_batch(code: i32, rows: &Rows) -> bool {
+    match rows {
+        Rows::Typed(_) => concerns_all_typed(code),
+        // What only the text of one insert can have brought about.
+        Rows::Opaque(_) => concerns_all_typed(code) && !matches!(code, 20 | 44 | 48 | 53),
+    }
+}
+
+fn concerns_all_typed(code: i32) -> bool {
     matches!(
         code,
         16 // NO_SUCH_COLUMN_IN_TABLE

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, Notify};
-use windrow_block::Block;
+use windrow_block::Rows;
 use windrow_policy::{Arrival, BufferPolicy, FlushEnd, Lane as LaneState, Micros, SealReason, TablePolicy, Verdict};
 use windrow_sink::{BatchId, PartCount};
 
@@ -79,7 +79,7 @@ struct OpenBuffer {
 
 /// Rows and whose they are.
 pub(crate) struct Contents {
-    pub(crate) block: Block,
+    pub(crate) rows: Rows,
     pub(crate) members: Vec<Member>,
 }
 
@@ -117,33 +117,33 @@ impl Contents {
     /// Cuts before the member at `index`; the second half is returned.
     pub(crate) fn split_off(&mut self, index: usize) -> Contents {
         let start: usize = self.members[..index].iter().map(|member| member.rows).sum();
-        let (mut first, mut second) = (self.block.take(), self.block.take());
-        second.append_range(&first, start..first.rows());
+        let (mut first, mut second) = (self.rows.take(), self.rows.take());
+        second.append_range(&first, start..first.count());
         let all = first.take();
         first.append_range(&all, 0..start);
-        self.block = first;
-        Contents { block: second, members: self.members.split_off(index) }
+        self.rows = first;
+        Contents { rows: second, members: self.members.split_off(index) }
     }
 
     /// Takes out the member at `index` with its rows.
     pub(crate) fn split_out(&mut self, index: usize) -> Contents {
         let mut picked = self.split_off(index);
         let mut after = picked.split_off(1);
-        self.block.append(&after.block);
+        self.rows.append(&after.rows);
         self.members.append(&mut after.members);
         picked
     }
 
     /// Takes out all members that `picked` says, rows and all.
     pub(crate) fn extract(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
-        let all = self.block.take();
+        let all = self.rows.take();
         let (mut out, mut start) = (Vec::new(), 0);
         for member in std::mem::take(&mut self.members) {
             let end = start + member.rows;
             if picked(&member) {
                 out.push(member);
             } else {
-                self.block.append_range(&all, start..end);
+                self.rows.append_range(&all, start..end);
                 self.members.push(member);
             }
             start = end;
@@ -195,7 +195,7 @@ pub(crate) struct BufferView {
 }
 
 impl Table {
-    /// What an insert takes beside its block, at the most that is usual.
+    /// What an insert takes beside its rows, at the most that is usual.
     pub(crate) const OVERHEAD_BYTES: u64 = 2 * MEMBER_BYTES;
 
     pub(crate) fn new(name: TableName, budget: TableBudget, metrics: TableMetrics, clock: Clock) -> Table {
@@ -212,7 +212,7 @@ impl Table {
             QueryId::Given(id) => id.len() as u64,
             QueryId::Random(_) => 0,
         };
-        insert.block.bytes() as u64 + MEMBER_BYTES + id_bytes
+        insert.rows.bytes() as u64 + MEMBER_BYTES + id_bytes
     }
 
     /// Puts an insert, whose bytes the budget has granted, into the buffer of its shape.
@@ -228,7 +228,7 @@ impl Table {
         let open = lane.open.get_or_insert_with(|| OpenBuffer {
             shape: shape.clone(),
             policy: state.policy.open_buffer(),
-            contents: Contents { block: Block::empty(&shape.destination.types), members: Vec::new() },
+            contents: Contents { rows: Rows::default(), members: Vec::new() },
             opened_at: now,
             opened_wall_micros: wall_micros(),
             flushed: Vec::new(),
@@ -236,14 +236,14 @@ impl Table {
         let arrival = Arrival {
             writer: insert.writer,
             waits: insert.waits,
-            rows: insert.block.rows() as u64,
+            rows: insert.rows.count() as u64,
             bytes: insert.payload_bytes,
         };
-        let rows = insert.block.rows();
+        let rows = insert.rows.count();
         match open.contents.members.is_empty() {
-            // The first insert brings the block along: a large one is not copied.
-            true => open.contents.block = insert.block,
-            false => open.contents.block.append(&insert.block),
+            // The first insert's rows become the buffer's: many are not copied, and it is they that say of which kind it is.
+            true => open.contents.rows = insert.rows,
+            false => open.contents.rows.append(&insert.rows),
         }
         open.contents.members.push(Member {
             id: member,

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windrow_block::{Block, DataType};
+use windrow_block::{DataType, Rows};
 use windrow_client::Credentials;
 
 /// Names a batch for ever: retries, also after a restart, carry the same one. A random UUID.
@@ -40,7 +40,7 @@ pub struct Destination {
     pub table: String,
     /// Names of the columns that the rows carry, in their order.
     pub columns: Vec<String>,
-    pub types: Vec<DataType>,
+    pub form: Form,
     /// Batches are written with their senders' own rights.
     pub credentials: Credentials,
     pub roles: Vec<String>,
@@ -55,12 +55,26 @@ pub struct Destination {
     pub hands_on: bool,
 }
 
+/// How the rows of a destination are written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// In columns of these types.
+    Native { types: Vec<DataType> },
+    /// As the text that their senders wrote.
+    Text {
+        /// ClickHouse's name of the format.
+        format: &'static str,
+        /// What stands once before all rows: the names of the columns, where the format has them.
+        header: Vec<u8>,
+    },
+}
+
 /// What a sink receives.
 #[derive(Debug)]
 pub struct Batch {
     pub id: BatchId,
     pub destination: Arc<Destination>,
-    pub block: Block,
+    pub rows: Rows,
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use windrow_block::Rows;
 use windrow_client::{Call, CallError, Client, Credentials};
 
-use crate::batch::{Batch, Destination};
+use crate::batch::{Batch, Destination, Form};
 use crate::conclude::conclude;
 use crate::sink::{PartCount, Sink, StoreError, Stored};
 
@@ -12,7 +13,7 @@ use crate::sink::{PartCount, Sink, StoreError, Stored};
 const STORE_TIMEOUT: Duration = Duration::from_secs(300);
 const PARTS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Writes batches as `INSERT ... FORMAT Native`, as the user whose inserts they hold.
+/// Writes batches as one INSERT each, as the user whose inserts they hold: in FORMAT Native, or as the text they came in.
 pub struct ClickHouseSink {
     client: Arc<Client>,
 }
@@ -22,6 +23,16 @@ impl ClickHouseSink {
         ClickHouseSink { client }
     }
 }
+
+/// With these ClickHouse makes one block of a whole text, which it writes only when it has read all of it: an error in any
+/// row means that no row is stored. They say no more than ClickHouse's defaults do for a text of this size.
+pub const ONE_BLOCK: [(&str, &str); 3] = [
+    ("input_format_parallel_parsing", "0"),
+    ("max_insert_block_size", MANY_ROWS),
+    ("min_insert_block_size_rows", MANY_ROWS),
+];
+/// More than a batch of text can have.
+const MANY_ROWS: &str = "16777216";
 
 /// The statement that writes to `destination`.
 fn insert_statement(destination: &Destination) -> String {
@@ -37,7 +48,11 @@ fn insert_statement(destination: &Destination) -> String {
         }
         push_identifier(&mut statement, column);
     }
-    statement.push_str(") FORMAT Native");
+    statement.push_str(") FORMAT ");
+    statement.push_str(match &destination.form {
+        Form::Native { .. } => "Native",
+        Form::Text { format, .. } => format,
+    });
     statement
 }
 
@@ -62,6 +77,11 @@ fn insert_call(batch: &Batch) -> Call<'_> {
     for (name, value) in &destination.settings {
         call = call.param(name, value);
     }
+    if let Form::Text { .. } = destination.form {
+        for (name, value) in ONE_BLOCK {
+            call = call.param(name, value);
+        }
+    }
     for role in &destination.roles {
         call = call.param("role", role);
     }
@@ -71,6 +91,17 @@ fn insert_call(batch: &Batch) -> Call<'_> {
     call.timeout(STORE_TIMEOUT)
 }
 
+fn body(batch: &Batch) -> Vec<Bytes> {
+    let destination = &batch.destination;
+    match (&batch.rows, &destination.form) {
+        (Rows::Typed(block), Form::Native { types }) => {
+            vec![Bytes::from(block.encode_native(&destination.columns, types))]
+        }
+        (Rows::Opaque(rows), Form::Text { header, .. }) => vec![Bytes::from([header, rows.text()].concat())],
+        _ => panic!("the rows of a batch are of its destination's form"),
+    }
+}
+
 fn written_rows(summary: &str) -> Option<u64> {
     let rest = &summary[summary.find("\"written_rows\":\"")? + 16..];
     rest.split('"').next()?.parse().ok()
@@ -78,7 +109,7 @@ fn written_rows(summary: &str) -> Option<u64> {
 
 impl Sink for ClickHouseSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
-        let body = [Bytes::from(batch.block.encode_native(&batch.destination.columns, &batch.destination.types))];
+        let body = body(batch);
         let call = insert_call(batch).body(&body);
         match self.client.call(call).await {
             Ok(answer) => {
@@ -118,7 +149,7 @@ mod tests {
             database: "d".into(),
             table: "t`\\".into(),
             columns: vec!["a".into(), "b c".into()],
-            types: vec![],
+            form: Form::Native { types: vec![] },
             credentials: Credentials { user: "u".into(), password: "p".into() },
             roles: vec![],
             quota_key: String::new(),

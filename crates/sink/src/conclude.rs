@@ -27,6 +27,9 @@ pub(crate) fn conclude(exception: Exception, destination: &Destination) -> Store
 }
 
 fn stores_nothing(exception: &Exception, destination: &Destination) -> bool {
+    if exception.before_writing {
+        return true;
+    }
     if exception.is_of_a_view() || exception.is_of_another_server() {
         return false;
     }
@@ -56,6 +59,7 @@ fn comes_before_writing(code: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Form;
     use windrow_client::Credentials;
 
     fn destination(has_views: bool, hands_on: bool) -> Destination {
@@ -63,7 +67,7 @@ mod tests {
             database: "d".into(),
             table: "t".into(),
             columns: vec![],
-            types: vec![],
+            form: Form::Native { types: vec![] },
             credentials: Credentials { user: "u".into(), password: "p".into() },
             roles: vec![],
             quota_key: String::new(),
@@ -110,6 +114,15 @@ mod tests {
             ));
             assert!(!refused(252, "Too many parts (300): while pushing to view d.v.", has_views, false));
         }
+    }
+
+    #[test]
+    fn where_no_row_was_counted_none_is_stored() {
+        let text = "Cannot parse input: (at row 3): while pushing to view d.v";
+        let mut exception = Exception::new(27, text, "");
+        assert!(matches!(conclude(exception.clone(), &destination(true, true)), StoreError::Failed(_)));
+        exception.before_writing = true;
+        assert!(matches!(conclude(exception, &destination(true, true)), StoreError::Refused(_)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windrow_block::Parsed;
+use windrow_block::{Parsed, Rows};
 use windrow_client::{Credentials, Exception};
 use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
 use windrow_statement::InsertStatement;
@@ -147,7 +147,7 @@ pub(crate) async fn store(state: &State, ready: Ready, origin: Origin) -> Gather
     }
     let shape = prepared.shape(&parsed.present, &state.gatherer);
     let insert = Insert {
-        block: parsed.block,
+        rows: Rows::Typed(parsed.block),
         payload_bytes,
         writer: origin.connection_id,
         waits: prepared.ack == AckLevel::Stored,

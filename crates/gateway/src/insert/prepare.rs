@@ -2,7 +2,7 @@ use windrow_block::{Format, ReadPlan, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
 use windrow_gatherer::InsertKind;
 use windrow_settings::Settings;
-use windrow_sink::Destination;
+use windrow_sink::{Destination, Form};
 use windrow_statement::InsertStatement;
 
 use super::own_settings::Said;
@@ -62,7 +62,7 @@ pub(crate) async fn prepare(
         database: key.database,
         table: key.table,
         columns: columns.iter().map(|column| column.name.clone()).collect(),
-        types: columns.iter().map(|column| column.data_type.clone()).collect(),
+        form: Form::Native { types: columns.iter().map(|column| column.data_type.clone()).collect() },
         credentials: request.credentials.clone(),
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),

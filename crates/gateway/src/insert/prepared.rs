@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use windrow_block::{Format, Present, ReadPlan};
 use windrow_gatherer::{Gatherer, InsertKind, Shape};
-use windrow_sink::{Destination, Sink};
+use windrow_sink::{Destination, Form, Sink};
 
 use super::own_settings::AckLevel;
 
@@ -56,7 +56,7 @@ impl Prepared {
         let columns = self.plan.columns();
         let shape = gatherer.shape(Destination {
             columns: present.iter().map(|at| columns[at].name.clone()).collect(),
-            types: present.iter().map(|at| columns[at].data_type.clone()).collect(),
+            form: Form::Native { types: present.iter().map(|at| columns[at].data_type.clone()).collect() },
             ..self.destination.clone()
         });
         let mut shapes = self.shapes.write().unwrap_or_else(PoisonError::into_inner);

@@ -112,7 +112,8 @@ async fn a_table_takes_its_share_only() {
 async fn what_can_never_fit_is_refused_without_waiting() {
     let world = World::with(1, GathererOptions { overload_wait: Duration::from_secs(3600), ..room_for_three() });
     let rows: Vec<u64> = (0..100).collect();
-    let refused = world.gatherer.push(&world.shape("t", "a"), world.insert(&rows, true)).await.err();
+    let shape = world.shape("t", "a");
+    let refused = world.gatherer.push(&shape, world.insert(&shape, &rows, true)).await.err();
     assert!(matches!(refused, Some(PushError::Overloaded { .. })));
     assert_eq!(world.gatherer.held_bytes(), 0);
     assert!(!world.gatherer.could_hold(1000));

@@ -1,12 +1,12 @@
 //! A refused batch is narrowed down until only the guilty inserts fail.
 
-use crate::support::{outcomes, Answer, Gate, Told, World};
+use crate::support::{outcomes, Answer, Gate, Told, World, OPAQUE};
 
 const INSERTS: u64 = 450;
 
-async fn one_culprit(culprit: u64) {
+async fn one_culprit(culprit: u64, role: &str) {
     let world = World::sealing_at(INSERTS);
-    let shape = world.shape("t", "a");
+    let shape = world.shape("t", role);
     world.sink.refuse(469, &[culprit]);
     let tickets = world.push_all(&shape, 0..INSERTS).await;
     for (row, outcome) in (0..).zip(outcomes(tickets).await) {
@@ -24,7 +24,20 @@ async fn one_culprit(culprit: u64) {
 #[tokio::test]
 async fn one_culprit_among_many_fails_alone() {
     for culprit in [0, 1, 112, 224, 225, 337, 448, 449] {
-        one_culprit(culprit).await;
+        one_culprit(culprit, "a").await;
+        one_culprit(culprit, OPAQUE).await;
+    }
+}
+
+#[tokio::test]
+async fn what_may_be_in_the_text_of_one_insert_is_looked_for() {
+    for code in [6, 20, 26, 27, 44, 48, 53, 117] {
+        let world = World::sealing_at(20);
+        world.sink.refuse(code, &[7]);
+        let tickets = world.push_all(&world.shape("t", OPAQUE), 0..20).await;
+        let mut expected = [Ok(()); 20];
+        expected[7] = Err(Told::Exception(code));
+        assert_eq!(outcomes(tickets).await, expected, "code {code}");
     }
 }
 

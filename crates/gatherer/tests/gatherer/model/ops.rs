@@ -5,7 +5,7 @@ use windrow_gatherer::{Shape, Ticket, Withdrawal};
 
 use super::oracle::{check, Seen};
 use super::weather::{Weather, ROWS_PER_INSERT};
-use crate::support::{Gate, Told, World};
+use crate::support::{Gate, Told, World, OPAQUE};
 
 #[derive(Debug, Clone, Copy)]
 enum Op {
@@ -87,7 +87,7 @@ impl Run {
         world.sink.answer(weather.script(seed));
         let shapes = vec![
             world.shape("one", "a"),
-            world.shape("one", "b"),
+            world.shape("one", OPAQUE),
             world.deduplicating_shape("one"),
             world.deduplicating_shape("two"),
         ];
@@ -121,7 +121,7 @@ impl Run {
         let first = ROWS_PER_INSERT * self.sent.len() as u64;
         let rows: Vec<u64> = (first..first + self.random.u64(1..ROWS_PER_INSERT)).collect();
         let shape = self.shapes[shape].clone();
-        let pushed = self.world.gatherer.push(&shape, self.world.insert(&rows, waits)).await.expect("there is room");
+        let pushed = self.world.gatherer.push(&shape, self.world.insert(&shape, &rows, waits)).await.expect("there is room");
         assert_eq!(pushed.is_some(), waits);
         let fate = pushed.map_or(Fate::Left, Fate::Waiting);
         self.sent.push(Sent { shape, rows, fate });

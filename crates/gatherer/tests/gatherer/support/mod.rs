@@ -4,6 +4,6 @@ mod rows;
 mod sink;
 mod world;
 
-pub use rows::shape_of;
+pub use rows::{shape_of, OPAQUE};
 pub use sink::{Answer, Call, Gate};
 pub use world::{outcomes, Told, World};

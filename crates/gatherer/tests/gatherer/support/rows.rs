@@ -2,9 +2,11 @@
 
 use std::sync::LazyLock;
 
-use windrow_block::{read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
+use windrow_block::{
+    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, OpaqueRows, ReadPlan, ReadSettings, Rows,
+};
 use windrow_client::Credentials;
-use windrow_sink::{Batch, Destination};
+use windrow_sink::{Batch, Destination, Form};
 
 static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
     let column = |name: &str, data_type| ColumnSpec { name: name.into(), data_type, default_kind: DefaultKind::None };
@@ -12,13 +14,28 @@ static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
     ReadPlan::new(columns, ReadSettings::default())
 });
 
-pub fn block_of(ids: &[u64]) -> Block {
+/// The role whose rows are opaque.
+pub const OPAQUE: &str = "opaque";
+
+fn payload_of(ids: &[u64]) -> Vec<u8> {
     let payload: String = ids.iter().map(|&id| format!("{{\"note\":\"{}\",\"id\":{id}}}\n", note(id))).collect();
-    read_json_each_row(payload.as_bytes(), &PLAN).expect("the payload is well formed").block
+    payload.into_bytes()
 }
 
 fn note(id: u64) -> String {
     "n".repeat((id % 11) as usize) + &id.to_string()
+}
+
+fn block_of(payload: &[u8]) -> Block {
+    read_json_each_row(payload, &PLAN).expect("the payload is well formed").block
+}
+
+/// Rows with these numbers, as the destination takes them.
+pub fn rows_for(destination: &Destination, ids: &[u64]) -> Rows {
+    match destination.form {
+        Form::Native { .. } => Rows::Typed(block_of(&payload_of(ids))),
+        Form::Text { .. } => Rows::Opaque(OpaqueRows::piece(payload_of(ids), ids.len())),
+    }
 }
 
 /// The numbers of a batch's rows.
@@ -26,11 +43,20 @@ fn note(id: u64) -> String {
 /// # Panics
 /// If a row isn't as it was sent.
 pub fn rows_of(batch: &Batch) -> Vec<u64> {
-    let native = batch.block.encode_native(&batch.destination.columns, &batch.destination.types);
+    let block = match &batch.rows {
+        Rows::Typed(block) => block.clone(),
+        Rows::Opaque(rows) => block_of(rows.text()),
+    };
+    assert_eq!(block.rows(), batch.rows.count(), "rows were lost or doubled");
     // The numbers are the last column, and its values are the last of its bytes.
-    let numbers = &native[native.len() - 8 * batch.block.rows()..];
+    let native = block.encode_native(&["note", "id"], &[DataType::String, DataType::UInt64]);
+    let numbers = &native[native.len() - 8 * block.rows()..];
     let ids: Vec<u64> = numbers.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
-    assert_eq!(batch.block, block_of(&ids), "rows were torn");
+    let as_sent = match &batch.rows {
+        Rows::Typed(block) => *block == block_of(&payload_of(&ids)),
+        Rows::Opaque(rows) => rows.text() == payload_of(&ids),
+    };
+    assert!(as_sent, "rows were torn: {ids:?}");
     ids
 }
 
@@ -40,7 +66,10 @@ pub fn shape_of(table: &str, role: &str) -> Destination {
         database: "default".into(),
         table: table.into(),
         columns: PLAN.columns().iter().map(|column| column.name.clone()).collect(),
-        types: PLAN.columns().iter().map(|column| column.data_type.clone()).collect(),
+        form: match role {
+            OPAQUE => Form::Text { format: "JSONEachRow", header: Vec::new() },
+            _ => Form::Native { types: PLAN.columns().iter().map(|column| column.data_type.clone()).collect() },
+        },
         credentials: Credentials { user: "joe".into(), password: String::new() },
         roles: vec![role.into()],
         quota_key: String::new(),

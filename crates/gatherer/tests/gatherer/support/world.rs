@@ -7,7 +7,7 @@ use windrow_gatherer::{
 };
 use windrow_policy::{FlushLimits, PolicyKind};
 
-use super::rows::{block_of, shape_of};
+use super::rows::{rows_for, shape_of};
 use super::sink::FakeSink;
 
 /// A gatherer on a scripted sink. Its buffers are sealed by number of inserts or by command, never by time.
@@ -58,9 +58,9 @@ impl World {
     }
 
     /// An insert of these rows, known in the log by the first of them.
-    pub fn insert(&self, rows: &[u64], waits: bool) -> Insert {
+    pub fn insert(&self, shape: &Shape, rows: &[u64], waits: bool) -> Insert {
         Insert {
-            block: block_of(rows),
+            rows: rows_for(shape.destination(), rows),
             payload_bytes: 30 * rows.len() as u64,
             writer: rows[0],
             waits,
@@ -70,7 +70,7 @@ impl World {
     }
 
     pub async fn try_push(&self, shape: &Arc<Shape>, row: u64) -> Result<Option<Ticket>, PushError> {
-        self.gatherer.push(shape, self.insert(&[row], true)).await
+        self.gatherer.push(shape, self.insert(shape, &[row], true)).await
     }
 
     /// An insert of one row that somebody waits for.
@@ -79,7 +79,7 @@ impl World {
     }
 
     pub async fn push_rows(&self, shape: &Arc<Shape>, rows: &[u64]) -> Ticket {
-        let pushed = self.gatherer.push(shape, self.insert(rows, true)).await;
+        let pushed = self.gatherer.push(shape, self.insert(shape, rows, true)).await;
         pushed.expect("there is room").expect("who waits gets a ticket")
     }
 
@@ -93,7 +93,7 @@ impl World {
 
     /// An insert of one row at ack level `memory`.
     pub async fn leave(&self, shape: &Arc<Shape>, row: u64) {
-        let pushed = self.gatherer.push(shape, self.insert(&[row], false)).await;
+        let pushed = self.gatherer.push(shape, self.insert(shape, &[row], false)).await;
         assert!(pushed.expect("there is room").is_none(), "who doesn't wait gets no ticket");
     }
 

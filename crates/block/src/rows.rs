@@ -1,0 +1,71 @@
+use std::ops::Range;
+
+use crate::block::Block;
+use crate::opaque::OpaqueRows;
+
+/// What inserts bring and batches hold. Who gathers need not care which it is: rows of one shape are always of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// Parsed, in columns.
+    Typed(Block),
+    /// As their senders wrote them.
+    Opaque(OpaqueRows),
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Rows::Typed(Block::default())
+    }
+}
+
+impl Rows {
+    pub fn count(&self) -> usize {
+        match self {
+            Rows::Typed(block) => block.rows(),
+            Rows::Opaque(rows) => rows.count(),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Rows::Typed(block) => block.bytes(),
+            Rows::Opaque(rows) => rows.text().len(),
+        }
+    }
+
+    /// Appends rows of the same shape.
+    ///
+    /// # Panics
+    /// If they are of another: rows of different tables would be mixed.
+    pub fn append(&mut self, other: &Rows) {
+        match (self, other) {
+            (Rows::Typed(block), Rows::Typed(more)) => block.append(more),
+            (Rows::Opaque(rows), Rows::Opaque(more)) => rows.append(more),
+            _ => mixed(),
+        }
+    }
+
+    /// Appends some rows of the same shape: those of one insert, or of several that follow each other.
+    ///
+    /// # Panics
+    /// If they are of another shape, or if the range does not begin and end where inserts do.
+    pub fn append_range(&mut self, other: &Rows, rows: Range<usize>) {
+        match (self, other) {
+            (Rows::Typed(block), Rows::Typed(more)) => block.append_range(more, rows),
+            (Rows::Opaque(opaque), Rows::Opaque(more)) => opaque.append_range(more, rows),
+            _ => mixed(),
+        }
+    }
+
+    /// Hands out the rows and leaves none, of the same shape.
+    pub fn take(&mut self) -> Rows {
+        match self {
+            Rows::Typed(block) => Rows::Typed(block.take()),
+            Rows::Opaque(rows) => Rows::Opaque(std::mem::take(rows)),
+        }
+    }
+}
+
+fn mixed() -> ! {
+    panic!("rows are only joined with others of their shape")
+}
