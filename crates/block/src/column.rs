@@ -180,6 +180,26 @@ impl Column {
         range.start <= range.end && range.end <= self.rows()
     }
 
+    /// Bytes of every value, if all have the same.
+    pub(crate) fn width(&self) -> Option<usize> {
+        match self {
+            Column::Fixed { width, .. } => Some(*width),
+            _ => None,
+        }
+    }
+
+    /// Bytes that `push_zero` appends.
+    pub(crate) fn zero_bytes(&self) -> usize {
+        match self {
+            Column::Fixed { width, .. } => *width,
+            Column::Strings { .. } => 1,
+            Column::Nullable { inner, .. } => 1 + inner.zero_bytes(),
+            Column::Array { .. } => 8,
+            Column::Tuple { elements } => elements.iter().map(Column::zero_bytes).sum(),
+            Column::Variant { .. } => 1,
+        }
+    }
+
     /// The default of a type as the column's own zero: 0, '', NULL, [] and so on.
     pub(crate) fn push_zero(&mut self) {
         match self {

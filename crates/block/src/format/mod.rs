@@ -5,7 +5,11 @@ pub mod families;
 use std::fmt::{self, Debug, Formatter};
 
 use crate::plan::ReadPlan;
-use crate::read::{read_json_each_row, read_native, read_values, NotTyped, Parsed};
+use crate::read::{
+    read_json_each_row, read_native, read_row_binary, read_row_binary_with_defaults, read_row_binary_with_names,
+    read_row_binary_with_names_and_types, read_row_binary_with_names_and_types_and_defaults, read_values, NotTyped,
+    Parsed,
+};
 
 pub use families::Families;
 
@@ -32,6 +36,35 @@ const FORMATS: &[Format] = &[
         read: read_json_each_row,
     },
     Format { name: "Native", aliases: &[], families: families::NATIVE, has_lines: false, read: read_native },
+    Format { name: "RowBinary", aliases: &[], families: families::ROW_BINARY, has_lines: false, read: read_row_binary },
+    Format {
+        name: "RowBinaryWithDefaults",
+        aliases: &[],
+        families: families::ROW_BINARY,
+        has_lines: false,
+        read: read_row_binary_with_defaults,
+    },
+    Format {
+        name: "RowBinaryWithNames",
+        aliases: &[],
+        families: families::ROW_BINARY.and(families::HEADED),
+        has_lines: false,
+        read: read_row_binary_with_names,
+    },
+    Format {
+        name: "RowBinaryWithNamesAndTypes",
+        aliases: &[],
+        families: families::ROW_BINARY.and(families::HEADED),
+        has_lines: false,
+        read: read_row_binary_with_names_and_types,
+    },
+    Format {
+        name: "RowBinaryWithNamesAndTypesAndDefaults",
+        aliases: &[],
+        families: families::ROW_BINARY.and(families::HEADED),
+        has_lines: false,
+        read: read_row_binary_with_names_and_types_and_defaults,
+    },
     Format { name: "Values", aliases: &[], families: families::VALUES, has_lines: false, read: read_values },
 ];
 

@@ -3,8 +3,11 @@
 
 use super::dictionary::{read_dictionary_version, read_low_cardinality};
 use super::{Input, NativeError};
-use crate::column::Column;
+use crate::column::{Column, NULL_DISCRIMINATOR};
 use crate::types::DataType;
+
+/// Each row's discriminator has a byte of its own.
+const VARIANT_BASIC: u64 = 0;
 
 pub(crate) fn read_column(input: &mut Input<'_>, data_type: &DataType, rows: usize) -> Result<Column, NativeError> {
     if rows == 0 {
@@ -15,7 +18,7 @@ pub(crate) fn read_column(input: &mut Input<'_>, data_type: &DataType, rows: usi
 }
 
 fn read_prefixes(input: &mut Input<'_>, data_type: &DataType) -> Result<(), NativeError> {
-    match data_type {
+    match data_type.plain() {
         DataType::LowCardinality(_) => read_dictionary_version(input),
         DataType::Array(inner) | DataType::Nullable(inner) => read_prefixes(input, inner),
         DataType::Map(key, value) => {
@@ -23,6 +26,12 @@ fn read_prefixes(input: &mut Input<'_>, data_type: &DataType) -> Result<(), Nati
             read_prefixes(input, value)
         }
         DataType::Tuple(tuple) => tuple.elements.iter().try_for_each(|element| read_prefixes(input, element)),
+        DataType::Variant(alternatives) => {
+            if input.u64()? != VARIANT_BASIC {
+                return Err(NativeError::Malformed("a Variant of an unknown kind"));
+            }
+            alternatives.iter().try_for_each(|alternative| read_prefixes(input, alternative))
+        }
         _ => Ok(()),
     }
 }
@@ -32,7 +41,7 @@ pub(super) fn read_values(input: &mut Input<'_>, data_type: &DataType, rows: usi
     if let Some(width) = data_type.fixed_width() {
         return Ok(Column::Fixed { width, data: input.take_values(rows, width)?.to_vec() });
     }
-    Ok(match data_type {
+    Ok(match data_type.plain() {
         DataType::String => Column::Strings { rows, data: input.take_strings(rows)?.to_vec() },
         DataType::LowCardinality(inner) => read_low_cardinality(input, inner, rows)?,
         DataType::Nullable(inner) => {
@@ -52,8 +61,20 @@ pub(super) fn read_values(input: &mut Input<'_>, data_type: &DataType, rows: usi
             let elements = tuple.elements.iter().map(|element| read_values(input, element, rows));
             Column::Tuple { elements: elements.collect::<Result<_, _>>()? }
         }
+        DataType::Variant(alternatives) => read_variant(input, alternatives, rows)?,
         _ => return Err(NativeError::Malformed("a type that has no known layout")),
     })
+}
+
+fn read_variant(input: &mut Input<'_>, types: &[DataType], rows: usize) -> Result<Column, NativeError> {
+    let discriminators = input.take(rows)?.to_vec();
+    let mut counts = vec![0; types.len()];
+    for discriminator in discriminators.iter().filter(|mark| **mark != NULL_DISCRIMINATOR) {
+        let count = counts.get_mut(usize::from(*discriminator));
+        *count.ok_or(NativeError::Malformed("a discriminator of no alternative"))? += 1;
+    }
+    let alternatives = types.iter().zip(counts).map(|(data_type, count)| read_values(input, data_type, count));
+    Ok(Column::Variant { discriminators, alternatives: alternatives.collect::<Result<_, _>>()? })
 }
 
 fn read_null_marks(input: &mut Input<'_>, rows: usize) -> Result<Vec<u8>, NativeError> {

@@ -11,9 +11,6 @@ use crate::plan::ReadPlan;
 use crate::types::DataType;
 use crate::varint::write_varint;
 
-/// What the defaults of a column that is left out may take at once.
-const MAX_LEFT_OUT_BYTES: usize = 64 << 20;
-
 /// Values of one column, or of a part of a nested one. LowCardinality is as its inner type, a Map as an Array of Tuples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
@@ -116,12 +113,6 @@ impl<'p> BlockBuilder<'p> {
 
     /// So many rows are complete; the columns that got nothing for them are left out by them.
     pub fn end_rows(&mut self, count: usize) -> Result<(), NotTypedReason> {
-        let columns = self.rows.plan.columns().iter().enumerate();
-        let left_out = columns.filter(|(column, _)| !self.rows.was_seen(*column));
-        let width: usize = left_out.map(|(_, spec)| spec.data_type.fixed_width().unwrap_or(32)).sum();
-        if width.saturating_mul(count) > MAX_LEFT_OUT_BYTES {
-            return Err(NotTypedReason::Value);
-        }
         self.rows.end_rows(count)
     }
 

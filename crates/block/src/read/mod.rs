@@ -6,6 +6,7 @@
 //! what it takes. What it takes was tried on a real ClickHouse, type by type.
 
 mod address;
+mod binary;
 mod build;
 mod cursor;
 mod json;
@@ -23,6 +24,10 @@ mod time;
 mod time_of_day;
 mod values;
 
+pub use binary::{
+    read_row_binary, read_row_binary_with_defaults, read_row_binary_with_names, read_row_binary_with_names_and_types,
+    read_row_binary_with_names_and_types_and_defaults,
+};
 pub use build::{BlockBuilder, ColumnData, StringData};
 pub use json::read_json_each_row;
 pub use native::read_native;

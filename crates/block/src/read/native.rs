@@ -9,9 +9,6 @@ use crate::native::{read_column, Input, NativeError, NativeLimits};
 use crate::plan::ReadPlan;
 use crate::types::DataType;
 
-/// What a column that a block leaves out may take.
-const MAX_LEFT_OUT_BYTES: usize = 64 << 20;
-
 /// Reads a payload in the format Native.
 pub fn read_native(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan)?;
@@ -51,9 +48,6 @@ fn read_block(input: &mut Input<'_>, rows: &mut Rows<'_>) -> Result<(), NotTyped
             }
             None => skip_unknown_column(input, rows.plan, name, row_count)?,
         }
-    }
-    if row_count > 0 {
-        check_left_out(rows, row_count)?;
     }
     rows.end_rows(row_count)
 }
@@ -105,19 +99,4 @@ fn skip_unknown_column(
 
 fn parse_type(text: &str) -> Result<DataType, NotTypedReason> {
     DataType::parse(text).map_err(|_| NotTypedReason::Value)
-}
-
-/// A column that a block leaves out is stored as zeros, which for an Enum may be none of its values.
-fn check_left_out(rows: &Rows<'_>, row_count: usize) -> Result<(), NotTypedReason> {
-    for (index, column) in rows.plan.readers.iter().enumerate() {
-        if rows.was_seen(index) || column.has_default {
-            continue;
-        }
-        let mut one = rows.columns[index].like();
-        one.push_zero();
-        if column.reader.zero_is_doubtful() || one.bytes().saturating_mul(row_count) > MAX_LEFT_OUT_BYTES {
-            return Err(NotTypedReason::Value);
-        }
-    }
-    Ok(())
 }

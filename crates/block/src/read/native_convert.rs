@@ -8,7 +8,7 @@ use crate::types::{DataType, TupleType};
 /// The values as the table's type has them.
 pub(super) fn convert(values: Column, sent: &DataType, wanted: &DataType) -> Result<Column, NotTypedReason> {
     use DataType::*;
-    match (sent, wanted) {
+    match (sent.plain(), wanted.plain()) {
         (sent, wanted) if sent == wanted => Ok(values),
         // Dictionaries are gone already.
         (LowCardinality(sent), wanted) => convert(values, sent, wanted),

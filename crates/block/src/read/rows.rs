@@ -4,6 +4,9 @@ use crate::column::Column;
 use crate::plan::ReadPlan;
 use crate::present::Present;
 
+/// What a column that is left out may take: a row of a few bytes can leave out a FixedString of many.
+const MAX_LEFT_OUT_BYTES: usize = 64 << 20;
+
 /// The rows read so far and what the current row has given.
 pub(super) struct Rows<'p> {
     pub(super) plan: &'p ReadPlan,
@@ -105,13 +108,12 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    /// So many rows were given at once, column by column.
+    /// So many rows are over, each of which gave the columns seen. ClickHouse stores the others' zeros here, not their
+    /// types' defaults.
     pub(super) fn end_rows(&mut self, count: usize) -> Result<(), NotTypedReason> {
-        for column in 0..self.columns.len() {
-            if count > 0 && !self.seen.contains(column) {
-                for _ in 0..count {
-                    self.leave_out(column)?;
-                }
+        if count > 0 && self.seen_count != self.columns.len() {
+            for column in (0..self.columns.len()).filter(|column| !self.seen.contains(*column)).collect::<Vec<_>>() {
+                self.leave_out_rows(column, count)?;
             }
         }
         self.seen.clear();
@@ -120,8 +122,17 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    pub(super) fn was_seen(&self, column: usize) -> bool {
-        self.seen.contains(column)
+    fn leave_out_rows(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
+        let reader = &self.plan.readers[column];
+        if reader.has_default {
+            return self.leave_out(column);
+        }
+        let bytes = self.columns[column].zero_bytes().saturating_mul(count);
+        if reader.reader.zero_is_doubtful() || bytes > MAX_LEFT_OUT_BYTES {
+            return Err(NotTypedReason::Value);
+        }
+        (0..count).for_each(|_| self.columns[column].push_zero());
+        Ok(())
     }
 
     pub(super) fn not_typed(&self, reason: NotTypedReason) -> NotTyped {

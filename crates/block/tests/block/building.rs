@@ -86,7 +86,8 @@ fn a_default_is_wanted_by_all_rows_or_by_none() {
     builder.put(0, ColumnData::Fixed(vec![2]), 1).unwrap();
     assert_eq!(builder.put(1, ColumnData::Fixed(vec![2]), 1), Err(NotTypedReason::MixedDefaults));
 
-    let mut builder = BlockBuilder::new(&plan).unwrap();
+    let without_default = self::plan(&[("a", "UInt8", DefaultKind::None), ("b", "UInt8", DefaultKind::None)]);
+    let mut builder = BlockBuilder::new(&without_default).unwrap();
     assert!(builder.put(0, ColumnData::Fixed(vec![1]), 1).is_ok());
     assert_eq!(builder.put(0, ColumnData::Fixed(vec![1]), 1), Err(NotTypedReason::DuplicateField));
     assert_eq!(builder.end_rows(usize::MAX), Err(NotTypedReason::Value));

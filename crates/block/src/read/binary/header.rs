@@ -1,0 +1,73 @@
+use super::input::BinaryInput;
+use super::NotTypedReason;
+use crate::column::Column;
+use crate::plan::ReadPlan;
+use crate::types::DataType;
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum HeaderForm {
+    Names,
+    NamesAndTypes,
+}
+
+/// Where the values of one of the payload's columns go.
+pub(super) enum Target {
+    Column(usize),
+    /// No column of the table's: read to get past it.
+    Nowhere(Column),
+}
+
+/// Reads how many columns there are, their names, and their types.
+pub(super) fn read_header(
+    input: &mut BinaryInput<'_>,
+    plan: &ReadPlan,
+    form: HeaderForm,
+) -> Result<Vec<Target>, NotTypedReason> {
+    let count = input.length()?;
+    // Each name takes a byte at least. Without any column there are no rows, whatever follows.
+    if count == 0 || count > input.rest().len() {
+        return Err(NotTypedReason::Syntax);
+    }
+    let names = (0..count).map(|_| input.text()).collect::<Result<Vec<_>, _>>()?;
+    let positions: Vec<Option<usize>> = names.iter().map(|name| plan.position(name)).collect();
+    check_names(&names, &positions, plan, form)?;
+    if form == HeaderForm::Names {
+        return Ok(positions.into_iter().flatten().map(Target::Column).collect());
+    }
+    positions.into_iter().map(|position| read_type(input, plan, position)).collect()
+}
+
+fn check_names(
+    names: &[&[u8]],
+    positions: &[Option<usize>],
+    plan: &ReadPlan,
+    form: HeaderForm,
+) -> Result<(), NotTypedReason> {
+    for (name, position) in names.iter().zip(positions) {
+        // A value of no known type can't be skipped.
+        let may_skip = form == HeaderForm::NamesAndTypes && plan.settings.skip_unknown_fields;
+        if position.is_none() && (!may_skip || plan.resembles_a_column(name)) {
+            return Err(NotTypedReason::UnknownField);
+        }
+    }
+    let mut known: Vec<usize> = positions.iter().flatten().copied().collect();
+    known.sort_unstable();
+    if known.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(NotTypedReason::DuplicateField);
+    }
+    Ok(())
+}
+
+/// ClickHouse compares a column's type by its text.
+fn read_type(input: &mut BinaryInput<'_>, plan: &ReadPlan, position: Option<usize>) -> Result<Target, NotTypedReason> {
+    let text = input.text()?;
+    match position {
+        Some(column) if plan.readers[column].type_text.as_bytes() == text => Ok(Target::Column(column)),
+        Some(_) => Err(NotTypedReason::Value),
+        None => {
+            let text = std::str::from_utf8(text).map_err(|_| NotTypedReason::Value)?;
+            let data_type = DataType::parse(text).map_err(|_| NotTypedReason::Value)?;
+            Ok(Target::Nowhere(Column::empty(&data_type)))
+        }
+    }
+}

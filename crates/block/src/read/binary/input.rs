@@ -1,0 +1,96 @@
+use super::NotTypedReason;
+use crate::varint::{read_varint, varint_length};
+
+/// What values may take that their bytes in the payload don't account for: one byte says that a wide FixedString is NULL.
+const MAX_FILLED_BYTES: usize = 64 << 20;
+
+/// A place in the payload.
+pub(in crate::read) struct BinaryInput<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    filled_bytes: usize,
+}
+
+impl<'a> BinaryInput<'a> {
+    pub(in crate::read) fn new(bytes: &'a [u8]) -> Self {
+        BinaryInput { bytes, at: 0, filled_bytes: 0 }
+    }
+
+    #[inline]
+    pub(in crate::read) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    #[inline]
+    pub(in crate::read) fn at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    #[inline]
+    pub(in crate::read) fn take(&mut self, length: usize) -> Result<&'a [u8], NotTypedReason> {
+        let taken = self.rest().get(..length).ok_or(NotTypedReason::Syntax)?;
+        self.at += length;
+        Ok(taken)
+    }
+
+    #[inline]
+    pub(in crate::read) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], NotTypedReason> {
+        let taken = self.rest().first_chunk::<N>().ok_or(NotTypedReason::Syntax)?;
+        self.at += N;
+        Ok(taken)
+    }
+
+    #[inline]
+    pub(in crate::read) fn byte(&mut self) -> Result<u8, NotTypedReason> {
+        let byte = *self.bytes.get(self.at).ok_or(NotTypedReason::Syntax)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// A length, only in its shortest form. That so much is there is for the caller to find out.
+    #[inline]
+    pub(super) fn length(&mut self) -> Result<usize, NotTypedReason> {
+        match self.bytes.get(self.at) {
+            Some(length @ ..0x80) => {
+                self.at += 1;
+                Ok(usize::from(*length))
+            }
+            _ => self.long_length(),
+        }
+    }
+
+    fn long_length(&mut self) -> Result<usize, NotTypedReason> {
+        let rest = self.rest();
+        let value = read_varint(rest).ok_or(NotTypedReason::Syntax)?;
+        let length = varint_length(value);
+        if rest[length - 1] & 0x80 != 0 {
+            return Err(NotTypedReason::Syntax);
+        }
+        self.at += length;
+        usize::try_from(value).map_err(|_| NotTypedReason::Syntax)
+    }
+
+    /// A string with its length before it.
+    #[inline]
+    pub(super) fn string_with_length(&mut self) -> Result<&'a [u8], NotTypedReason> {
+        let start = self.at;
+        let length = self.length()?;
+        self.take(length)?;
+        Ok(&self.bytes[start..self.at])
+    }
+
+    /// A name, of a column or of a type.
+    pub(super) fn text(&mut self) -> Result<&'a [u8], NotTypedReason> {
+        let length = self.length()?;
+        self.take(length)
+    }
+
+    /// Accounts for bytes that are made out of nothing.
+    pub(in crate::read) fn fill(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
+        self.filled_bytes = self.filled_bytes.saturating_add(bytes);
+        if self.filled_bytes > MAX_FILLED_BYTES {
+            return Err(NotTypedReason::Value);
+        }
+        Ok(())
+    }
+}

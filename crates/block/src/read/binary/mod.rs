@@ -1,0 +1,54 @@
+//! RowBinary and its kin: rows of values one after the other, with nothing between them. A value is written as in a Native
+//! column, except for lists, which stand behind their length, and NULLs, which have no value.
+//!
+//! What is read is decided by the columns' layouts alone: ClickHouse checks no value here, whatever the type, and stores
+//! its bytes as they are.
+
+mod header;
+mod input;
+mod rows;
+mod value;
+
+use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use crate::plan::ReadPlan;
+use header::{read_header, HeaderForm, Target};
+use input::BinaryInput;
+
+/// Reads a payload in the format RowBinary: the plan's columns in order.
+pub fn read_row_binary(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    rows::read_rows(&mut BinaryInput::new(payload), plan, all_columns(plan))
+}
+
+/// Reads a payload in the format RowBinaryWithDefaults: before every value a byte says whether it is left out.
+pub fn read_row_binary_with_defaults(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    rows::read_rows_with_defaults(&mut BinaryInput::new(payload), plan, all_columns(plan))
+}
+
+/// Reads a payload in the format RowBinaryWithNames: the names of its columns come first.
+pub fn read_row_binary_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    let mut input = BinaryInput::new(payload);
+    let targets = read_header(&mut input, plan, HeaderForm::Names).map_err(in_header)?;
+    rows::read_rows(&mut input, plan, targets)
+}
+
+/// Reads a payload in the format RowBinaryWithNamesAndTypes.
+pub fn read_row_binary_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    let mut input = BinaryInput::new(payload);
+    let targets = read_header(&mut input, plan, HeaderForm::NamesAndTypes).map_err(in_header)?;
+    rows::read_rows(&mut input, plan, targets)
+}
+
+/// Reads a payload in the format RowBinaryWithNamesAndTypesAndDefaults.
+pub fn read_row_binary_with_names_and_types_and_defaults(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    let mut input = BinaryInput::new(payload);
+    let targets = read_header(&mut input, plan, HeaderForm::NamesAndTypes).map_err(in_header)?;
+    rows::read_rows_with_defaults(&mut input, plan, targets)
+}
+
+fn all_columns(plan: &ReadPlan) -> Vec<Target> {
+    (0..plan.columns().len()).map(Target::Column).collect()
+}
+
+fn in_header(reason: NotTypedReason) -> NotTyped {
+    NotTyped { reason, row: 0 }
+}

@@ -1,0 +1,133 @@
+use super::super::rows::Rows;
+use super::header::Target;
+use super::input::BinaryInput;
+use super::value::read_value;
+use super::{NotTyped, NotTypedReason, Parsed};
+use crate::column::Column;
+use crate::plan::ReadPlan;
+
+/// Reads rows in which each of the payload's columns has a value.
+pub(super) fn read_rows(
+    input: &mut BinaryInput<'_>,
+    plan: &ReadPlan,
+    mut targets: Vec<Target>,
+) -> Result<Parsed, NotTyped> {
+    let mut rows = Rows::new(plan)?;
+    for target in &targets {
+        if let Target::Column(column) = target {
+            rows.see(*column).map_err(|reason| rows.not_typed(reason))?;
+        }
+    }
+    let mut count = match widths(&rows.columns, &targets) {
+        Some(widths) => read_fixed_rows(input, &mut rows.columns, &targets, &widths),
+        None => 0,
+    };
+    while !input.at_end() {
+        if let Err(reason) = read_row(input, &mut rows.columns, &mut targets) {
+            return Err(NotTyped { reason, row: count as u64 });
+        }
+        count += 1;
+    }
+    rows.end_rows(count).map_err(|reason| rows.not_typed(reason))?;
+    rows.finish()
+}
+
+#[inline]
+fn read_row(input: &mut BinaryInput<'_>, columns: &mut [Column], targets: &mut [Target]) -> Result<(), NotTypedReason> {
+    for target in targets {
+        match target {
+            Target::Column(column) => read_value(input, &mut columns[*column])?,
+            Target::Nowhere(scratch) => {
+                read_value(input, scratch)?;
+                scratch.clear();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Of every column in the payload, if all values of each are of one width.
+fn widths(columns: &[Column], targets: &[Target]) -> Option<Vec<usize>> {
+    let width = |target: &Target| match target {
+        Target::Column(column) => columns[*column].width(),
+        Target::Nowhere(scratch) => scratch.width(),
+    };
+    targets.iter().map(width).collect()
+}
+
+/// Reads all whole rows, column by column, and tells how many they are.
+fn read_fixed_rows(input: &mut BinaryInput<'_>, columns: &mut [Column], targets: &[Target], widths: &[usize]) -> usize {
+    let row_bytes: usize = widths.iter().sum();
+    let count = input.rest().len() / row_bytes;
+    let Ok(bytes) = input.take(count * row_bytes) else { return 0 };
+    let mut offset = 0;
+    for (target, width) in targets.iter().zip(widths) {
+        if let Target::Column(column) = target {
+            if let Column::Fixed { data, .. } = &mut columns[*column] {
+                copy_column(bytes, row_bytes, offset, *width, data);
+            }
+        }
+        offset += width;
+    }
+    count
+}
+
+fn copy_column(bytes: &[u8], row_bytes: usize, offset: usize, width: usize, data: &mut Vec<u8>) {
+    data.reserve(bytes.len() / row_bytes * width);
+    let rows = bytes.chunks_exact(row_bytes);
+    match width {
+        1 => data.extend(rows.map(|row| row[offset])),
+        2 => copy_values::<2>(rows, offset, data),
+        4 => copy_values::<4>(rows, offset, data),
+        8 => copy_values::<8>(rows, offset, data),
+        16 => copy_values::<16>(rows, offset, data),
+        _ => rows.for_each(|row| data.extend_from_slice(&row[offset..offset + width])),
+    }
+}
+
+fn copy_values<'a, const WIDTH: usize>(rows: impl Iterator<Item = &'a [u8]>, offset: usize, data: &mut Vec<u8>) {
+    for value in rows.filter_map(|row| row[offset..].first_chunk::<WIDTH>()) {
+        data.extend_from_slice(value);
+    }
+}
+
+/// Reads rows in which a byte before each value says whether it is left out.
+pub(super) fn read_rows_with_defaults(
+    input: &mut BinaryInput<'_>,
+    plan: &ReadPlan,
+    mut targets: Vec<Target>,
+) -> Result<Parsed, NotTyped> {
+    let mut rows = Rows::new(plan)?;
+    while !input.at_end() {
+        read_row_with_defaults(input, &mut rows, &mut targets).map_err(|reason| rows.not_typed(reason))?;
+    }
+    rows.finish()
+}
+
+fn read_row_with_defaults(
+    input: &mut BinaryInput<'_>,
+    rows: &mut Rows<'_>,
+    targets: &mut [Target],
+) -> Result<(), NotTypedReason> {
+    for target in targets {
+        let is_left_out = input.byte()? != 0;
+        match target {
+            Target::Column(column) if is_left_out => {
+                rows.see(*column)?;
+                input.fill(rows.columns[*column].zero_bytes())?;
+                rows.give_default(*column)?;
+            }
+            Target::Column(column) => {
+                rows.see(*column)?;
+                rows.give(*column)?;
+                read_value(input, &mut rows.columns[*column])?;
+            }
+            Target::Nowhere(_) if is_left_out => {}
+            Target::Nowhere(scratch) => {
+                read_value(input, scratch)?;
+                scratch.clear();
+            }
+        }
+    }
+    rows.end_rows(1)
+}
