@@ -1,5 +1,6 @@
 //! The formats of payloads: what is known of each, in one table.
 
+mod delimited;
 pub mod families;
 
 use std::fmt::{self, Debug, Formatter};
@@ -75,7 +76,7 @@ impl Format {
     }
 
     pub fn all() -> impl Iterator<Item = &'static Format> {
-        FORMATS.iter()
+        FORMATS.iter().chain(delimited::FORMATS)
     }
 
     /// Whether this is one of the format's names.

@@ -9,6 +9,7 @@ mod address;
 mod binary;
 mod build;
 mod cursor;
+pub(crate) mod delimited;
 mod json;
 mod json_text;
 mod json_value;

@@ -135,6 +135,12 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
+    /// Ends a row that gave every column or left it out explicitly, each once by its place in the row.
+    #[inline]
+    pub(super) fn end_full_row(&mut self) {
+        self.rows += 1;
+    }
+
     pub(super) fn not_typed(&self, reason: NotTypedReason) -> NotTyped {
         NotTyped { reason, row: self.rows as u64 }
     }

@@ -37,7 +37,7 @@ impl SqlValues<'_, '_> {
         }
     }
 
-    fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    pub(super) fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
         match (reader, column) {
             (Reader::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
                 let is_null = self.eat_null();

@@ -1,5 +1,6 @@
 //! The settings of ClickHouse that change how a payload is read.
 
+mod delimited;
 mod table;
 
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use crate::format::{families, Families, Format};
 use crate::plan::Zones;
 use crate::read::TimeSpelling;
 use crate::zone::{Zone, ZoneChange};
+use delimited::DelimitedSettings;
 use table::{find, Effect, Known, Row};
 
 /// How to read, with ClickHouse's own defaults where nothing was set.
@@ -20,6 +22,7 @@ pub struct ReadSettings {
     pub(crate) time_spelling: TimeSpelling,
     /// Without it ClickHouse may be off in the last bit, so floats are not read.
     pub(crate) floats_are_precise: bool,
+    pub(crate) delimited: DelimitedSettings,
     /// What an integer means for a DateTime64, if it was said.
     datetime_number_is_raw: Option<bool>,
     version: ServerVersion,
@@ -60,6 +63,7 @@ impl Default for ReadSettings {
             null_as_default: true,
             time_spelling: TimeSpelling::BestEffort,
             floats_are_precise: true,
+            delimited: DelimitedSettings::default(),
             datetime_number_is_raw: None,
             version: ServerVersion { major: 26, minor: 7 },
             server_timezone: None,
@@ -101,6 +105,7 @@ impl ReadSettings {
                 self.datetime_number_is_raw = Some(is_raw);
                 effect
             }
+            Effect::Delimited(which) => self.delimited.set(which, value),
             Effect::PreciseFloatParsing => assign(&mut self.floats_are_precise, value),
             Effect::DateTimeInputFormat => self.set_time_spelling(value),
             Effect::SessionTimezone => {

@@ -3,6 +3,7 @@
 mod appending;
 mod building;
 mod defaults;
+mod delimited;
 mod hostile;
 mod json;
 mod native;

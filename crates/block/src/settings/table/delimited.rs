@@ -1,6 +1,7 @@
 //! Settings of CSV, TSV and their kin.
 
-use super::Effect::{Nothing, OnlyDefault};
+use super::super::delimited::Delimited::*;
+use super::Effect::{Delimited, Nothing, OnlyDefault};
 use super::{row, Row};
 use crate::format::families::{CSV, CUSTOM, HEADED, TEXT, TSV};
 
@@ -9,8 +10,8 @@ pub(super) const ROWS: &[Row] = &[
     row("bool_true_representation", "true", TEXT, OnlyDefault),
     row("format_csv_allow_double_quotes", "1", CSV, OnlyDefault),
     row("format_csv_allow_single_quotes", "0", CSV, OnlyDefault),
-    row("format_csv_delimiter", ",", CSV, OnlyDefault),
-    row("format_csv_null_representation", "\\N", CSV, OnlyDefault),
+    row("format_csv_delimiter", ",", CSV, Delimited(CsvDelimiter)),
+    row("format_csv_null_representation", "\\N", CSV, Delimited(CsvNull)),
     row("format_custom_escaping_rule", "Escaped", CUSTOM, OnlyDefault),
     row("format_custom_field_delimiter", "\t", CUSTOM, OnlyDefault),
     row("format_custom_result_after_delimiter", "", CUSTOM, OnlyDefault),
@@ -18,14 +19,14 @@ pub(super) const ROWS: &[Row] = &[
     row("format_custom_row_after_delimiter", "\n", CUSTOM, OnlyDefault),
     row("format_custom_row_before_delimiter", "", CUSTOM, OnlyDefault),
     row("format_custom_row_between_delimiter", "", CUSTOM, OnlyDefault),
-    row("format_tsv_null_representation", "\\N", TSV, OnlyDefault),
+    row("format_tsv_null_representation", "\\N", TSV, Delimited(TsvNull)),
     row("input_format_csv_allow_cr_end_of_line", "0", CSV, OnlyDefault),
     row("input_format_csv_allow_variable_number_of_columns", "0", CSV, OnlyDefault),
     row("input_format_csv_allow_whitespace_or_tab_as_delimiter", "0", CSV, OnlyDefault),
     row("input_format_csv_arrays_as_nested_csv", "0", CSV, OnlyDefault),
     row("input_format_csv_deserialize_separate_columns_into_tuple", "1", CSV, OnlyDefault),
-    row("input_format_csv_detect_header", "1", CSV, OnlyDefault),
-    row("input_format_csv_empty_as_default", "1", CSV, OnlyDefault),
+    row("input_format_csv_detect_header", "1", CSV, Delimited(CsvDetectHeader)),
+    row("input_format_csv_empty_as_default", "1", CSV, Delimited(CsvEmptyAsDefault)),
     row("input_format_csv_enum_as_number", "0", CSV, OnlyDefault),
     row("input_format_csv_missing_nullable_as_empty_string", "0", CSV, OnlyDefault),
     row("input_format_csv_skip_first_lines", "0", CSV, OnlyDefault),
@@ -40,8 +41,8 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_custom_skip_trailing_empty_lines", "0", CUSTOM, OnlyDefault),
     row("input_format_tsv_allow_variable_number_of_columns", "0", TSV, OnlyDefault),
     row("input_format_tsv_crlf_end_of_line", "0", TSV, OnlyDefault),
-    row("input_format_tsv_detect_header", "1", TSV, OnlyDefault),
-    row("input_format_tsv_empty_as_default", "0", TSV, OnlyDefault),
+    row("input_format_tsv_detect_header", "1", TSV, Delimited(TsvDetectHeader)),
+    row("input_format_tsv_empty_as_default", "0", TSV, Delimited(TsvEmptyAsDefault)),
     row("input_format_tsv_enum_as_number", "0", TSV, OnlyDefault),
     row("input_format_tsv_skip_first_lines", "0", TSV, OnlyDefault),
     row("input_format_tsv_skip_trailing_empty_lines", "0", TSV, OnlyDefault),

@@ -8,6 +8,7 @@ mod interchange;
 mod json;
 mod other;
 
+use super::delimited::Delimited;
 use crate::format::Families;
 
 /// What the readers know about a name.
@@ -35,6 +36,7 @@ pub(super) enum Effect {
     /// Only the default is implemented.
     OnlyDefault,
     SkipUnknownFields,
+    Delimited(Delimited),
     NullAsDefault,
     DatetimeNumberIsRaw,
     PreciseFloatParsing,

@@ -1,0 +1,164 @@
+//! CSV's fields: quotes, spaces around values, line ends of two kinds.
+
+use memchr::memchr;
+
+use super::dialect::Dialect;
+use super::scan::Stops;
+use crate::read::cursor::Cursor;
+use crate::read::json_text::Text;
+use crate::read::outcome::NotTypedReason;
+use crate::settings::ReadSettings;
+
+pub(super) struct Csv<'p> {
+    delimiter: u8,
+    null: &'p [u8],
+    empty_is_default: bool,
+    detects_header: bool,
+    /// What ends a text without quotes; a `\r` that is no part of a line's end is nothing to be read here.
+    stops: Stops,
+}
+
+impl<'p> Csv<'p> {
+    pub(super) fn new(settings: &'p ReadSettings) -> Self {
+        let settings = &settings.delimited;
+        Csv {
+            delimiter: settings.csv_delimiter,
+            null: settings.csv_null.as_bytes(),
+            empty_is_default: settings.csv_empty_as_default,
+            detects_header: settings.csv_detect_header,
+            stops: Stops::new([settings.csv_delimiter, b'\n', b'\r']),
+        }
+    }
+
+    /// The text behind an opening quote.
+    fn quoted<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
+        let rest = cursor.rest();
+        let length = memchr(b'"', rest).ok_or(NotTypedReason::Syntax)?;
+        // Two quotes in a row stand for one.
+        if rest.get(length + 1) != Some(&b'"') {
+            cursor.at += length + 1;
+            return Ok(Text::Plain(&rest[..length]));
+        }
+        scratch.clear();
+        loop {
+            let rest = cursor.rest();
+            let length = memchr(b'"', rest).ok_or(NotTypedReason::Syntax)?;
+            scratch.extend_from_slice(&rest[..length]);
+            cursor.at += length + 1;
+            if !cursor.eat(b'"') {
+                return Ok(Text::Unescaped);
+            }
+            scratch.push(b'"');
+        }
+    }
+}
+
+impl Dialect for Csv<'_> {
+    fn empty_is_default(&self) -> bool {
+        self.empty_is_default
+    }
+
+    fn detects_header(&self) -> bool {
+        self.detects_header
+    }
+
+    fn integers_are_lenient(&self) -> bool {
+        true
+    }
+
+    fn spreads_tuples(&self) -> bool {
+        true
+    }
+
+    fn nests_in_place(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn eat_quote(&self, cursor: &mut Cursor<'_>) -> bool {
+        cursor.eat(b'"')
+    }
+
+    #[inline]
+    fn start_field(&self, cursor: &mut Cursor<'_>) {
+        skip_blanks(cursor);
+    }
+
+    #[inline]
+    fn at_field_end(&self, cursor: &Cursor<'_>) -> bool {
+        match cursor.peek() {
+            None | Some(b'\n') => true,
+            Some(b'\r') => cursor.bytes.get(cursor.at + 1) == Some(&b'\n'),
+            Some(byte) => byte == self.delimiter,
+        }
+    }
+
+    #[inline]
+    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason> {
+        skip_blanks(cursor);
+        if self.at_field_end(cursor) {
+            Ok(())
+        } else {
+            Err(NotTypedReason::Value)
+        }
+    }
+
+    #[inline]
+    fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool {
+        if cursor.peek() != self.null.first().copied() {
+            return false;
+        }
+        let start = cursor.at;
+        let found = cursor.eat_exactly(self.null) && self.at_field_end(cursor);
+        if !found {
+            cursor.at = start;
+        }
+        found
+    }
+
+    #[inline]
+    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
+        if cursor.eat(b'"') {
+            let text = self.quoted(cursor, scratch)?;
+            self.finish_field(cursor)?;
+            return Ok(text);
+        }
+        let rest = cursor.rest();
+        let length = self.stops.find(rest);
+        cursor.at += length;
+        if !self.at_field_end(cursor) {
+            return Err(NotTypedReason::Value);
+        }
+        let blanks = rest[..length].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        Ok(Text::Plain(&rest[..length - blanks]))
+    }
+
+    #[inline]
+    fn at_delimiter(&self, cursor: &Cursor<'_>) -> bool {
+        cursor.peek() == Some(self.delimiter)
+    }
+
+    #[inline]
+    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason> {
+        // One more delimiter may stand at the end of a line.
+        if cursor.eat(self.delimiter) {
+            skip_blanks(cursor);
+        }
+        if cursor.at_end() || cursor.eat_exactly(b"\r\n") {
+            return Ok(());
+        }
+        cursor.expect(b'\n')?;
+        // Taken for a part of the line's end.
+        match cursor.peek() {
+            Some(b'\r') => Err(NotTypedReason::Syntax),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[inline]
+fn skip_blanks(cursor: &mut Cursor<'_>) {
+    while let Some(b' ' | b'\t') = cursor.peek() {
+        cursor.at += 1;
+    }
+}

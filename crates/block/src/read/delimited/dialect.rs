@@ -1,0 +1,53 @@
+use crate::read::cursor::Cursor;
+use crate::read::json_text::Text;
+use crate::read::outcome::NotTypedReason;
+
+/// How fields are written. The cursor always stands at the start of a field, inside of it, or where it ends.
+pub(super) trait Dialect {
+    /// Whether a field of nothing at all asks for the column's default.
+    fn empty_is_default(&self) -> bool;
+
+    /// Whether a first row of column names is taken for a header.
+    fn detects_header(&self) -> bool;
+
+    /// Whether an Array or a Map is read where it stands, rather than out of the field's text.
+    fn nests_in_place(&self) -> bool;
+
+    /// Whether a Tuple is spread over as many fields as it has elements.
+    fn spreads_tuples(&self) -> bool {
+        false
+    }
+
+    /// Whether integers may have a `+` and leading zeros.
+    fn integers_are_lenient(&self) -> bool {
+        false
+    }
+
+    /// Goes to where the field's value begins.
+    #[inline]
+    fn start_field(&self, _cursor: &mut Cursor<'_>) {}
+
+    /// The quote around a value, if the field may have one and has.
+    #[inline]
+    fn eat_quote(&self, _cursor: &mut Cursor<'_>) -> bool {
+        false
+    }
+
+    /// Whether the field ends right here.
+    fn at_field_end(&self, cursor: &Cursor<'_>) -> bool;
+
+    /// Behind a value: goes to where the field ends, if nothing of weight lies between.
+    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason>;
+
+    /// Eats NULL, if the field is just that.
+    fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool;
+
+    /// The field's whole text; the cursor is left where the field ends.
+    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason>;
+
+    /// Whether another field follows in this row.
+    fn at_delimiter(&self, cursor: &Cursor<'_>) -> bool;
+
+    /// From the end of a row's last field to the next row.
+    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason>;
+}

@@ -1,0 +1,201 @@
+//! One field into one column.
+
+use super::bool_word::read_bool_word;
+use super::dialect::Dialect;
+use super::lenient::{plain_spelling, special_float};
+use crate::column::Column;
+use crate::read::cursor::Cursor;
+use crate::read::json_text::Text;
+use crate::read::outcome::NotTypedReason;
+use crate::read::rows::Rows;
+use crate::read::scalar::{push_fixed_string, push_number, push_string, push_text};
+use crate::read::sql_value::SqlValues;
+use crate::reader::{Reader, TupleReader};
+use crate::settings::ReadSettings;
+
+pub(super) struct Fields<'a, 'p, D> {
+    pub(super) cursor: Cursor<'a>,
+    /// Where a text's escapes are resolved.
+    pub(super) scratch: Vec<u8>,
+    pub(super) settings: &'p ReadSettings,
+    pub(super) dialect: D,
+}
+
+impl<D: Dialect> Fields<'_, '_, D> {
+    /// Reads the field at the cursor, which is left where it ends.
+    #[inline]
+    pub(super) fn read_field(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
+        let reader = &rows.plan.readers[column];
+        self.dialect.start_field(&mut self.cursor);
+        if self.dialect.empty_is_default() && self.dialect.at_field_end(&self.cursor) {
+            return rows.give_default(column);
+        }
+        if self.dialect.eat_null(&mut self.cursor) {
+            if !reader.nullable {
+                return rows.give_null(column);
+            }
+            rows.give(column)?;
+            rows.columns[column].push_zero();
+            return Ok(());
+        }
+        rows.give(column)?;
+        self.read(&reader.reader, &mut rows.columns[column])
+    }
+
+    /// A field that belongs to no column.
+    pub(super) fn skip_field(&mut self) -> Result<(), NotTypedReason> {
+        self.dialect.start_field(&mut self.cursor);
+        self.dialect.text(&mut self.cursor, &mut self.scratch).map(drop)
+    }
+
+    /// Reads a value that is not NULL.
+    #[inline]
+    fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+        match (reader, column) {
+            (Reader::String, Column::Strings { rows, data }) => {
+                let text = self.dialect.text(&mut self.cursor, &mut self.scratch)?;
+                push_string(text.bytes(&self.scratch), rows, data);
+                Ok(())
+            }
+            (
+                Reader::Integer { .. }
+                | Reader::WideInteger { .. }
+                | Reader::Float32
+                | Reader::Float64
+                | Reader::Decimal { .. },
+                Column::Fixed { data, .. },
+            ) => self.read_number(reader, data),
+            (Reader::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
+                nulls.push(0);
+                self.read(inner, values)
+            }
+            (Reader::Tuple(tuple), Column::Tuple { elements }) if self.dialect.spreads_tuples() => {
+                self.read_spread(tuple, elements)
+            }
+            (Reader::Array(_) | Reader::Map(_) | Reader::Tuple(_), column) => self.read_nested(reader, column),
+            (reader, Column::Fixed { data, .. }) => self.read_word(reader, data),
+            _ => Err(NotTypedReason::Value),
+        }
+    }
+
+    #[inline]
+    fn read_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        let start = self.cursor.at;
+        let before = out.len();
+        let is_quoted = self.dialect.eat_quote(&mut self.cursor);
+        let is_read = push_number(reader, &mut self.cursor, out).is_ok()
+            && (!is_quoted || self.dialect.eat_quote(&mut self.cursor))
+            && self.dialect.finish_field(&mut self.cursor).is_ok();
+        if is_read {
+            return Ok(());
+        }
+        self.cursor.at = start;
+        out.truncate(before);
+        self.read_lenient_number(reader, out)
+    }
+
+    #[cold]
+    fn read_lenient_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        let Text::Plain(text) = self.dialect.text(&mut self.cursor, &mut self.scratch)? else {
+            return Err(NotTypedReason::Value);
+        };
+        match (reader, special_float(text)) {
+            (Reader::Float64, Some(value)) => {
+                out.extend_from_slice(&value.to_le_bytes());
+                return Ok(());
+            }
+            (Reader::Float32, Some(value)) => {
+                out.extend_from_slice(&(value as f32).to_le_bytes());
+                return Ok(());
+            }
+            (Reader::Integer { .. } | Reader::WideInteger { .. }, _) if !self.dialect.integers_are_lenient() => {
+                return Err(NotTypedReason::Value)
+            }
+            _ => {}
+        }
+        plain_spelling(text, reader, &mut self.scratch).ok_or(NotTypedReason::Value)?;
+        let mut number = Cursor::new(&self.scratch);
+        push_number(reader, &mut number, out)?;
+        if number.at_end() {
+            Ok(())
+        } else {
+            Err(NotTypedReason::Value)
+        }
+    }
+
+    /// A value that is found by its end.
+    fn read_word(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        if let Reader::Bool = reader {
+            return self.read_bool(out);
+        }
+        let text = self.dialect.text(&mut self.cursor, &mut self.scratch)?;
+        match (reader, text) {
+            (Reader::FixedString(width), text) => push_fixed_string(text.bytes(&self.scratch), *width, out),
+            (Reader::Enum(names), text) => {
+                names.push_named(text.bytes(&self.scratch), out).ok_or(NotTypedReason::Value)
+            }
+            (reader, Text::Plain(text)) => push_text(reader, text, self.settings, out),
+            _ => Err(NotTypedReason::Value),
+        }
+    }
+
+    /// Neither quotes nor spaces may be around it.
+    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        let rest = self.cursor.rest();
+        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        let value = read_bool_word(&rest[..length]).ok_or(NotTypedReason::Value)?;
+        self.cursor.at += length;
+        if !self.dialect.at_field_end(&self.cursor) {
+            return Err(NotTypedReason::Value);
+        }
+        out.push(value.into());
+        Ok(())
+    }
+
+    /// An Array, a Map or a Tuple, in which values are written as in SQL.
+    fn read_nested(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+        if self.dialect.nests_in_place() {
+            let cursor = Cursor { bytes: self.cursor.bytes, at: self.cursor.at };
+            let mut values = SqlValues { cursor, scratch: Vec::new(), settings: self.settings };
+            values.read(reader, column)?;
+            self.cursor.at = values.cursor.at;
+            return self.dialect.finish_field(&mut self.cursor);
+        }
+        let text = self.dialect.text(&mut self.cursor, &mut self.scratch)?;
+        let cursor = Cursor::new(text.bytes(&self.scratch));
+        let mut values = SqlValues { cursor, scratch: Vec::new(), settings: self.settings };
+        values.read(reader, column)?;
+        if values.cursor.at_end() {
+            Ok(())
+        } else {
+            Err(NotTypedReason::Value)
+        }
+    }
+
+    /// A Tuple whose elements are fields of their own.
+    fn read_spread(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason> {
+        for (index, (reader, column)) in tuple.elements.iter().zip(columns).enumerate() {
+            if index > 0 {
+                if !self.dialect.at_delimiter(&self.cursor) {
+                    return Err(NotTypedReason::Syntax);
+                }
+                self.cursor.at += 1;
+                self.dialect.start_field(&mut self.cursor);
+            }
+            // ClickHouse skips line breaks too in search of an element, so an empty one may be the next line's.
+            if self.dialect.at_field_end(&self.cursor) {
+                return Err(NotTypedReason::Value);
+            }
+            if !self.dialect.eat_null(&mut self.cursor) {
+                self.read(reader, column)?;
+                continue;
+            }
+            let is_nullable = matches!(reader, Reader::Nullable(_));
+            if !is_nullable && (!self.settings.null_as_default || reader.zero_is_doubtful()) {
+                return Err(NotTypedReason::Null);
+            }
+            column.push_zero();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Tables as text: one row a line, fields with a delimiter between.
+//!
+//! What all of them have in common is in `table` (rows, header) and `field` (one field into one column); what tells them
+//! apart is a [`Dialect`]: how a field begins, how its text is written, where it ends. Numbers are read where they stand; other
+//! values are first found by their end, which for most is a search over few bytes.
+//!
+//! Even formats without a header may have one: ClickHouse takes a first row for it that consists of column names, or has them
+//! all. Such a payload can't be cut into parts at line breaks, since a part could begin with a row that looks like that.
+
+mod bool_word;
+mod csv;
+mod dialect;
+mod field;
+mod header;
+mod lenient;
+mod scan;
+mod table;
+mod tsv;
+
+use self::csv::Csv;
+use self::table::{read_table, Heading};
+use self::tsv::{Escaped, Raw};
+use super::outcome::{NotTyped, Parsed};
+use crate::plan::ReadPlan;
+
+pub fn read_csv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Csv::new(&plan.settings), Heading::MaybeDetected)
+}
+
+pub fn read_csv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Csv::new(&plan.settings), Heading::Names)
+}
+
+pub fn read_csv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Csv::new(&plan.settings), Heading::NamesAndTypes)
+}
+
+pub fn read_tsv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Escaped::new(&plan.settings), Heading::MaybeDetected)
+}
+
+pub fn read_tsv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Escaped::new(&plan.settings), Heading::Names)
+}
+
+pub fn read_tsv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Escaped::new(&plan.settings), Heading::NamesAndTypes)
+}
+
+pub fn read_tsv_raw(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Raw::new(&plan.settings), Heading::MaybeDetected)
+}
+
+pub fn read_tsv_raw_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Raw::new(&plan.settings), Heading::Names)
+}
+
+pub fn read_tsv_raw_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read_table(payload, plan, Raw::new(&plan.settings), Heading::NamesAndTypes)
+}

@@ -1,0 +1,97 @@
+//! Header and rows.
+
+use super::dialect::Dialect;
+use super::field::Fields;
+use super::header::Layout;
+use crate::plan::ReadPlan;
+use crate::read::cursor::Cursor;
+use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
+use crate::read::rows::Rows;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What stands before the first row.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Heading {
+    /// Nothing, unless the first row looks like a header.
+    MaybeDetected,
+    Names,
+    NamesAndTypes,
+}
+
+pub(super) fn read_table<D: Dialect>(
+    payload: &[u8],
+    plan: &ReadPlan,
+    dialect: D,
+    heading: Heading,
+) -> Result<Parsed, NotTyped> {
+    let mut rows = Rows::new(plan)?;
+    let cursor = Cursor::new(payload);
+    let mut fields = Fields { cursor, scratch: Vec::new(), settings: &plan.settings, dialect };
+    match read_all(&mut fields, &mut rows, heading) {
+        Ok(()) => rows.finish(),
+        Err(reason) => Err(rows.not_typed(reason)),
+    }
+}
+
+fn read_all<D: Dialect>(
+    fields: &mut Fields<'_, '_, D>,
+    rows: &mut Rows<'_>,
+    heading: Heading,
+) -> Result<(), NotTypedReason> {
+    let has_mark = fields.cursor.eat_exactly(BYTE_ORDER_MARK);
+    let layout = match heading {
+        // A mark is skipped before some first columns, and belongs to the value of others.
+        Heading::MaybeDetected if has_mark => return Err(NotTypedReason::Syntax),
+        Heading::MaybeDetected if fields.cursor.at_end() => return Ok(()),
+        Heading::MaybeDetected if fields.dialect.detects_header() && fields.has_names(rows.plan)? => {
+            read_detected_names(fields, rows.plan)?
+        }
+        Heading::MaybeDetected => Layout::of_table(rows.plan),
+        Heading::Names | Heading::NamesAndTypes => {
+            let layout = fields.read_names(rows.plan)?;
+            if heading == Heading::NamesAndTypes {
+                fields.read_types(rows.plan, &layout)?;
+            }
+            layout
+        }
+    };
+    while !fields.cursor.at_end() {
+        read_row(fields, rows, &layout)?;
+    }
+    Ok(())
+}
+
+fn read_detected_names<D: Dialect>(fields: &mut Fields<'_, '_, D>, plan: &ReadPlan) -> Result<Layout, NotTypedReason> {
+    let layout = fields.read_names(plan)?;
+    if !fields.cursor.at_end() && fields.may_have_types()? {
+        return Err(NotTypedReason::Syntax);
+    }
+    Ok(layout)
+}
+
+#[inline]
+fn read_row<D: Dialect>(
+    fields: &mut Fields<'_, '_, D>,
+    rows: &mut Rows<'_>,
+    layout: &Layout,
+) -> Result<(), NotTypedReason> {
+    for (index, column) in layout.fields.iter().enumerate() {
+        if index > 0 {
+            if !fields.dialect.at_delimiter(&fields.cursor) {
+                return Err(NotTypedReason::Syntax);
+            }
+            fields.cursor.at += 1;
+        }
+        match column {
+            Some(column) => fields.read_field(rows, *column)?,
+            None => fields.skip_field()?,
+        }
+    }
+    fields.dialect.end_row(&mut fields.cursor)?;
+    for column in &layout.missing {
+        rows.leave_out(*column)?;
+    }
+    rows.end_full_row();
+    Ok(())
+}
