@@ -15,7 +15,7 @@ from harness.inserts import HELD, HELD_NOT_WAITING, INTO_T, Background, Waiting,
 from harness.users import ANN, TESTER
 
 FLUSH = "SYSTEM FLUSH ASYNC INSERT QUEUE"
-SLOW = "SELECT sleepEachRow(0.05) FROM system.numbers SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0"
+SLOW = "SELECT sleepEachRow(0.05) FROM system.numbers FORMAT Null SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0"
 REPLACING = {"replace_running_query": 1, "replace_running_query_max_wait_ms": 30_000}
 
 

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::brotli::store_brotli;
+use crate::xz::compress_xz;
 use crate::AnswerEncoding;
 
 /// Answers of our own are small or asked for at once: speed before size, as ClickHouse's `http_zlib_compression_level` 3.
@@ -11,7 +13,10 @@ const ZLIB_LEVEL: u32 = 3;
 pub fn compress(encoding: AnswerEncoding, input: &[u8]) -> Vec<u8> {
     match encoding {
         AnswerEncoding::Zstd => zstd::bulk::compress(input, ZSTD_LEVEL),
+        AnswerEncoding::Brotli => Ok(store_brotli(input)),
         AnswerEncoding::Lz4 => lz4_frame(input),
+        AnswerEncoding::Snappy => snappy(input),
+        AnswerEncoding::Xz => compress_xz(input),
         AnswerEncoding::Gzip => gzip(input),
         AnswerEncoding::Deflate => zlib(input),
     }
@@ -28,6 +33,12 @@ fn zlib(input: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(ZLIB_LEVEL));
     encoder.write_all(input)?;
     encoder.finish()
+}
+
+fn snappy(input: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = snap::write::FrameEncoder::new(Vec::new());
+    encoder.write_all(input)?;
+    encoder.into_inner().map_err(|error| error.into_error())
 }
 
 fn lz4_frame(input: &[u8]) -> io::Result<Vec<u8>> {

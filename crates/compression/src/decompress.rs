@@ -1,11 +1,13 @@
 //! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse (brotli has none). Where
-//! ClickHouse takes a cut zstd or lz4 body for a whole one and drops the rows behind the cut, it is an error here.
+//! ClickHouse takes a cut zstd or lz4 body for a whole one and drops the rows behind the cut, it is an error here. Snappy alone
+//! has no end that could be missing: a body that ends between two chunks is a whole one, there as here.
 
 use std::io::{self, Read};
 
 use crate::blocks::decompress_clickhouse;
 use crate::brotli::decompress_brotli;
 use crate::lz4_frames::split_frame;
+use crate::xz::decompress_xz;
 use crate::{DecompressError, Encoding};
 
 /// zstd allocates the window that a frame asks for. 16 MiB covers every level up to 19; more is for the backend to decide.
@@ -22,6 +24,8 @@ pub fn decompress(encoding: Encoding, input: &[u8], max_bytes: usize) -> Result<
         Encoding::Brotli => decompress_brotli(input, max_bytes),
         Encoding::Zstd => read_capped(zstd_reader(input)?, max_bytes),
         Encoding::Lz4 => lz4_frames(input, max_bytes),
+        Encoding::Xz => decompress_xz(input, max_bytes),
+        Encoding::Snappy => read_capped(snap::read::FrameDecoder::new(input), max_bytes),
         Encoding::ClickHouse => decompress_clickhouse(input, max_bytes),
     }
 }

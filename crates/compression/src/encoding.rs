@@ -10,13 +10,16 @@ pub enum Encoding {
     Zstd,
     /// The frame format.
     Lz4,
+    Xz,
+    /// The framing format.
+    Snappy,
     /// ClickHouse's own blocks (`decompress=1`).
     ClickHouse,
 }
 
 impl Encoding {
-    /// None for names that are not decoded here: `xz`, `bz2`, `snappy` (ClickHouse means Hadoop's framing by it), `none`,
-    /// unknown ones. Upper case is accepted, as ClickHouse does.
+    /// None for names that are not decoded here: `bz2` (nor by ClickHouse over HTTP), `none`, unknown ones. Upper case is
+    /// accepted, as ClickHouse does.
     pub fn from_content_encoding(name: &str) -> Option<Self> {
         match name.trim().to_ascii_lowercase().as_str() {
             "gzip" => Some(Self::Gzip),
@@ -24,6 +27,8 @@ impl Encoding {
             "br" => Some(Self::Brotli),
             "zstd" => Some(Self::Zstd),
             "lz4" => Some(Self::Lz4),
+            "xz" | "lzma" => Some(Self::Xz),
+            "snappy" => Some(Self::Snappy),
             _ => None,
         }
     }
@@ -33,14 +38,17 @@ impl Encoding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerEncoding {
     Zstd,
+    Brotli,
     Lz4,
+    Snappy,
     Gzip,
     Deflate,
+    Xz,
 }
 
 impl AnswerEncoding {
     /// In order of preference, which is ClickHouse's.
-    const ALL: [Self; 4] = [Self::Zstd, Self::Lz4, Self::Gzip, Self::Deflate];
+    const ALL: [Self; 7] = [Self::Zstd, Self::Brotli, Self::Lz4, Self::Snappy, Self::Gzip, Self::Deflate, Self::Xz];
 
     /// The best encoding among those a client accepts; `*` is zstd. Like ClickHouse, it takes weights as yes or no.
     pub fn from_accept_encoding(header: &str) -> Option<Self> {
@@ -55,7 +63,10 @@ impl AnswerEncoding {
     pub fn name(self) -> &'static str {
         match self {
             Self::Zstd => "zstd",
+            Self::Brotli => "br",
             Self::Lz4 => "lz4",
+            Self::Snappy => "snappy",
+            Self::Xz => "xz",
             Self::Gzip => "gzip",
             Self::Deflate => "deflate",
         }
@@ -64,7 +75,7 @@ impl AnswerEncoding {
 
 fn accepts(item: &str, name: &str) -> bool {
     let mut parts = item.split(';').map(str::trim);
-    let named = parts.next() == Some(name);
+    let named = parts.next().is_some_and(|named| named.eq_ignore_ascii_case(name));
     let refused = parts.filter_map(|part| part.strip_prefix("q=")).any(|weight| weight.parse() == Ok(0.0));
     named && !refused
 }

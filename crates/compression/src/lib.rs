@@ -11,6 +11,7 @@ mod decompress;
 mod encoding;
 mod error;
 mod lz4_frames;
+mod xz;
 
 pub use blocks::{compress_clickhouse, ClickHouseMethod};
 pub use city::cityhash128;

@@ -7,7 +7,9 @@ fn content_encodings_are_known_by_clickhouse_names() {
     assert_eq!(Encoding::from_content_encoding("br"), Some(Encoding::Brotli));
     assert_eq!(Encoding::from_content_encoding("gzip"), Some(Encoding::Gzip));
     assert_eq!(Encoding::from_content_encoding(" LZ4"), Some(Encoding::Lz4));
-    for unknown in ["", "identity", "xz", "bz2", "snappy", "none", "x-gzip", "gzip, br"] {
+    assert_eq!(Encoding::from_content_encoding("xz"), Some(Encoding::Xz));
+    assert_eq!(Encoding::from_content_encoding("Snappy"), Some(Encoding::Snappy));
+    for unknown in ["", "identity", "bz2", "none", "x-gzip", "gzip, br"] {
         assert_eq!(Encoding::from_content_encoding(unknown), None, "{unknown:?}");
     }
 }
@@ -21,7 +23,13 @@ fn the_best_accepted_encoding_is_chosen() {
         ("deflate", Some(AnswerEncoding::Deflate)),
         ("zstd;q=0, gzip", Some(AnswerEncoding::Gzip)),
         ("*", Some(AnswerEncoding::Zstd)),
-        ("br", None),
+        ("gzip, deflate, br", Some(AnswerEncoding::Brotli)),
+        ("lz4, snappy, gzip, xz", Some(AnswerEncoding::Lz4)),
+        ("xz, gzip, snappy", Some(AnswerEncoding::Snappy)),
+        ("GZIP", Some(AnswerEncoding::Gzip)),
+        ("deflate ; q=0", None),
+        ("xz", Some(AnswerEncoding::Xz)),
+        ("bz2", None),
         ("identity", None),
         ("", None),
     ];

@@ -12,13 +12,15 @@ struct Sample {
     body: Vec<u8>,
 }
 
-/// `content` in every encoding that can be produced here, and brotli's by ClickHouse (whose content is its own).
+/// `content` in every encoding that is produced here and knows members; brotli's is by ClickHouse (whose content is its own).
 fn samples(content: &[u8]) -> Vec<Sample> {
     let http = [
         (AnswerEncoding::Gzip, Encoding::Gzip),
         (AnswerEncoding::Deflate, Encoding::Deflate),
         (AnswerEncoding::Zstd, Encoding::Zstd),
         (AnswerEncoding::Lz4, Encoding::Lz4),
+        (AnswerEncoding::Xz, Encoding::Xz),
+        (AnswerEncoding::Snappy, Encoding::Snappy),
     ];
     let methods = [ClickHouseMethod::None, ClickHouseMethod::Lz4, ClickHouseMethod::Zstd];
     let sample = |encoding, name: String, body| Sample { encoding, name, body };
@@ -53,6 +55,15 @@ fn what_was_compressed_comes_back() {
 }
 
 #[test]
+fn what_is_stored_as_brotli_is_read_as_brotli() {
+    for length in [0, 1, 200, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 200_000] {
+        let content: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        let body = compress(AnswerEncoding::Brotli, &content);
+        assert!(decompress(Encoding::Brotli, &body, LIMIT).as_deref() == Ok(&content[..]), "{length} bytes");
+    }
+}
+
+#[test]
 fn members_one_after_the_other_are_one_body() {
     let content = rows(50);
     for sample in samples(&content) {
@@ -65,7 +76,8 @@ fn members_one_after_the_other_are_one_body() {
 
 #[test]
 fn a_body_cut_anywhere_is_truncated() {
-    for sample in samples(&rows(40)).into_iter().chain([brotli()]) {
+    let whole_where_it_ends = |sample: &Sample| sample.encoding == Encoding::Snappy;
+    for sample in samples(&rows(40)).into_iter().chain([brotli()]).filter(|sample| !whole_where_it_ends(sample)) {
         for end in 1..sample.body.len() {
             let result = decompress(sample.encoding, &sample.body[..end], LIMIT);
             assert_eq!(
@@ -77,6 +89,36 @@ fn a_body_cut_anywhere_is_truncated() {
             );
         }
     }
+}
+
+/// Its format has no end: what comes in front of the cut chunk is all, or the cut is seen.
+#[test]
+fn a_snappy_body_is_cut_between_chunks_or_truncated() {
+    let content = rows(4_000);
+    let body = compress(AnswerEncoding::Snappy, &content);
+    let mut whole = 0;
+    for end in (1..body.len()).step_by(7).chain(1..400) {
+        match decompress(Encoding::Snappy, &body[..end], LIMIT) {
+            Err(error) => assert_eq!(error, DecompressError::Truncated, "cut at {end}"),
+            Ok(output) => {
+                whole += 1;
+                assert!(output.len() % (1 << 16) == 0 && content.starts_with(&output), "cut at {end}");
+            }
+        }
+    }
+    assert!(whole > 0, "the identifier alone is an empty body");
+}
+
+/// What ClickHouse takes and what it refuses of the framing format.
+#[test]
+fn snappy_chunks_of_every_kind() {
+    let (identifier, whole) = (b"\xff\x06\0\0sNaPpY", compress(AnswerEncoding::Snappy, b"{}"));
+    let read = |tail: &[u8]| decompress(Encoding::Snappy, &[&whole[..], tail].concat(), LIMIT);
+    assert_eq!(read(b"\xfe\x02\0\0\0\0").as_deref(), Ok(&b"{}"[..]), "padding");
+    assert_eq!(read(b"\x80\x02\0\0xy").as_deref(), Ok(&b"{}"[..]), "to be passed over");
+    assert_eq!(read(identifier).as_deref(), Ok(&b"{}"[..]), "another stream");
+    assert!(read(b"\x02\x02\0\0xy").is_err(), "not to be passed over");
+    assert!(decompress(Encoding::Snappy, &whole[identifier.len()..], LIMIT).is_err(), "no identifier");
 }
 
 /// Every encoding but brotli carries a checksum of the data (zstd's is optional, and not written here), so that most damage
@@ -95,7 +137,9 @@ fn damage_never_panics_and_never_exceeds_the_limit() {
             }
             let result = std::panic::catch_unwind(|| decompress(sample.encoding, &body, LIMIT));
             let result = result.unwrap_or_else(|_| panic!("seed {seed:#x}, {}, round {round}", sample.name));
-            let checked = !matches!(sample.encoding, Encoding::Brotli | Encoding::Zstd | Encoding::Lz4);
+            // A chunk of snappy's that is damaged into another kind is passed over.
+            let unchecked = [Encoding::Brotli, Encoding::Zstd, Encoding::Lz4, Encoding::Snappy];
+            let checked = !unchecked.contains(&sample.encoding);
             let undetected = checked && body != sample.body && result.as_ref().is_ok_and(|output| *output != content);
             assert!(!undetected, "seed {seed:#x}, {}, round {round}: damage was not seen", sample.name);
             assert!(result.is_err() || result.is_ok_and(|output| output.len() <= LIMIT));
@@ -107,8 +151,16 @@ fn damage_never_panics_and_never_exceeds_the_limit() {
 fn random_bytes_are_refused_or_at_least_harmless() {
     let seed = 0x5EED_0005;
     let mut random = fastrand::Rng::with_seed(seed);
-    let all =
-        [Encoding::Gzip, Encoding::Deflate, Encoding::Brotli, Encoding::Zstd, Encoding::Lz4, Encoding::ClickHouse];
+    let all = [
+        Encoding::Gzip,
+        Encoding::Deflate,
+        Encoding::Brotli,
+        Encoding::Zstd,
+        Encoding::Lz4,
+        Encoding::Xz,
+        Encoding::Snappy,
+        Encoding::ClickHouse,
+    ];
     for round in 0..3_000 {
         let length = random.usize(1..80);
         let body: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(length).collect();
@@ -176,6 +228,17 @@ fn damaged_blocks_and_unknown_methods_are_named() {
 fn a_zstd_window_larger_than_reasonable_is_left_to_the_backend() {
     let frame = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x88, 0x01, 0x00, 0x00];
     let result = decompress(Encoding::Zstd, &frame, LIMIT);
+    assert!(matches!(result, Err(DecompressError::Unsupported(_))), "{result:?}");
+}
+
+/// The smallest stream of preset 9, whose dictionary is 64 MiB.
+#[test]
+fn an_xz_dictionary_larger_than_reasonable_is_left_to_the_backend() {
+    let content = rows(3);
+    let mut stream = liblzma::stream::Stream::new_easy_encoder(9, liblzma::stream::Check::Crc32).expect("memory");
+    let mut body = Vec::with_capacity(1 << 16);
+    stream.process_vec(&content, &mut body, liblzma::stream::Action::Finish).expect("memory takes it");
+    let result = decompress(Encoding::Xz, &body, LIMIT);
     assert!(matches!(result, Err(DecompressError::Unsupported(_))), "{result:?}");
 }
 

@@ -10,6 +10,8 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) text: Text,
     pub(crate) retry_after_seconds: Option<u32>,
+    /// It is not known yet who asks and how: the answer has neither a query id nor a compressed body.
+    pub(crate) before_session: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -30,7 +32,13 @@ const AUTHENTICATION_FAILED: i32 = 516;
 
 impl Refusal {
     fn own(code: i32, text: String) -> Refusal {
-        Refusal { code, status: windrow_client::http_status(code), text: Text::Own(text), retry_after_seconds: None }
+        Refusal {
+            code,
+            status: windrow_client::http_status(code),
+            text: Text::Own(text),
+            retry_after_seconds: None,
+            before_session: false,
+        }
     }
 
     fn retryable(code: i32, text: String) -> Refusal {
@@ -43,7 +51,8 @@ impl Refusal {
 
     /// Without the backend's version behind it, as ClickHouse words it before a session exists.
     pub(crate) fn authentication(text: &str) -> Refusal {
-        Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")))
+        let refusal = Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")));
+        Refusal { before_session: true, ..refusal }
     }
 
     /// In ClickHouse's words. `by` is put behind them.
@@ -85,6 +94,7 @@ impl Refusal {
                 status: windrow_client::http_status(code),
                 text: Text::Backend(line),
                 retry_after_seconds: None,
+                before_session: false,
             },
             InsertError::OutcomeUnknown(cause) => Refusal {
                 status: 503,

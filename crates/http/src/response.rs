@@ -17,6 +17,12 @@ impl<'a> ResponseBuilder<'a> {
         ResponseBuilder { out }
     }
 
+    /// Goes on with an answer whose head has been begun, and sent as far as that.
+    pub fn resumed(out: &'a mut Vec<u8>) -> Self {
+        out.clear();
+        ResponseBuilder { out }
+    }
+
     /// Adds a field. Line breaks in a value would end it early and let a client write fields of its own: they become spaces.
     pub fn field(self, name: &str, value: &str) -> Self {
         self.field_bytes(name, value.as_bytes())
@@ -131,6 +137,7 @@ pub fn reason_phrase(status: u16) -> &'static str {
         408 => "Request Timeout",
         411 => "Length Required",
         413 => "Request Entity Too Large",
+        415 => "Unsupported Media Type",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",

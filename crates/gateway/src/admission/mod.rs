@@ -79,6 +79,11 @@ impl Admission {
         self.users.get(&key, || user::ask(&self.client, &self.facts, key.clone())).await
     }
 
+    /// The user as far as it is known, without asking.
+    pub(crate) fn known_user(&self, key: &UserKey) -> Option<Arc<UserContext>> {
+        self.users.known(key)
+    }
+
     /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with the
     /// client's.
     pub(crate) async fn table(&self, key: TableKey, asker: &Credentials) -> Result<Arc<TableSchema>, NotAdmitted> {

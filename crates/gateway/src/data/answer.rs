@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use windrow_compression::{compress_clickhouse, ClickHouseMethod};
+use windrow_compression::{compress, compress_clickhouse, AnswerEncoding, ClickHouseMethod};
 use windrow_gatherer::QueryId;
 use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
 use windrow_sink::BatchId;
@@ -8,6 +8,7 @@ use windrow_sink::BatchId;
 use super::request::Request;
 use crate::admission::BackendFacts;
 use crate::error::Refusal;
+use crate::insert::AnswerForm;
 
 const NOTHING: &str = "X-ClickHouse-Summary: {\"read_rows\":\"0\",\"read_bytes\":\"0\",\"written_rows\":\"0\",\"written_bytes\":\"0\",\
     \"total_rows_to_read\":\"0\",\"result_rows\":\"0\",\"result_bytes\":\"0\",\"elapsed_ns\":\"0\",\"memory_usage\":\"0\"}\r\n";
@@ -54,23 +55,98 @@ pub(crate) fn after(head: &RequestHead, connection: &Connection) -> After {
     }
 }
 
-fn start<'a>(
-    out: &'a mut Vec<u8>,
-    status: u16,
-    summary: &Summary,
-    after: After,
-    facts: &BackendFacts,
+/// What an answer depends on besides what it says.
+pub(crate) struct Answering<'a> {
+    pub(crate) head: &'a RequestHead,
+    pub(crate) connection: &'a Connection,
+    pub(crate) facts: &'a BackendFacts,
+    pub(crate) form: AnswerForm,
+    /// The status line has gone out, with fields of progress behind it.
+    pub(crate) head_begun: bool,
+}
+
+impl Answering<'_> {
+    /// The answer to a statement that was executed and returns nothing.
+    pub(crate) fn success(&self, out: &mut Vec<u8>, query_id: &QueryId, summary: Summary) -> After {
+        let after = after(self.head, self.connection);
+        let response = self.start(out, 200, &summary, after);
+        let response = with_query_id(response, Some(query_id), self.facts);
+        end(self.finish(response, after), self.head, b"");
+        after
+    }
+
+    /// An error as ClickHouse would answer it.
+    pub(crate) fn refusal(&self, out: &mut Vec<u8>, request: &Request<'_>, refusal: &Refusal) -> After {
+        // What is left of the body is not worth reading.
+        let after = if self.connection.body_is_done() { after(self.head, self.connection) } else { After::Close };
+        let mut response = self.start(out, refusal.status, &Summary::default(), after);
+        let mut body = refusal.line(self.facts.version_suffix()).into_bytes();
+        body.push(b'\n');
+        if refusal.before_session {
+            response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
+        } else {
+            let given = request.query_id().map(|id| QueryId::Given(id.into()));
+            response = with_query_id(response, given.as_ref(), self.facts);
+            response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
+            if request.flag("compress") {
+                body = compress_clickhouse(ClickHouseMethod::Lz4, &body);
+            } else if let Some(encoding) = self.encoding() {
+                response = response.field("Content-Encoding", encoding.name());
+                body = compress(encoding, &body);
+            }
+        }
+        if let Some(seconds) = refusal.retry_after_seconds {
+            response = response.number("Retry-After", u64::from(seconds));
+        }
+        end(self.finish(response, after), self.head, &body);
+        after
+    }
+
+    fn encoding(&self) -> Option<AnswerEncoding> {
+        let accepted = self.head.field_str("accept-encoding").filter(|_| self.form.compresses);
+        accepted.and_then(AnswerEncoding::from_accept_encoding)
+    }
+
+    fn start<'o>(&self, out: &'o mut Vec<u8>, status: u16, summary: &Summary, after: After) -> ResponseBuilder<'o> {
+        let response = match self.head_begun {
+            false => ResponseBuilder::new(out, status),
+            true => ResponseBuilder::resumed(out),
+        };
+        let response = match summary.is_nothing() {
+            true => response.prepared(NOTHING.as_bytes()),
+            false => response.field("X-ClickHouse-Summary", &summary.json()),
+        };
+        let response = response
+            .date()
+            .field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" })
+            .prepared(self.facts.fixed_fields());
+        match self.form.any_origin && self.head.field("origin").is_some_and(|origin| !origin.is_empty()) {
+            true => response.field("Access-Control-Allow-Origin", "*"),
+            false => response,
+        }
+    }
+
+    fn finish<'o>(&self, response: ResponseBuilder<'o>, after: After) -> ResponseBuilder<'o> {
+        // Five random bits per letter, mapped to the alphabet: not evenly, but that is not asked of a tag.
+        let random = fastrand::u128(..);
+        let tag: [u8; 16] = std::array::from_fn(|at| b'a' + ((((random >> (5 * at)) as u32 & 31) * 26) >> 5) as u8);
+        let response = response.prepared(b"X-ClickHouse-Exception-Tag: ").prepared(&tag).prepared(b"\r\n");
+        match after {
+            After::Close => response,
+            After::KeepAlive => {
+                let (seconds, left) =
+                    (self.connection.limits().keep_alive_timeout.as_secs(), self.connection.requests_left());
+                response.numbers("Keep-Alive", "timeout=", seconds, ", max=", u64::from(left))
+            }
+        }
+    }
+}
+
+fn with_query_id<'o>(
+    response: ResponseBuilder<'o>,
     query_id: Option<&QueryId>,
-) -> ResponseBuilder<'a> {
-    let response = ResponseBuilder::new(out, status);
-    let response = match summary.is_nothing() {
-        true => response.prepared(NOTHING.as_bytes()),
-        false => response.field("X-ClickHouse-Summary", &summary.json()),
-    };
-    let response = response
-        .date()
-        .field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" })
-        .prepared(facts.fixed_fields());
+    facts: &BackendFacts,
+) -> ResponseBuilder<'o> {
     match query_id {
         Some(QueryId::Random(id)) => response
             .prepared(b"X-ClickHouse-Query-Id: ")
@@ -82,20 +158,6 @@ fn start<'a>(
     }
 }
 
-fn finish<'a>(response: ResponseBuilder<'a>, after: After, connection: &Connection) -> ResponseBuilder<'a> {
-    // Five random bits per letter, mapped to the alphabet: not evenly, but that is not asked of a tag.
-    let random = fastrand::u128(..);
-    let tag: [u8; 16] = std::array::from_fn(|at| b'a' + ((((random >> (5 * at)) as u32 & 31) * 26) >> 5) as u8);
-    let response = response.prepared(b"X-ClickHouse-Exception-Tag: ").prepared(&tag).prepared(b"\r\n");
-    match after {
-        After::Close => response,
-        After::KeepAlive => {
-            let (seconds, left) = (connection.limits().keep_alive_timeout.as_secs(), connection.requests_left());
-            response.numbers("Keep-Alive", "timeout=", seconds, ", max=", u64::from(left))
-        }
-    }
-}
-
 /// Chunked, as ClickHouse frames its answers, for those who understand that.
 fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
     match (head.method(), head.version_minor()) {
@@ -103,45 +165,6 @@ fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
         (_, 0) => response.body(body),
         _ => response.chunked_body(body),
     }
-}
-
-/// The answer to a statement that was executed and returns nothing.
-pub(crate) fn success(
-    out: &mut Vec<u8>,
-    head: &RequestHead,
-    connection: &Connection,
-    facts: &BackendFacts,
-    query_id: &QueryId,
-    summary: Summary,
-) -> After {
-    let after = after(head, connection);
-    end(finish(start(out, 200, &summary, after, facts, Some(query_id)), after, connection), head, b"");
-    after
-}
-
-/// An error as ClickHouse would answer it.
-pub(crate) fn refusal(
-    out: &mut Vec<u8>,
-    request: &Request<'_>,
-    connection: &Connection,
-    facts: &BackendFacts,
-    refusal: &Refusal,
-) -> After {
-    // What is left of the body is not worth reading.
-    let after = if connection.body_is_done() { after(request.head, connection) } else { After::Close };
-    let given = request.query_id().map(|id| QueryId::Given(id.into()));
-    let mut response = start(out, refusal.status, &Summary::default(), after, facts, given.as_ref());
-    response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
-    if let Some(seconds) = refusal.retry_after_seconds {
-        response = response.number("Retry-After", u64::from(seconds));
-    }
-    let mut body = refusal.line(facts.version_suffix()).into_bytes();
-    body.push(b'\n');
-    if request.flag("compress") {
-        body = compress_clickhouse(ClickHouseMethod::Lz4, &body);
-    }
-    end(finish(response, after, connection), request.head, &body);
-    after
 }
 
 /// For requests that can't be read as HTTP: no ClickHouse form fits, so plain words.

@@ -3,39 +3,34 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windrow_client::{push_param, Credentials, Exception};
+use windrow_client::Credentials;
 use windrow_compression::Encoding;
 use windrow_gatherer::TableName;
-use windrow_http::{BodyFraming, Connection, Method, RequestHead};
-use windrow_statement::{
-    classify, classify_prefix, own_table_references, without_system_prefix, InsertStatement, OtherStatement,
-    OwnTableUse, Statement,
-};
+use windrow_http::{BodyFraming, Connection, RequestHead};
+use windrow_statement::{classify, classify_prefix, InsertStatement, OtherStatement, Statement};
 
-use super::answer::{self, After, Summary};
+use super::answer::{After, Answering, Summary};
 use super::body::{Read, ReadError};
 use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
-use super::forward::{relay, ForwardError, Forwarded, ForwardedBody};
 use super::gather::{
     log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, Gathered,
     NotGathered, Origin,
 };
 use super::known_heads::Latest;
-use super::own_tables::{self, Visible};
+use super::progress::Progress;
 use super::request::{caller, Caller, Request};
 use super::serve::State;
-use super::sessions::SessionKey;
 use super::text::Text;
 use crate::error::Refusal;
-use crate::insert::{role, Prepared, Role};
+use crate::insert::{AnswerForm, Prepared};
 
 /// A statement other than an INSERT fits into this; ClickHouse's own limit (`max_query_size`) is the same.
 const MAX_STATEMENT_BYTES: usize = 256 * 1024;
 
-struct Exchange<'a> {
-    state: &'a Arc<State>,
-    request: Request<'a>,
-    caller: Caller,
+pub(super) struct Exchange<'a> {
+    pub(super) state: &'a Arc<State>,
+    pub(super) request: Request<'a>,
+    pub(super) caller: Caller,
     origin: Origin,
 }
 
@@ -113,18 +108,23 @@ async fn repeat(
     // While the insert waits, its bytes are not needed any more.
     *read = Read::nothing();
     let facts = state.admission.facts.get();
-    let after = match store(state, ready, origin).await {
-        Gathered::Done { query_id, summary } => answer::success(out, head, connection, &facts, &query_id, summary),
+    let form = ready.form();
+    let mut progress = Progress::new(connection, form.progress_interval, origin.arrived);
+    let gathered = store(state, ready, origin, &mut progress).await;
+    let head_begun = progress.head_begun();
+    let answering = Answering { head, connection, facts: &facts, form, head_begun };
+    let after = match gathered {
+        Gathered::Done { query_id, summary } => answering.success(out, &query_id, summary),
         Gathered::Refused(refusal) => {
             state.metrics.error(refusal.code);
-            answer::refusal(out, &Request::new(head), connection, &facts, &refusal)
+            answering.refusal(out, &Request::new(head), &refusal)
         }
     };
     Repeated::Answered(send(connection, out, after).await)
 }
 
 impl Exchange<'_> {
-    fn credentials(&self) -> Option<&Credentials> {
+    pub(super) fn credentials(&self) -> Option<&Credentials> {
         match &self.caller {
             Caller::Itself(credentials) | Caller::Default(credentials) => Some(credentials),
             Caller::WrongPassword | Caller::Unclear => None,
@@ -262,17 +262,22 @@ impl Exchange<'_> {
         };
         // While the insert waits, its bytes are not needed any more.
         drop((text, read));
-        let gathered = store(self.state, ready, self.origin).await;
+        let form = ready.form();
+        let mut progress = Progress::new(connection, form.progress_interval, self.origin.arrived);
+        let gathered = store(self.state, ready, self.origin, &mut progress).await;
+        let head_begun = progress.head_begun();
         // Who has its answer may use its id again.
         drop(claim);
-        match gathered {
-            Gathered::Done { query_id, summary } => {
-                let facts = self.state.admission.facts.get();
-                let after = answer::success(out, self.request.head, connection, &facts, &query_id, summary);
-                send(connection, out, after).await
+        let facts = self.state.admission.facts.get();
+        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun };
+        let after = match gathered {
+            Gathered::Done { query_id, summary } => answering.success(out, &query_id, summary),
+            Gathered::Refused(refusal) => {
+                self.state.metrics.error(refusal.code);
+                answering.refusal(out, &self.request, &refusal)
             }
-            Gathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
-        }
+        };
+        send(connection, out, after).await
     }
 
     async fn not_gathered(
@@ -306,11 +311,19 @@ impl Exchange<'_> {
         }
     }
 
-    async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
+    pub(super) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
         self.state.metrics.error(refusal.code);
         let facts = self.state.admission.facts.get();
-        let after = answer::refusal(out, &self.request, connection, &facts, refusal);
+        let form = self.form();
+        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
+        let after = answering.refusal(out, &self.request, refusal);
         send(connection, out, after).await
+    }
+
+    /// The form of an answer that is given before an insert is admitted, or to something else.
+    fn form(&self) -> AnswerForm {
+        let user = self.credentials().and_then(|known| self.state.admission.known_user(&self.request.user_key(known)));
+        AnswerForm::new(|name| self.request.param_str(name).or_else(|| user.as_ref()?.setting(name)))
     }
 
     /// `SYSTEM FLUSH ASYNC INSERT QUEUE`. A backend with a queue of its own is told as well.
@@ -339,187 +352,15 @@ impl Exchange<'_> {
         }
         let facts = self.state.admission.facts.get();
         let id = query_id(&self.request);
-        let after = answer::success(out, self.request.head, connection, &facts, &id, Summary::default());
+        let form = self.form();
+        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
+        let after = answering.success(out, &id, Summary::default());
         send(connection, out, after).await
     }
 
     async fn current_database(&self, credentials: &Credentials) -> String {
         let key = self.request.user_key(credentials);
         self.state.admission.user(key).await.map_or_else(|_| "default".to_owned(), |user| user.database.clone())
-    }
-
-    async fn forward(
-        &self,
-        connection: &mut Connection,
-        out: &mut Vec<u8>,
-        reason: &'static str,
-        statement: Option<&OtherStatement>,
-        text: Option<Text>,
-        read: Read,
-    ) -> After {
-        let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
-            Ok(claim) => claim,
-            // No query begins there, so an id is nobody's.
-            Err(_) if reason == "not_a_query" => None,
-            Err(refusal) => return self.refuse(connection, out, &refusal).await,
-        };
-        self.state.metrics.forwarded(reason);
-        let changes = Changes::of(statement, reason);
-        let newly_marked = if changes.session { self.mark_session() } else { None };
-        if changes.learnt {
-            self.state.forget_what_was_learnt();
-        }
-        let forwarded = match text {
-            Some(text) if text.whole => self.with_own_tables(text).await,
-            _ => None,
-        };
-        let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        let (after, exception) = self.relay(connection, out, forwarded).await;
-        if let (Some(session), Some(true)) =
-            (newly_marked, exception.map(|exception| is_about_identity(exception.code)))
-        {
-            self.state.sessions.unmark(session);
-        }
-        if changes.learnt {
-            // Between the two, somebody may have been told the old state.
-            self.state.forget_what_was_learnt();
-        }
-        after
-    }
-
-    /// Marks the request's session before the statement runs, so that no insert behind it is taken too early.
-    fn mark_session(&self) -> Option<SessionKey> {
-        let session_id = self.request.param_str("session_id").filter(|id| !id.is_empty())?;
-        let key = self.state.sessions.key(&self.credentials()?.user, session_id);
-        self.state.sessions.mark_changed(key).then_some(key)
-    }
-
-    /// Sends the request on and its answer back; returns also what the backend refused it with.
-    async fn relay(
-        &self,
-        connection: &mut Connection,
-        out: &mut Vec<u8>,
-        forwarded: Forwarded<'_>,
-    ) -> (After, Option<Exception>) {
-        let after = answer::after(self.request.head, connection);
-        let authority = self.state.relay.endpoint().authority();
-        let write_idle = connection.limits().write_idle_timeout;
-        let fields = connection_fields(after, connection);
-        let result = match self.state.relay.connection().await {
-            Err(error) => Err(ForwardError::NotSent(error)),
-            Ok(lease) => match connection.body().await {
-                Err(_) => Err(ForwardError::Broken),
-                Ok((body, client)) => relay(lease, &authority, forwarded, body, client, &fields, write_idle).await,
-            },
-        };
-        match result {
-            Ok(relayed) => (if relayed.keep_alive { after } else { After::Close }, relayed.exception),
-            Err(ForwardError::Broken) => (After::Close, None),
-            Err(ForwardError::NotSent(error)) => {
-                (self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await, None)
-            }
-            Err(ForwardError::NoAnswer(cause)) => {
-                self.refuse(connection, out, &Refusal::backend_lost(&cause)).await;
-                (After::Close, None)
-            }
-        }
-    }
-
-    /// The request as it came, but for whom it is from on the embedded ClickHouse, and for settings that only we know.
-    fn untouched(&self, start: Bytes) -> Forwarded<'_> {
-        let head = self.request.head;
-        let (without, with) = self.credential_fields();
-        Forwarded {
-            head,
-            method: head.method().clone(),
-            target: self.target(|_| true),
-            without,
-            with,
-            body: ForwardedBody::Clients { start },
-            cancel_on_close: self.cancels_on_close(),
-        }
-    }
-
-    fn cancels_on_close(&self) -> bool {
-        self.request.flag("cancel_http_readonly_queries_on_client_close")
-    }
-
-    /// The target with those parameters that `keep` names.
-    fn target(&self, keep: impl Fn(&str) -> bool) -> String {
-        let replaced = matches!(self.caller, Caller::Default(_));
-        let ours = |name: &str| role(name) == Role::Windrow || (replaced && matches!(name, "user" | "password"));
-        if self.request.params.iter().all(|param| keep(param.name()) && !ours(param.name())) {
-            return self.request.head.target().to_owned();
-        }
-        let mut target = String::with_capacity(self.request.head.target().len());
-        target.push_str(self.request.path);
-        let mut separator = '?';
-        for param in &self.request.params {
-            let name = param.name();
-            if !ours(name) && keep(name) {
-                target.push(separator);
-                target.push_str(param.raw);
-                separator = '&';
-            }
-        }
-        target
-    }
-
-    fn credential_fields(&self) -> (&'static [&'static str], Vec<(&'static str, String)>) {
-        let Caller::Default(credentials) = &self.caller else { return (&[], Vec::new()) };
-        let with =
-            vec![("X-ClickHouse-User", credentials.user.clone()), ("X-ClickHouse-Key", credentials.password.clone())];
-        (&["authorization", "x-clickhouse-user", "x-clickhouse-key"], with)
-    }
-
-    /// A statement that reads our system tables, with the tables beside it; `None` if it doesn't, or may not.
-    async fn with_own_tables(&self, text: Text) -> Option<Forwarded<'_>> {
-        if !matches!(self.request.head.method(), Method::Get | Method::Post) {
-            return None;
-        }
-        let (bytes, database) = (text.joined(), self.request.database().unwrap_or(""));
-        let own = own_table_references(&bytes, database, &own_tables::NAMES);
-        let credentials = self.credentials()?;
-        if own.references.is_empty() || own.usage != OwnTableUse::Reads {
-            return None;
-        }
-        let admission = &self.state.admission;
-        let sees_all = admission.is_granted(credentials, "SHOW USERS ON *.*").await.ok()?;
-        let visible = if sees_all { Visible::Everybodys } else { Visible::Only(&credentials.user) };
-        let hostname = admission.facts.get().display_name().to_owned();
-        let mut names: Vec<&str> = own.references.iter().map(|reference| reference.table.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        let mut tables = Vec::new();
-        for name in names {
-            if !admission.is_granted(credentials, &format!("SELECT ON system.{name}")).await.ok()? {
-                return None;
-            }
-            tables.extend(own_tables::external_table(name, &self.state.gatherer, &visible, &hostname));
-        }
-        let form = own_tables::form(&without_system_prefix(&bytes, &own), &tables);
-        let mut target = self.target(|name| !matches!(name, "query" | "decompress"));
-        own_tables::describe(&mut target, &tables);
-        if !self.request.is_post() && self.request.param("readonly").is_none() {
-            // What came by GET may not write, and a form can only be posted.
-            push_param(&mut target, "readonly", "2");
-        }
-        let (_, mut with) = self.credential_fields();
-        with.push(("Content-Type", form.content_type));
-        Some(Forwarded {
-            head: self.request.head,
-            method: Method::Post,
-            target,
-            without: match self.caller {
-                Caller::Default(_) => {
-                    &["authorization", "x-clickhouse-user", "x-clickhouse-key", "content-type", "content-encoding"]
-                }
-                _ => &["content-type", "content-encoding"],
-            },
-            with,
-            body: ForwardedBody::Replaced(form.body.into()),
-            cancel_on_close: self.cancels_on_close(),
-        })
     }
 }
 
@@ -530,46 +371,9 @@ fn other(statement: Statement) -> Option<OtherStatement> {
     }
 }
 
-/// What a forwarded statement may change, as far as gathering is concerned.
-struct Changes {
-    session: bool,
-    learnt: bool,
-}
-
-impl Changes {
-    fn of(statement: Option<&OtherStatement>, reason: &str) -> Changes {
-        match statement {
-            Some(statement) => Changes {
-                session: statement.changes_session(),
-                learnt: statement.is_ddl() || statement.changes_access(),
-            },
-            // Not looked into: it could be anything. An insert that came here changes neither.
-            None => {
-                let could_be_anything = reason == "unclear";
-                Changes { session: could_be_anything, learnt: could_be_anything }
-            }
-        }
-    }
-}
-
 fn wrong_password() -> Refusal {
     let text = "default: Authentication failed: password is incorrect, or there is no user with such name.";
     Refusal::authentication(text)
-}
-
-fn connection_fields(after: After, connection: &Connection) -> Vec<u8> {
-    match after {
-        After::Close => b"Connection: Close\r\n".to_vec(),
-        After::KeepAlive => {
-            let (seconds, left) = (connection.limits().keep_alive_timeout.as_secs(), connection.requests_left());
-            format!("Connection: Keep-Alive\r\nKeep-Alive: timeout={seconds}, max={left}\r\n").into_bytes()
-        }
-    }
-}
-
-/// The statement was refused for who sent it, so it changed nothing.
-fn is_about_identity(code: i32) -> bool {
-    matches!(code, 192 | 193 | 194 | 516)
 }
 
 async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {

@@ -7,11 +7,12 @@ use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
 use windrow_statement::InsertStatement;
 
 use super::answer::Summary;
+use super::progress::Progress;
 use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{prepare, read_payload, role, AckLevel, Answer, InsertRequest, Prepared, Role, Said};
+use crate::insert::{prepare, read_payload, role, AckLevel, Answer, AnswerForm, InsertRequest, Prepared, Role, Said};
 
 /// What became of an insert.
 pub(crate) enum Gathered {
@@ -63,6 +64,12 @@ pub(crate) struct Ready {
     parsed: Parsed,
     payload_bytes: u64,
     query_id: QueryId,
+}
+
+impl Ready {
+    pub(super) fn form(&self) -> AnswerForm {
+        self.prepared.answer_form
+    }
 }
 
 /// Admits and reads an insert.
@@ -139,7 +146,7 @@ pub(crate) fn random_query_id() -> QueryId {
 }
 
 /// Hands an insert over, and waits for its outcome if it is to be acknowledged as stored.
-pub(crate) async fn store(state: &State, ready: Ready, origin: Origin) -> Gathered {
+pub(super) async fn store(state: &State, ready: Ready, origin: Origin, progress: &mut Progress<'_>) -> Gathered {
     let Ready { prepared, parsed, payload_bytes, query_id } = ready;
     let (rows, bytes) = (parsed.block.rows() as u64, parsed.block.bytes() as u64);
     if rows == 0 {
@@ -160,26 +167,37 @@ pub(crate) async fn store(state: &State, ready: Ready, origin: Origin) -> Gather
     };
     state.metrics.accepted.inc();
     let Some(ticket) = ticket else { return Gathered::Done { query_id, summary: Summary::default() } };
-    match wait(ticket, prepared.wait_timeout).await {
+    let mut summary = Summary { rows, bytes, elapsed_ns: 0 };
+    match wait(ticket, prepared.wait_timeout, &summary, progress).await {
         Ok(()) => {
-            let elapsed_ns = origin.arrived.elapsed().as_nanos() as u64;
-            Gathered::Done { query_id, summary: Summary { rows, bytes, elapsed_ns } }
+            summary.elapsed_ns = origin.arrived.elapsed().as_nanos() as u64;
+            Gathered::Done { query_id, summary }
         }
         Err(refusal) => Gathered::Refused(refusal),
     }
 }
 
-async fn wait(mut ticket: Ticket, timeout: Duration) -> Result<(), Refusal> {
+async fn wait(
+    mut ticket: Ticket,
+    timeout: Duration,
+    summary: &Summary,
+    progress: &mut Progress<'_>,
+) -> Result<(), Refusal> {
+    let end = tokio::time::Instant::now() + timeout;
+    loop {
+        let next = progress.interval().map_or(end, |interval| end.min(tokio::time::Instant::now() + interval));
+        match tokio::time::timeout_at(next, ticket.outcome()).await {
+            Ok(outcome) => return outcome.map_err(Refusal::insert),
+            Err(_) if next < end => progress.tell(summary.rows, summary.bytes).await,
+            Err(_) => break,
+        }
+    }
     let timeout_ms = timeout.as_millis() as u64;
-    let outcome = match tokio::time::timeout(timeout, ticket.outcome()).await {
-        Ok(outcome) => outcome,
-        Err(_) => match ticket.withdraw() {
-            Withdrawal::Done(outcome) => outcome,
-            Withdrawal::Withdrawn { last_error } => return Err(Refusal::withdrawn(timeout_ms, last_error)),
-            Withdrawal::InFlight => return Err(Refusal::in_flight(timeout_ms)),
-        },
-    };
-    outcome.map_err(Refusal::insert)
+    match ticket.withdraw() {
+        Withdrawal::Done(outcome) => outcome.map_err(Refusal::insert),
+        Withdrawal::Withdrawn { last_error } => Err(Refusal::withdrawn(timeout_ms, last_error)),
+        Withdrawal::InFlight => Err(Refusal::in_flight(timeout_ms)),
+    }
 }
 
 /// A misspelt setting of ours must not pass in silence: somebody relies on what it promises.

@@ -1,5 +1,6 @@
 //! An insert's way from its request to the gatherer and back to its answer.
 
+mod answer_form;
 mod asking;
 mod own_settings;
 mod prepare;
@@ -7,6 +8,7 @@ mod prepared;
 mod read;
 mod role;
 
+pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::{Answer, Asking};
 pub(crate) use own_settings::{AckLevel, Said};
 pub(crate) use prepare::{prepare, InsertRequest};

@@ -5,6 +5,7 @@ use windrow_settings::Settings;
 use windrow_sink::{Destination, Form};
 use windrow_statement::InsertStatement;
 
+use super::answer_form::AnswerForm;
 use super::own_settings::Said;
 use super::prepared::Prepared;
 use super::role::{role, Role};
@@ -76,7 +77,9 @@ pub(crate) async fn prepare(
     admission.probe(Probe { destination: &destination, other_settings: &sorted.others }).await?;
     let plan = ReadPlan::new(columns, read_settings);
     let kind = InsertKind { query: request.query.clone(), format: statement.format.clone(), limits: own.limits };
-    Ok(Prepared::new(format, plan, own.ack, own.wait_timeout, kind, destination))
+    let mut prepared = Prepared::new(format, plan, own.ack, own.wait_timeout, kind, destination);
+    prepared.answer_form = sorted.answer_form(&user);
+    Ok(prepared)
 }
 
 /// A request's settings by what they are for.
@@ -158,6 +161,13 @@ impl<'a> Sorted<'a> {
             false => self.others.extend(&self.formatting),
         }
         written.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    fn answer_form(&self, user: &UserContext) -> AnswerForm {
+        AnswerForm::new(|name| {
+            let here = self.others.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            here.or_else(|| user.setting(name))
+        })
     }
 
     /// Whether ClickHouse would drop a repeat of this insert, given a table that remembers. Gathered, it would only be

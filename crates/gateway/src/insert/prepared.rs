@@ -7,6 +7,7 @@ use windrow_block::{Format, Present, ReadPlan};
 use windrow_gatherer::{Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Form, Sink};
 
+use super::answer_form::AnswerForm;
 use super::own_settings::AckLevel;
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
@@ -15,6 +16,7 @@ pub(crate) struct Prepared {
     pub(crate) plan: ReadPlan,
     pub(crate) ack: AckLevel,
     pub(crate) wait_timeout: Duration,
+    pub(crate) answer_form: AnswerForm,
     pub(crate) kind: Arc<InsertKind>,
     /// With all of the plan's columns.
     pub(crate) destination: Destination,
@@ -38,6 +40,7 @@ impl Prepared {
             plan,
             ack,
             wait_timeout,
+            answer_form: AnswerForm::default(),
             kind: Arc::new(kind),
             destination,
             shapes: RwLock::default(),

@@ -81,6 +81,8 @@ fn is_alone(name: &str) -> bool {
             | "compatibility"
             | "readonly"
             | "insert_quorum_parallel"
+            | "http_response_headers"
+            | "http_write_exception_in_output_format"
     ) || name.starts_with("implicit_")
 }
 

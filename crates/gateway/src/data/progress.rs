@@ -1,0 +1,48 @@
+//! Keeps a client that waits for its insert from giving up.
+//!
+//! The head of an answer can be begun long before it is ended. `X-ClickHouse-Progress` fields in it show a client, and
+//! everything between, that the connection lives. They cost the status line: what comes after them is 200, also an error,
+//! of which `X-ClickHouse-Exception-Code` tells. ClickHouse does the same to a query that fails after its first such field.
+
+use std::time::{Duration, Instant};
+
+use windrow_http::{Connection, ResponseBuilder};
+
+pub(super) struct Progress<'a> {
+    connection: &'a mut Connection,
+    interval: Option<Duration>,
+    began_at: Instant,
+    head_begun: bool,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(connection: &'a mut Connection, interval: Option<Duration>, began_at: Instant) -> Progress<'a> {
+        Progress { connection, interval, began_at, head_begun: false }
+    }
+
+    pub(super) fn interval(&self) -> Option<Duration> {
+        self.interval
+    }
+
+    /// Says that the rows have been read, and nothing else yet.
+    pub(super) async fn tell(&mut self, rows: u64, bytes: u64) {
+        let elapsed_ns = self.began_at.elapsed().as_nanos();
+        let json = format!("{{\"read_rows\":\"{rows}\",\"read_bytes\":\"{bytes}\",\"elapsed_ns\":\"{elapsed_ns}\"}}");
+        let mut out = Vec::with_capacity(256);
+        let response = match self.head_begun {
+            false => ResponseBuilder::new(&mut out, 200),
+            true => ResponseBuilder::resumed(&mut out),
+        };
+        response.field("X-ClickHouse-Progress", &json);
+        self.head_begun = true;
+        if self.connection.send(&out).await.is_err() {
+            // The client has gone. Its insert is stored all the same.
+            self.interval = None;
+        }
+    }
+
+    /// Whether the answer's head is open: then it has a status, and that is 200.
+    pub(super) fn head_begun(&self) -> bool {
+        self.head_begun
+    }
+}
