@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clients.run_program import CLIENTS, expect_all, run_program
-from clients.test_java_client import java_command
+from clients.test_java_client import PINNING, java_command
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 from harness.inserts import INTO_T, make_table, parts_made, rows, send_all_then_read
@@ -56,10 +56,10 @@ def test_acknowledgement_by_the_operator(start_gateway) -> None:
 
 @pytest.mark.parametrize("gathered", [False, True])
 def test_jdbc_pins_async_insert_off(start_gateway, gathered: bool, subtests: pytest.Subtests) -> None:
-    """The driver sends async_insert=0 with every statement: its rows are gathered only where the operator says so."""
+    """This driver sends async_insert=0 with every statement: its rows are gathered only where the operator says so."""
     config = ALWAYS.format(table="java_*") if gathered else ""
     gateway: Gateway = start_gateway(config)
     tested = gateway.http.as_user(TESTER.name, TESTER.password)
-    expect_all(run_program(java_command(), CLIENTS / "java", tested), 20, subtests)
+    expect_all(run_program(java_command("Program", PINNING), CLIENTS / "java", tested), 20, subtests)
     logged = int(tested.sql("SELECT count() FROM system.asynchronous_insert_log WHERE table = 'java_one'"))
     assert logged > 20 if gathered else logged == 0

@@ -1,4 +1,4 @@
-"""ClickHouse's JDBC driver."""
+"""ClickHouse's Java clients: JDBC and client-v2."""
 
 from __future__ import annotations
 
@@ -6,27 +6,52 @@ from pathlib import Path
 
 import pytest
 
+from clients.expected_routes import CLIENT_V2, JDBC, JDBC_PINNING
+from clients.routes import Routes
 from clients.run_program import CLIENTS, built_once, expect_all, prepare, run_program
 from harness.endpoint import Endpoint
 
 FOLDER = CLIENTS / "java"
 COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+TODAY = "0.10.0"
+# The last line of versions that send async_insert=0 with every statement.
+PINNING = "0.9.4"
 
 
 def test_jdbc(tested: Endpoint, subtests: pytest.Subtests) -> None:
-    expect_all(run_program(java_command(), FOLDER, tested), 20, subtests)
+    expect_all(run_program(java_command("Program"), FOLDER, tested), 20, subtests)
 
 
-def java_command() -> list[str]:
-    return ["java", "-Xmx512m", "-cp", f"{jars()}/*", "Program.java"]
+@pytest.mark.parametrize(("version", "expected"), [(TODAY, JDBC), (PINNING, JDBC_PINNING)])
+def test_ways_to_insert_jdbc(server, tested: Endpoint, version: str, expected: dict[str, str], subtests) -> None:
+    command, routes = java_command("JdbcWays", version), Routes(server, tested)
+    report = run_program(command, FOLDER, tested)
+    expect_all(report, len(expected), subtests)
+    routes.expect(report, expected, subtests)
 
 
-def jars() -> Path:
-    """The jars that pom.xml names; a copy of it beside them says which they are."""
+def test_ways_to_insert_client_v2(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
+    command, routes = java_command("Ways"), Routes(server, tested)
+    report = run_program(command, FOLDER, tested)
+    expect_all(report, len(CLIENT_V2) + 1, subtests)
+    routes.expect(report, CLIENT_V2, subtests)
+
+
+def java_command(program: str, version: str = TODAY) -> list[str]:
+    """The programs are compiled against today's jars, and run with those of the version."""
     with built_once("java") as cache:
-        folder, wanted = cache / "java-libs", (FOLDER / "pom.xml").read_text()
-        noted = folder / "pom.xml"
-        if not noted.exists() or noted.read_text() != wanted:
-            prepare(["mvn", "-q", "-B", COPY_JARS, f"-DoutputDirectory={folder}"], FOLDER)
-            noted.write_text(wanted)
-        return folder
+        today, jars, classes = fetched(cache, TODAY), fetched(cache, version), cache / "java-classes"
+        sources, compiled = sorted(FOLDER.glob("*.java")), classes / f"{program}.class"
+        if not compiled.exists() or compiled.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+            prepare(["javac", "-cp", f"{today}/*", "-d", str(classes), *map(str, sources)], FOLDER)
+    return ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}/*", program]
+
+
+def fetched(cache: Path, version: str) -> Path:
+    """The jars that pom.xml names; a copy of it beside them says which they are."""
+    folder, wanted = cache / f"java-libs-{version}", (FOLDER / "pom.xml").read_text()
+    noted = folder / "pom.xml"
+    if not noted.exists() or noted.read_text() != wanted:
+        prepare(["mvn", "-q", "-B", COPY_JARS, f"-Dclickhouse.version={version}", f"-DoutputDirectory={folder}"], FOLDER)
+        noted.write_text(wanted)
+    return folder

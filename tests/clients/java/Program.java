@@ -8,9 +8,7 @@ import java.sql.Statement;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.Properties;
 import java.util.UUID;
 import java.util.concurrent.Callable;
@@ -19,40 +17,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 /** Drives a ClickHouse HTTP endpoint through JDBC; prints one JSON report. */
-public class Program {
-    static final List<String> checks = new ArrayList<>();
-
-    interface Body {
-        Object run() throws Exception;
-    }
-
-    static void check(String name, Body body) {
-        String detail;
-        boolean ok = true;
-        try {
-            detail = String.valueOf(body.run());
-        } catch (Throwable error) {
-            ok = false;
-            detail = error + " " + Arrays.toString(error.getStackTrace()) + " cause " + error.getCause();
-        }
-        checks.add("{\"name\":" + quoted(name) + ",\"ok\":" + ok + ",\"detail\":" + quoted(detail) + "}");
-    }
-
-    static String quoted(String text) {
-        StringBuilder out = new StringBuilder("\"");
-        for (char c : text.toCharArray()) {
-            if (c == '"' || c == '\\') out.append('\\').append(c);
-            else if (c < ' ' || c > '~') out.append(String.format("\\u%04x", (int) c));
-            else out.append(c);
-        }
-        return out.append('"').toString();
-    }
-
-    static Object equal(Object got, Object expected) {
-        if (!Objects.equals(got, expected)) throw new AssertionError("got " + got + ", expected " + expected);
-        return got;
-    }
-
+public class Program extends Report {
     /** ClickHouse's code is the vendor code of the exception. */
     static Object fails(Body body, int code) throws Exception {
         try {
@@ -268,6 +233,6 @@ public class Program {
             check("bad row", () -> badRow(connection));
             check("connection serves on after errors", () -> equal(number(connection, "SELECT 7"), 7L));
         }
-        System.out.println("{\"finished\":true,\"checks\":[" + String.join(",", checks) + "]}");
+        print();
     }
 }
