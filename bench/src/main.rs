@@ -15,7 +15,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use error::BenchError;
-use parts::{ArticleOptions, BulkOptions, IdleOptions, InsertsOptions, Part, SelectOptions};
+use parts::{
+    ArticleOptions, BulkOptions, CulpritOptions, FormatsOptions, IdleOptions, InsertsOptions, ParsingOptions, Part,
+    SelectOptions,
+};
 use stack::{binary, Stack, StackOptions};
 
 /// Measures Windrow against the ClickHouse behind it.
@@ -43,6 +46,12 @@ enum Choice {
     Inserts(InsertsOptions),
     /// Inserts of 100,000 rows.
     Bulk(BulkOptions),
+    /// Payloads into blocks, against ClickHouse's own readers.
+    Parsing(ParsingOptions),
+    /// One-row inserts in binary formats.
+    Formats(FormatsOptions),
+    /// A batch with one insert that ClickHouse refuses.
+    Culprit(CulpritOptions),
     /// A large answer, forwarded.
     Select(SelectOptions),
     /// Memory of idle connections.
@@ -98,6 +107,9 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
     Ok(match choice {
         Choice::Inserts(part) => vec![Box::new(part)],
         Choice::Bulk(part) => vec![Box::new(part)],
+        Choice::Parsing(part) => vec![Box::new(part)],
+        Choice::Formats(part) => vec![Box::new(part)],
+        Choice::Culprit(part) => vec![Box::new(part)],
         Choice::Select(part) => vec![Box::new(part)],
         Choice::Idle(part) => vec![Box::new(part)],
         Choice::Article(part) => vec![Box::new(part)],
@@ -112,9 +124,12 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 5] = [
+const PARTS: [(&str, &[&str]); 8] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
+    ("parsing", &["--rounds=1", "--payloads=2"]),
+    ("formats", &["--seconds=1", "--rounds=1"]),
+    ("culprit", &["--rounds=3"]),
     ("select", &["--rounds=1", "--megabytes=200"]),
     ("idle", &["--connections=1000"]),
     ("article", &["--seconds=8"]),

@@ -48,7 +48,7 @@ pub async fn run_connection(
             return;
         }
         body.clear();
-        write_row(&mut body, conn, seq);
+        write_row(plan.format, &mut body, conn, seq);
         shared.borrow_mut().ids[conn as usize].send(seq);
         let answer = exchange.post(&body).await;
         failures_in_a_row = if answer.is_ok() { 0 } else { failures_in_a_row + 1 };

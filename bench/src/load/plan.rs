@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::row::RowFormat;
 use crate::wire::Endpoint;
 
 #[derive(Debug, Clone)]
@@ -9,6 +10,8 @@ pub struct Plan {
     pub target: Endpoint,
     /// The query part of the URL, encoded: the INSERT and its settings.
     pub query: String,
+    /// Of the rows, as the query has it.
+    pub format: RowFormat,
     pub connections: u32,
     pub threads: u32,
     /// Sent and checked, but not measured: connections, caches and buffers are warm when the clock starts.

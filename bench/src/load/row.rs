@@ -14,9 +14,40 @@ pub fn create_table(table: &str, settings: &str) -> String {
     )
 }
 
+/// How a row is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum RowFormat {
+    #[value(name = "JSONEachRow")]
+    JsonEachRow,
+    #[value(name = "RowBinary")]
+    RowBinary,
+    #[value(name = "Native")]
+    Native,
+}
+
+impl RowFormat {
+    pub const ALL: [RowFormat; 3] = [RowFormat::JsonEachRow, RowFormat::RowBinary, RowFormat::Native];
+
+    pub fn row_bytes(self) -> usize {
+        let mut body = Vec::new();
+        write_row(self, &mut body, 100, 10_000);
+        body.len()
+    }
+}
+
+impl std::fmt::Display for RowFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            RowFormat::JsonEachRow => "JSONEachRow",
+            RowFormat::RowBinary => "RowBinary",
+            RowFormat::Native => "Native",
+        })
+    }
+}
+
 /// The query part of the URL: settings are `name=value` pairs, encoded already.
-pub fn insert_query(table: &str, settings: &[&str]) -> String {
-    let mut query = format!("query={}", url_encode(&format!("INSERT INTO {table} FORMAT JSONEachRow")));
+pub fn insert_query(table: &str, format: RowFormat, settings: &[&str]) -> String {
+    let mut query = format!("query={}", url_encode(&format!("INSERT INTO {table} FORMAT {format}")));
     for setting in settings {
         query.push('&');
         query.push_str(setting);
@@ -28,21 +59,64 @@ pub fn insert_query(table: &str, settings: &[&str]) -> String {
 pub const IS_MANGLED: &str = "latency_us != (conn * 7919 + seq * 104729) % 1000000 OR site != 'example.com' \
                               OR city != 'Oslo' OR toUnixTimestamp(time) != 1700000000";
 
-pub fn write_row(body: &mut Vec<u8>, conn: u32, seq: u64) {
-    let latency_us = (u64::from(conn) * 7919 + seq * 104_729) % 1_000_000;
-    // Writing into a Vec can't fail.
-    let _ = writeln!(
-        body,
-        "{{\"conn\":{conn},\"seq\":{seq},\"time\":1700000000,\"site\":\"example.com\",\
-         \"city\":\"Oslo\",\"latency_us\":{latency_us}}}"
-    );
+const TIME: u32 = 1_700_000_000;
+const SITE: &str = "example.com";
+const CITY: &str = "Oslo";
+
+pub fn write_row(format: RowFormat, body: &mut Vec<u8>, conn: u32, seq: u64) {
+    let latency_us = ((u64::from(conn) * 7919 + seq * 104_729) % 1_000_000) as u32;
+    match format {
+        RowFormat::JsonEachRow => {
+            // Writing into a Vec can't fail.
+            let _ = writeln!(
+                body,
+                "{{\"conn\":{conn},\"seq\":{seq},\"time\":{TIME},\"site\":\"{SITE}\",\
+                 \"city\":\"{CITY}\",\"latency_us\":{latency_us}}}"
+            );
+        }
+        RowFormat::RowBinary => {
+            body.extend_from_slice(&conn.to_le_bytes());
+            body.extend_from_slice(&seq.to_le_bytes());
+            body.extend_from_slice(&TIME.to_le_bytes());
+            write_text(body, SITE);
+            write_text(body, CITY);
+            body.extend_from_slice(&latency_us.to_le_bytes());
+        }
+        RowFormat::Native => {
+            // Six columns, one row.
+            body.extend_from_slice(&[6, 1]);
+            write_header(body, "conn", "UInt32");
+            body.extend_from_slice(&conn.to_le_bytes());
+            write_header(body, "seq", "UInt64");
+            body.extend_from_slice(&seq.to_le_bytes());
+            write_header(body, "time", "DateTime");
+            body.extend_from_slice(&TIME.to_le_bytes());
+            write_header(body, "site", "String");
+            write_text(body, SITE);
+            write_header(body, "city", "String");
+            write_text(body, CITY);
+            write_header(body, "latency_us", "UInt32");
+            body.extend_from_slice(&latency_us.to_le_bytes());
+        }
+    }
 }
 
-/// Many rows as one body.
+fn write_header(body: &mut Vec<u8>, name: &str, data_type: &str) {
+    write_text(body, name);
+    write_text(body, data_type);
+}
+
+/// Behind its length, of which one byte is enough here.
+fn write_text(body: &mut Vec<u8>, text: &str) {
+    body.push(text.len() as u8);
+    body.extend_from_slice(text.as_bytes());
+}
+
+/// Many rows of JSONEachRow as one body.
 pub fn row_body(rows: u64) -> Vec<u8> {
     let mut body = Vec::new();
     for seq in 0..rows {
-        write_row(&mut body, 0, seq);
+        write_row(RowFormat::JsonEachRow, &mut body, 0, seq);
     }
     body
 }

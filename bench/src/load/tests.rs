@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{insert_query, run, LoadOutcome, Plan};
+use super::{insert_query, run, LoadOutcome, Plan, RowFormat};
 use crate::wire::Endpoint;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -83,7 +83,8 @@ fn run_against_misbehaving_server(threads: u32) -> (LoadOutcome, BTreeSet<Id>) {
     });
     let outcome = run(&Plan {
         target: Endpoint::without_user(address),
-        query: insert_query("bench.t", &["async_insert=0"]),
+        query: insert_query("bench.t", RowFormat::JsonEachRow, &["async_insert=0"]),
+        format: RowFormat::JsonEachRow,
         connections: 5,
         threads,
         warmup: Duration::ZERO,
@@ -119,6 +120,7 @@ fn a_server_that_is_not_there_is_an_error() {
     let plan = Plan {
         target: Endpoint::without_user(address),
         query: String::new(),
+        format: RowFormat::JsonEachRow,
         connections: 3,
         threads: 2,
         warmup: Duration::ZERO,

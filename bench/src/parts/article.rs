@@ -10,7 +10,7 @@ use super::goals::Goals;
 use super::sampler::{sample_while, Sample};
 use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
-use crate::load::{self, check_landed, create_table, insert_query, LoadOutcome, Plan};
+use crate::load::{self, check_landed, create_table, insert_query, LoadOutcome, Plan, RowFormat};
 use crate::report::{count, figure, Section, Table};
 use crate::sql::Sql;
 use crate::stack::{Stack, StackOptions};
@@ -155,7 +155,12 @@ impl ArticleOptions {
         };
         Plan {
             target: server.endpoint().clone(),
-            query: insert_query(TABLE, &settings.iter().map(String::as_str).collect::<Vec<_>>()),
+            query: insert_query(
+                TABLE,
+                RowFormat::JsonEachRow,
+                &settings.iter().map(String::as_str).collect::<Vec<_>>(),
+            ),
+            format: RowFormat::JsonEachRow,
             connections: experiment.writers,
             threads: 1,
             warmup: Duration::ZERO,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::goals::Goals;
 use super::{fresh_table, Part};
 use crate::error::BenchError;
-use crate::load::{create_table, insert_query, row_body};
+use crate::load::{create_table, insert_query, row_body, RowFormat};
 use crate::report::{figure, median, paired_ratio, Section, Table};
 use crate::sql::Sql;
 use crate::stack::{Stack, StackOptions};
@@ -62,7 +62,7 @@ impl BulkOptions {
         fresh_table(&stack.clickhouse, TABLE, &create_table(TABLE, ""))?;
         // Merges would fall on whichever way comes next.
         stack.clickhouse.execute(&format!("SYSTEM STOP MERGES {TABLE}"))?;
-        let query = insert_query(TABLE, settings);
+        let query = insert_query(TABLE, RowFormat::JsonEachRow, settings);
         let before = stack.snapshot();
         let began = Instant::now();
         for _ in 0..self.inserts {

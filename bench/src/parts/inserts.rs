@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::inserts_table::{self, Measured};
 use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
-use crate::load::{self, check_landed, create_table, insert_query, Landed, LoadOutcome, Plan};
+use crate::load::{self, check_landed, create_table, insert_query, Landed, LoadOutcome, Plan, RowFormat};
 use crate::process::usage;
 use crate::report::Section;
 use crate::stack::{Limit, LimitServer, Snapshot, Stack, StackOptions};
@@ -37,6 +37,8 @@ pub struct InsertsOptions {
     /// Added to the URL of inserts through the gateway: name=value.
     #[arg(long = "setting")]
     pub settings: Vec<String>,
+    #[arg(long, value_enum, default_value_t = RowFormat::JsonEachRow)]
+    pub format: RowFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -109,17 +111,24 @@ impl InsertsOptions {
     fn command(&self) -> String {
         let join = |list: Vec<String>| list.join(",");
         format!(
-            "bench/run inserts --seconds {} --rounds {} --connections {} --modes {}{}{}",
+            "bench/run inserts --seconds {} --rounds {} --connections {} --modes {}{}{}{}",
             self.seconds,
             self.rounds,
             join(self.connections.iter().map(u32::to_string).collect()),
             join(self.modes.iter().map(Mode::to_string).collect()),
             self.count.map(|count| format!(" --count {count}")).unwrap_or_default(),
             self.settings.iter().map(|setting| format!(" --setting {setting}")).collect::<String>(),
+            if self.format == RowFormat::JsonEachRow { String::new() } else { format!(" --format {}", self.format) },
         )
     }
 
-    fn run(&self, stack: &Stack, options: &StackOptions, mode: Mode, connections: u32) -> Result<Measured, BenchError> {
+    pub fn run(
+        &self,
+        stack: &Stack,
+        options: &StackOptions,
+        mode: Mode,
+        connections: u32,
+    ) -> Result<Measured, BenchError> {
         match mode {
             Mode::Empty => self.run_limit(LimitServer::start(options, Limit::Windrow)?, mode, connections),
             Mode::Hyper => self.run_limit(LimitServer::start(options, Limit::Hyper)?, mode, connections),
@@ -164,7 +173,8 @@ impl InsertsOptions {
         }
         Plan {
             target: crate::wire::Endpoint::without_user(""),
-            query: insert_query(TABLE, &settings),
+            query: insert_query(TABLE, self.format, &settings),
+            format: self.format,
             connections,
             threads: self.threads,
             warmup: Duration::from_secs_f64(self.warmup_seconds),

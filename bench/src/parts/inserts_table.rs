@@ -49,6 +49,14 @@ impl Measured {
         }
     }
 
+    pub fn requests_per_second(&self) -> f64 {
+        self.requests_per_second
+    }
+
+    pub fn gateway_microseconds_per_insert(&self) -> f64 {
+        self.microseconds_per_insert(self.server_cpu_seconds)
+    }
+
     fn rows_per_part(&self) -> f64 {
         self.landed.map_or(0, |landed| landed.rows) as f64 / (self.parts as f64).max(1.0)
     }

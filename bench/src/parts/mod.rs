@@ -4,17 +4,23 @@
 mod article;
 mod article_charts;
 mod bulk;
+mod culprit;
+mod formats;
 mod goals;
 mod idle;
 mod inserts;
 mod inserts_table;
+mod parsing;
 mod sampler;
 mod select;
 
 pub use article::ArticleOptions;
 pub use bulk::BulkOptions;
+pub use culprit::CulpritOptions;
+pub use formats::FormatsOptions;
 pub use idle::IdleOptions;
 pub use inserts::InsertsOptions;
+pub use parsing::ParsingOptions;
 pub use select::SelectOptions;
 
 use crate::error::BenchError;
