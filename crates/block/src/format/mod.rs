@@ -7,9 +7,9 @@ use std::fmt::{self, Debug, Formatter};
 
 use crate::plan::ReadPlan;
 use crate::read::{
-    read_json_each_row, read_native, read_row_binary, read_row_binary_with_defaults, read_row_binary_with_names,
-    read_row_binary_with_names_and_types, read_row_binary_with_names_and_types_and_defaults, read_values, NotTyped,
-    Parsed,
+    read_json_each_row, read_msgpack, read_native, read_row_binary, read_row_binary_with_defaults,
+    read_row_binary_with_names, read_row_binary_with_names_and_types,
+    read_row_binary_with_names_and_types_and_defaults, read_values, NotTyped, Parsed,
 };
 
 pub use families::Families;
@@ -36,6 +36,7 @@ const FORMATS: &[Format] = &[
         has_lines: true,
         read: read_json_each_row,
     },
+    Format { name: "MsgPack", aliases: &[], families: families::MSGPACK, has_lines: false, read: read_msgpack },
     Format { name: "Native", aliases: &[], families: families::NATIVE, has_lines: false, read: read_native },
     Format { name: "RowBinary", aliases: &[], families: families::ROW_BINARY, has_lines: false, read: read_row_binary },
     Format {

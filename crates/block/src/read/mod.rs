@@ -13,6 +13,7 @@ pub(crate) mod delimited;
 mod json;
 mod json_text;
 mod json_value;
+mod msgpack;
 mod native;
 mod native_convert;
 mod number;
@@ -31,6 +32,7 @@ pub use binary::{
 };
 pub use build::{BlockBuilder, ColumnData, StringData};
 pub use json::read_json_each_row;
+pub use msgpack::read_msgpack;
 pub use native::read_native;
 pub use outcome::{NotTyped, NotTypedReason, Parsed};
 pub(crate) use time::TimeSpelling;

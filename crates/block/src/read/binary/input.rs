@@ -5,43 +5,43 @@ use crate::varint::{read_varint, varint_length};
 const MAX_FILLED_BYTES: usize = 64 << 20;
 
 /// A place in the payload.
-pub(in crate::read) struct BinaryInput<'a> {
+pub(crate) struct BinaryInput<'a> {
     bytes: &'a [u8],
     at: usize,
     filled_bytes: usize,
 }
 
 impl<'a> BinaryInput<'a> {
-    pub(in crate::read) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         BinaryInput { bytes, at: 0, filled_bytes: 0 }
     }
 
     #[inline]
-    pub(in crate::read) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
     #[inline]
-    pub(in crate::read) fn at_end(&self) -> bool {
+    pub(crate) fn at_end(&self) -> bool {
         self.at == self.bytes.len()
     }
 
     #[inline]
-    pub(in crate::read) fn take(&mut self, length: usize) -> Result<&'a [u8], NotTypedReason> {
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], NotTypedReason> {
         let taken = self.rest().get(..length).ok_or(NotTypedReason::Syntax)?;
         self.at += length;
         Ok(taken)
     }
 
     #[inline]
-    pub(in crate::read) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], NotTypedReason> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], NotTypedReason> {
         let taken = self.rest().first_chunk::<N>().ok_or(NotTypedReason::Syntax)?;
         self.at += N;
         Ok(taken)
     }
 
     #[inline]
-    pub(in crate::read) fn byte(&mut self) -> Result<u8, NotTypedReason> {
+    pub(crate) fn byte(&mut self) -> Result<u8, NotTypedReason> {
         let byte = *self.bytes.get(self.at).ok_or(NotTypedReason::Syntax)?;
         self.at += 1;
         Ok(byte)
@@ -86,7 +86,7 @@ impl<'a> BinaryInput<'a> {
     }
 
     /// Accounts for bytes that are made out of nothing.
-    pub(in crate::read) fn fill(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
+    pub(crate) fn fill(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
         self.filled_bytes = self.filled_bytes.saturating_add(bytes);
         if self.filled_bytes > MAX_FILLED_BYTES {
             return Err(NotTypedReason::Value);

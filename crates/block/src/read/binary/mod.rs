@@ -12,7 +12,7 @@ mod value;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::plan::ReadPlan;
 use header::{read_header, HeaderForm, Target};
-use input::BinaryInput;
+pub(super) use input::BinaryInput;
 
 /// Reads a payload in the format RowBinary: the plan's columns in order.
 pub fn read_row_binary(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {

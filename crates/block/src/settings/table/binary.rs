@@ -1,6 +1,6 @@
 //! Settings of Native, RowBinary and MsgPack.
 
-use super::Effect::OnlyDefault;
+use super::Effect::{Nothing, OnlyDefault};
 use super::{row, Row};
 use crate::format::families::{MSGPACK, NATIVE, ROW_BINARY};
 
@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_binary_decode_types_in_binary_format", "0", ROW_BINARY, OnlyDefault),
     row("input_format_binary_max_type_complexity", "1000", ROW_BINARY, OnlyDefault),
     row("input_format_binary_read_json_as_string", "0", ROW_BINARY, OnlyDefault),
-    row("input_format_msgpack_number_of_columns", "0", MSGPACK, OnlyDefault),
+    row("input_format_msgpack_number_of_columns", "0", MSGPACK, Nothing),
     row("input_format_native_allow_types_conversion", "1", NATIVE, OnlyDefault),
     row("input_format_native_decode_types_in_binary_format", "0", NATIVE, OnlyDefault),
 ];
