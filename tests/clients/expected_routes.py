@@ -11,7 +11,9 @@ PYTHON_SYNC = {
     **gathered(
         "statement raw_jsoneachrow raw_values raw_stream raw_gzip rows_plain rows_waiting rows_not_waiting"
         " rows_context rows_by_column rows_lz4 rows_zstd rows_gzip rows_br rows_uncompressed frame frame_waiting"
-        " raw_jsonlines raw_ndjson raw_native raw_lz4 checked",
+        " raw_jsonlines raw_ndjson raw_native raw_lz4 checked raw_csv raw_csvwithnames raw_csvwithnamesandtypes"
+        " raw_tabseparated raw_tsv raw_tsvwithnames raw_tsvwithnamesandtypes raw_rowbinary raw_rowbinarywithnames"
+        " raw_rowbinarywithnamesandtypes",
     ),
     **forwarded("async_insert=0", "rows_pinned_off"),
     **forwarded("setting", "rows_token"),
@@ -20,25 +22,24 @@ PYTHON_SYNC = {
         "frame_arrow arrow arrow_waiting raw_jsonstringseachrow raw_json raw_jsoncompact raw_jsoncolumns"
         " raw_jsoncolumnswithmetadata raw_jsoncompactcolumns raw_jsonobjecteachrow raw_jsoncompacteachrow"
         " raw_jsoncompacteachrowwithnames raw_jsoncompacteachrowwithnamesandtypes raw_jsoncompactstringseachrow"
-        " raw_jsoncompactstringseachrowwithnames raw_jsoncompactstringseachrowwithnamesandtypes raw_csv"
-        " raw_csvwithnames raw_csvwithnamesandtypes raw_tabseparated raw_tsv raw_tsvwithnames"
-        " raw_tsvwithnamesandtypes raw_customseparated raw_customseparatedwithnames"
-        " raw_customseparatedwithnamesandtypes raw_rowbinary raw_rowbinarywithnames raw_rowbinarywithnamesandtypes"
-        " raw_msgpack raw_arrow raw_arrowstream raw_parquet raw_avro raw_orc raw_bsoneachrow bad_csv",
+        " raw_jsoncompactstringseachrowwithnames raw_jsoncompactstringseachrowwithnamesandtypes"
+        " raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_msgpack"
+        " raw_arrow raw_arrowstream raw_parquet raw_avro raw_orc raw_bsoneachrow",
     ),
-    **forwarded("value", "bad_json"),
+    **forwarded("value", "bad_csv bad_json"),
 }
 PYTHON_ASYNC = {
     **gathered(
         "raw_jsoneachrow rows_plain rows_waiting rows_not_waiting rows_one_by_one rows_lz4 rows_zstd rows_gzip"
-        " rows_br rows_uncompressed frame checked",
+        " rows_br rows_uncompressed frame checked raw_csvwithnames",
     ),
-    **forwarded("format", "frame_arrow arrow raw_csvwithnames raw_parquet"),
+    **forwarded("format", "frame_arrow arrow raw_parquet"),
 }
 JAVASCRIPT = {
     **gathered(
         "source waiting not_waiting of_columns one_by_one values_JSONEachRow stream_JSONEachRow packed_gzip"
-        " packed_stream_gzip packed_br packed_stream_br checked",
+        " packed_stream_gzip packed_br packed_stream_br checked raw_CSV raw_CSVWithNames raw_CSVWithNamesAndTypes"
+        " raw_TabSeparated raw_TabSeparatedRaw raw_TabSeparatedWithNames raw_TabSeparatedWithNamesAndTypes",
     ),
     **forwarded(
         "format",
@@ -48,27 +49,22 @@ JAVASCRIPT = {
         " stream_JSONCompactEachRowWithNamesAndTypes values_JSONCompactStringsEachRowWithNames"
         " stream_JSONCompactStringsEachRowWithNames values_JSONCompactStringsEachRowWithNamesAndTypes"
         " stream_JSONCompactStringsEachRowWithNamesAndTypes values_JSON values_JSONCompact"
-        " values_JSONColumnsWithMetadata values_JSONObjectEachRow raw_CSV raw_CSVWithNames"
-        " raw_CSVWithNamesAndTypes raw_TabSeparated raw_TabSeparatedRaw raw_TabSeparatedWithNames"
-        " raw_TabSeparatedWithNamesAndTypes raw_CustomSeparated raw_CustomSeparatedWithNames"
-        " raw_CustomSeparatedWithNamesAndTypes raw_Parquet bad_csv object_for_array",
+        " values_JSONColumnsWithMetadata values_JSONObjectEachRow raw_CustomSeparated raw_CustomSeparatedWithNames"
+        " raw_CustomSeparatedWithNamesAndTypes raw_Parquet object_for_array",
     ),
+    **forwarded("value", "bad_csv bad_json"),
     **forwarded("async_insert=0", "pinned_off"),
     **forwarded("insert_form", "except_columns"),
-    **forwarded("value", "bad_json"),
 }
 GO = {
     **gathered(
         "format_jsoneachrow format_values statements checked_json batch batch_waiting batch_not_waiting"
         " batch_with_async batch_lz4 batch_lz4hc batch_zstd batch_gzip batch_deflate batch_br batch_none"
-        " checked_batch",
+        " checked_batch format_csv format_csvwithnames format_tsv format_rowbinary"
+        " format_rowbinarywithnamesandtypes",
     ),
     **forwarded("async_insert=0", "batch_pinned_off"),
-    **forwarded(
-        "format",
-        "format_jsoncompacteachrow format_csv format_csvwithnames format_tsv format_rowbinary"
-        " format_rowbinarywithnamesandtypes format_msgpack format_parquet format_arrow",
-    ),
+    **forwarded("format", "format_jsoncompacteachrow format_msgpack format_parquet format_arrow"),
     **forwarded("syntax", "statements_with_map"),
     **forwarded("value", "bad_json"),
 }
@@ -82,32 +78,44 @@ TELEMETRY = {
     **forwarded("async_insert=0", "otel_logs_sync otel_traces_sync otel_viewed_sync"),
 }
 RUST = {
-    **gathered("formatted_json statement native native_waiting"),
-    **forwarded(
-        "format",
-        "with_types row_binary uncompressed waiting not_waiting row_binary_waiting pinned_off inserter one_by_one"
-        " formatted_csv formatted_tsv checked",
+    **gathered(
+        "formatted_json statement native native_waiting with_types row_binary uncompressed waiting not_waiting"
+        " row_binary_waiting inserter one_by_one formatted_csv formatted_tsv checked",
     ),
+    **forwarded("async_insert=0", "pinned_off"),
     **forwarded("value", "bad_row"),
 }
 CLIENT_V2 = {
-    **gathered("stream_jsoneachrow stream_values stream_native checked"),
+    **gathered(
+        "stream_jsoneachrow stream_values stream_native checked objects objects_waiting objects_not_waiting"
+        " objects_one_by_one objects_lz4 objects_http_lz4 written_rowbinary written_rowbinarywithdefaults"
+        " stream_csv stream_csvwithnames stream_tabseparated stream_tsvwithnamesandtypes stream_rowbinary"
+        " stream_rowbinarywithnames stream_rowbinarywithnamesandtypes",
+    ),
+    **forwarded("async_insert=0", "objects_pinned_off"),
     **forwarded(
         "format",
-        "objects objects_waiting objects_not_waiting objects_pinned_off objects_one_by_one objects_lz4"
-        " objects_http_lz4 written_rowbinary written_rowbinarywithdefaults stream_jsoncompacteachrow stream_csv"
-        " stream_csvwithnames stream_tabseparated stream_tsvwithnamesandtypes stream_rowbinary"
-        " stream_rowbinarywithnames stream_rowbinarywithnamesandtypes stream_msgpack stream_parquet"
-        " stream_arrowstream stream_avro",
+        "stream_jsoncompacteachrow stream_msgpack stream_parquet stream_arrowstream stream_avro",
     ),
     **forwarded("value", "bad_json"),
 }
 JDBC = {
-    **gathered("jdbc_prepared jdbc_batch jdbc_lz4 jdbc_async jdbc_checked"),
-    **forwarded("format", "jdbc_row_binary"),
+    **gathered("jdbc_prepared jdbc_batch jdbc_lz4 jdbc_async jdbc_checked jdbc_row_binary"),
 }
 # Versions up to 0.9 send async_insert=0 with every statement.
 JDBC_PINNING = {
+    **gathered("jdbc_row_binary"),
     **forwarded("async_insert=0", "jdbc_prepared jdbc_batch jdbc_lz4 jdbc_async jdbc_checked"),
-    **forwarded("format", "jdbc_row_binary"),
+}
+PHP = {
+    **gathered(
+        "lines lines_waiting lines_not_waiting in_the_body array gzip deflate values values_with_columns"
+        " written_csv written_csvwithnames written_tabseparated written_tsvwithnames written_rowbinary checked",
+    ),
+    **forwarded("format", "written_jsoncompacteachrow"),
+    **forwarded("value", "bad_json"),
+}
+VECTOR = {
+    **forwarded("setting", "by_name by_name_waiting by_name_not_waiting by_name_random_shard by_name_bad"),
+    **forwarded("insert_form", "by_parameter by_parameter_waiting"),
 }
