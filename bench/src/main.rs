@@ -127,7 +127,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 const PARTS: [(&str, &[&str]); 8] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
-    ("parsing", &["--rounds=1", "--payloads=2"]),
+    ("parsing", &["--rounds=1", "--megabytes=20"]),
     ("formats", &["--seconds=1", "--rounds=1"]),
     ("culprit", &["--rounds=3"]),
     ("select", &["--rounds=1", "--megabytes=200"]),

@@ -26,9 +26,9 @@ pub struct ParsingOptions {
     /// Of each reader, alternately.
     #[arg(long, default_value_t = 5)]
     pub rounds: u32,
-    /// Payloads that each reads per round: the kernel counts CPU in steps of 10 ms.
-    #[arg(long, default_value_t = 8)]
-    pub payloads: u32,
+    /// What ClickHouse reads per round; Windrow reads four times as much. The kernel counts CPU in steps of 10 ms.
+    #[arg(long, default_value_t = 80)]
+    pub megabytes: u32,
 }
 
 /// A format with what the project promises of it: how many times faster than ClickHouse.
@@ -124,8 +124,8 @@ impl Part for ParsingOptions {
             name: "parsing",
             title: "Reading payloads",
             command: format!(
-                "bench/run parsing --rows {} --rounds {} --payloads {}",
-                self.rows, self.rounds, self.payloads
+                "bench/run parsing --rows {} --rounds {} --megabytes {}",
+                self.rows, self.rounds, self.megabytes
             ),
             body: format!("{}\n{}", table.to_markdown(), goals.to_markdown()),
             charts: Vec::new(),
@@ -172,16 +172,20 @@ impl ParsingOptions {
     }
 
     fn clickhouse_ms(&self, stack: &Stack, query: &str, payload: &[u8]) -> Result<f64, BenchError> {
+        let times = self.times(payload);
         let before = stack.snapshot();
-        for _ in 0..self.payloads {
+        for _ in 0..times {
             stack.clickhouse.post(query, payload)?;
         }
-        Ok(stack.snapshot().clickhouse_cpu_since(&before) * 1000.0 / f64::from(self.payloads))
+        Ok(stack.snapshot().clickhouse_cpu_since(&before) * 1000.0 / f64::from(times))
+    }
+
+    fn times(&self, payload: &[u8]) -> u32 {
+        (self.megabytes * 1_000_000).div_ceil(payload.len().max(1) as u32)
     }
 
     fn reader_ms(&self, format: &Format, plan: &ReadPlan, payload: &[u8]) -> Result<f64, BenchError> {
-        // Far fewer milliseconds than ClickHouse's, so more of them, for the kernel's steps not to show.
-        let times = self.payloads * 4;
+        let times = self.times(payload) * 4;
         let before = own_cpu_seconds();
         for _ in 0..times {
             let parsed = (format.read)(black_box(payload), plan)
