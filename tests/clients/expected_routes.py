@@ -13,7 +13,7 @@ PYTHON_SYNC = {
         " rows_context rows_by_column rows_lz4 rows_zstd rows_gzip rows_br rows_uncompressed frame frame_waiting"
         " raw_jsonlines raw_ndjson raw_native raw_lz4 checked raw_csv raw_csvwithnames raw_csvwithnamesandtypes"
         " raw_tabseparated raw_tsv raw_tsvwithnames raw_tsvwithnamesandtypes raw_rowbinary raw_rowbinarywithnames"
-        " raw_rowbinarywithnamesandtypes",
+        " raw_rowbinarywithnamesandtypes raw_msgpack",
     ),
     **forwarded("async_insert=0", "rows_pinned_off"),
     **forwarded("setting", "rows_token"),
@@ -23,8 +23,8 @@ PYTHON_SYNC = {
         " raw_jsoncolumnswithmetadata raw_jsoncompactcolumns raw_jsonobjecteachrow raw_jsoncompacteachrow"
         " raw_jsoncompacteachrowwithnames raw_jsoncompacteachrowwithnamesandtypes raw_jsoncompactstringseachrow"
         " raw_jsoncompactstringseachrowwithnames raw_jsoncompactstringseachrowwithnamesandtypes"
-        " raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_msgpack"
-        " raw_arrow raw_arrowstream raw_parquet raw_avro raw_orc raw_bsoneachrow",
+        " raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_arrow"
+        " raw_arrowstream raw_parquet raw_avro raw_orc raw_bsoneachrow",
     ),
     **forwarded("value", "bad_csv bad_json"),
 }
@@ -61,10 +61,10 @@ GO = {
         "format_jsoneachrow format_values statements checked_json batch batch_waiting batch_not_waiting"
         " batch_with_async batch_lz4 batch_lz4hc batch_zstd batch_gzip batch_deflate batch_br batch_none"
         " checked_batch format_csv format_csvwithnames format_tsv format_rowbinary"
-        " format_rowbinarywithnamesandtypes",
+        " format_rowbinarywithnamesandtypes format_msgpack",
     ),
     **forwarded("async_insert=0", "batch_pinned_off"),
-    **forwarded("format", "format_jsoncompacteachrow format_msgpack format_parquet format_arrow"),
+    **forwarded("format", "format_jsoncompacteachrow format_parquet format_arrow"),
     **forwarded("syntax", "statements_with_map"),
     **forwarded("value", "bad_json"),
 }
@@ -73,9 +73,14 @@ TELEMETRY = {
     **gathered(
         "otel_logs_async otel_logs_unset otel_logs_lz4 otel_logs_not_waiting otel_traces_async otel_traces_unset"
         " otel_traces_lz4 otel_traces_not_waiting otel_viewed_async otel_viewed_unset otel_viewed_lz4"
-        " otel_viewed_not_waiting",
+        " otel_viewed_not_waiting otel_histograms_async otel_histograms_lz4 otel_histograms_not_waiting"
+        " otel_histograms_unset",
     ),
-    **forwarded("async_insert=0", "otel_logs_sync otel_traces_sync otel_viewed_sync"),
+    **forwarded(
+        "async_insert=0",
+        "otel_logs_sync otel_traces_sync otel_viewed_sync otel_histograms_sync otel_json_sync",
+    ),
+    **forwarded("type", "otel_json_async otel_json_lz4 otel_json_not_waiting otel_json_unset"),
 }
 RUST = {
     **gathered(
@@ -90,13 +95,10 @@ CLIENT_V2 = {
         "stream_jsoneachrow stream_values stream_native checked objects objects_waiting objects_not_waiting"
         " objects_one_by_one objects_lz4 objects_http_lz4 written_rowbinary written_rowbinarywithdefaults"
         " stream_csv stream_csvwithnames stream_tabseparated stream_tsvwithnamesandtypes stream_rowbinary"
-        " stream_rowbinarywithnames stream_rowbinarywithnamesandtypes",
+        " stream_rowbinarywithnames stream_rowbinarywithnamesandtypes stream_msgpack",
     ),
     **forwarded("async_insert=0", "objects_pinned_off"),
-    **forwarded(
-        "format",
-        "stream_jsoncompacteachrow stream_msgpack stream_parquet stream_arrowstream stream_avro",
-    ),
+    **forwarded("format", "stream_jsoncompacteachrow stream_parquet stream_arrowstream stream_avro"),
     **forwarded("value", "bad_json"),
 }
 JDBC = {

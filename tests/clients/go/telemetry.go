@@ -117,6 +117,7 @@ func telemetryChecks(ctx context.Context, conn driver.Conn) {
 		})
 		run("spans "+name, func() error { return exportSpans(ctx, conn, own, spans, false) })
 		run("spans behind a view "+name, func() error { return exportSpans(ctx, conn, own, viewed, true) })
+		otherTelemetry(ctx, conn, own, name)
 		if err := own.Close(); err != nil {
 			panic(err)
 		}
