@@ -238,6 +238,10 @@ fn headers() {
         for (payload, expected) in cases {
             check_rows(format, &settings(), &[(&payload.replace(',', separator), expected)]);
         }
+        // The column is filled up with zeros then, which need be no value of the Enum.
+        let plan = plan(&["a UInt8", "e Enum8('x' = 1)"]);
+        let outcome = rows(reader(format), &plan, b"a\n1\n").map_err(|found| found.reason);
+        assert_eq!(outcome, Err(NotTypedReason::Null));
         let strict = with("input_format_skip_unknown_fields", "0");
         check_rows(format, &strict, &[(&"s,other,a\nx,1,1\n".replace(',', separator), "unknown_field")]);
         let typed = format!("{format}AndTypes");

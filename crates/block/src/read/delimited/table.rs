@@ -90,7 +90,7 @@ fn read_row<D: Dialect>(
     }
     fields.dialect.end_row(&mut fields.cursor)?;
     for column in &layout.missing {
-        rows.leave_out(*column)?;
+        rows.give_default(*column)?;
     }
     rows.end_full_row();
     Ok(())
