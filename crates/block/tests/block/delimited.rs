@@ -140,7 +140,7 @@ fn values_in_values() {
     for read in [csv, tsv, raw] {
         check(read, "Array(String)", &arrays);
         check(read, "Map(String, UInt8)", &[("{'a' : 1}", "[a:1]"), ("{}", "[]"), ("{a:1}", "-")]);
-        check(read, "Array(Nullable(UInt8))", &[("[NULL]", "[NULL]"), ("[1]x", "-"), ("[1", "-")]);
+        check(read, "Array(Nullable(UInt8))", &[("[NULL]", "[NULL]"), ("[1]x", "-"), ("[1", "-"), ("NULL", "-")]);
     }
     check(
         csv,

@@ -156,16 +156,12 @@ impl<D: Dialect> Fields<'_, '_, D> {
     fn read_nested(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
         if self.dialect.nests_in_place() {
             let cursor = Cursor { bytes: self.cursor.bytes, at: self.cursor.at };
-            let mut values = SqlValues { cursor, scratch: Vec::new(), settings: self.settings };
-            values.read(reader, column)?;
-            self.cursor.at = values.cursor.at;
+            self.cursor.at = read_brackets(reader, cursor, self.settings, column)?;
             return self.dialect.finish_field(&mut self.cursor);
         }
         let text = self.dialect.text(&mut self.cursor, &mut self.scratch)?;
-        let cursor = Cursor::new(text.bytes(&self.scratch));
-        let mut values = SqlValues { cursor, scratch: Vec::new(), settings: self.settings };
-        values.read(reader, column)?;
-        if values.cursor.at_end() {
+        let text = text.bytes(&self.scratch);
+        if read_brackets(reader, Cursor::new(text), self.settings, column)? == text.len() {
             Ok(())
         } else {
             Err(NotTypedReason::Value)
@@ -198,4 +194,19 @@ impl<D: Dialect> Fields<'_, '_, D> {
         }
         Ok(())
     }
+}
+
+/// Reads a value in brackets and returns where it ends. A bare NULL in its place is none, as it would be in SQL.
+fn read_brackets(
+    reader: &Reader,
+    cursor: Cursor<'_>,
+    settings: &ReadSettings,
+    column: &mut Column,
+) -> Result<usize, NotTypedReason> {
+    if !matches!(cursor.peek(), Some(b'[' | b'{' | b'(')) {
+        return Err(NotTypedReason::Value);
+    }
+    let mut values = SqlValues { cursor, scratch: Vec::new(), settings };
+    values.read(reader, column)?;
+    Ok(values.cursor.at)
 }
