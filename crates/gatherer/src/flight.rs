@@ -12,6 +12,7 @@ use windrow_policy::{FlushEnd, Micros};
 use windrow_sink::{BatchId, Sink};
 
 use crate::attempt::{attempt, Refusal};
+use crate::cut::cut;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome, Withdrawal};
 use crate::isolate::{Piece, Pieces, Unbroken};
@@ -192,7 +193,7 @@ async fn store_apart<S: Sink>(
 async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, contents: Contents) -> Landed {
     let mut aloft =
         Aloft { core, sealed, flight, settled: Vec::with_capacity(contents.members.len()), any_stored: false };
-    let mut pieces = Pieces::new(sealed.id, contents);
+    let mut pieces = Pieces::new(sealed.id, cut(contents, &sealed.shape.destination));
     while let Some(piece) = pieces.next() {
         if let Some(refusal) = attempt(&mut aloft, piece).await {
             narrow(&mut aloft, &mut pieces, refusal);

@@ -75,10 +75,16 @@ pub(crate) struct Unbroken {
 }
 
 impl Pieces {
-    pub(crate) fn new(batch: BatchId, contents: Contents) -> Pieces {
+    /// `parts` are the whole batch, in order.
+    pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>) -> Pieces {
+        let whole = |contents| Piece { id: batch, contents };
+        let waiting = match parts.len() {
+            1 => parts.drain(..).map(whole).collect(),
+            _ => parts.into_iter().rev().map(|contents| Piece::of(batch, contents)).collect(),
+        };
         Pieces {
             batch,
-            waiting: vec![Piece { id: batch, contents }],
+            waiting,
             suspects: Vec::new(),
             halvings_left: MAX_HALVINGS,
             suspects_left: MAX_SUSPECTS,

@@ -17,6 +17,7 @@ mod attempt;
 mod budget;
 mod clock;
 mod commands;
+mod cut;
 mod flight;
 mod gatherer;
 mod insert;

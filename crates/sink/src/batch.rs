@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windrow_block::{DataType, Rows};
+use windrow_block::{DataType, PartitionKey, Rows};
 use windrow_client::Credentials;
 
 /// Names a batch for ever: retries, also after a restart, carry the same one. A random UUID.
@@ -53,6 +53,15 @@ pub struct Destination {
     pub has_views: bool,
     /// Whether the table hands its rows on to other tables, of which some may have them when another refuses.
     pub hands_on: bool,
+    /// Where a bounded number of partitions may be written to at once, and it is known how rows are spread over them.
+    pub partitioning: Option<Partitioning>,
+}
+
+/// How a table's rows are spread over its partitions, and how many of them one INSERT may write to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Partitioning {
+    pub key: PartitionKey,
+    pub max_per_insert: u64,
 }
 
 /// How the rows of a destination are written.

@@ -157,6 +157,7 @@ mod tests {
             deduplicates: false,
             has_views: false,
             hands_on: false,
+            partitioning: None,
         };
         assert_eq!(insert_statement(&destination), "INSERT INTO `d`.`t\\`\\\\` (`a`, `b c`) FORMAT Native");
     }

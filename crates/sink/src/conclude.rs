@@ -75,6 +75,7 @@ mod tests {
             deduplicates: false,
             has_views,
             hands_on,
+            partitioning: None,
         }
     }
 

@@ -7,6 +7,6 @@ mod clickhouse;
 mod conclude;
 mod sink;
 
-pub use batch::{Batch, BatchId, Destination, Form};
+pub use batch::{Batch, BatchId, Destination, Form, Partitioning};
 pub use clickhouse::{ClickHouseSink, ONE_BLOCK};
 pub use sink::{PartCount, Sink, StoreError, Stored};

@@ -7,6 +7,7 @@ mod delimited;
 mod hostile;
 mod json;
 mod native;
+mod partition;
 mod other_types;
 mod render;
 mod samples;

@@ -1,4 +1,4 @@
-use windrow_block::{ColumnSpec, DataType, DefaultKind, TypeError};
+use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey, TypeError};
 use windrow_client::{Call, CallError, Client, Credentials};
 
 use super::{NotAdmitted, QUESTION_TIMEOUT};
@@ -20,6 +20,8 @@ pub(crate) struct TableSchema {
     pub(crate) has_views: bool,
     /// Whether its rows go on to other tables.
     pub(crate) hands_on: bool,
+    /// As `system.tables` shows it; empty if there is none.
+    partition_key: String,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
     pub(crate) computes: bool,
 }
@@ -45,7 +47,7 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
     let engine = "SELECT engine, engine_full, (SELECT value FROM system.merge_tree_settings WHERE name = \
                   'non_replicated_deduplication_window'), toString(notEmpty(dependencies_table)), \
-                  toString(position(create_table_query, ' CONSTRAINT ') > 0) FROM system.tables WHERE database = {database:String} AND \
+                  toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key FROM system.tables WHERE database = {database:String} AND \
                   name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
     let (columns, engine) = tokio::try_join!(client.call(describe), client.call(engine.timeout(QUESTION_TIMEOUT)))?;
@@ -59,6 +61,7 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
         deduplicates: engine.as_ref().is_none_or(Engine::deduplicates),
         has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
         hands_on: engine.as_ref().is_none_or(Engine::hands_on),
+        partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
     })
 }
 
@@ -82,14 +85,15 @@ struct Engine {
     default_window: String,
     has_views: bool,
     has_constraints: bool,
+    partition_key: String,
 }
 
 impl Engine {
     fn read(text: &str) -> Option<Engine> {
-        let fields: [String; 5] = serde_json::from_str(text.lines().next()?).ok()?;
-        let [name, definition, default_window, has_views, has_constraints] = fields;
+        let fields: [String; 6] = serde_json::from_str(text.lines().next()?).ok()?;
+        let [name, definition, default_window, has_views, has_constraints, partition_key] = fields;
         let (has_views, has_constraints) = (has_views != "0", has_constraints != "0");
-        Some(Engine { name, definition, default_window, has_views, has_constraints })
+        Some(Engine { name, definition, default_window, has_views, has_constraints, partition_key })
     }
 
     fn is_gatherable(&self) -> bool {
@@ -120,6 +124,10 @@ impl Engine {
 }
 
 impl TableSchema {
+    pub(crate) fn partition_key(&self, server_timezone: &str) -> Option<PartitionKey> {
+        PartitionKey::parse(&self.partition_key, server_timezone)
+    }
+
     /// The columns that an insert writes: those it names, or all that can be written.
     pub(crate) fn target_columns(&self, named: Option<&[String]>) -> Result<Vec<ColumnSpec>, NotAdmitted> {
         let writable = |column: &&Column| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
@@ -156,6 +164,7 @@ mod tests {
             default_window: default_window.into(),
             has_views: false,
             has_constraints: false,
+            partition_key: String::new(),
         }
     }
 
@@ -190,6 +199,7 @@ mod tests {
             deduplicates: false,
             has_views: false,
             hands_on: false,
+            partition_key: String::new(),
             computes: false,
         };
         let names = |named: Option<&[String]>| {

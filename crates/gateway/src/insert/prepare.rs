@@ -2,14 +2,14 @@ use windrow_block::{Format, ReadPlan, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
 use windrow_gatherer::InsertKind;
 use windrow_settings::Settings;
-use windrow_sink::{Destination, Form};
+use windrow_sink::{Destination, Form, Partitioning};
 use windrow_statement::InsertStatement;
 
 use super::answer_form::AnswerForm;
 use super::own_settings::Said;
 use super::prepared::Prepared;
 use super::role::{role, Role};
-use crate::admission::{Admission, NotAdmitted, Probe, TableKey, UserContext, UserKey};
+use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey};
 
 /// An insert's request, without its payload.
 #[derive(Clone)]
@@ -67,11 +67,12 @@ pub(crate) async fn prepare(
         credentials: request.credentials.clone(),
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),
-        settings: sorted.written_settings(format, schema.computes),
+        settings: sorted.written_settings(format, schema.computes, &user),
         // Such tables are only gathered for those who want no deduplication: nothing recognises a repeat.
         deduplicates: false,
         has_views: schema.has_views,
         hands_on: schema.hands_on,
+        partitioning: sorted.partitioning(&schema, &user),
     };
     let read_settings = sorted.read_settings(format, &user)?;
     admission.probe(Probe { destination: &destination, other_settings: &sorted.others }).await?;
@@ -149,7 +150,8 @@ impl<'a> Sorted<'a> {
 
     /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then, unless
     /// the table computes something: expressions convert and format values under the same settings.
-    fn written_settings(&mut self, format: &Format, computes: bool) -> Vec<(String, String)> {
+    fn written_settings(&mut self, format: &Format, computes: bool, user: &UserContext) -> Vec<(String, String)> {
+        self.ask_for_one_block(user);
         let only_read = |name: &str, value: &str| {
             name != "session_timezone" && ReadSettings::of(format).set(name, value) == SettingEffect::Applied
         };
@@ -170,17 +172,37 @@ impl<'a> Sorted<'a> {
         })
     }
 
+    /// A batch is all or nothing because ClickHouse takes it as one block. Its asynchronous inserts switch this off as well.
+    fn ask_for_one_block(&mut self, user: &UserContext) {
+        const LIMITS: &str = "use_strict_insert_block_limits";
+        if self.setting(LIMITS, user).is_some_and(|value| value != "0") {
+            self.shape.retain(|(name, _)| *name != LIMITS);
+            self.shape.push((LIMITS, "0"));
+            self.shape.sort_unstable();
+        }
+    }
+
     /// Whether ClickHouse would drop a repeat of this insert, given a table that remembers. Gathered, it would only be
     /// recognised as a part of the same batch.
     fn expects_deduplication(&self, user: &UserContext) -> bool {
-        let setting = |name: &str| {
-            let here = self.shape.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-            here.or_else(|| user.setting(name))
-        };
-        match setting("deduplicate_insert") {
+        match self.setting("deduplicate_insert", user) {
             Some("disable") => false,
-            Some("backward_compatible_choice") | None => setting("async_insert_deduplicate") == Some("1"),
+            Some("backward_compatible_choice") | None => self.setting("async_insert_deduplicate", user) == Some("1"),
             Some(_) => true,
         }
+    }
+
+    /// A setting that changes what is written, as it is for this insert.
+    fn setting<'s>(&'s self, name: &str, user: &'s UserContext) -> Option<&'s str> {
+        let here = self.shape.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        here.or_else(|| user.setting(name))
+    }
+
+    /// What bounds the partitions of a batch; an insert that is refused for its own number of them is not concerned.
+    fn partitioning(&self, schema: &TableSchema, user: &UserContext) -> Option<Partitioning> {
+        let max: u64 = self.setting("max_partitions_per_insert_block", user)?.parse().ok()?;
+        let throws = self.setting("throw_on_max_partitions_per_insert_block", user) != Some("0");
+        let key = schema.partition_key(&user.timezone).filter(|_| throws && max > 0)?;
+        Some(Partitioning { key, max_per_insert: max })
     }
 }

@@ -10,6 +10,7 @@ mod log;
 mod model;
 mod narrowing;
 mod panics;
+mod partitions;
 mod retries;
 mod support;
 mod withdrawal;

@@ -77,5 +77,6 @@ pub fn shape_of(table: &str, role: &str) -> Destination {
         deduplicates: false,
         has_views: false,
         hands_on: false,
+        partitioning: None,
     }
 }

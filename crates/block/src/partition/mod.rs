@@ -1,0 +1,42 @@
+//! Into how many partitions the rows of a block would go.
+//!
+//! ClickHouse refuses a block of rows for too many partitions, and a batch brings together what many inserts were sent apart.
+//! So a batch is cut before it is stored, which needs each row's partition: not its name, only which rows share one.
+//!
+//! Common partition keys are understood: columns, the calendar's units, `intDiv`, `%`, and tuples of those. Of other keys
+//! nothing is said; the batch is stored as it is, and cut when ClickHouse refuses it. A mistake here costs an attempt, too.
+
+mod calendar;
+mod element;
+mod parse;
+
+use crate::block::Block;
+use crate::types::DataType;
+use element::Element;
+
+/// A partition key: `PARTITION BY` of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartitionKey {
+    elements: Vec<Element>,
+    /// For moments whose column names no time zone.
+    server_timezone: String,
+}
+
+impl PartitionKey {
+    /// A key as `system.tables` shows it. `None`: there is none, or it isn't understood.
+    pub fn parse(expression: &str, server_timezone: &str) -> Option<PartitionKey> {
+        let elements = parse::elements(expression)?;
+        (!elements.is_empty()).then(|| PartitionKey { elements, server_timezone: server_timezone.to_owned() })
+    }
+
+    /// For every row a number that rows of one partition share. `None`: a column isn't in the block, or has a type for which
+    /// the key isn't understood. `names` and `types` are those of the block's columns, in order.
+    pub fn of_rows<N: AsRef<str>>(&self, names: &[N], types: &[DataType], block: &Block) -> Option<Vec<u64>> {
+        let mut keys = vec![0; block.rows()];
+        for element in &self.elements {
+            let at = names.iter().position(|name| name.as_ref() == element.column)?;
+            element.mix(types.get(at)?, block.columns.get(at)?, &self.server_timezone, &mut keys)?;
+        }
+        Some(keys)
+    }
+}
