@@ -2,14 +2,15 @@
 
 mod delimited;
 pub mod families;
+mod json;
 
 use std::fmt::{self, Debug, Formatter};
 
 use crate::plan::ReadPlan;
 use crate::read::{
-    read_json_each_row, read_msgpack, read_native, read_row_binary, read_row_binary_with_defaults,
-    read_row_binary_with_names, read_row_binary_with_names_and_types,
-    read_row_binary_with_names_and_types_and_defaults, read_values, NotTyped, Parsed,
+    read_msgpack, read_native, read_row_binary, read_row_binary_with_defaults, read_row_binary_with_names,
+    read_row_binary_with_names_and_types, read_row_binary_with_names_and_types_and_defaults, read_values, NotTyped,
+    Parsed,
 };
 
 pub use families::Families;
@@ -29,13 +30,6 @@ pub struct Format {
 }
 
 const FORMATS: &[Format] = &[
-    Format {
-        name: "JSONEachRow",
-        aliases: &["JSONLines", "JSONL", "NDJSON"],
-        families: families::JSON,
-        has_lines: true,
-        read: read_json_each_row,
-    },
     Format { name: "MsgPack", aliases: &[], families: families::MSGPACK, has_lines: false, read: read_msgpack },
     Format { name: "Native", aliases: &[], families: families::NATIVE, has_lines: false, read: read_native },
     Format { name: "RowBinary", aliases: &[], families: families::ROW_BINARY, has_lines: false, read: read_row_binary },
@@ -77,7 +71,7 @@ impl Format {
     }
 
     pub fn all() -> impl Iterator<Item = &'static Format> {
-        FORMATS.iter().chain(delimited::FORMATS)
+        FORMATS.iter().chain(json::FORMATS).chain(delimited::FORMATS)
     }
 
     /// Whether this is one of the format's names.

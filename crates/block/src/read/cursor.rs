@@ -29,6 +29,11 @@ impl<'a> Cursor<'a> {
     /// A semicolon may end the whole payload.
     pub(super) fn eat_final_semicolon(&mut self) -> Result<(), NotTypedReason> {
         self.eat(b';');
+        self.expect_end()
+    }
+
+    /// Nothing but whitespace may follow.
+    pub(super) fn expect_end(&mut self) -> Result<(), NotTypedReason> {
         self.skip_space();
         if self.at_end() {
             Ok(())

@@ -286,8 +286,14 @@ impl<'a> JsonValues<'a, '_> {
     /// Behind a member of an object: whether that was the last.
     #[inline]
     pub(super) fn ends_object(&mut self) -> Result<bool, NotTypedReason> {
+        self.ends_list(b'}')
+    }
+
+    /// Behind an item of a list: whether that was the last.
+    #[inline]
+    pub(super) fn ends_list(&mut self, closing: u8) -> Result<bool, NotTypedReason> {
         self.cursor.skip_space();
-        if self.cursor.eat(b'}') {
+        if self.cursor.eat(closing) {
             return Ok(true);
         }
         self.cursor.expect(b',')?;

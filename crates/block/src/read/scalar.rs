@@ -39,6 +39,23 @@ pub(super) fn push_number(reader: &Reader, cursor: &mut Cursor<'_>, out: &mut Ve
     }
 }
 
+/// Appends a float that has no digits; whether the text is one.
+pub(super) fn push_special_float(reader: &Reader, text: &[u8], out: &mut Vec<u8>) -> bool {
+    let value = match text {
+        b"nan" => f32::NAN,
+        b"inf" => f32::INFINITY,
+        b"-inf" => f32::NEG_INFINITY,
+        _ => return false,
+    };
+    match reader {
+        Reader::Float32 => out.extend_from_slice(&value.to_le_bytes()),
+        Reader::Float64 => out.extend_from_slice(&f64::from(value).to_le_bytes()),
+        Reader::BFloat16 => out.extend_from_slice(&value.to_le_bytes()[2..]),
+        _ => return false,
+    }
+    true
+}
+
 /// Appends Unix seconds to a DateTime, seconds to a Time, ticks to a DateTime64 or Time64.
 pub(super) fn push_time_number(
     reader: &Reader,

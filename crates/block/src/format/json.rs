@@ -1,0 +1,44 @@
+//! JSON's formats.
+
+use super::families::{HEADED, JSON};
+use super::Format;
+use crate::plan::ReadPlan;
+use crate::read::json::*;
+use crate::read::{NotTyped, Parsed};
+
+type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
+
+const fn rows(name: &'static str, read: Read) -> Format {
+    Format { name, aliases: &[], families: JSON, has_lines: true, read }
+}
+
+const fn headed(name: &'static str, read: Read) -> Format {
+    Format { name, aliases: &[], families: JSON.and(HEADED), has_lines: false, read }
+}
+
+const fn whole(name: &'static str, read: Read) -> Format {
+    Format { name, aliases: &[], families: JSON, has_lines: false, read }
+}
+
+pub(super) const FORMATS: &[Format] = &[
+    Format {
+        name: "JSONEachRow",
+        aliases: &["JSONLines", "JSONL", "NDJSON"],
+        families: JSON,
+        has_lines: true,
+        read: read_json_each_row,
+    },
+    rows("JSONStringsEachRow", read_json_strings_each_row),
+    rows("JSONCompactEachRow", read_json_compact_each_row),
+    headed("JSONCompactEachRowWithNames", read_json_compact_each_row_with_names),
+    headed("JSONCompactEachRowWithNamesAndTypes", read_json_compact_each_row_with_names_and_types),
+    rows("JSONCompactStringsEachRow", read_json_compact_strings_each_row),
+    headed("JSONCompactStringsEachRowWithNames", read_json_compact_strings_each_row_with_names),
+    headed("JSONCompactStringsEachRowWithNamesAndTypes", read_json_compact_strings_each_row_with_names_and_types),
+    whole("JSONObjectEachRow", read_json_object_each_row),
+    whole("JSONColumns", read_json_columns),
+    whole("JSONCompactColumns", read_json_compact_columns),
+    whole("JSONColumnsWithMetadata", read_json_columns_with_metadata),
+    whole("JSON", read_json),
+    whole("JSONCompact", read_json_compact),
+];

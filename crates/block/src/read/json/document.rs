@@ -1,0 +1,123 @@
+//! Documents as ClickHouse writes them: `meta` with names and types, `data` with the rows, and what else there is to
+//! know about them behind.
+
+use super::arrays::read_array;
+use super::columns::read_named_columns;
+use super::objects::{read_each_row, Objects};
+use super::PlainFields;
+use crate::read::json_text::read_string;
+use crate::read::layout::Layout;
+use crate::read::outcome::NotTypedReason;
+use crate::types::DataType;
+
+pub(super) fn read_columns(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+    read_meta(&mut fields)?;
+    read_named_columns(&mut fields)?;
+    skip_rest(&mut fields)
+}
+
+/// Without `meta` it is as in JSONEachRow.
+pub(super) fn read_objects(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+    if !has_meta(&mut fields) {
+        return read_each_row(fields);
+    }
+    read_meta(&mut fields)?;
+    let mut objects = Objects::new(fields);
+    objects.read_array()?;
+    skip_rest(&mut objects.fields)
+}
+
+pub(super) fn read_arrays(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+    let names = read_meta(&mut fields)?;
+    let layout = Layout::of_names(names.iter().map(Vec::as_slice), fields.rows.plan)?;
+    if layout.fields.is_empty() {
+        return Err(NotTypedReason::Syntax);
+    }
+    read_array(&mut fields, &layout)?;
+    skip_rest(&mut fields)
+}
+
+/// Looks at the first key without moving.
+fn has_meta(fields: &mut PlainFields<'_, '_, '_>) -> bool {
+    let start = fields.values.cursor.at;
+    fields.values.cursor.skip_space();
+    let is_object = fields.values.cursor.eat(b'{');
+    fields.values.cursor.skip_space();
+    // A key with escapes may mean `meta` as well, and is refused by either reader.
+    let has_meta = is_object && fields.values.cursor.rest().starts_with(b"\"meta\"");
+    fields.values.cursor.at = start;
+    has_meta
+}
+
+/// Reads up to the value of `data`; returns the columns' names. Their types have to be those of the table.
+fn read_meta(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<Vec<u8>>, NotTypedReason> {
+    fields.values.cursor.skip_space();
+    fields.values.cursor.expect(b'{')?;
+    fields.values.cursor.skip_space();
+    expect_key(fields, b"meta")?;
+    fields.values.cursor.expect(b'[')?;
+    fields.values.cursor.skip_space();
+    let mut names = Vec::new();
+    if !fields.values.cursor.eat(b']') {
+        loop {
+            names.push(read_described_column(fields)?);
+            if fields.values.ends_list(b']')? {
+                break;
+            }
+        }
+    }
+    if fields.values.ends_object()? {
+        return Err(NotTypedReason::Syntax);
+    }
+    expect_key(fields, b"data")?;
+    Ok(names)
+}
+
+fn expect_key(fields: &mut PlainFields<'_, '_, '_>, key: &[u8]) -> Result<(), NotTypedReason> {
+    if fields.values.read_plain_key()? != key {
+        return Err(NotTypedReason::Syntax);
+    }
+    fields.values.expect_colon()
+}
+
+/// `{"name": ..., "type": ...}`, in either order.
+fn read_described_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<u8>, NotTypedReason> {
+    let (mut name, mut type_text) = (None, None);
+    fields.values.cursor.expect(b'{')?;
+    fields.values.cursor.skip_space();
+    loop {
+        let target = match fields.values.read_plain_key()? {
+            b"name" => &mut name,
+            b"type" => &mut type_text,
+            _ => return Err(NotTypedReason::Syntax),
+        };
+        fields.values.expect_colon()?;
+        fields.values.cursor.expect(b'"')?;
+        let text = read_string(&mut fields.values.cursor, &mut fields.values.scratch)?;
+        if target.replace(text.bytes(&fields.values.scratch).to_vec()).is_some() {
+            return Err(NotTypedReason::DuplicateField);
+        }
+        if fields.values.ends_object()? {
+            break;
+        }
+    }
+    let (Some(name), Some(type_text)) = (name, type_text) else { return Err(NotTypedReason::Syntax) };
+    let type_text = std::str::from_utf8(&type_text).map_err(|_| NotTypedReason::Value)?;
+    let data_type = DataType::parse(type_text).map_err(|_| NotTypedReason::Value)?;
+    let plan = fields.rows.plan;
+    match plan.position(&name) {
+        Some(column) if plan.columns()[column].data_type != data_type => Err(NotTypedReason::Value),
+        _ => Ok(name),
+    }
+}
+
+/// `rows`, `statistics` and whatever else follows.
+fn skip_rest(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+    while !fields.values.ends_object()? {
+        fields.values.cursor.expect(b'"')?;
+        read_string(&mut fields.values.cursor, &mut fields.values.scratch)?;
+        fields.values.expect_colon()?;
+        fields.skip()?;
+    }
+    fields.values.cursor.expect_end()
+}

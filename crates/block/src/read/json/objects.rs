@@ -1,0 +1,124 @@
+//! Rows as objects.
+
+use super::{Fields, PlainFields};
+use crate::read::json_text::read_string;
+use crate::read::outcome::NotTypedReason;
+
+/// Objects one after the other, or one array of them.
+pub(super) fn read_each_row<const STRINGS: bool>(fields: Fields<'_, '_, '_, STRINGS>) -> Result<(), NotTypedReason> {
+    let mut objects = Objects::new(fields);
+    objects.fields.values.cursor.skip_space();
+    if objects.fields.values.cursor.peek() == Some(b'[') {
+        objects.read_array()?;
+        objects.fields.values.cursor.skip_space();
+        objects.fields.values.cursor.eat_final_semicolon()
+    } else {
+        objects.read_sequence()
+    }
+}
+
+/// One object whose members are the rows; their names say nothing.
+pub(super) fn read_object_of_rows(fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+    let mut objects = Objects::new(fields);
+    objects.fields.values.cursor.skip_space();
+    objects.fields.values.cursor.expect(b'{')?;
+    objects.fields.values.cursor.skip_space();
+    if !objects.fields.values.cursor.eat(b'}') {
+        loop {
+            objects.fields.values.cursor.expect(b'"')?;
+            read_string(&mut objects.fields.values.cursor, &mut objects.fields.values.scratch)?;
+            objects.fields.values.expect_colon()?;
+            objects.read_row()?;
+            if objects.fields.values.ends_object()? {
+                break;
+            }
+        }
+    }
+    objects.fields.values.cursor.expect_end()
+}
+
+pub(super) struct Objects<'a, 'p, 'r, const STRINGS: bool> {
+    pub(super) fields: Fields<'a, 'p, 'r, STRINGS>,
+    /// The columns in the order in which the second row gave them; the rows behind it mostly do the same.
+    order: Vec<usize>,
+}
+
+/// In `order`, for a key that is no column's.
+const NO_COLUMN: usize = usize::MAX;
+
+impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
+    pub(super) fn new(fields: Fields<'a, 'p, 'r, STRINGS>) -> Self {
+        Objects { fields, order: Vec::new() }
+    }
+
+    /// Objects one after the other, with a comma between or behind them where somebody likes one.
+    fn read_sequence(&mut self) -> Result<(), NotTypedReason> {
+        while !matches!(self.fields.values.cursor.peek(), None | Some(b';')) {
+            self.read_row()?;
+            self.fields.values.cursor.skip_space();
+            if self.fields.values.cursor.eat(b',') {
+                self.fields.values.cursor.skip_space();
+                if self.fields.values.cursor.peek() == Some(b';') {
+                    return Err(NotTypedReason::Syntax);
+                }
+            }
+        }
+        self.fields.values.cursor.eat_final_semicolon()
+    }
+
+    pub(super) fn read_array(&mut self) -> Result<(), NotTypedReason> {
+        self.fields.values.cursor.expect(b'[')?;
+        self.fields.values.cursor.skip_space();
+        if !self.fields.values.cursor.eat(b']') {
+            loop {
+                self.read_row()?;
+                if self.fields.values.ends_list(b']')? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_row(&mut self) -> Result<(), NotTypedReason> {
+        self.fields.values.cursor.expect(b'{')?;
+        self.fields.values.cursor.skip_space();
+        if !self.fields.values.cursor.eat(b'}') {
+            let learning = self.fields.rows.is_second();
+            // Rows mostly give the columns in the table's order, so the next key is known before it is read.
+            let mut next = 0;
+            for position in 0.. {
+                let column = self.read_member(self.order.get(position).copied().unwrap_or(next))?;
+                if learning {
+                    self.order.push(column);
+                }
+                next = column.wrapping_add(1);
+                if self.fields.values.ends_object()? {
+                    break;
+                }
+            }
+        }
+        self.fields.rows.end_row()
+    }
+
+    /// Reads a key and its value; returns the column.
+    #[inline]
+    fn read_member(&mut self, expected: usize) -> Result<usize, NotTypedReason> {
+        if let Some(reader) = self.fields.rows.plan.readers.get(expected) {
+            if !reader.key.is_empty() && self.fields.values.cursor.eat_exactly(&reader.key) {
+                self.fields.values.cursor.skip_space();
+                self.fields.read(expected)?;
+                return Ok(expected);
+            }
+        }
+        let name = self.fields.values.read_plain_key()?;
+        let column = self.fields.position(name)?;
+        self.fields.values.expect_colon()?;
+        match column {
+            Some(column) => self.fields.read(column)?,
+            None => self.fields.skip()?,
+        }
+        Ok(column.unwrap_or(NO_COLUMN))
+    }
+}
