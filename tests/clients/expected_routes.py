@@ -35,6 +35,16 @@ PYTHON_ASYNC = {
     ),
     **forwarded("format", "frame_arrow arrow raw_parquet"),
 }
+# A column of each type, as clickhouse-connect writes it.
+PYTHON_TYPES = {
+    **gathered(
+        "uint8 int16 uint64 int128 uint256 float32 float64 bfloat16 bool string fixed_string date date32 datetime"
+        " datetime64 time time64 decimal32 decimal128 decimal256 uuid ipv4 ipv6 enum8 enum16 nullable words"
+        " words_or_null few_numbers array array_of_words map map_of_words tuple named_tuple array_of_tuples point"
+        " polygon simple_aggregate variant",
+    ),
+    **forwarded("type", "dynamic json"),
+}
 JAVASCRIPT = {
     **gathered(
         "source waiting not_waiting of_columns one_by_one values_JSONEachRow stream_JSONEachRow packed_gzip"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from clients.expected_routes import PYTHON_ASYNC, PYTHON_SYNC
+from clients.expected_routes import PYTHON_ASYNC, PYTHON_SYNC, PYTHON_TYPES
 from clients.routes import Routes
 from clients.run_program import CLIENTS, expect_all, run_program
 from harness.endpoint import Endpoint
@@ -34,3 +34,10 @@ def test_ways_to_insert_asynchronous(server, tested: Endpoint, subtests: pytest.
     report = run_program([sys.executable, "async_inserts.py"], FOLDER, tested)
     expect_all(report, len(PYTHON_ASYNC) + 1, subtests)
     routes.expect(report, PYTHON_ASYNC, subtests)
+
+
+def test_types(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
+    routes = Routes(server, tested)
+    report = run_program([sys.executable, "types_program.py"], FOLDER, tested)
+    expect_all(report, len(PYTHON_TYPES), subtests)
+    routes.expect(report, PYTHON_TYPES, subtests)
