@@ -16,7 +16,7 @@ const MAX_NUMBER_BYTES: usize = 18;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InsertStatement {
-    pub table: TableName,
+    pub table: InsertTable,
     /// None: all columns. Parts of compound names are joined by dots: `n.a`, also where `n` names the table.
     pub columns: Option<Vec<String>>,
     /// In the order written (the last of a name counts); strings without quotes, true and false as 1 and 0.
@@ -29,6 +29,35 @@ pub struct InsertStatement {
     pub data_start: usize,
 }
 
+/// The table of an INSERT: by its name, or by query parameters as in `{database:Identifier}.{table:Identifier}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsertTable {
+    pub database: Option<Identifier>,
+    pub table: Identifier,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identifier {
+    Name(String),
+    /// The name of a query parameter whose value is the name, as it stands.
+    Parameter(String),
+}
+
+impl InsertTable {
+    /// The table's name, with the values of query parameters; `None` if `value_of` doesn't know one.
+    pub fn resolve(&self, value_of: impl Fn(&str) -> Option<String>) -> Option<TableName> {
+        let resolve = |identifier: &Identifier| match identifier {
+            Identifier::Name(name) => Some(name.clone()),
+            Identifier::Parameter(parameter) => value_of(parameter),
+        };
+        let database = match &self.database {
+            Some(database) => Some(resolve(database)?),
+            None => None,
+        };
+        Some(TableName { database, table: resolve(&self.table)? })
+    }
+}
+
 /// Why an INSERT is not a plain one with data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsertForm {
@@ -39,7 +68,7 @@ pub enum InsertForm {
     FromInfile,
     /// `*`, `EXCEPT`, `COLUMNS(..)` in the column list.
     ColumnMatcher,
-    /// `{x:Identifier}` in the head.
+    /// `{x:Identifier}` in the head, other than in the place of the table.
     QueryParameter,
     /// A `;` directly behind `VALUES` or the format's name.
     Semicolon,
@@ -54,10 +83,7 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
     if cursor.eat_keyword("FUNCTION") {
         return Err(InsertForm::Function);
     }
-    let table = match cursor.table_name() {
-        Some(table) => table,
-        None => return Err(placeholder_or_unusual(cursor)),
-    };
+    let table = table(cursor)?;
     let columns = if cursor.eat_symbol(b'(') { Some(columns(cursor)?) } else { None };
     if cursor.at_keyword("FROM") {
         return Err(InsertForm::FromInfile);
@@ -72,6 +98,23 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
         head_end: data.head_end,
         data_start: data.start,
     })
+}
+
+fn table(cursor: &mut Cursor) -> Result<InsertTable, InsertForm> {
+    let first = identifier(cursor)?;
+    if !cursor.eat_symbol(b'.') {
+        return Ok(InsertTable { database: None, table: first });
+    }
+    Ok(InsertTable { database: Some(first), table: identifier(cursor)? })
+}
+
+fn identifier(cursor: &mut Cursor) -> Result<Identifier, InsertForm> {
+    if !cursor.eat_symbol(b'{') {
+        return cursor.identifier().map(Identifier::Name).ok_or(InsertForm::Unusual);
+    }
+    let parameter = cursor.identifier().ok_or(InsertForm::Unusual)?;
+    require(cursor.eat_symbol(b':') && cursor.eat_keyword("Identifier") && cursor.eat_symbol(b'}'))?;
+    Ok(Identifier::Parameter(parameter))
 }
 
 fn require(condition: bool) -> Result<(), InsertForm> {

@@ -100,7 +100,7 @@ fn tables_and_columns_in_every_spelling() {
         ("INSERT INTO values VALUES", table(None, "values")),
     ];
     for (text, name) in cases {
-        assert_eq!(insert(text).table, name, "{text:?}");
+        assert_eq!(insert(text).table.resolve(|_| None), Some(name), "{text:?}");
     }
     let columns = |text: &str| insert(text).columns;
     let names = |list: &[&str]| Some(list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
@@ -155,8 +155,8 @@ fn anything_more_than_a_plain_insert_is_left_to_the_backend() {
         ("INSERT INTO t (* EXCEPT(a)) VALUES (1)", InsertForm::ColumnMatcher),
         ("INSERT INTO t (t.*) VALUES (1)", InsertForm::ColumnMatcher),
         ("INSERT INTO t (COLUMNS('a')) VALUES (1)", InsertForm::ColumnMatcher),
-        ("INSERT INTO {t:Identifier} VALUES (1)", InsertForm::QueryParameter),
-        ("INSERT INTO d.{t:Identifier} VALUES (1)", InsertForm::QueryParameter),
+        ("INSERT INTO {t:String} VALUES (1)", InsertForm::Unusual),
+        ("INSERT INTO d.{t} VALUES (1)", InsertForm::Unusual),
         ("INSERT INTO t ({c:Identifier}) VALUES (1)", InsertForm::QueryParameter),
         ("INSERT INTO t SETTINGS a={v:String} VALUES (1)", InsertForm::QueryParameter),
         ("INSERT INTO t SETTINGS param_x=1 VALUES (1)", InsertForm::QueryParameter),
@@ -186,5 +186,21 @@ fn names_that_are_not_utf8_are_left_to_the_backend() {
         b"INSERT INTO t SETTINGS a='\\xFF' VALUES (1)",
     ] {
         assert!(matches!(classify(text), Statement::Other(other) if other.insert_form == Some(InsertForm::Unusual)));
+    }
+}
+
+#[test]
+fn a_table_may_be_named_by_query_parameters() {
+    let value_of = |parameter: &str| (parameter != "missing").then(|| format!("{parameter}'s value"));
+    let cases = [
+        ("INSERT INTO {t:Identifier} VALUES (1)", table(None, "t's value")),
+        ("INSERT INTO { d : Identifier } . `t` FORMAT CSV 1", table(Some("d's value"), "t")),
+        ("INSERT INTO TABLE {d:Identifier}.{t:Identifier} (a) VALUES (1)", table(Some("d's value"), "t's value")),
+    ];
+    for (text, name) in cases {
+        assert_eq!(insert(text).table.resolve(value_of), Some(name), "{text:?}");
+    }
+    for text in ["INSERT INTO {missing:Identifier} VALUES (1)", "INSERT INTO {missing:Identifier}.t VALUES (1)"] {
+        assert_eq!(insert(text).table.resolve(value_of), None, "{text:?}");
     }
 }

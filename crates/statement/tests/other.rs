@@ -188,6 +188,7 @@ fn quoted_names_and_strings_are_read_back_as_they_were() {
     for text in ["a", "a b", "it's", "a`b", "back\\slash", "\\'", "\n\t\0", "ü“”‘’", "\\x41"] {
         let sql = format!("INSERT INTO {} SETTINGS a={} VALUES", backquote(text), quote_string(text));
         let Statement::Insert(insert) = classify(sql.as_bytes()) else { panic!("{sql:?}") };
-        assert_eq!((insert.table.table.as_str(), insert.settings[0].1.as_str()), (text, text), "{sql:?}");
+        let table = insert.table.resolve(|_| None).expect("the text names its table").table;
+        assert_eq!((table.as_str(), insert.settings[0].1.as_str()), (text, text), "{sql:?}");
     }
 }

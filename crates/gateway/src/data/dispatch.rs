@@ -137,7 +137,7 @@ impl Exchange<'_> {
         if let Caller::WrongPassword = self.caller {
             return Ok(Plan::Refuse(wrong_password()));
         }
-        let without_body = self.request.head.framing() == BodyFraming::None;
+        let without_body = matches!(self.request.head.framing(), BodyFraming::None | BodyFraming::Length(0));
         if without_body && self.request.query().is_empty() {
             return untouched("not_a_query");
         }
@@ -240,9 +240,13 @@ impl Exchange<'_> {
         let Some(credentials) = self.credentials() else {
             return self.forward(connection, out, "credentials", None, None, read).await;
         };
+        let Some(table) = statement.table.resolve(|parameter| self.request.query_parameter(parameter)) else {
+            return self.forward(connection, out, "insert_form", None, Some(text), read).await;
+        };
         let candidate = Candidate {
             request: &self.request,
             credentials,
+            table,
             head: &text.statement(statement.head_end),
             payload: &text.data(statement.data_start),
             payload_is_body: statement.data_start == text.head.len()

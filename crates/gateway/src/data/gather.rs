@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use windrow_block::{Parsed, Rows};
 use windrow_client::{Credentials, Exception};
 use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
-use windrow_statement::InsertStatement;
+use windrow_statement::{InsertStatement, TableName};
 
 use super::answer::Summary;
 use super::progress::Progress;
@@ -44,6 +44,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) credentials: &'a Credentials,
     pub(crate) statement: InsertStatement,
+    /// The statement's table, with the values of query parameters.
+    pub(crate) table: TableName,
     /// The statement up to its data.
     pub(crate) head: &'a [u8],
     pub(crate) payload: &'a [u8],
@@ -296,8 +298,8 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     add(request.quota_key().as_bytes());
     add(request.database().unwrap_or("").as_bytes());
     let statement = &candidate.statement;
-    add(statement.table.database.as_deref().unwrap_or("").as_bytes());
-    add(statement.table.table.as_bytes());
+    add(candidate.table.database.as_deref().unwrap_or("").as_bytes());
+    add(candidate.table.table.as_bytes());
     add(statement.format.as_bytes());
     // No list and an empty one are different things; an empty one does not parse.
     add(&(statement.columns.as_ref().map_or(0, Vec::len) as u32).to_le_bytes());
@@ -340,6 +342,7 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         database: request.database().map(str::to_owned),
         settings,
         statement: candidate.statement.clone(),
+        table: candidate.table.clone(),
         query: String::from_utf8_lossy(&candidate.head[..candidate.head.len().min(MAX_LOGGED_QUERY_BYTES)])
             .trim()
             .to_owned(),

@@ -53,6 +53,14 @@ impl<'a> Request<'a> {
         self.param(name).and_then(|value| std::str::from_utf8(value).ok())
     }
 
+    /// The value of `{name:...}` in the statement. None without one, with several, or with one that isn't text.
+    pub(crate) fn query_parameter(&self, name: &str) -> Option<String> {
+        let is_it = |param: &&Param| param.name().strip_prefix("param_") == Some(name);
+        let mut values = self.params.iter().filter(is_it);
+        let value = values.next()?.text().filter(|value| !value.is_empty())?;
+        values.next().is_none().then(|| value.to_owned())
+    }
+
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.param(name).is_some_and(|value| matches!(value, b"1" | b"true"))
     }

@@ -3,7 +3,7 @@ use windrow_client::Credentials;
 use windrow_gatherer::InsertKind;
 use windrow_settings::Settings;
 use windrow_sink::{Destination, Form, Partitioning};
-use windrow_statement::InsertStatement;
+use windrow_statement::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;
 use super::own_settings::Said;
@@ -21,6 +21,7 @@ pub(crate) struct InsertRequest {
     /// From the URL, then from the statement: the last of a name wins.
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) statement: InsertStatement,
+    pub(crate) table: TableName,
     /// The statement's text, for the log.
     pub(crate) query: String,
 }
@@ -41,11 +42,11 @@ pub(crate) async fn prepare(
             database: request.database.clone(),
         })
         .await?;
-    let database = statement.table.database.clone().unwrap_or_else(|| user.database.clone());
+    let database = request.table.database.clone().unwrap_or_else(|| user.database.clone());
     if database == "system" || database.eq_ignore_ascii_case("information_schema") {
         return Err(NotAdmitted::Forward("system_table"));
     }
-    let key = TableKey { database, table: statement.table.table.clone() };
+    let key = TableKey { database, table: request.table.table.clone() };
     let schema = admission.table(key.clone(), &request.credentials).await?;
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
     let own = sorted.said(&user)?.resolve(&rules, &settings.gather, schema.deduplicates);
