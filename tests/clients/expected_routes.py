@@ -129,5 +129,5 @@ PHP = {
 }
 VECTOR = {
     **forwarded("setting", "by_name by_name_waiting by_name_not_waiting by_name_random_shard by_name_bad"),
-    **forwarded("insert_form", "by_parameter by_parameter_waiting"),
+    **forwarded("setting", "by_parameter by_parameter_waiting"),
 }
