@@ -22,7 +22,7 @@ mod zone;
 pub use block::Block;
 pub use format::{families, Families, Format};
 pub use native::{decode_native, NativeBlock, NativeError, NativeLimits};
-pub use opaque::OpaqueRows;
+pub use opaque::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueRows, OpaqueSettings};
 pub use partition::PartitionKey;
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan};
 pub use present::Present;

@@ -19,6 +19,7 @@ struct Code {
 #[derive(Clone)]
 pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
+    pub(crate) opaque: Counter,
     pub(crate) connections: Gauge,
     pub(crate) refused_connections: Counter,
     pub(crate) admissions: Counter,
@@ -30,6 +31,7 @@ impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Metrics {
         let m = Metrics {
             accepted: Counter::default(),
+            opaque: Counter::default(),
             connections: Gauge::default(),
             refused_connections: Counter::default(),
             admissions: Counter::default(),
@@ -37,6 +39,8 @@ impl Metrics {
             errors: Family::default(),
         };
         registry.register("windrow_inserts_accepted", "Inserts taken to be gathered", m.accepted.clone());
+        let help = "Of the inserts taken, those whose payload stays the text it is";
+        registry.register("windrow_inserts_opaque", help, m.opaque.clone());
         registry.register("windrow_http_connections", "Open connections of the data port", m.connections.clone());
         let help = "Connections closed at once because there were too many";
         registry.register("windrow_http_connections_refused", help, m.refused_connections.clone());

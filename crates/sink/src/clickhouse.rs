@@ -25,12 +25,10 @@ impl ClickHouseSink {
 }
 
 /// With these ClickHouse makes one block of a whole text, which it writes only when it has read all of it: an error in any
-/// row means that no row is stored. They say no more than ClickHouse's defaults do for a text of this size.
-pub const ONE_BLOCK: [(&str, &str); 3] = [
-    ("input_format_parallel_parsing", "0"),
-    ("max_insert_block_size", MANY_ROWS),
-    ("min_insert_block_size_rows", MANY_ROWS),
-];
+/// row means that no row is stored. Parallel parsing cuts texts of many megabytes only
+/// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
+pub const ONE_BLOCK: [(&str, &str); 2] =
+    [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
 /// More than a batch of text can have.
 const MANY_ROWS: &str = "16777216";
 

@@ -11,6 +11,7 @@ mod build;
 mod cursor;
 pub(crate) mod delimited;
 pub(crate) mod json;
+mod json_end;
 mod json_text;
 mod json_value;
 mod layout;
@@ -33,6 +34,7 @@ pub use binary::{
 };
 pub use build::{BlockBuilder, ColumnData, StringData};
 pub use json::read_json_each_row;
+pub(crate) use json_end::end_of_json;
 pub use msgpack::read_msgpack;
 pub use native::read_native;
 pub use outcome::{NotTyped, NotTypedReason, Parsed};

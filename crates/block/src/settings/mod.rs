@@ -169,6 +169,23 @@ pub fn reading_settings() -> impl Iterator<Item = ReadingSetting> {
     table::rows().map(|row| ReadingSetting { name: row.name, default: row.default })
 }
 
+/// What the table says of a setting where payloads of some formats stay text.
+pub(crate) enum KnownDefault {
+    /// It does not bear on reading them.
+    Irrelevant,
+    /// By its name it may bear on reading them, but it isn't in the table.
+    Unknown,
+    Is(&'static str),
+}
+
+pub(crate) fn known_default(name: &str, families: Families) -> KnownDefault {
+    match find(name) {
+        Known::Listed(row) if row.formats.meets(families) => KnownDefault::Is(row.default),
+        Known::Listed(_) | Known::Irrelevant => KnownDefault::Irrelevant,
+        Known::Unlisted => KnownDefault::Unknown,
+    }
+}
+
 fn applied_if(holds: bool) -> SettingEffect {
     if holds {
         SettingEffect::Applied

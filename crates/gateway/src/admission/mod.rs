@@ -23,7 +23,7 @@ use windrow_client::{CallError, Client, Credentials};
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 pub(crate) use remembered::Remembered;
-pub(crate) use schema::{TableKey, TableSchema};
+pub(crate) use schema::{TableKey, TableSchema, Target};
 pub(crate) use user::{UserContext, UserKey};
 
 /// Why an insert can't be taken.

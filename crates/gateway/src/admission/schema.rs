@@ -29,8 +29,26 @@ pub(crate) struct TableSchema {
 #[derive(Debug)]
 struct Column {
     name: String,
+    type_name: String,
     data_type: Result<DataType, TypeError>,
     default_kind: DefaultKind,
+}
+
+/// A column that an insert writes.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    /// As DESCRIBE has it.
+    pub(crate) type_name: String,
+    /// Unless it is of a type that is not known here.
+    pub(crate) spec: Option<ColumnSpec>,
+    pub(crate) default_kind: DefaultKind,
+}
+
+impl Target {
+    pub(crate) fn has_default(&self) -> bool {
+        self.default_kind == DefaultKind::Default
+    }
 }
 
 pub(crate) async fn ask(client: &Client, key: TableKey, asker: Credentials) -> Result<TableSchema, NotAdmitted> {
@@ -75,7 +93,12 @@ fn read_column(line: &str) -> Option<Column> {
         "EPHEMERAL" => DefaultKind::Ephemeral,
         _ => DefaultKind::Alias,
     };
-    Some(Column { name: name.clone(), data_type: DataType::parse(data_type), default_kind })
+    Some(Column {
+        name: name.clone(),
+        type_name: data_type.clone(),
+        data_type: DataType::parse(data_type),
+        default_kind,
+    })
 }
 
 struct Engine {
@@ -123,13 +146,29 @@ impl Engine {
     }
 }
 
+impl Column {
+    fn target(&self) -> Target {
+        let spec = |data_type: &DataType| ColumnSpec {
+            name: self.name.clone(),
+            data_type: data_type.clone(),
+            default_kind: self.default_kind,
+        };
+        Target {
+            name: self.name.clone(),
+            type_name: self.type_name.clone(),
+            spec: self.data_type.as_ref().ok().map(spec),
+            default_kind: self.default_kind,
+        }
+    }
+}
+
 impl TableSchema {
     pub(crate) fn partition_key(&self, server_timezone: &str) -> Option<PartitionKey> {
         PartitionKey::parse(&self.partition_key, server_timezone)
     }
 
     /// The columns that an insert writes: those it names, or all that can be written.
-    pub(crate) fn target_columns(&self, named: Option<&[String]>) -> Result<Vec<ColumnSpec>, NotAdmitted> {
+    pub(crate) fn target_columns(&self, named: Option<&[String]>) -> Result<Vec<Target>, NotAdmitted> {
         let writable = |column: &&Column| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
         let targets: Vec<&Column> = match named {
             None => self.columns.iter().filter(writable).collect(),
@@ -139,16 +178,11 @@ impl TableSchema {
                 names.iter().map(find).collect::<Option<_>>().ok_or(NotAdmitted::Forward("columns"))?
             }
         };
-        let spec = |column: &Column| {
-            let data_type = column.data_type.clone().map_err(|_| NotAdmitted::Forward("type"))?;
-            Ok(ColumnSpec { name: column.name.clone(), data_type, default_kind: column.default_kind })
-        };
-        let specs: Vec<ColumnSpec> = targets.into_iter().map(spec).collect::<Result<_, NotAdmitted>>()?;
         let repeats =
-            specs.iter().enumerate().any(|(at, spec)| specs[..at].iter().any(|other| other.name == spec.name));
-        match specs.is_empty() || repeats {
+            targets.iter().enumerate().any(|(at, target)| targets[..at].iter().any(|other| other.name == target.name));
+        match targets.is_empty() || repeats {
             true => Err(NotAdmitted::Forward("columns")),
-            false => Ok(specs),
+            false => Ok(targets.into_iter().map(Column::target).collect()),
         }
     }
 }

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windrow_block::{Parsed, Rows};
 use windrow_client::{Credentials, Exception};
 use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
 use windrow_statement::{InsertStatement, TableName};
@@ -12,7 +11,10 @@ use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{prepare, read_payload, role, AckLevel, Answer, AnswerForm, InsertRequest, Prepared, Role, Said};
+use crate::insert::{
+    prepare, role, AckLevel, Answer, AnswerForm, Gatherable, InsertRequest, Kinship, NotGatherable, Prepared, Role,
+    Said,
+};
 
 /// What became of an insert.
 pub(crate) enum Gathered {
@@ -63,7 +65,7 @@ pub(crate) struct Origin {
 /// An insert that is ready to be handed over. It no longer needs the bytes that it was read from.
 pub(crate) struct Ready {
     prepared: Arc<Prepared>,
-    parsed: Parsed,
+    read: Gatherable,
     payload_bytes: u64,
     query_id: QueryId,
 }
@@ -107,14 +109,12 @@ pub(crate) fn read(
     query_id: QueryId,
 ) -> Result<Ready, NotGathered> {
     let payload_bytes = payload.len() as u64;
-    if payload_bytes > prepared.kind.limits.max_data_size_bytes {
-        return Err(NotGathered::Forward("too_large"));
-    }
-    match read_payload(prepared.format, payload, &prepared.plan) {
+    match prepared.read(payload) {
         // More than its table may ever hold: waiting would be in vain.
-        Ok(parsed) if !state.gatherer.could_hold(parsed.block.bytes() as u64) => Err(NotGathered::Forward("too_large")),
-        Ok(parsed) => Ok(Ready { prepared, parsed, payload_bytes, query_id }),
-        Err(not_typed) => Err(NotGathered::NotRead { reason: not_typed.reason.as_str(), prepared, query_id }),
+        Ok(read) if !state.gatherer.could_hold(read.rows.bytes() as u64) => Err(NotGathered::Forward("too_large")),
+        Ok(read) => Ok(Ready { prepared, read, payload_bytes, query_id }),
+        Err(NotGatherable::TooLarge) => Err(NotGathered::Forward("too_large")),
+        Err(NotGatherable::NotRead(reason)) => Err(NotGathered::NotRead { reason, prepared, query_id }),
     }
 }
 
@@ -149,25 +149,28 @@ pub(crate) fn random_query_id() -> QueryId {
 
 /// Hands an insert over, and waits for its outcome if it is to be acknowledged as stored.
 pub(super) async fn store(state: &State, ready: Ready, origin: Origin, progress: &mut Progress<'_>) -> Gathered {
-    let Ready { prepared, parsed, payload_bytes, query_id } = ready;
-    let (rows, bytes) = (parsed.block.rows() as u64, parsed.block.bytes() as u64);
+    let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id } = ready;
+    let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
     if rows == 0 {
         return Gathered::Done { query_id, summary: Summary::default() };
     }
-    let shape = prepared.shape(&parsed.present, &state.gatherer);
+    let shape = prepared.shape(&kinship, &state.gatherer);
     let insert = Insert {
-        rows: Rows::Typed(parsed.block),
+        rows: brought,
         payload_bytes,
         writer: origin.connection_id,
         waits: prepared.ack == AckLevel::Stored,
         query_id: query_id.clone(),
-        kind: prepared.kind.clone(),
+        kind: prepared.kind(&kinship),
     };
     let ticket = match state.gatherer.push(&shape, insert).await {
         Ok(ticket) => ticket,
         Err(error) => return Gathered::Refused(Refusal::push(&error)),
     };
     state.metrics.accepted.inc();
+    if let Kinship::Opaque { .. } = kinship {
+        state.metrics.opaque.inc();
+    }
     let Some(ticket) = ticket else { return Gathered::Done { query_id, summary: Summary::default() } };
     let mut summary = Summary { rows, bytes, elapsed_ns: 0 };
     match wait(ticket, prepared.wait_timeout, &summary, progress).await {

@@ -4,14 +4,16 @@ mod answer_form;
 mod asking;
 mod own_settings;
 mod prepare;
+mod prepare_opaque;
 mod prepared;
 mod read;
 mod role;
+mod ways;
 
 pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::{Answer, Asking};
 pub(crate) use own_settings::{AckLevel, Said};
 pub(crate) use prepare::{prepare, InsertRequest};
 pub(crate) use prepared::{Prepared, PreparedInserts};
-pub(crate) use read::read_payload;
 pub(crate) use role::{role, Role};
+pub(crate) use ways::{Gatherable, Kinship, NotGatherable};

@@ -1,4 +1,4 @@
-use windrow_block::{Format, ReadPlan, ReadSettings, SettingEffect};
+use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadPlan, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
 use windrow_gatherer::InsertKind;
 use windrow_settings::Settings;
@@ -7,9 +7,11 @@ use windrow_statement::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;
 use super::own_settings::Said;
+use super::prepare_opaque::OpaqueRequest;
 use super::prepared::Prepared;
 use super::role::{role, Role};
-use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey};
+use super::ways::{OpaqueWay, TypedWay, Ways};
+use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey};
 
 /// An insert's request, without its payload.
 #[derive(Clone)]
@@ -33,7 +35,11 @@ pub(crate) async fn prepare(
     request: &InsertRequest,
 ) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
-    let format = Format::named(&statement.format).ok_or(NotAdmitted::Forward("format"))?;
+    let format = Format::named(&statement.format);
+    let opaque_format = OpaqueFormat::named(&statement.format);
+    if format.is_none() && opaque_format.is_none() {
+        return Err(NotAdmitted::Forward("format"));
+    }
     let mut sorted = Sorted::new(&request.settings)?;
     let user = admission
         .user(UserKey {
@@ -59,29 +65,62 @@ pub(crate) async fn prepare(
     if schema.deduplicates && sorted.expects_deduplication(&user) {
         return Err(NotAdmitted::Forward("deduplication"));
     }
-    let columns = schema.target_columns(statement.columns.as_deref())?;
+    let targets = schema.target_columns(statement.columns.as_deref())?;
     let destination = Destination {
         database: key.database,
         table: key.table,
-        columns: columns.iter().map(|column| column.name.clone()).collect(),
-        form: Form::Native { types: columns.iter().map(|column| column.data_type.clone()).collect() },
+        columns: targets.iter().map(|target| target.name.clone()).collect(),
+        form: Form::Native { types: Vec::new() },
         credentials: request.credentials.clone(),
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),
-        settings: sorted.written_settings(format, schema.computes, &user),
+        settings: Vec::new(),
         // Such tables are only gathered for those who want no deduplication: nothing recognises a repeat.
         deduplicates: false,
         has_views: schema.has_views,
         hands_on: schema.hands_on,
         partitioning: sorted.partitioning(&schema, &user),
     };
-    let read_settings = sorted.read_settings(format, &user)?;
-    admission.probe(Probe { destination: &destination, other_settings: &sorted.others }).await?;
-    let plan = ReadPlan::new(columns, read_settings);
     let kind = InsertKind { query: request.query.clone(), format: statement.format.clone(), limits: own.limits };
-    let mut prepared = Prepared::new(format, plan, own.ack, own.wait_timeout, kind, destination);
+    sorted.ask_for_one_block(&user);
+    let typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes);
+    let opaque = opaque_format.and_then(|format| {
+        let formatting = if schema.computes { sorted.formatting.as_slice() } else { &[] };
+        let (targets, user, settings, kind) = (targets.as_slice(), &*user, sorted.shape.as_slice(), &kind);
+        let not_typed = typed.as_ref().err().copied();
+        OpaqueRequest { format, targets, user, settings, formatting, kind, not_typed }.way(&destination)
+    });
+    let ways = ask_for_ways(admission, typed, opaque, &sorted.others).await?;
+    let mut prepared = Prepared::new(ways, own.ack, own.wait_timeout, kind, destination);
     prepared.answer_form = sorted.answer_form(&user);
     Ok(prepared)
+}
+
+/// Asks the backend for both ways at once: it may refuse what only one of them needs.
+async fn ask_for_ways(
+    admission: &Admission,
+    typed: Result<TypedWay, &'static str>,
+    opaque: Option<OpaqueWay>,
+    other_settings: &[(&str, &str)],
+) -> Result<Ways, NotAdmitted> {
+    let ask = async |destination: Option<&Destination>| match destination {
+        Some(destination) => admission.probe(Probe { destination, other_settings }).await,
+        None => Ok(()),
+    };
+    let typed_destination = typed.as_ref().ok().map(|typed| &typed.destination);
+    let opaque_destination = opaque.as_ref().map(|opaque| &opaque.destination);
+    let (typed_answer, opaque_answer) = tokio::join!(ask(typed_destination), ask(opaque_destination));
+    match (typed, opaque) {
+        (Ok(typed), opaque) => {
+            typed_answer?;
+            Ok(Ways { typed: Some(typed), opaque: opaque.filter(|_| opaque_answer.is_ok()) })
+        }
+        (Err(_), Some(opaque)) => {
+            opaque_answer?;
+            Ok(Ways { typed: None, opaque: Some(opaque) })
+        }
+        (Err(reason), None) => Err(NotAdmitted::Forward(reason)),
+    }
 }
 
 /// A request's settings by what they are for.
@@ -134,8 +173,29 @@ impl<'a> Sorted<'a> {
         Ok(said)
     }
 
+    /// Fails with the reason why payloads can't be typed.
+    fn typed_way(
+        &mut self,
+        format: Option<&'static Format>,
+        targets: &[Target],
+        user: &UserContext,
+        destination: &Destination,
+        computes: bool,
+    ) -> Result<TypedWay, &'static str> {
+        let columns: Vec<ColumnSpec> =
+            targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>().ok_or("type")?;
+        let format = format.ok_or("format")?;
+        let read_settings = self.read_settings(format, user)?;
+        let destination = Destination {
+            form: Form::Native { types: columns.iter().map(|column| column.data_type.clone()).collect() },
+            settings: self.written_settings(format, computes),
+            ..destination.clone()
+        };
+        Ok(TypedWay { format, plan: ReadPlan::new(columns, read_settings), destination })
+    }
+
     /// Fails when a setting asks for a way of reading that is not implemented here.
-    fn read_settings(&self, format: &Format, user: &UserContext) -> Result<ReadSettings, NotAdmitted> {
+    fn read_settings(&self, format: &Format, user: &UserContext) -> Result<ReadSettings, &'static str> {
         let mut read = ReadSettings::of(format);
         read.set_server_version(user.version.major, user.version.minor);
         read.set_server_timezone(&user.timezone);
@@ -143,7 +203,7 @@ impl<'a> Sorted<'a> {
         let profile = profile.map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in profile.chain(self.shape.iter().copied()) {
             if read.set(name, value) == SettingEffect::NotTyped {
-                return Err(NotAdmitted::Forward("setting"));
+                return Err("setting");
             }
         }
         Ok(read)
@@ -151,8 +211,7 @@ impl<'a> Sorted<'a> {
 
     /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then, unless
     /// the table computes something: expressions convert and format values under the same settings.
-    fn written_settings(&mut self, format: &Format, computes: bool, user: &UserContext) -> Vec<(String, String)> {
-        self.ask_for_one_block(user);
+    fn written_settings(&mut self, format: &Format, computes: bool) -> Vec<(String, String)> {
         let only_read = |name: &str, value: &str| {
             name != "session_timezone" && ReadSettings::of(format).set(name, value) == SettingEffect::Applied
         };

@@ -3,68 +3,72 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use windrow_block::{Format, Present, ReadPlan};
 use windrow_gatherer::{Gatherer, InsertKind, Shape};
-use windrow_sink::{Destination, Form, Sink};
+use windrow_sink::{Destination, Sink};
 
 use super::answer_form::AnswerForm;
 use super::own_settings::AckLevel;
+use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
 pub(crate) struct Prepared {
-    pub(crate) format: &'static Format,
-    pub(crate) plan: ReadPlan,
+    ways: Ways,
+    /// Where its inserts go, for the log: how they are written is each way's own.
+    pub(crate) destination: Destination,
     pub(crate) ack: AckLevel,
     pub(crate) wait_timeout: Duration,
     pub(crate) answer_form: AnswerForm,
     pub(crate) kind: Arc<InsertKind>,
-    /// With all of the plan's columns.
-    pub(crate) destination: Destination,
-    /// One per set of columns that payloads have brought so far.
-    shapes: RwLock<Vec<(Present, Arc<Shape>)>>,
+    /// One per kinship of the payloads that have come so far.
+    shapes: RwLock<Vec<(Kinship, Arc<Shape>)>>,
     prepared_at: Instant,
     renewing: AtomicBool,
 }
 
 impl Prepared {
     pub(crate) fn new(
-        format: &'static Format,
-        plan: ReadPlan,
+        ways: Ways,
         ack: AckLevel,
         wait_timeout: Duration,
         kind: InsertKind,
         destination: Destination,
     ) -> Prepared {
         Prepared {
-            format,
-            plan,
+            ways,
+            destination,
             ack,
             wait_timeout,
             answer_form: AnswerForm::default(),
             kind: Arc::new(kind),
-            destination,
             shapes: RwLock::default(),
             prepared_at: Instant::now(),
             renewing: AtomicBool::new(false),
         }
     }
 
-    /// The shape of a payload that brought these columns.
-    pub(crate) fn shape<S: Sink>(&self, present: &Present, gatherer: &Gatherer<S>) -> Arc<Shape> {
+    pub(crate) fn read(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
+        self.ways.read(payload, &self.kind)
+    }
+
+    /// What its inserts of this kinship have in common.
+    pub(crate) fn kind(&self, kinship: &Kinship) -> Arc<InsertKind> {
+        match (kinship, &self.ways.opaque) {
+            (Kinship::Opaque { .. }, Some(opaque)) => opaque.kind.clone(),
+            _ => self.kind.clone(),
+        }
+    }
+
+    /// The shape of payloads of this kinship.
+    pub(crate) fn shape<S: Sink>(&self, kinship: &Kinship, gatherer: &Gatherer<S>) -> Arc<Shape> {
         let known = self.shapes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, shape)) = known.iter().find(|(columns, _)| columns == present) {
+        if let Some((_, shape)) = known.iter().find(|(known, _)| known == kinship) {
             return shape.clone();
         }
         drop(known);
-        let columns = self.plan.columns();
-        let shape = gatherer.shape(Destination {
-            columns: present.iter().map(|at| columns[at].name.clone()).collect(),
-            form: Form::Native { types: present.iter().map(|at| columns[at].data_type.clone()).collect() },
-            ..self.destination.clone()
-        });
+        let shape = gatherer.shape(self.ways.destination(kinship));
         let mut shapes = self.shapes.write().unwrap_or_else(PoisonError::into_inner);
         if shapes.len() < 64 {
-            shapes.push((present.clone(), shape.clone()));
+            shapes.push((kinship.clone(), shape.clone()));
         }
         shape
     }

@@ -1,0 +1,60 @@
+//! Rows of names, and first rows that could be taken for one.
+
+use super::plan::{NotJoinable, OpaqueColumn};
+
+/// The columns of a header, by their positions in the table's. Only names that are exactly those of columns, each once: for
+/// others ClickHouse has rules.
+pub(super) fn columns_of<'n>(
+    names: impl Iterator<Item = &'n [u8]>,
+    columns: &[OpaqueColumn],
+) -> Result<Vec<usize>, NotJoinable> {
+    let mut found: Vec<usize> = Vec::new();
+    for name in names {
+        let at = columns.iter().position(|column| column.name.as_bytes() == name).ok_or(NotJoinable)?;
+        if found.contains(&at) {
+            return Err(NotJoinable);
+        }
+        found.push(at);
+    }
+    Ok(found)
+}
+
+/// The texts of an array of plain strings, as JSON has it; the array is known to be JSON.
+pub(super) fn plain_strings(array: &[u8]) -> Result<Vec<&[u8]>, NotJoinable> {
+    let inner = array.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).ok_or(NotJoinable)?;
+    let mut strings = Vec::new();
+    let mut rest = inner.trim_ascii();
+    while !rest.is_empty() {
+        rest = rest.strip_prefix(b"\"").ok_or(NotJoinable)?;
+        let end = memchr::memchr2(b'"', b'\\', rest).filter(|&end| rest[end] == b'"').ok_or(NotJoinable)?;
+        strings.push(&rest[..end]);
+        rest = rest[end + 1..].trim_ascii_start();
+        rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
+    }
+    Ok(strings)
+}
+
+/// Whether ClickHouse could take a row for names of columns: if all its fields are names, or if all names are fields.
+pub(super) fn looks_like_names(fields: &[FirstField<'_>], columns: &[OpaqueColumn]) -> bool {
+    let all_are_names = fields.iter().all(|field| columns.iter().any(|column| field.could_be(&column.name)));
+    let has_all_names = || columns.iter().all(|column| fields.iter().any(|field| field.could_be(&column.name)));
+    all_are_names || has_all_names()
+}
+
+/// A field of the first row.
+pub(super) struct FirstField<'a> {
+    /// Its text, as far as it is plain.
+    pub(super) plain: &'a [u8],
+    /// Whether more follows, behind an escape.
+    pub(super) goes_on: bool,
+}
+
+impl FirstField<'_> {
+    fn could_be(&self, name: &str) -> bool {
+        let start = name.as_bytes().get(..self.plain.len());
+        let begins_alike = start.is_some_and(|start| start.eq_ignore_ascii_case(self.plain));
+        // Beyond ASCII, ClickHouse's idea of case isn't ours to guess.
+        let is_foreign = !name.is_ascii() && !self.plain.is_ascii();
+        begins_alike && (self.goes_on || self.plain.len() == name.len()) || is_foreign
+    }
+}

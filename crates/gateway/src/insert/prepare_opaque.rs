@@ -1,0 +1,73 @@
+//! Whether the inserts of a statement may go the opaque way, and how.
+
+use std::sync::Arc;
+
+use windrow_block::{OpaqueFormat, OpaquePlan, OpaqueSettings};
+use windrow_gatherer::InsertKind;
+use windrow_policy::FlushLimits;
+use windrow_sink::{Destination, Form, ONE_BLOCK};
+
+use super::ways::OpaqueWay;
+use crate::admission::{Target, UserContext};
+
+/// A refused batch is read again by ClickHouse for each step of the search for a culprit, so batches of text are kept small.
+const MAX_BATCH_BYTES: u64 = 1 << 20;
+
+/// What there is to know of a statement, for the opaque way.
+pub(super) struct OpaqueRequest<'a> {
+    pub(super) format: &'static OpaqueFormat,
+    pub(super) targets: &'a [Target],
+    pub(super) user: &'a UserContext,
+    /// Settings of the request that change what is written or read.
+    pub(super) settings: &'a [(&'a str, &'a str)],
+    /// Settings of the request that say how values become text, where the table computes something.
+    pub(super) formatting: &'a [(&'a str, &'a str)],
+    pub(super) kind: &'a InsertKind,
+    /// Why the statement's payloads can't be typed, if that is so.
+    pub(super) not_typed: Option<&'static str>,
+}
+
+impl OpaqueRequest<'_> {
+    /// `None`: payloads can't be joined, or need not be.
+    pub(super) fn way(&self, destination: &Destination) -> Option<OpaqueWay> {
+        let instead_because = self.not_typed.or_else(|| self.has_variants().then_some("type"));
+        if instead_because.is_none() && !self.targets.iter().any(Target::has_default) {
+            return None;
+        }
+        let columns = self.targets.iter().map(|target| (target.name.as_str(), target.type_name.as_str()));
+        let plan = OpaquePlan::new(columns, &self.join_settings()).ok()?;
+        let form = Form::Text { format: self.format.name, header: Vec::new() };
+        let limits = &self.kind.limits;
+        let limits =
+            FlushLimits { max_data_size_bytes: limits.max_data_size_bytes.min(MAX_BATCH_BYTES), ..limits.clone() };
+        let kind = InsertKind { query: self.kind.query.clone(), format: self.kind.format.clone(), limits };
+        Some(OpaqueWay {
+            plan,
+            destination: Destination { form, settings: self.carried_settings(), ..destination.clone() },
+            kind: Arc::new(kind),
+            instead_because,
+        })
+    }
+
+    /// Columns that are known, but read here from no text.
+    fn has_variants(&self) -> bool {
+        self.targets.iter().any(|target| target.type_name.contains("Variant("))
+    }
+
+    fn join_settings(&self) -> OpaqueSettings {
+        let mut join = OpaqueSettings::of(self.format);
+        let user = self.user.effective_settings.iter().chain(&self.user.changed_settings);
+        let user = user.map(|(name, value)| (name.as_str(), value.as_str()));
+        let user = user.filter(|(name, _)| !self.settings.iter().any(|(own, _)| own == name));
+        user.chain(self.settings.iter().copied()).for_each(|(name, value)| join.set(name, value));
+        join
+    }
+
+    /// All that changes what is read goes along, but for what the flush has to say itself.
+    fn carried_settings(&self) -> Vec<(String, String)> {
+        let is_replaced =
+            |name: &str| name == "max_insert_block_size_rows" || ONE_BLOCK.iter().any(|(own, _)| *own == name);
+        let settings = self.settings.iter().filter(|(name, _)| !is_replaced(name)).chain(self.formatting);
+        settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+}

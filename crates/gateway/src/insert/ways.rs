@@ -1,0 +1,113 @@
+//! The two ways in which the payloads of a statement may be gathered: typed, and opaque where that doesn't do.
+
+use std::sync::Arc;
+
+use windrow_block::{Format, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows};
+use windrow_gatherer::InsertKind;
+use windrow_sink::{Destination, Form};
+
+use super::read::read_payload;
+
+/// At least one of them is there.
+pub(crate) struct Ways {
+    pub(crate) typed: Option<TypedWay>,
+    pub(crate) opaque: Option<OpaqueWay>,
+}
+
+/// Payloads are read into columns.
+pub(crate) struct TypedWay {
+    pub(crate) format: &'static Format,
+    pub(crate) plan: ReadPlan,
+    /// With all of the plan's columns.
+    pub(crate) destination: Destination,
+}
+
+/// Payloads stay text.
+pub(crate) struct OpaqueWay {
+    pub(crate) plan: OpaquePlan,
+    /// Without a header.
+    pub(crate) destination: Destination,
+    pub(crate) kind: Arc<InsertKind>,
+    /// Why payloads of the statement can't be typed at all, if that is so.
+    pub(crate) instead_because: Option<&'static str>,
+}
+
+/// A payload's rows, and what decides which others they may be with.
+pub(crate) struct Gatherable {
+    pub(crate) rows: Rows,
+    pub(crate) kinship: Kinship,
+}
+
+/// What payloads of one statement must have in common to share a batch.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Kinship {
+    /// These of the plan's columns are in them.
+    Typed(Present),
+    /// This stands before their rows.
+    Opaque { header: Vec<u8> },
+}
+
+/// Why a payload can't be gathered.
+pub(crate) enum NotGatherable {
+    TooLarge,
+    NotRead(&'static str),
+}
+
+impl Ways {
+    pub(crate) fn read(&self, payload: &[u8], kind: &InsertKind) -> Result<Gatherable, NotGatherable> {
+        if let Some((opaque, because)) = self.opaque.as_ref().and_then(|way| Some((way, way.instead_because?))) {
+            match opaque.join(payload) {
+                Err(NotGatherable::NotRead(_)) if self.typed.is_none() => return Err(NotGatherable::NotRead(because)),
+                Err(_) if self.typed.is_some() => {}
+                result => return result,
+            }
+        }
+        let Some(typed) = &self.typed else { return Err(NotGatherable::NotRead("format")) };
+        if payload.len() as u64 > kind.limits.max_data_size_bytes {
+            return Err(NotGatherable::TooLarge);
+        }
+        match read_payload(typed.format, payload, &typed.plan) {
+            Ok(parsed) => Ok(Gatherable { rows: Rows::Typed(parsed.block), kinship: Kinship::Typed(parsed.present) }),
+            Err(not_typed) => {
+                let not_read = NotGatherable::NotRead(not_typed.reason.as_str());
+                let opaque = self.opaque.as_ref().filter(|_| is_no_doubt_of_the_payload(not_typed.reason));
+                opaque.and_then(|opaque| opaque.join(payload).ok()).ok_or(not_read)
+            }
+        }
+    }
+
+    /// Where rows go that were read here and have this in common.
+    pub(crate) fn destination(&self, kinship: &Kinship) -> Destination {
+        match kinship {
+            Kinship::Typed(present) => {
+                let typed = self.typed.as_ref().expect("they were read this way");
+                let columns = typed.plan.columns();
+                Destination {
+                    columns: present.iter().map(|at| columns[at].name.clone()).collect(),
+                    form: Form::Native { types: present.iter().map(|at| columns[at].data_type.clone()).collect() },
+                    ..typed.destination.clone()
+                }
+            }
+            Kinship::Opaque { header } => {
+                let opaque = self.opaque.as_ref().expect("they were read this way");
+                let form = Form::Text { format: opaque.plan.format().name, header: header.clone() };
+                Destination { form, ..opaque.destination.clone() }
+            }
+        }
+    }
+}
+
+/// Reasons that lie in the table or the settings. A payload that may simply be wrong is ClickHouse's to refuse, at once.
+fn is_no_doubt_of_the_payload(reason: NotTypedReason) -> bool {
+    matches!(reason, NotTypedReason::MixedDefaults | NotTypedReason::Setting)
+}
+
+impl OpaqueWay {
+    fn join(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
+        if payload.len() as u64 > self.kind.limits.max_data_size_bytes {
+            return Err(NotGatherable::TooLarge);
+        }
+        let joined = self.plan.join(payload).map_err(|_| NotGatherable::NotRead("type"))?;
+        Ok(Gatherable { rows: Rows::Opaque(joined.rows), kinship: Kinship::Opaque { header: joined.header } })
+    }
+}
