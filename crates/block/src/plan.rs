@@ -5,6 +5,7 @@ use crate::read::NotTypedReason;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
 use crate::types::DataType;
+use crate::varint::write_varint;
 use crate::zone::Zone;
 
 /// How a column gets its value when an insert leaves it out: DESCRIBE's `default_type`.
@@ -47,6 +48,8 @@ pub(crate) struct ColumnReader {
     pub(crate) key: Vec<u8>,
     /// The type as ClickHouse writes it.
     pub(crate) type_text: String,
+    /// Name and type as a Native block has them, to recognise the expected next column at one glance.
+    pub(crate) native_header: Vec<u8>,
 }
 
 impl ReadPlan {
@@ -60,6 +63,7 @@ impl ReadPlan {
                 nullable: column.data_type.is_nullable(),
                 key: json_key(&column.name),
                 type_text: column.data_type.to_string(),
+                native_header: native_header(&column.name, &column.data_type.to_string()),
             })
             .collect();
         let by_name: HashMap<_, _> =
@@ -96,6 +100,15 @@ impl ReadPlan {
 /// Whether one of `names` differs from `name` at most in case, as far as that is certain.
 pub(crate) fn resembles<'n>(name: &[u8], mut names: impl Iterator<Item = &'n str>) -> bool {
     names.any(|known| known.as_bytes().eq_ignore_ascii_case(name) || !(known.is_ascii() && name.is_ascii()))
+}
+
+fn native_header(name: &str, type_text: &str) -> Vec<u8> {
+    let mut header = Vec::with_capacity(name.len() + type_text.len() + 4);
+    for text in [name, type_text] {
+        write_varint(&mut header, text.len() as u64);
+        header.extend_from_slice(text.as_bytes());
+    }
+    header
 }
 
 fn json_key(name: &str) -> Vec<u8> {

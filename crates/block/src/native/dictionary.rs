@@ -3,8 +3,6 @@
 //!
 //! Here each row gets its own copy, since blocks of many inserts would else need a dictionary in common.
 
-use std::ops::Range;
-
 use super::streams::read_values;
 use super::{Input, NativeError};
 use crate::column::Column;
@@ -27,31 +25,31 @@ pub(super) fn read_low_cardinality(
     input: &mut Input<'_>,
     inner: &DataType,
     rows: usize,
-) -> Result<Column, NativeError> {
+    column: &mut Column,
+) -> Result<(), NativeError> {
     if rows == 0 {
-        return Ok(Column::empty(inner));
+        return Ok(());
     }
-    let index_width = read_index_width(input)?;
+    let width = read_position_width(input)?;
     let key_count = usize::try_from(input.u64()?).map_err(|_| NativeError::Truncated)?;
-    let (key_type, is_nullable) = match inner {
-        DataType::Nullable(key_type) => (key_type.as_ref(), true),
-        other => (other, false),
+    let key_type = match inner.plain() {
+        DataType::Nullable(key_type) => key_type,
+        plain => plain,
     };
-    let keys = read_values(input, key_type, key_count)?;
+    let mut keys = Column::empty(key_type);
+    read_values(input, key_type, key_count, &mut keys)?;
     if input.u64()? != rows as u64 {
         // It may come in several runs; nobody is known to send it so.
         return Err(NativeError::Malformed("a dictionary's values in several runs"));
     }
-    let positions = read_positions(input.take_values(rows, index_width)?, index_width, key_count)?;
-    let values = Keys::new(&keys, is_nullable)?.unfold(input, &positions)?;
-    if !is_nullable {
-        return Ok(values);
+    let positions = input.take_values(rows, width)?;
+    match width {
+        1 => unfold(input, keys, positions.iter().map(|byte| usize::from(*byte)), column),
+        _ => unfold(input, keys, positions.chunks_exact(width).map(wide_position), column),
     }
-    let nulls = positions.iter().map(|position| u8::from(*position == 0)).collect();
-    Ok(Column::Nullable { nulls, inner: Box::new(values) })
 }
 
-fn read_index_width(input: &mut Input<'_>) -> Result<usize, NativeError> {
+fn read_position_width(input: &mut Input<'_>) -> Result<usize, NativeError> {
     let flags = input.u64()?;
     match flags & !NEEDS_UPDATE {
         kind if kind & HAS_ADDITIONAL_KEYS != 0 && kind ^ HAS_ADDITIONAL_KEYS <= 3 => {
@@ -61,75 +59,142 @@ fn read_index_width(input: &mut Input<'_>) -> Result<usize, NativeError> {
     }
 }
 
-fn read_positions(bytes: &[u8], width: usize, key_count: usize) -> Result<Vec<usize>, NativeError> {
-    let positions: Vec<usize> = match width {
-        1 => bytes.iter().map(|byte| usize::from(*byte)).collect(),
-        _ => bytes.chunks_exact(width).map(wide_position).collect(),
-    };
-    if positions.iter().any(|position| *position >= key_count) {
-        return Err(NativeError::Malformed("a position outside of its dictionary"));
-    }
-    Ok(positions)
-}
-
 fn wide_position(bytes: &[u8]) -> usize {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     usize::try_from(u64::from_le_bytes(word)).unwrap_or(usize::MAX)
 }
 
-/// A dictionary's values, to be copied by position.
-struct Keys<'k> {
-    data: &'k [u8],
-    places: Places,
-    /// What is stored in the place of NULL, which is the first value.
-    null: Option<Vec<u8>>,
+fn unfold(
+    input: &mut Input<'_>,
+    mut keys: Column,
+    positions: impl Iterator<Item = usize> + Clone,
+    column: &mut Column,
+) -> Result<(), NativeError> {
+    match column {
+        Column::Nullable { nulls, inner } => {
+            nulls.extend(positions.clone().map(|position| u8::from(position == 0)));
+            let places = Places::of(&mut keys, true)?;
+            places.unfold(input, &keys, positions, inner)
+        }
+        column => Places::of(&mut keys, false)?.unfold(input, &keys, positions, column),
+    }
 }
 
-enum Places {
-    Every(usize),
-    /// Each with its length.
-    Strings(Vec<Range<usize>>),
+#[derive(Clone, Copy)]
+struct Place {
+    start: usize,
+    length: usize,
 }
 
-impl<'k> Keys<'k> {
-    fn new(column: &'k Column, is_nullable: bool) -> Result<Self, NativeError> {
-        let (data, places, zero) = match column {
-            Column::Fixed { width, data } => (data, Places::Every(*width), vec![0; *width]),
-            Column::Strings { rows, data } => (data, Places::Strings(string_places(data, *rows)), vec![0]),
+/// Where each of a dictionary's values lies; a string with its length before it.
+struct Places {
+    places: Vec<Place>,
+    longest: usize,
+}
+
+impl Places {
+    /// What stands for NULL is stored as the type's zero.
+    fn of(keys: &mut Column, first_is_null: bool) -> Result<Self, NativeError> {
+        let places = match keys {
+            Column::Fixed { width, data } => {
+                if first_is_null {
+                    data.iter_mut().take(*width).for_each(|byte| *byte = 0);
+                }
+                (0..data.len() / *width).map(|key| Place { start: key * *width, length: *width }).collect()
+            }
+            Column::Strings { rows, data } => {
+                let mut places = string_places(data, *rows);
+                if let Some(first) = places.first_mut().filter(|_| first_is_null) {
+                    *first = Place { start: data.len(), length: 1 };
+                    data.push(0);
+                }
+                places
+            }
             _ => return Err(NativeError::Malformed("a dictionary of nested values")),
         };
-        Ok(Keys { data, places, null: is_nullable.then_some(zero) })
+        let longest = places.iter().map(|place| place.length).max().unwrap_or(0);
+        Ok(Places { places, longest })
     }
 
-    #[inline]
-    fn value(&self, position: usize) -> &[u8] {
-        match (&self.places, &self.null) {
-            (_, Some(null)) if position == 0 => null,
-            (Places::Every(width), _) => &self.data[position * width..(position + 1) * width],
-            (Places::Strings(places), _) => &self.data[places[position].clone()],
+    fn unfold(
+        &self,
+        input: &mut Input<'_>,
+        keys: &Column,
+        positions: impl Iterator<Item = usize> + Clone,
+        column: &mut Column,
+    ) -> Result<(), NativeError> {
+        let mut bytes = 0usize;
+        let mut count = 0;
+        for position in positions.clone() {
+            let place =
+                self.places.get(position).ok_or(NativeError::Malformed("a position outside of its dictionary"))?;
+            bytes = bytes.saturating_add(place.length);
+            count += 1;
+        }
+        input.unfold(bytes)?;
+        match (keys, column) {
+            (Column::Fixed { data: keys, .. }, Column::Fixed { data, .. }) => {
+                self.copy(keys, positions, bytes, data);
+            }
+            (Column::Strings { data: keys, .. }, Column::Strings { rows, data }) => {
+                self.copy(keys, positions, bytes, data);
+                *rows += count;
+            }
+            _ => return Err(NativeError::Malformed("a dictionary of nested values")),
+        }
+        Ok(())
+    }
+
+    fn copy(&self, keys: &[u8], positions: impl Iterator<Item = usize>, bytes: usize, data: &mut Vec<u8>) {
+        match self.longest {
+            ..=8 => self.copy_short::<8>(keys, positions, bytes, data),
+            9..=16 => self.copy_short::<16>(keys, positions, bytes, data),
+            17..=32 => self.copy_short::<32>(keys, positions, bytes, data),
+            _ => {
+                data.reserve(bytes);
+                for position in positions {
+                    let place = self.places[position];
+                    data.extend_from_slice(&keys[place.start..place.start + place.length]);
+                }
+            }
         }
     }
 
-    fn unfold(&self, input: &mut Input<'_>, positions: &[usize]) -> Result<Column, NativeError> {
-        let bytes = positions.iter().fold(0usize, |sum, position| sum.saturating_add(self.value(*position).len()));
-        input.unfold(bytes)?;
-        let mut data = Vec::with_capacity(bytes);
-        positions.iter().for_each(|position| data.extend_from_slice(self.value(*position)));
-        Ok(match self.places {
-            Places::Every(width) => Column::Fixed { width, data },
-            Places::Strings(_) => Column::Strings { rows: positions.len(), data },
-        })
+    /// Copies whole blocks of `SIZE` bytes, each over the end of the one before: a move of known size, where one of a
+    /// few bytes more or less would be a call.
+    fn copy_short<const SIZE: usize>(
+        &self,
+        keys: &[u8],
+        positions: impl Iterator<Item = usize>,
+        bytes: usize,
+        data: &mut Vec<u8>,
+    ) {
+        let padded: Vec<[u8; SIZE]> = self.places.iter().map(|place| padded(keys, *place)).collect();
+        let mut at = data.len();
+        let end = at + bytes;
+        data.resize(end + SIZE, 0);
+        for position in positions {
+            data[at..at + SIZE].copy_from_slice(&padded[position]);
+            at += self.places[position].length;
+        }
+        data.truncate(end);
     }
 }
 
-fn string_places(data: &[u8], count: usize) -> Vec<Range<usize>> {
+fn padded<const SIZE: usize>(keys: &[u8], place: Place) -> [u8; SIZE] {
+    let mut padded = [0; SIZE];
+    padded[..place.length].copy_from_slice(&keys[place.start..place.start + place.length]);
+    padded
+}
+
+fn string_places(data: &[u8], count: usize) -> Vec<Place> {
     let mut at = 0;
     let place = |_| {
         let length = read_varint(&data[at..]).expect("the strings were walked when they were taken");
-        let start = at;
-        at += varint_length(length) + length as usize;
-        start..at
+        let place = Place { start: at, length: varint_length(length) + length as usize };
+        at += place.length;
+        place
     };
     (0..count).map(place).collect()
 }

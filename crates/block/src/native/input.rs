@@ -22,6 +22,14 @@ impl<'a> Input<'a> {
         self.at == self.bytes.len()
     }
 
+    pub(crate) fn eat_exactly(&mut self, expected: &[u8]) -> bool {
+        let found = self.bytes[self.at..].starts_with(expected);
+        if found {
+            self.at += expected.len();
+        }
+        found
+    }
+
     /// How many columns a block has.
     pub(crate) fn columns(&mut self) -> Result<usize, NativeError> {
         self.count(self.limits.max_columns, "columns")

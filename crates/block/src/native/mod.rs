@@ -8,6 +8,7 @@ mod streams;
 use std::fmt::{self, Display, Formatter};
 
 use crate::block::Block;
+use crate::column::Column;
 use crate::types::{DataType, TypeError};
 pub(crate) use input::Input;
 pub(crate) use streams::read_column;
@@ -82,7 +83,9 @@ pub fn decode_native(bytes: &[u8], limits: NativeLimits) -> Result<NativeBlock, 
     for _ in 0..columns {
         decoded.names.push(input.text()?.to_string());
         let data_type = DataType::parse(input.text()?).map_err(NativeError::Type)?;
-        decoded.block.columns.push(read_column(&mut input, &data_type, rows)?);
+        let mut column = Column::empty(&data_type);
+        read_column(&mut input, &data_type, rows, &mut column)?;
+        decoded.block.columns.push(column);
         decoded.types.push(data_type);
     }
     decoded.block.rows = rows;

@@ -1,5 +1,7 @@
 //! The streams of a column, as a Native block of revision 0 has them: first what every part of the type has to say
 //! about its serialization, depth first, then the values. A column of no rows has neither.
+//!
+//! Values go straight behind those that a column already has, so that many blocks become one without another copy.
 
 use super::dictionary::{read_dictionary_version, read_low_cardinality};
 use super::{Input, NativeError};
@@ -9,12 +11,18 @@ use crate::types::DataType;
 /// Each row's discriminator has a byte of its own.
 const VARIANT_BASIC: u64 = 0;
 
-pub(crate) fn read_column(input: &mut Input<'_>, data_type: &DataType, rows: usize) -> Result<Column, NativeError> {
+/// Appends so many rows to a column in the type's layout. After an error the column is of no use.
+pub(crate) fn read_column(
+    input: &mut Input<'_>,
+    data_type: &DataType,
+    rows: usize,
+    column: &mut Column,
+) -> Result<(), NativeError> {
     if rows == 0 {
-        return Ok(Column::empty(data_type));
+        return Ok(());
     }
     read_prefixes(input, data_type)?;
-    read_values(input, data_type, rows)
+    read_values(input, data_type, rows, column)
 }
 
 fn read_prefixes(input: &mut Input<'_>, data_type: &DataType) -> Result<(), NativeError> {
@@ -37,70 +45,94 @@ fn read_prefixes(input: &mut Input<'_>, data_type: &DataType) -> Result<(), Nati
 }
 
 /// The values of a part of a type, of which there may be none.
-pub(super) fn read_values(input: &mut Input<'_>, data_type: &DataType, rows: usize) -> Result<Column, NativeError> {
-    if let Some(width) = data_type.fixed_width() {
-        return Ok(Column::Fixed { width, data: input.take_values(rows, width)?.to_vec() });
-    }
-    Ok(match data_type.plain() {
-        DataType::String => Column::Strings { rows, data: input.take_strings(rows)?.to_vec() },
-        DataType::LowCardinality(inner) => read_low_cardinality(input, inner, rows)?,
-        DataType::Nullable(inner) => {
-            let nulls = read_null_marks(input, rows)?;
-            Column::Nullable { nulls, inner: Box::new(read_values(input, inner, rows)?) }
+pub(super) fn read_values(
+    input: &mut Input<'_>,
+    data_type: &DataType,
+    rows: usize,
+    column: &mut Column,
+) -> Result<(), NativeError> {
+    match (data_type.plain(), column) {
+        (DataType::LowCardinality(inner), column) => read_low_cardinality(input, inner, rows, column)?,
+        (_, Column::Fixed { width, data }) => data.extend_from_slice(input.take_values(rows, *width)?),
+        (_, Column::Strings { rows: count, data }) => {
+            data.extend_from_slice(input.take_strings(rows)?);
+            *count += rows;
         }
-        DataType::Array(inner) => {
-            let list = read_offsets(input, rows)?;
-            Column::Array { inner: Box::new(read_values(input, inner, list.values)?), offsets: list.offsets }
+        (DataType::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
+            read_null_marks(input, rows, nulls)?;
+            read_values(input, inner, rows, values)?;
         }
-        DataType::Map(key, value) => {
-            let list = read_offsets(input, rows)?;
-            let pairs = vec![read_values(input, key, list.values)?, read_values(input, value, list.values)?];
-            Column::Array { offsets: list.offsets, inner: Box::new(Column::Tuple { elements: pairs }) }
+        (DataType::Array(inner), Column::Array { offsets, inner: values }) => {
+            let count = read_offsets(input, rows, offsets)?;
+            read_values(input, inner, count, values)?;
         }
-        DataType::Tuple(tuple) => {
-            let elements = tuple.elements.iter().map(|element| read_values(input, element, rows));
-            Column::Tuple { elements: elements.collect::<Result<_, _>>()? }
+        (DataType::Map(key, value), Column::Array { offsets, inner }) => {
+            let count = read_offsets(input, rows, offsets)?;
+            read_elements(input, [&**key, &**value].into_iter(), count, inner)?;
         }
-        DataType::Variant(alternatives) => read_variant(input, alternatives, rows)?,
+        (DataType::Tuple(tuple), column) => read_elements(input, tuple.elements.iter(), rows, column)?,
+        (DataType::Variant(types), Column::Variant { discriminators, alternatives }) => {
+            let counts = read_discriminators(input, rows, types.len(), discriminators)?;
+            for ((data_type, count), alternative) in types.iter().zip(counts).zip(alternatives) {
+                read_values(input, data_type, count, alternative)?;
+            }
+        }
         _ => return Err(NativeError::Malformed("a type that has no known layout")),
-    })
-}
-
-fn read_variant(input: &mut Input<'_>, types: &[DataType], rows: usize) -> Result<Column, NativeError> {
-    let discriminators = input.take(rows)?.to_vec();
-    let mut counts = vec![0; types.len()];
-    for discriminator in discriminators.iter().filter(|mark| **mark != NULL_DISCRIMINATOR) {
-        let count = counts.get_mut(usize::from(*discriminator));
-        *count.ok_or(NativeError::Malformed("a discriminator of no alternative"))? += 1;
     }
-    let alternatives = types.iter().zip(counts).map(|(data_type, count)| read_values(input, data_type, count));
-    Ok(Column::Variant { discriminators, alternatives: alternatives.collect::<Result<_, _>>()? })
+    Ok(())
 }
 
-fn read_null_marks(input: &mut Input<'_>, rows: usize) -> Result<Vec<u8>, NativeError> {
-    let nulls = input.take(rows)?;
-    if nulls.iter().any(|is_null| *is_null > 1) {
+fn read_elements<'t>(
+    input: &mut Input<'_>,
+    types: impl Iterator<Item = &'t DataType>,
+    rows: usize,
+    column: &mut Column,
+) -> Result<(), NativeError> {
+    let Column::Tuple { elements } = column else {
+        return Err(NativeError::Malformed("a type that has no known layout"));
+    };
+    types.zip(elements).try_for_each(|(data_type, element)| read_values(input, data_type, rows, element))
+}
+
+fn read_null_marks(input: &mut Input<'_>, rows: usize, nulls: &mut Vec<u8>) -> Result<(), NativeError> {
+    let marks = input.take(rows)?;
+    if marks.iter().fold(0, |all, mark| all | mark) > 1 {
         return Err(NativeError::Malformed("a NULL mark that is neither 0 nor 1"));
     }
-    Ok(nulls.to_vec())
+    nulls.extend_from_slice(marks);
+    Ok(())
 }
 
-struct Offsets {
-    offsets: Vec<u64>,
-    /// How many values the lists have together.
-    values: usize,
-}
-
-fn read_offsets(input: &mut Input<'_>, rows: usize) -> Result<Offsets, NativeError> {
-    let offsets: Vec<u64> = input
-        .take_values(rows, 8)?
-        .chunks_exact(8)
-        .map(|chunk| u64::from_le_bytes(chunk.try_into().expect("chunks are of eight bytes")))
-        .collect();
-    if !offsets.is_sorted() {
-        return Err(NativeError::Malformed("array offsets that go back"));
+/// Appends the offsets of so many lists; tells how many values they have together.
+fn read_offsets(input: &mut Input<'_>, rows: usize, offsets: &mut Vec<u64>) -> Result<usize, NativeError> {
+    let bytes = input.take_values(rows, 8)?;
+    let base = offsets.last().copied().unwrap_or(0);
+    let mut last = 0;
+    offsets.reserve(rows);
+    for chunk in bytes.chunks_exact(8) {
+        let offset = u64::from_le_bytes(chunk.try_into().expect("chunks are of eight bytes"));
+        if offset < last {
+            return Err(NativeError::Malformed("array offsets that go back"));
+        }
+        last = offset;
+        offsets.push(base.checked_add(offset).ok_or(NativeError::Truncated)?);
     }
-    let values = offsets.last().copied().unwrap_or(0);
-    let values = usize::try_from(values).map_err(|_| NativeError::Truncated)?;
-    Ok(Offsets { offsets, values })
+    usize::try_from(last).map_err(|_| NativeError::Truncated)
+}
+
+/// Appends the discriminators of so many rows; tells how many rows each alternative has.
+fn read_discriminators(
+    input: &mut Input<'_>,
+    rows: usize,
+    alternatives: usize,
+    discriminators: &mut Vec<u8>,
+) -> Result<Vec<usize>, NativeError> {
+    let marks = input.take(rows)?;
+    let mut counts = vec![0; alternatives];
+    for mark in marks.iter().filter(|mark| **mark != NULL_DISCRIMINATOR) {
+        let count = counts.get_mut(usize::from(*mark));
+        *count.ok_or(NativeError::Malformed("a discriminator of no alternative"))? += 1;
+    }
+    discriminators.extend_from_slice(marks);
+    Ok(counts)
 }

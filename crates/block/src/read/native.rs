@@ -39,48 +39,75 @@ fn read_block(input: &mut Input<'_>, rows: &mut Rows<'_>) -> Result<(), NotTyped
     }
     let mut expected = 0;
     for _ in 0..column_count {
-        let name = input.text()?.as_bytes();
-        let is_expected = rows.plan.columns().get(expected).is_some_and(|column| column.name.as_bytes() == name);
-        match is_expected.then_some(expected).or_else(|| rows.plan.position(name)) {
-            Some(column) => {
-                read_known_column(input, rows, column, row_count)?;
-                expected = column + 1;
-            }
-            None => skip_unknown_column(input, rows.plan, name, row_count)?,
-        }
+        let column = read_column_of_block(input, rows, expected, row_count)?;
+        expected = column.map_or(expected, |column| column + 1);
     }
     rows.end_rows(row_count)
 }
 
-fn read_known_column(
+/// Reads a column with its name and type. Mostly it is `expected`; tells which it was.
+fn read_column_of_block(
+    input: &mut Input<'_>,
+    rows: &mut Rows<'_>,
+    expected: usize,
+    row_count: usize,
+) -> Result<Option<usize>, NotTypedReason> {
+    let plan = rows.plan;
+    if plan.readers.get(expected).is_some_and(|reader| input.eat_exactly(&reader.native_header)) {
+        read_wanted_type(input, rows, expected, row_count)?;
+        return Ok(Some(expected));
+    }
+    let name = input.text()?.as_bytes();
+    let Some(column) = plan.position(name) else {
+        skip_unknown_column(input, plan, name, row_count)?;
+        return Ok(None);
+    };
+    let type_text = input.text()?;
+    if type_text == plan.readers[column].type_text {
+        read_wanted_type(input, rows, column, row_count)?;
+    } else {
+        read_other_type(input, rows, column, type_text, row_count)?;
+    }
+    Ok(Some(column))
+}
+
+fn read_wanted_type(
     input: &mut Input<'_>,
     rows: &mut Rows<'_>,
     column: usize,
     row_count: usize,
 ) -> Result<(), NotTypedReason> {
-    let plan = rows.plan;
-    let wanted = &plan.columns()[column].data_type;
-    let type_text = input.text()?;
     rows.see(column)?;
-    let values = if type_text == plan.readers[column].type_text {
-        read_column(input, wanted, row_count)?
-    } else {
-        let sent = parse_type(type_text)?;
-        convert(read_column(input, &sent, row_count)?, &sent, wanted)?
-    };
     if row_count > 0 {
         rows.give(column)?;
-        gather(&mut rows.columns[column], values);
+        read_column(input, &rows.plan.columns()[column].data_type, row_count, &mut rows.columns[column])?;
     }
     Ok(())
 }
 
-fn gather(column: &mut Column, values: Column) {
-    if column.rows() == 0 {
-        *column = values;
-    } else {
-        column.append(&values);
+fn read_other_type(
+    input: &mut Input<'_>,
+    rows: &mut Rows<'_>,
+    column: usize,
+    type_text: &str,
+    row_count: usize,
+) -> Result<(), NotTypedReason> {
+    let sent = parse_type(type_text)?;
+    rows.see(column)?;
+    if row_count == 0 {
+        return Ok(());
     }
+    rows.give(column)?;
+    let mut values = Column::empty(&sent);
+    read_column(input, &sent, row_count, &mut values)?;
+    let values = convert(values, &sent, &rows.plan.columns()[column].data_type)?;
+    let gathered = &mut rows.columns[column];
+    if gathered.rows() == 0 {
+        *gathered = values;
+    } else {
+        gathered.append(&values);
+    }
+    Ok(())
 }
 
 fn skip_unknown_column(
@@ -93,8 +120,7 @@ fn skip_unknown_column(
         return Err(NotTypedReason::UnknownField);
     }
     let sent = parse_type(input.text()?)?;
-    read_column(input, &sent, row_count)?;
-    Ok(())
+    Ok(read_column(input, &sent, row_count, &mut Column::empty(&sent))?)
 }
 
 fn parse_type(text: &str) -> Result<DataType, NotTypedReason> {
