@@ -9,29 +9,31 @@ from clients.routes import forwarded, gathered
 
 PYTHON_SYNC = {
     **gathered(
-        "statement raw_jsoneachrow raw_values raw_stream raw_gzip rows_plain rows_waiting rows_not_waiting"
-        " rows_context rows_by_column rows_lz4 rows_zstd rows_gzip rows_br rows_uncompressed frame frame_waiting"
-        " raw_jsonlines raw_ndjson raw_native raw_lz4 checked raw_csv raw_csvwithnames raw_csvwithnamesandtypes"
-        " raw_tabseparated raw_tsv raw_tsvwithnames raw_tsvwithnamesandtypes raw_rowbinary raw_rowbinarywithnames"
-        " raw_rowbinarywithnamesandtypes raw_msgpack",
+        "rows_plain rows_waiting rows_not_waiting rows_context rows_by_column rows_lz4 rows_zstd rows_gzip"
+        " rows_br rows_uncompressed frame frame_waiting statement raw_jsoneachrow raw_jsonstringseachrow"
+        " raw_jsonlines raw_ndjson raw_json raw_jsoncompact raw_jsoncolumns raw_jsoncolumnswithmetadata"
+        " raw_jsoncompactcolumns raw_jsonobjecteachrow raw_jsoncompacteachrow raw_jsoncompacteachrowwithnames"
+        " raw_jsoncompacteachrowwithnamesandtypes raw_jsoncompactstringseachrow"
+        " raw_jsoncompactstringseachrowwithnames raw_jsoncompactstringseachrowwithnamesandtypes raw_csv"
+        " raw_csvwithnames raw_csvwithnamesandtypes raw_tabseparated raw_tsv raw_tsvwithnames"
+        " raw_tsvwithnamesandtypes raw_values raw_native raw_rowbinary raw_rowbinarywithnames"
+        " raw_rowbinarywithnamesandtypes raw_msgpack raw_stream raw_gzip raw_lz4 checked",
     ),
     **forwarded("async_insert=0", "rows_pinned_off"),
-    **forwarded("setting", "rows_token"),
     **forwarded(
         "format",
-        "frame_arrow arrow arrow_waiting raw_jsonstringseachrow raw_json raw_jsoncompact raw_jsoncolumns"
-        " raw_jsoncolumnswithmetadata raw_jsoncompactcolumns raw_jsonobjecteachrow raw_jsoncompacteachrow"
-        " raw_jsoncompacteachrowwithnames raw_jsoncompacteachrowwithnamesandtypes raw_jsoncompactstringseachrow"
-        " raw_jsoncompactstringseachrowwithnames raw_jsoncompactstringseachrowwithnamesandtypes"
-        " raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_arrow"
-        " raw_arrowstream raw_parquet raw_avro raw_orc raw_bsoneachrow",
+        "frame_arrow arrow arrow_waiting raw_customseparated raw_customseparatedwithnames"
+        " raw_customseparatedwithnamesandtypes raw_arrow raw_arrowstream raw_parquet raw_avro raw_orc"
+        " raw_bsoneachrow",
     ),
-    **forwarded("value", "bad_csv bad_json"),
+    **forwarded("setting", "rows_token"),
+    **forwarded("too_large", "frame_large"),
+    **forwarded("value", "bad_json bad_csv"),
 }
 PYTHON_ASYNC = {
     **gathered(
-        "raw_jsoneachrow rows_plain rows_waiting rows_not_waiting rows_one_by_one rows_lz4 rows_zstd rows_gzip"
-        " rows_br rows_uncompressed frame checked raw_csvwithnames",
+        "rows_plain rows_waiting rows_not_waiting rows_one_by_one rows_lz4 rows_zstd rows_gzip rows_br"
+        " rows_uncompressed frame raw_jsoneachrow raw_csvwithnames checked",
     ),
     **forwarded("format", "frame_arrow arrow raw_parquet"),
 }
@@ -47,72 +49,73 @@ PYTHON_TYPES = {
 }
 JAVASCRIPT = {
     **gathered(
-        "source waiting not_waiting of_columns one_by_one values_JSONEachRow stream_JSONEachRow packed_gzip"
-        " packed_stream_gzip packed_br packed_stream_br checked raw_CSV raw_CSVWithNames raw_CSVWithNamesAndTypes"
-        " raw_TabSeparated raw_TabSeparatedRaw raw_TabSeparatedWithNames raw_TabSeparatedWithNamesAndTypes",
-    ),
-    **forwarded(
-        "format",
-        "values_JSONStringsEachRow stream_JSONStringsEachRow values_JSONCompactEachRow stream_JSONCompactEachRow"
+        "source waiting not_waiting of_columns one_by_one values_JSONEachRow stream_JSONEachRow"
+        " values_JSONStringsEachRow stream_JSONStringsEachRow values_JSONCompactEachRow stream_JSONCompactEachRow"
         " values_JSONCompactStringsEachRow stream_JSONCompactStringsEachRow values_JSONCompactEachRowWithNames"
         " stream_JSONCompactEachRowWithNames values_JSONCompactEachRowWithNamesAndTypes"
         " stream_JSONCompactEachRowWithNamesAndTypes values_JSONCompactStringsEachRowWithNames"
         " stream_JSONCompactStringsEachRowWithNames values_JSONCompactStringsEachRowWithNamesAndTypes"
         " stream_JSONCompactStringsEachRowWithNamesAndTypes values_JSON values_JSONCompact"
-        " values_JSONColumnsWithMetadata values_JSONObjectEachRow raw_CustomSeparated raw_CustomSeparatedWithNames"
-        " raw_CustomSeparatedWithNamesAndTypes raw_Parquet object_for_array",
+        " values_JSONColumnsWithMetadata values_JSONObjectEachRow raw_CSV raw_CSVWithNames"
+        " raw_CSVWithNamesAndTypes raw_TabSeparated raw_TabSeparatedRaw raw_TabSeparatedWithNames"
+        " raw_TabSeparatedWithNamesAndTypes packed_gzip packed_stream_gzip packed_br packed_stream_br checked",
     ),
-    **forwarded("value", "bad_csv bad_json"),
     **forwarded("async_insert=0", "pinned_off"),
+    **forwarded(
+        "format",
+        "raw_CustomSeparated raw_CustomSeparatedWithNames raw_CustomSeparatedWithNamesAndTypes raw_Parquet",
+    ),
     **forwarded("insert_form", "except_columns"),
+    **forwarded("syntax", "object_for_array"),
+    **forwarded("value", "bad_json bad_csv"),
 }
 GO = {
     **gathered(
-        "format_jsoneachrow format_values statements checked_json batch batch_waiting batch_not_waiting"
-        " batch_with_async batch_lz4 batch_lz4hc batch_zstd batch_gzip batch_deflate batch_br batch_none"
-        " checked_batch format_csv format_csvwithnames format_tsv format_rowbinary"
-        " format_rowbinarywithnamesandtypes format_msgpack",
+        "batch batch_br batch_deflate batch_gzip batch_lz4 batch_lz4hc batch_none batch_not_waiting batch_waiting"
+        " batch_with_async batch_zstd checked_batch checked_json format_csv format_csvwithnames"
+        " format_jsoncompacteachrow format_jsoneachrow format_msgpack format_rowbinary"
+        " format_rowbinarywithnamesandtypes format_tsv format_values statements",
     ),
     **forwarded("async_insert=0", "batch_pinned_off"),
-    **forwarded("format", "format_jsoncompacteachrow format_parquet format_arrow"),
+    **forwarded("format", "format_arrow format_parquet"),
     **forwarded("syntax", "statements_with_map"),
     **forwarded("value", "bad_json"),
 }
 # clickhouse-go as the OpenTelemetry collector's exporter uses it.
 TELEMETRY = {
     **gathered(
-        "otel_logs_async otel_logs_unset otel_logs_lz4 otel_logs_not_waiting otel_traces_async otel_traces_unset"
-        " otel_traces_lz4 otel_traces_not_waiting otel_viewed_async otel_viewed_unset otel_viewed_lz4"
-        " otel_viewed_not_waiting otel_histograms_async otel_histograms_lz4 otel_histograms_not_waiting"
-        " otel_histograms_unset",
+        "otel_histograms_async otel_histograms_lz4 otel_histograms_not_waiting otel_histograms_unset"
+        " otel_logs_async otel_logs_lz4 otel_logs_not_waiting otel_logs_unset otel_traces_async otel_traces_lz4"
+        " otel_traces_not_waiting otel_traces_unset otel_viewed_async otel_viewed_lz4 otel_viewed_not_waiting"
+        " otel_viewed_unset",
     ),
     **forwarded(
         "async_insert=0",
-        "otel_logs_sync otel_traces_sync otel_viewed_sync otel_histograms_sync otel_json_sync",
+        "otel_histograms_sync otel_json_sync otel_logs_sync otel_traces_sync otel_viewed_sync",
     ),
     **forwarded("type", "otel_json_async otel_json_lz4 otel_json_not_waiting otel_json_unset"),
 }
 RUST = {
     **gathered(
-        "formatted_json statement native native_waiting with_types row_binary uncompressed waiting not_waiting"
-        " row_binary_waiting inserter one_by_one formatted_csv formatted_tsv checked",
+        "checked formatted_csv formatted_json formatted_tsv inserter native native_waiting not_waiting one_by_one"
+        " row_binary row_binary_waiting statement uncompressed waiting with_types",
     ),
     **forwarded("async_insert=0", "pinned_off"),
     **forwarded("value", "bad_row"),
 }
 CLIENT_V2 = {
     **gathered(
-        "stream_jsoneachrow stream_values stream_native checked objects objects_waiting objects_not_waiting"
-        " objects_one_by_one objects_lz4 objects_http_lz4 written_rowbinary written_rowbinarywithdefaults"
-        " stream_csv stream_csvwithnames stream_tabseparated stream_tsvwithnamesandtypes stream_rowbinary"
-        " stream_rowbinarywithnames stream_rowbinarywithnamesandtypes stream_msgpack",
+        "objects objects_waiting objects_not_waiting objects_one_by_one objects_lz4 objects_http_lz4"
+        " written_rowbinary written_rowbinarywithdefaults stream_jsoneachrow stream_jsoncompacteachrow stream_csv"
+        " stream_csvwithnames stream_tabseparated stream_tsvwithnamesandtypes stream_values stream_native"
+        " stream_rowbinary stream_rowbinarywithnames stream_rowbinarywithnamesandtypes stream_msgpack checked",
     ),
     **forwarded("async_insert=0", "objects_pinned_off"),
-    **forwarded("format", "stream_jsoncompacteachrow stream_parquet stream_arrowstream stream_avro"),
+    **forwarded("format", "stream_parquet stream_arrowstream stream_avro"),
     **forwarded("value", "bad_json"),
 }
 JDBC = {
-    **gathered("jdbc_prepared jdbc_batch jdbc_lz4 jdbc_async jdbc_checked jdbc_row_binary"),
+    **gathered("jdbc_prepared jdbc_batch jdbc_row_binary jdbc_lz4 jdbc_async jdbc_checked"),
 }
 # Versions up to 0.9 send async_insert=0 with every statement.
 JDBC_PINNING = {
@@ -122,12 +125,15 @@ JDBC_PINNING = {
 PHP = {
     **gathered(
         "lines lines_waiting lines_not_waiting in_the_body array gzip deflate values values_with_columns"
-        " written_csv written_csvwithnames written_tabseparated written_tsvwithnames written_rowbinary checked",
+        " written_csv written_csvwithnames written_tabseparated written_tsvwithnames written_jsoncompacteachrow"
+        " written_rowbinary checked",
     ),
-    **forwarded("format", "written_jsoncompacteachrow"),
     **forwarded("value", "bad_json"),
 }
 VECTOR = {
-    **forwarded("setting", "by_name by_name_waiting by_name_not_waiting by_name_random_shard by_name_bad"),
-    **forwarded("setting", "by_parameter by_parameter_waiting"),
+    **forwarded(
+        "setting",
+        "by_name by_name_waiting by_name_not_waiting by_name_random_shard by_parameter by_parameter_waiting"
+        " by_name_bad",
+    ),
 }

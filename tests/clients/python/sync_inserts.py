@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import clickhouse_connect
 import lz4.frame
+import pandas
 import pyarrow
 from clickhouse_connect.driver.exceptions import DatabaseError
 from clickhouse_connect.driver.summary import QuerySummary
@@ -19,6 +20,7 @@ client = clickhouse_connect.get_client(**CONNECTION)
 WAITING = {"async_insert": 1, "wait_for_async_insert": 1}
 NOT_WAITING = {"async_insert": 1, "wait_for_async_insert": 0}
 PINNED_OFF = {"async_insert": 0}
+MANY = 250_000
 
 
 def stored(table: str) -> object:
@@ -73,6 +75,16 @@ def by_statement(table: str) -> QuerySummary:
     return client.command(f"INSERT INTO {table} VALUES {values}")
 
 
+def more_than_is_gathered(table: str) -> QuerySummary:
+    """Beyond async_insert_max_data_size: an insert of this size gains nothing by company."""
+    return client.insert_df(table, pandas.DataFrame({"id": range(MANY), "s": [f"{'x' * 50} {n}" for n in range(MANY)]}))
+
+
+def all_of_many(table: str) -> object:
+    got = client.query(f"SELECT count(), uniqExact(id), sum(endsWith(s, toString(id))) FROM {table}").first_row
+    return equal(got, (MANY, MANY, MANY))
+
+
 def raw(fmt: str, pack: Callable[[bytes], bytes] = bytes, compression: str | None = None) -> Callable[[str], QuerySummary]:
     def insert(table: str) -> QuerySummary:
         payload = client.raw_query("SELECT * FROM rows_plain ORDER BY id", fmt=fmt)
@@ -120,6 +132,7 @@ def inserts() -> None:
         case(f"rows_{compress or 'uncompressed'}".lower(), packed(compress))
     case("frame", lambda table: client.insert_df(table, frame()))
     case("frame_waiting", lambda table: client.insert_df(table, frame(), settings=WAITING))
+    case("frame_large", more_than_is_gathered, all_of_many)
     case("frame_arrow", lambda table: client.insert_df_arrow(table, arrow_frame()))
     case("arrow", lambda table: client.insert_arrow(table, arrow_table()))
     case("arrow_waiting", lambda table: client.insert_arrow(table, arrow_table(), settings=WAITING))
