@@ -9,8 +9,8 @@ from clients.routes import forwarded, gathered
 
 PYTHON_SYNC = {
     **gathered(
-        "rows_plain rows_waiting rows_not_waiting rows_context rows_by_column rows_lz4 rows_zstd rows_gzip"
-        " rows_br rows_uncompressed frame frame_waiting statement raw_jsoneachrow raw_jsonstringseachrow"
+        "rows_plain rows_waiting rows_not_waiting rows_by_threads rows_context rows_by_column rows_lz4 rows_zstd"
+        " rows_gzip rows_br rows_uncompressed frame frame_waiting statement raw_jsoneachrow raw_jsonstringseachrow"
         " raw_jsonlines raw_ndjson raw_json raw_jsoncompact raw_jsoncolumns raw_jsoncolumnswithmetadata"
         " raw_jsoncompactcolumns raw_jsonobjecteachrow raw_jsoncompacteachrow raw_jsoncompacteachrowwithnames"
         " raw_jsoncompacteachrowwithnamesandtypes raw_jsoncompactstringseachrow"
@@ -131,8 +131,7 @@ PHP = {
     **forwarded("value", "bad_json"),
 }
 VECTOR = {
-    **forwarded(
-        "setting",
+    **gathered(
         "by_name by_name_waiting by_name_not_waiting by_name_random_shard by_parameter by_parameter_waiting"
         " by_name_bad",
     ),

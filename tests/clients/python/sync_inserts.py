@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import clickhouse_connect
 import lz4.frame
@@ -33,7 +34,7 @@ def stored_eventually(table: str) -> object:
     return stored(table)
 
 
-def case(table: str, insert: Callable[[str], QuerySummary], check: Callable[[str], object] = stored) -> None:
+def case(table: str, insert: Callable[[str], object], check: Callable[[str], object] = stored) -> None:
     """One insert into a new table, and what landed there."""
 
     def body() -> object:
@@ -59,6 +60,17 @@ def packed(compress: object) -> Callable[[str], QuerySummary]:
             own.close()
 
     return insert
+
+
+def by_threads(table: str) -> object:
+    """A thread for each row, all with one client; without a session they don't serialise themselves."""
+    shared = clickhouse_connect.get_client(**CONNECTION, autogenerate_session_id=False)
+    report.sends(table, len(ROWS) - 1)
+    with ThreadPoolExecutor(len(ROWS)) as threads:
+        summaries = threads.map(lambda row: shared.insert(table, [row], column_names=NAMES, settings=WAITING), ROWS)
+        written = [summary.written_rows for summary in summaries]
+    shared.close()
+    return equal(written, [1] * len(ROWS))
 
 
 def by_context(table: str) -> QuerySummary:
@@ -126,6 +138,7 @@ def inserts() -> None:
     case("rows_not_waiting", rows_with(settings=NOT_WAITING), stored_eventually)
     case("rows_pinned_off", rows_with(settings=PINNED_OFF))
     case("rows_token", rows_with(settings={"insert_deduplication_token": "once"}))
+    case("rows_by_threads", by_threads, stored_eventually)
     case("rows_context", by_context)
     case("rows_by_column", by_columns)
     for compress in ("lz4", "zstd", "gzip", "br", False):
