@@ -139,3 +139,82 @@ def test_too_many_parts_pass_with_views_too(gateway: Gateway, tested: Endpoint, 
         direct.sql("TRUNCATE TABLE t")
         assert waiting.reply().status == 200
     assert (ids(direct), ids(direct, "u")) == ([2], [1, 2])
+
+
+PARTITION_COLUMNS = "a UInt64, n Int64, s LowCardinality(String), d Date, t DateTime, u DateTime64(3, 'America/New_York')"
+# Keys, and a row whose partition changes with each number.
+PARTITION_KEYS = [
+    ("a", '{"a":%d}'),
+    ("a % 97", '{"a":%d}'),
+    ("intDiv(n, 10)", '{"n":-%d0}'),
+    ("s", '{"s":"%d"}'),
+    ("(s, toYYYYMM(d))", '{"s":"%d","d":"2024-01-05"}'),
+    ("toYYYYMM(d)", '{"d":"2024-%02d-15"}'),
+    ("toStartOfWeek(t)", '{"t":"2024-03-%02d 00:00:00"}'),
+    ("toMonday(u)", '{"u":"2024-03-%02d 23:30:00"}'),
+    ("toDate(u)", '{"u":"2024-03-%02d 00:30:00"}'),
+]
+
+
+@pytest.mark.parametrize(("key", "row"), PARTITION_KEYS)
+def test_a_batch_of_many_partitions_is_cut(gateway: Gateway, tested: Endpoint, direct: Endpoint, key: str, row: str) -> None:
+    """Each insert is within the limit, and their batch is not. The cuts are where they have to be, so nothing is refused."""
+    direct.sql(f"CREATE TABLE t ({PARTITION_COLUMNS}) ENGINE = MergeTree PARTITION BY {key} ORDER BY tuple()")
+    bodies = [row % n for n in range(1, 13)] * 2
+    limit = {**HELD_NOT_WAITING, "max_partitions_per_insert_block": 2}
+    for body in bodies:
+        assert tested.insert(INTO_T, body, **limit).status == 200
+    tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert direct.sql("SELECT count() FROM t") == "24"
+    assert metric(gateway, "windrow_flush_narrowings", direct.database) == 0
+    stores = set(tested.sql(f"SELECT flush_query_id FROM system.asynchronous_insert_log WHERE database = '{direct.database}'").split())
+    assert len(stores) == fewest_stores(direct, bodies, 2), "no more cuts than are needed"
+
+
+def fewest_stores(direct: Endpoint, bodies: list[str], limit: int) -> int:
+    """As ClickHouse tells their partitions: inserts in their order, each store as long as the limit allows."""
+    direct.sql("CREATE TABLE alone AS t")
+    stores, current = 1, set()
+    for body in bodies:
+        direct.sql("TRUNCATE TABLE alone")
+        assert direct.insert("INSERT INTO alone FORMAT JSONEachRow", body).status == 200
+        current |= set(direct.sql("SELECT DISTINCT _partition_id FROM alone").split())
+        if len(current) > limit:
+            stores, current = stores + 1, set(direct.sql("SELECT DISTINCT _partition_id FROM alone").split())
+    return stores
+
+
+def test_a_key_that_is_not_understood_is_narrowed(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE t (a UInt64) ENGINE = MergeTree PARTITION BY cityHash64(a) ORDER BY tuple()")
+    with Batch(tested, max_partitions_per_insert_block=3) as batch:
+        replies = batch.add(*(rows(n) for n in range(16))).flush()
+    assert verdicts(replies) == [None] * 16
+    assert ids(direct) == list(range(16))
+
+
+def test_an_insert_of_too_many_partitions_fails_alone(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE t (a UInt64) ENGINE = MergeTree PARTITION BY a ORDER BY tuple()")
+    with Batch(tested, max_partitions_per_insert_block=3) as batch:
+        replies = batch.add(rows(1), rows(1, 2, 3, 4), rows(5), rows(6)).flush()
+    assert verdicts(replies) == [None, 252, None, None]
+    assert replies[1].text == direct.insert(INTO_T, rows(1, 2, 3, 4), max_partitions_per_insert_block=3).text
+    assert ids(direct) == [1, 5, 6]
+
+
+def test_a_limit_that_only_warns_cuts_nothing(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE t (a UInt64) ENGINE = MergeTree PARTITION BY a ORDER BY tuple()")
+    lenient = {"max_partitions_per_insert_block": 1, "throw_on_max_partitions_per_insert_block": 0}
+    with Batch(tested, **lenient) as batch:
+        assert verdicts(batch.add(rows(1), rows(2), rows(3)).flush()) == [None] * 3
+    log = f"SELECT uniqExact(flush_query_id) FROM system.asynchronous_insert_log WHERE database = '{direct.database}'"
+    assert tested.sql(log) == "1"
+
+
+def test_limits_of_blocks_do_not_cut_a_batch(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    """A batch that ClickHouse took in blocks could be stored in part, and doubled by narrowing it down."""
+    make_table(direct, "a UInt64, CONSTRAINT small CHECK a < 100")
+    strict = {"use_strict_insert_block_limits": 1, "max_insert_block_size": 1, "min_insert_block_size_rows": 1}
+    with Batch(tested, **strict) as batch:
+        replies = batch.add(rows(1), rows(2), rows(500), rows(3)).flush()
+    assert verdicts(replies) == [None, None, 469, None]
+    assert (ids(direct), parts_made(direct)) == ([1, 2, 3], 1)
