@@ -4,6 +4,8 @@
 //! even a `SETTINGS` there is data. After `VALUES` it begins at the next token. Everything that makes an INSERT more than
 //! this is refused with its [`InsertForm`], and then forwarded.
 
+use std::ops::Range;
+
 use crate::classify::TableName;
 use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
@@ -78,13 +80,7 @@ pub enum InsertForm {
 
 /// Parses behind the word INSERT.
 pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> {
-    require(cursor.eat_keyword("INTO"))?;
-    cursor.eat_keyword("TABLE");
-    if cursor.eat_keyword("FUNCTION") {
-        return Err(InsertForm::Function);
-    }
-    let table = table(cursor)?;
-    let columns = if cursor.eat_symbol(b'(') { Some(columns(cursor)?) } else { None };
+    let Target { table, columns } = target(cursor)?;
     if cursor.at_keyword("FROM") {
         return Err(InsertForm::FromInfile);
     }
@@ -93,11 +89,61 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
     Ok(InsertStatement {
         table,
         columns,
-        settings,
+        settings: settings.into_iter().map(|setting| (setting.name, setting.value)).collect(),
         format: data.format,
         head_end: data.head_end,
         data_start: data.start,
     })
+}
+
+struct Target {
+    table: TableName,
+    columns: Option<Vec<String>>,
+}
+
+fn target(cursor: &mut Cursor) -> Result<Target, InsertForm> {
+    require(cursor.eat_keyword("INTO"))?;
+    cursor.eat_keyword("TABLE");
+    if cursor.eat_keyword("FUNCTION") {
+        return Err(InsertForm::Function);
+    }
+    let table = table(cursor)?;
+    let columns = if cursor.eat_symbol(b'(') { Some(columns(cursor)?) } else { None };
+    Ok(Target { table, columns })
+}
+
+/// A setting of the SETTINGS clause, and where in the text it stands.
+struct Setting {
+    name: String,
+    value: String,
+    span: Range<usize>,
+}
+
+/// The text of an INSERT with blanks in place of those of its settings that are `unwanted`: the rest stays where it is.
+/// None if there is no such setting, or the statement is not understood that far.
+pub fn blank_settings(text: &[u8], unwanted: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
+    let mut cursor = Cursor::new(text, true);
+    if !cursor.eat_keyword("INSERT") {
+        return None;
+    }
+    target(&mut cursor).ok()?;
+    let clause_start = cursor.peek().start;
+    if !cursor.eat_keyword("SETTINGS") {
+        return None;
+    }
+    let settings = settings(&mut cursor).ok()?;
+    let mut blanked = text.to_vec();
+    let first_wanted = settings.iter().position(|setting| !unwanted(&setting.name));
+    for (at, setting) in settings.iter().enumerate().filter(|(_, setting)| unwanted(&setting.name)) {
+        // With each goes a comma: the one behind it, or in front of it if a setting that stays precedes.
+        let span = match first_wanted {
+            None => clause_start..setting.span.end,
+            Some(first) if at < first => setting.span.start..settings[at + 1].span.start,
+            Some(_) => settings[at - 1].span.end..setting.span.end,
+        };
+        blanked[span].fill(b' ');
+    }
+    settings.iter().any(|setting| unwanted(&setting.name)).then_some(blanked)
 }
 
 fn table(cursor: &mut Cursor) -> Result<InsertTable, InsertForm> {
@@ -166,16 +212,18 @@ fn column(cursor: &mut Cursor) -> Result<String, InsertForm> {
     }
 }
 
-fn settings(cursor: &mut Cursor) -> Result<Vec<(String, String)>, InsertForm> {
+fn settings(cursor: &mut Cursor) -> Result<Vec<Setting>, InsertForm> {
     let mut settings = Vec::new();
     loop {
         require(settings.len() < MAX_SETTINGS)?;
+        let start = cursor.peek().start;
         let Some(name) = cursor.identifier() else { return Err(placeholder_or_unusual(cursor)) };
         if name.starts_with("param_") {
             return Err(InsertForm::QueryParameter);
         }
         require(cursor.eat_symbol(b'='))?;
-        settings.push((name, setting_value(cursor)?));
+        let value = setting_value(cursor)?;
+        settings.push(Setting { name, value, span: start..cursor.previous_end() });
         if !cursor.eat_symbol(b',') {
             return Ok(settings);
         }

@@ -15,7 +15,7 @@ mod quote;
 mod system;
 
 pub use classify::{classify, classify_prefix, Statement, TableName};
-pub use insert::{Identifier, InsertForm, InsertStatement, InsertTable};
+pub use insert::{blank_settings, Identifier, InsertForm, InsertStatement, InsertTable};
 pub use other::{DdlScope, Leading, OtherStatement};
 pub use own_tables::{own_table_references, without_system_prefix, OwnTableReference, OwnTableUse, OwnTables};
 pub use quote::{backquote, quote_string};

@@ -24,7 +24,7 @@ pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 pub(crate) use remembered::Remembered;
 pub(crate) use schema::{TableKey, TableSchema, Target};
-pub(crate) use user::{UserContext, UserKey};
+pub(crate) use user::{ServerVersion, UserContext, UserKey};
 
 /// Why an insert can't be taken.
 #[derive(Debug, Clone)]

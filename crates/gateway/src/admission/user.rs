@@ -24,7 +24,7 @@ pub(crate) struct UserContext {
     pub(crate) effective_settings: Vec<(String, String)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServerVersion {
     pub(crate) major: u32,
     pub(crate) minor: u32,

@@ -22,7 +22,7 @@ use super::request::{caller, Caller, Request};
 use super::serve::State;
 use super::text::Text;
 use crate::error::Refusal;
-use crate::insert::{AnswerForm, Prepared};
+use crate::insert::{role, AnswerForm, Prepared, Role};
 
 /// A statement other than an INSERT fits into this; ClickHouse's own limit (`max_query_size`) is the same.
 const MAX_STATEMENT_BYTES: usize = 256 * 1024;
@@ -175,7 +175,9 @@ impl Exchange<'_> {
         };
         let text = self.text(&decoded, read.whole);
         Ok(match text.classify() {
-            Statement::Insert(_) if !text.whole => Plan::Forward { reason: "too_large", statement: None, text: None },
+            Statement::Insert(_) if !text.whole => {
+                Plan::Forward { reason: "too_large", statement: None, text: Some(text) }
+            }
             Statement::Insert(statement) => Plan::Gather { statement, text },
             Statement::SystemFlushAsyncInsertQueue { tables } => Plan::Flush(tables),
             Statement::Other(statement) => {
@@ -212,6 +214,10 @@ impl Exchange<'_> {
         }
     }
 
+    pub(super) fn is_compressed(&self) -> bool {
+        !matches!(self.encoding(), Ok(None))
+    }
+
     fn decompress(&self, encoding: Encoding, bytes: &Bytes) -> Result<Bytes, ()> {
         const LARGE_BYTES: usize = 64 * 1024;
         if bytes.is_empty() {
@@ -237,8 +243,11 @@ impl Exchange<'_> {
         text: Text,
         read: Read,
     ) -> After {
+        // For the backend, should it come to that.
+        let own_settings = statement.settings.iter().any(|(name, _)| role(name) == Role::Windrow);
+        let stripping = own_settings.then(|| text.clone());
         let Some(credentials) = self.credentials() else {
-            return self.forward(connection, out, "credentials", None, None, read).await;
+            return self.forward(connection, out, "credentials", None, stripping, read).await;
         };
         let Some(table) = statement.table.resolve(|parameter| self.request.query_parameter(parameter)) else {
             return self.forward(connection, out, "insert_form", None, Some(text), read).await;
@@ -255,17 +264,17 @@ impl Exchange<'_> {
         };
         let ready = match make_ready(self.state, candidate).await {
             Ok(ready) => ready,
-            Err(reason) => return self.not_gathered(connection, out, reason, read).await,
+            Err(reason) => return self.not_gathered(connection, out, reason, stripping, read).await,
         };
         let claim = match claim_for_insert(self.state, &self.request, credentials).await {
             Ok(claim) => claim,
             Err(NotClaimed::Forward) => {
-                return self.forward(connection, out, "query_id", None, None, read).await;
+                return self.forward(connection, out, "query_id", None, stripping, read).await;
             }
             Err(NotClaimed::Refused(refusal)) => return self.refuse(connection, out, &refusal).await,
         };
         // While the insert waits, its bytes are not needed any more.
-        drop((text, read));
+        drop((text, stripping, read));
         let form = ready.form();
         let mut progress = Progress::new(connection, form.progress_interval, self.origin.arrived);
         let gathered = store(self.state, ready, self.origin, &mut progress).await;
@@ -289,11 +298,12 @@ impl Exchange<'_> {
         connection: &mut Connection,
         out: &mut Vec<u8>,
         why: NotGathered,
+        stripping: Option<Text>,
         read: Read,
     ) -> After {
         match why {
             NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
-            NotGathered::Forward(reason) => self.forward(connection, out, reason, None, None, read).await,
+            NotGathered::Forward(reason) => self.forward(connection, out, reason, None, stripping, read).await,
             NotGathered::NotRead { reason, prepared, query_id } => {
                 let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
                     Ok(claim) => claim,
@@ -301,7 +311,8 @@ impl Exchange<'_> {
                 };
                 self.state.metrics.forwarded(reason);
                 let payload_bytes = read.bytes.len() as u64;
-                let mut forwarded = self.untouched(read.bytes.clone());
+                let stripped = stripping.and_then(|text| self.stripped(&text, &read.bytes));
+                let mut forwarded = stripped.unwrap_or_else(|| self.untouched(read.bytes.clone()));
                 if self.request.query_id().is_none() {
                     // The log is to name the id that the client is told.
                     forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));

@@ -23,7 +23,7 @@ pub(crate) struct Forwarded<'a> {
     pub(crate) method: Method,
     pub(crate) target: String,
     /// Fields of the request that are left out besides those that concern the connection.
-    pub(crate) without: &'a [&'a str],
+    pub(crate) without: Vec<&'static str>,
     /// Fields that are added.
     pub(crate) with: Vec<(&'static str, String)>,
     pub(crate) body: ForwardedBody,
@@ -91,7 +91,7 @@ impl Forwarded<'_> {
         out.extend_from_slice(authority.as_bytes());
         out.extend_from_slice(b"\r\n");
         for (name, value) in self.head.fields() {
-            if !is_one_of(name, &CONNECTION_FIELDS) && !is_one_of(name, self.without) {
+            if !is_one_of(name, &CONNECTION_FIELDS) && !is_one_of(name, &self.without) {
                 push_field(&mut out, name, value);
             }
         }

@@ -40,8 +40,11 @@ impl Exchange<'_> {
             self.state.forget_what_was_learnt();
         }
         let forwarded = match text {
-            Some(text) if text.whole => self.with_own_tables(text).await,
-            _ => None,
+            Some(text) => match self.stripped(&text, &read.bytes) {
+                None if text.whole => self.with_own_tables(text).await,
+                stripped => stripped,
+            },
+            None => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
         let (after, exception) = self.relay(connection, out, forwarded).await;
@@ -98,7 +101,7 @@ impl Exchange<'_> {
     /// The request as it came, but for whom it is from on the embedded ClickHouse, and for settings that only we know.
     pub(super) fn untouched(&self, start: Bytes) -> Forwarded<'_> {
         let head = self.request.head;
-        let (without, with) = self.credential_fields();
+        let CredentialFields { without, with } = self.credential_fields();
         Forwarded {
             head,
             method: head.method().clone(),
@@ -115,7 +118,7 @@ impl Exchange<'_> {
     }
 
     /// The target with those parameters that `keep` names.
-    fn target(&self, keep: impl Fn(&str) -> bool) -> String {
+    pub(super) fn target(&self, keep: impl Fn(&str) -> bool) -> String {
         let replaced = matches!(self.caller, Caller::Default(_));
         let ours = |name: &str| role(name) == Role::Windrow || (replaced && matches!(name, "user" | "password"));
         if self.request.params.iter().all(|param| keep(param.name()) && !ours(param.name())) {
@@ -135,11 +138,16 @@ impl Exchange<'_> {
         target
     }
 
-    fn credential_fields(&self) -> (&'static [&'static str], Vec<(&'static str, String)>) {
-        let Caller::Default(credentials) = &self.caller else { return (&[], Vec::new()) };
-        let with =
-            vec![("X-ClickHouse-User", credentials.user.clone()), ("X-ClickHouse-Key", credentials.password.clone())];
-        (&["authorization", "x-clickhouse-user", "x-clickhouse-key"], with)
+    /// The fields that say who asks, where others take their place.
+    fn credential_fields(&self) -> CredentialFields {
+        let Caller::Default(credentials) = &self.caller else { return CredentialFields::default() };
+        CredentialFields {
+            without: vec!["authorization", "x-clickhouse-user", "x-clickhouse-key"],
+            with: vec![
+                ("X-ClickHouse-User", credentials.user.clone()),
+                ("X-ClickHouse-Key", credentials.password.clone()),
+            ],
+        }
     }
 
     /// A statement that reads our system tables, with the tables beside it; `None` if it doesn't, or may not.
@@ -174,23 +182,25 @@ impl Exchange<'_> {
             // What came by GET may not write, and a form can only be posted.
             push_param(&mut target, "readonly", "2");
         }
-        let (_, mut with) = self.credential_fields();
+        let CredentialFields { mut without, mut with } = self.credential_fields();
+        without.extend(["content-type", "content-encoding"]);
         with.push(("Content-Type", form.content_type));
         Some(Forwarded {
             head: self.request.head,
             method: Method::Post,
             target,
-            without: match self.caller {
-                Caller::Default(_) => {
-                    &["authorization", "x-clickhouse-user", "x-clickhouse-key", "content-type", "content-encoding"]
-                }
-                _ => &["content-type", "content-encoding"],
-            },
+            without,
             with,
             body: ForwardedBody::Replaced(form.body.into()),
             cancel_on_close: self.cancels_on_close(),
         })
     }
+}
+
+#[derive(Default)]
+struct CredentialFields {
+    without: Vec<&'static str>,
+    with: Vec<(&'static str, String)>,
 }
 
 /// What a forwarded statement may change, as far as gathering is concerned.

@@ -79,8 +79,11 @@ impl Ready {
 /// Admits and reads an insert.
 pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> Result<Ready, NotGathered> {
     let request = candidate.request;
-    if let Some(refusal) = invalid_own_setting(request) {
+    if let Some(refusal) = invalid_own_setting(request, &candidate.statement) {
         return Err(NotGathered::Refused(refusal));
+    }
+    if !request.is_framed_plainly() {
+        return Err(NotGathered::Forward("setting"));
     }
     if request.query_id().is_some_and(|id| id.len() > MAX_QUERY_ID_BYTES) {
         return Err(NotGathered::Forward("query_id"));
@@ -206,15 +209,11 @@ async fn wait(
 }
 
 /// A misspelt setting of ours must not pass in silence: somebody relies on what it promises.
-fn invalid_own_setting(request: &Request<'_>) -> Option<Refusal> {
-    let own = request.params.iter().filter(|param| role(param.name()) == Role::Windrow);
-    for param in own {
-        let value = param.text().unwrap_or("");
-        if let Err(text) = Said::check_own(param.name(), value) {
-            return Some(Refusal::bad_argument(text));
-        }
-    }
-    None
+fn invalid_own_setting(request: &Request<'_>, statement: &InsertStatement) -> Option<Refusal> {
+    let in_url = request.params.iter().map(|param| (param.name(), param.text().unwrap_or("")));
+    let in_text = statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut own = in_url.chain(in_text).filter(|(name, _)| role(name) == Role::Windrow);
+    own.find_map(|(name, value)| Said::check_own(name, value).err()).map(Refusal::bad_argument)
 }
 
 /// The insert's admission: remembered, or asked for. While the backend is away, for as long as the insert would wait.
@@ -309,7 +308,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     for column in statement.columns.iter().flatten() {
         add(column.as_bytes());
     }
-    for (name, value) in statement.settings.iter().filter(|(name, _)| matters(name)) {
+    for (name, value) in statement.settings.iter().filter(|(name, _)| role(name) != Role::Private) {
         add(name.as_bytes());
         add(value.as_bytes());
     }

@@ -14,6 +14,7 @@ mod query_ids;
 mod request;
 mod serve;
 mod sessions;
+mod stripped;
 mod text;
 
 pub(crate) use request::same_secret;

@@ -83,6 +83,18 @@ impl<'a> Request<'a> {
         self.param_str("quota_key").or_else(|| self.head.field_str("x-clickhouse-quota")).unwrap_or("")
     }
 
+    /// Whether the parameters that frame a request have values that are surely read as they are here.
+    pub(crate) fn is_framed_plainly(&self) -> bool {
+        const LONGEST_SESSION_SECONDS: u64 = 3600;
+        let number = |param: &Param<'_>| param.text().and_then(|text| text.parse::<u64>().ok());
+        self.params.iter().all(|param| match param.name() {
+            "compress" | "decompress" => matches!(&*param.value, b"0" | b"1" | b"true" | b"false"),
+            "client_protocol_version" => number(param).is_some(),
+            "session_timeout" => number(param).is_some_and(|seconds| seconds <= LONGEST_SESSION_SECONDS),
+            _ => true,
+        })
+    }
+
     /// For asking the backend who this is.
     pub(crate) fn user_key(&self, credentials: &Credentials) -> UserKey {
         let roles = self.params.iter().filter(|param| param.name() == "role");

@@ -2,6 +2,7 @@ use bytes::Bytes;
 use windrow_statement::{classify, classify_prefix, InsertStatement, Statement};
 
 /// The text of a request: its `query` parameter, a line break, its body.
+#[derive(Clone)]
 pub(super) struct Text {
     /// The `query` parameter and the line break; empty without a query.
     pub(super) head: Bytes,
@@ -21,6 +22,12 @@ impl Text {
             true => self.body.clone(),
             false => [&self.head[..], &self.body[..]].concat().into(),
         }
+    }
+
+    /// Whether the text's first bytes, up to `limit` of the body, contain `needle`.
+    pub(super) fn may_contain(&self, needle: &[u8], limit: usize) -> bool {
+        let body = &self.body[..self.body.len().min(limit)];
+        [&self.head[..], body].iter().any(|part| part.windows(needle.len()).any(|window| window == needle))
     }
 
     /// Most inserts have their statement in the URL and their data in the body, which then needs no joining.

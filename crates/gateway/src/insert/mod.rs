@@ -6,6 +6,7 @@ mod own_settings;
 mod prepare;
 mod prepare_opaque;
 mod prepared;
+mod query_settings;
 mod read;
 mod role;
 mod ways;

@@ -9,6 +9,7 @@ use super::answer_form::AnswerForm;
 use super::own_settings::Said;
 use super::prepare_opaque::OpaqueRequest;
 use super::prepared::Prepared;
+use super::query_settings::QuerySettings;
 use super::role::{role, Role};
 use super::ways::{OpaqueWay, TypedWay, Ways};
 use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey};
@@ -35,11 +36,6 @@ pub(crate) async fn prepare(
     request: &InsertRequest,
 ) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
-    let format = Format::named(&statement.format);
-    let opaque_format = OpaqueFormat::named(&statement.format);
-    if format.is_none() && opaque_format.is_none() {
-        return Err(NotAdmitted::Forward("format"));
-    }
     let mut sorted = Sorted::new(&request.settings)?;
     let user = admission
         .user(UserKey {
@@ -48,6 +44,11 @@ pub(crate) async fn prepare(
             database: request.database.clone(),
         })
         .await?;
+    let format_name = sorted.query.format(statement, &user)?;
+    let (format, opaque_format) = (Format::named(format_name), OpaqueFormat::named(format_name));
+    if format.is_none() && opaque_format.is_none() {
+        return Err(NotAdmitted::Forward("format"));
+    }
     let database = request.table.database.clone().unwrap_or_else(|| user.database.clone());
     if database == "system" || database.eq_ignore_ascii_case("information_schema") {
         return Err(NotAdmitted::Forward("system_table"));
@@ -81,7 +82,7 @@ pub(crate) async fn prepare(
         hands_on: schema.hands_on,
         partitioning: sorted.partitioning(&schema, &user),
     };
-    let kind = InsertKind { query: request.query.clone(), format: statement.format.clone(), limits: own.limits };
+    let kind = InsertKind { query: request.query.clone(), format: format_name.to_owned(), limits: own.limits };
     sorted.ask_for_one_block(&user);
     let typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes);
     let opaque = opaque_format.and_then(|format| {
@@ -124,22 +125,26 @@ async fn ask_for_ways(
 }
 
 /// A request's settings by what they are for.
+#[derive(Default)]
 struct Sorted<'a> {
     gathering: Vec<(&'a str, &'a str)>,
     /// Sorted by name, one of each.
     shape: Vec<(&'a str, &'a str)>,
     formatting: Vec<(&'a str, &'a str)>,
+    query: QuerySettings<'a>,
     /// What the flush does not carry. ClickHouse is to see it once all the same: it may refuse a name or a value.
     others: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Sorted<'a> {
     fn new(settings: &'a [(String, String)]) -> Result<Sorted<'a>, NotAdmitted> {
-        let mut sorted =
-            Sorted { gathering: Vec::new(), shape: Vec::new(), formatting: Vec::new(), others: Vec::new() };
+        let mut sorted = Sorted::default();
         for (name, value) in settings {
+            sorted.query.set(name, value);
             match role(name) {
-                Role::Request => {}
+                // Such names stand in a URL to say something else, and are no settings in a statement.
+                Role::Request => return Err(NotAdmitted::Forward("setting")),
+                Role::Query => {}
                 Role::Private | Role::Harmless => sorted.others.push((name, value)),
                 Role::Windrow => sorted.gathering.push((name, value)),
                 Role::Gathering => {

@@ -15,6 +15,8 @@ pub(crate) enum Role {
     Gathering,
     /// Windrow's own; the backend does not know it.
     Windrow,
+    /// Says what format the data is in; neither probe nor flush carry it, which have a format of their own.
+    Query,
     /// Makes the insert something that can't share a batch: forwarded.
     Alone,
     /// Anything else: inserts with the same values share a batch and the backend is told. Those that change how payloads
@@ -37,6 +39,7 @@ pub(crate) fn role(name: &str) -> Role {
         | "compress"
         | "decompress"
         | "client_protocol_version" => Role::Request,
+        "format" | "input_format" => Role::Query,
         "async_insert" | "wait_for_async_insert" | "wait_for_async_insert_timeout" => Role::Gathering,
         _ if name.starts_with("windrow_") => Role::Windrow,
         _ if is_gathering(name) => Role::Gathering,
@@ -66,7 +69,7 @@ fn is_gathering(name: &str) -> bool {
     )
 }
 
-/// A token of its own, a transaction, a session that has to exist, a profile, a format other than the statement's.
+/// A token of its own, a transaction, a session that has to exist, a profile; an answer of another make than ours.
 fn is_alone(name: &str) -> bool {
     matches!(
         name,
@@ -76,8 +79,7 @@ fn is_alone(name: &str) -> bool {
             | "close_session"
             | "profile"
             | "stacktrace"
-            | "format"
-            | "input_format"
+            | "compression"
             | "compatibility"
             | "readonly"
             | "insert_quorum_parallel"
@@ -118,7 +120,6 @@ fn is_harmless(name: &str) -> bool {
             | "http_receive_timeout"
             | "http_send_timeout"
             | "output_format"
-            | "compression"
     ) || ["max_result_", "result_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_needs_an_insert_of_its_own_is_forwarded() {
-        for name in ["insert_deduplication_token", "implicit_transaction", "input_format", "session_check"] {
+        for name in ["insert_deduplication_token", "implicit_transaction", "compression", "session_check"] {
             assert_eq!(role(name), Role::Alone, "{name}");
         }
     }
