@@ -97,7 +97,7 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
 }
 
 struct Target {
-    table: TableName,
+    table: InsertTable,
     columns: Option<Vec<String>>,
 }
 
