@@ -90,6 +90,11 @@ impl ReadPlan {
         self.by_name.get(name).copied()
     }
 
+    /// What stands before the dot in names like `n.a`.
+    pub(crate) fn structures(&self) -> impl Iterator<Item = &str> {
+        structures(&self.columns)
+    }
+
     /// Whether some column's name might be taken for `name`: ClickHouse may ignore case, and its idea of it beyond
     /// ASCII is not ours to guess.
     pub fn resembles_a_column(&self, name: &[u8]) -> bool {
@@ -132,13 +137,20 @@ fn nested_groups(columns: &[ColumnSpec]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, group)| group).filter(|group| group.len() > 1).collect()
 }
 
+fn structures(columns: &[ColumnSpec]) -> impl Iterator<Item = &str> {
+    columns.iter().filter_map(|column| Some(column.name.split_once('.')?.0))
+}
+
 fn refusal(columns: &[ColumnSpec], distinct_names: usize, settings: &ReadSettings) -> Option<NotTypedReason> {
     let insertable = |column: &ColumnSpec| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
     if columns.is_empty() || distinct_names != columns.len() || !columns.iter().all(insertable) {
         return Some(NotTypedReason::ColumnKind);
     }
     let unreadable = !settings.floats_are_precise && columns.iter().any(|column| column.data_type.contains_float());
-    (unreadable || settings.refused()).then_some(NotTypedReason::Setting)
+    // ClickHouse takes such a key for the structure and leaves the column to its default.
+    let is_structure = |column: &ColumnSpec| structures(columns).any(|structure| structure == column.name);
+    let ambiguous = settings.json.import_nested && columns.iter().any(is_structure);
+    (unreadable || ambiguous || settings.refused()).then_some(NotTypedReason::Setting)
 }
 
 /// The zones of a plan's columns; a zone that several columns use is built once.

@@ -1,9 +1,10 @@
-//! JSON's formats.
+//! JSON's formats, and those of one String.
 
-use super::families::{HEADED, JSON};
+use super::families::{HEADED, JSON, NONE};
 use super::Format;
 use crate::plan::ReadPlan;
 use crate::read::json::*;
+use crate::read::raw::*;
 use crate::read::{NotTyped, Parsed};
 
 type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
@@ -41,4 +42,7 @@ pub(super) const FORMATS: &[Format] = &[
     whole("JSONColumnsWithMetadata", read_json_columns_with_metadata),
     whole("JSON", read_json),
     whole("JSONCompact", read_json_compact),
+    rows("JSONAsString", read_json_as_string),
+    Format { name: "LineAsString", aliases: &[], families: NONE, has_lines: true, read: read_line_as_string },
+    Format { name: "RawBLOB", aliases: &[], families: NONE, has_lines: false, read: read_raw_blob },
 ];

@@ -2,14 +2,17 @@
 
 use super::cursor::Cursor;
 use super::json_text::{read_string, skip_value, Text};
+use super::nested::ValueReader;
 use super::number::{push_integer, read_number_text, read_signed};
 use super::outcome::NotTypedReason;
-use super::scalar::{push_fixed_string, push_number, push_string, push_text, push_time_number, quoted};
+use super::scalar::{
+    push_fixed_string, push_number, push_special_float, push_string, push_text, push_time_number, quoted,
+};
 use super::time;
 use crate::column::Column;
 use crate::plan::resembles;
 use crate::present::Present;
-use crate::reader::{EnumReader, MapReader, Reader, TupleReader};
+use crate::reader::{EnumReader, Reader, TupleReader};
 use crate::settings::ReadSettings;
 
 pub(super) struct JsonValues<'a, 'p> {
@@ -20,47 +23,6 @@ pub(super) struct JsonValues<'a, 'p> {
 }
 
 impl<'a> JsonValues<'a, '_> {
-    /// Reads the value at the cursor. Types and columns always fit: both come from the same plan.
-    #[inline]
-    pub(super) fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
-        match (reader, column) {
-            (Reader::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
-                self.read_nullable(inner, nulls, values)
-            }
-            (reader, column) if self.cursor.peek() == Some(b'n') => self.read_null(reader, column),
-            (Reader::String, Column::Strings { rows, data }) => self.read_text(rows, data),
-            (Reader::Array(inner), Column::Array { offsets, inner: values }) => self.read_array(inner, offsets, values),
-            (Reader::Map(map), Column::Array { offsets, inner }) => self.read_map(map, offsets, inner),
-            (Reader::Tuple(tuple), Column::Tuple { elements }) => self.read_tuple(tuple, elements),
-            (reader, Column::Fixed { data, .. }) => self.read_fixed(reader, data),
-            _ => Err(NotTypedReason::Value),
-        }
-    }
-
-    fn read_nullable(
-        &mut self,
-        inner: &Reader,
-        nulls: &mut Vec<u8>,
-        values: &mut Column,
-    ) -> Result<(), NotTypedReason> {
-        let is_null = self.cursor.peek() == Some(b'n');
-        nulls.push(is_null.into());
-        if !is_null {
-            return self.read(inner, values);
-        }
-        values.push_zero();
-        self.expect_null()
-    }
-
-    /// `null` inside of another value, for a type that has none: it becomes zero.
-    fn read_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
-        if !self.settings.null_as_default || reader.zero_is_doubtful() {
-            return Err(NotTypedReason::Null);
-        }
-        column.push_zero();
-        self.expect_null()
-    }
-
     pub(super) fn expect_null(&mut self) -> Result<(), NotTypedReason> {
         if self.cursor.eat_exactly(b"null") {
             Ok(())
@@ -70,53 +32,40 @@ impl<'a> JsonValues<'a, '_> {
     }
 
     #[inline]
-    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-        match reader {
-            Reader::Integer { .. }
-            | Reader::WideInteger { .. }
-            | Reader::Float32
-            | Reader::Float64
-            | Reader::BFloat16 => self.read_number(reader, out),
-            Reader::Decimal { .. } => self.read_maybe_quoted_number(reader, out),
-            Reader::Bool => self.read_bool(out),
-            Reader::FixedString(width) => {
-                self.cursor.expect(b'"')?;
-                let text = read_string(&mut self.cursor, &mut self.scratch)?;
-                push_fixed_string(text.bytes(&self.scratch), *width, out)
-            }
-            Reader::Enum(names) => self.read_enum(names, out),
-            Reader::DateTime(_) | Reader::DateTime64 { .. } | Reader::Time | Reader::Time64 { .. }
-                if self.cursor.peek() != Some(b'"') =>
-            {
-                push_time_number(reader, &mut self.cursor, self.settings, out)
-            }
-            Reader::Date if self.cursor.peek() != Some(b'"') => push_integer(&mut self.cursor, 2, false, out),
-            Reader::Date32 if self.cursor.peek() != Some(b'"') => self.read_date32_number(out),
-            _ => {
-                self.cursor.expect(b'"')?;
-                let text = quoted(&mut self.cursor, b'"')?;
-                push_text(reader, text, self.settings, out)
-            }
-        }
-    }
-
-    #[inline]
     fn read_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-        match self.cursor.peek() {
-            Some(b't') if self.cursor.eat_exactly(b"true") => push_number(reader, &mut Cursor::new(b"1"), out),
-            Some(b'f') if self.cursor.eat_exactly(b"false") => push_number(reader, &mut Cursor::new(b"0"), out),
-            _ => self.read_maybe_quoted_number(reader, out),
+        let word: &[u8] = match self.cursor.peek() {
+            Some(b't') if self.cursor.eat_exactly(b"true") => b"1",
+            Some(b'f') if self.cursor.eat_exactly(b"false") => b"0",
+            _ => return self.read_maybe_quoted_number(reader, out),
+        };
+        if !self.settings.json.bools_as_numbers {
+            return Err(NotTypedReason::Setting);
         }
+        push_number(reader, &mut Cursor::new(word), out)
     }
 
     #[inline]
     fn read_maybe_quoted_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-        let is_quoted = self.cursor.eat(b'"');
-        push_number(reader, &mut self.cursor, out)?;
-        if is_quoted {
-            self.cursor.expect(b'"')?;
+        if !self.cursor.eat(b'"') {
+            return push_number(reader, &mut self.cursor, out);
         }
-        Ok(())
+        match self.cursor.peek() {
+            Some(b'0'..=b'9') => push_number(reader, &mut self.cursor, out)?,
+            _ => self.read_quoted_number(reader, out)?,
+        }
+        self.cursor.expect(b'"')
+    }
+
+    /// With a sign, or in a word.
+    #[cold]
+    fn read_quoted_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        let rest = self.cursor.rest();
+        let length = rest.iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
+        if push_special_float(reader, &rest[..length], out) {
+            self.cursor.at += length;
+            return Ok(());
+        }
+        push_number(reader, &mut self.cursor, out)
     }
 
     fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
@@ -146,86 +95,20 @@ impl<'a> JsonValues<'a, '_> {
         Ok(())
     }
 
-    /// A String takes a string, and of every other value its text.
-    #[inline]
-    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-        if self.cursor.eat(b'"') {
-            let text = read_string(&mut self.cursor, &mut self.scratch)?;
-            push_string(text.bytes(&self.scratch), rows, out);
-            return Ok(());
-        }
-        let text = match self.cursor.peek() {
-            Some(b'-' | b'0'..=b'9') => read_number_text(&mut self.cursor)?,
-            _ => skip_value(&mut self.cursor, &mut self.scratch)?,
+    /// The text of a value that is no string, where a String takes it.
+    fn read_other_text(&mut self) -> Result<&'a [u8], NotTypedReason> {
+        let json = &self.settings.json;
+        let is_taken = match self.cursor.peek() {
+            Some(b'-' | b'0'..=b'9') => json.numbers_as_strings,
+            Some(b't' | b'f') => json.bools_as_strings,
+            Some(b'[') => json.arrays_as_strings,
+            _ => json.objects_as_strings,
         };
-        push_string(text, rows, out);
-        Ok(())
-    }
-
-    fn read_array(
-        &mut self,
-        inner: &Reader,
-        offsets: &mut Vec<u64>,
-        values: &mut Column,
-    ) -> Result<(), NotTypedReason> {
-        let mut end = offsets.last().copied().unwrap_or(0);
-        self.cursor.expect(b'[')?;
-        self.cursor.skip_space();
-        if !self.cursor.eat(b']') {
-            loop {
-                self.read(inner, values)?;
-                end += 1;
-                self.cursor.skip_space();
-                if self.cursor.eat(b']') {
-                    break;
-                }
-                self.cursor.expect(b',')?;
-                self.cursor.skip_space();
-            }
+        match self.cursor.peek() {
+            _ if !is_taken => Err(NotTypedReason::Setting),
+            Some(b'-' | b'0'..=b'9') => read_number_text(&mut self.cursor),
+            _ => skip_value(&mut self.cursor, &mut self.scratch),
         }
-        offsets.push(end);
-        Ok(())
-    }
-
-    fn read_map(&mut self, map: &MapReader, offsets: &mut Vec<u64>, pairs: &mut Column) -> Result<(), NotTypedReason> {
-        let Column::Tuple { elements } = pairs else { return Err(NotTypedReason::Value) };
-        let [keys, values] = elements.as_mut_slice() else { return Err(NotTypedReason::Value) };
-        let mut end = offsets.last().copied().unwrap_or(0);
-        self.cursor.expect(b'{')?;
-        self.cursor.skip_space();
-        if !self.cursor.eat(b'}') {
-            loop {
-                if self.cursor.peek() != Some(b'"') {
-                    return Err(NotTypedReason::Value);
-                }
-                self.read(&map.key, keys)?;
-                self.expect_colon()?;
-                self.read(&map.value, values)?;
-                end += 1;
-                if self.ends_object()? {
-                    break;
-                }
-            }
-        }
-        offsets.push(end);
-        Ok(())
-    }
-
-    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason> {
-        if let Some(names) = &tuple.names {
-            return self.read_named_tuple(names, &tuple.elements, columns);
-        }
-        self.cursor.expect(b'[')?;
-        for (index, (element, column)) in tuple.elements.iter().zip(columns).enumerate() {
-            self.cursor.skip_space();
-            if index > 0 {
-                self.cursor.expect(b',')?;
-                self.cursor.skip_space();
-            }
-            self.read(element, column)?;
-        }
-        self.cursor.skip_space();
-        self.cursor.expect(b']')
     }
 
     fn read_named_tuple(
@@ -275,29 +158,86 @@ impl<'a> JsonValues<'a, '_> {
         }
     }
 
-    #[inline]
-    pub(super) fn expect_colon(&mut self) -> Result<(), NotTypedReason> {
-        self.cursor.skip_space();
-        self.cursor.expect(b':')?;
-        self.cursor.skip_space();
-        Ok(())
-    }
-
     /// Behind a member of an object: whether that was the last.
     #[inline]
     pub(super) fn ends_object(&mut self) -> Result<bool, NotTypedReason> {
         self.ends_list(b'}')
     }
+}
 
-    /// Behind an item of a list: whether that was the last.
+impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
     #[inline]
-    pub(super) fn ends_list(&mut self, closing: u8) -> Result<bool, NotTypedReason> {
-        self.cursor.skip_space();
-        if self.cursor.eat(closing) {
-            return Ok(true);
+    fn cursor(&mut self) -> &mut Cursor<'a> {
+        &mut self.cursor
+    }
+
+    fn settings(&self) -> &ReadSettings {
+        self.settings
+    }
+
+    #[inline]
+    fn eat_null(&mut self) -> Result<bool, NotTypedReason> {
+        if self.cursor.peek() != Some(b'n') {
+            return Ok(false);
         }
-        self.cursor.expect(b',')?;
-        self.cursor.skip_space();
-        Ok(false)
+        self.expect_null()?;
+        Ok(true)
+    }
+
+    /// A String takes a string, and of every other value its text.
+    #[inline]
+    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        if self.cursor.eat(b'"') {
+            let text = read_string(&mut self.cursor, &mut self.scratch)?;
+            push_string(text.bytes(&self.scratch), rows, out);
+        } else {
+            push_string(self.read_other_text()?, rows, out);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        match reader {
+            Reader::Integer { .. }
+            | Reader::WideInteger { .. }
+            | Reader::Float32
+            | Reader::Float64
+            | Reader::BFloat16 => self.read_number(reader, out),
+            Reader::Decimal { .. } => self.read_maybe_quoted_number(reader, out),
+            Reader::Bool => self.read_bool(out),
+            Reader::FixedString(width) => {
+                self.cursor.expect(b'"')?;
+                let text = read_string(&mut self.cursor, &mut self.scratch)?;
+                push_fixed_string(text.bytes(&self.scratch), *width, out)
+            }
+            Reader::Enum(names) => self.read_enum(names, out),
+            Reader::DateTime(_) | Reader::DateTime64 { .. } | Reader::Time | Reader::Time64 { .. }
+                if self.cursor.peek() != Some(b'"') =>
+            {
+                push_time_number(reader, &mut self.cursor, self.settings, out)
+            }
+            Reader::Date if self.cursor.peek() != Some(b'"') => push_integer(&mut self.cursor, 2, false, out),
+            Reader::Date32 if self.cursor.peek() != Some(b'"') => self.read_date32_number(out),
+            _ => {
+                self.cursor.expect(b'"')?;
+                let text = quoted(&mut self.cursor, b'"')?;
+                push_text(reader, text, self.settings, out)
+            }
+        }
+    }
+
+    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason> {
+        match &tuple.names {
+            Some(names) => self.read_named_tuple(names, &tuple.elements, columns),
+            None => self.read_elements(&tuple.elements, columns, b'[', b']'),
+        }
+    }
+
+    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+        match self.cursor.peek() {
+            Some(b'"') => self.read(reader, column),
+            _ => Err(NotTypedReason::Value),
+        }
     }
 }

@@ -1,15 +1,16 @@
-//! One literal of VALUES into one column.
+//! One literal of VALUES into one column, and what is nested in the values of text formats.
 //!
 //! ClickHouse reads VALUES with two parsers: a fast one for literals in the column's own spelling, and the SQL parser
 //! for the rest, which rounds and converts in its own ways and stays in charge of the column from then on. Only what
 //! the fast one takes is read here, and the few other literals that come out the same in either.
 
 use super::cursor::Cursor;
+use super::nested::ValueReader;
 use super::outcome::NotTypedReason;
 use super::scalar::{push_fixed_string, push_number, push_string, push_text, push_time_number, quoted};
 use super::sql_text::read_literal;
 use crate::column::Column;
-use crate::reader::{MapReader, Reader, TupleReader};
+use crate::reader::{Reader, TupleReader};
 use crate::settings::ReadSettings;
 
 pub(super) struct SqlValues<'a, 'p> {
@@ -37,50 +38,45 @@ impl SqlValues<'_, '_> {
         }
     }
 
-    pub(super) fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
-        match (reader, column) {
-            (Reader::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
-                let is_null = self.eat_null();
-                nulls.push(is_null.into());
-                if is_null {
-                    values.push_zero();
-                    return Ok(());
-                }
-                self.read(inner, values)
-            }
-            (reader, column) if self.eat_null() => self.read_null(reader, column),
-            (Reader::String, Column::Strings { rows, data }) => {
-                self.expect_quote()?;
-                let text = read_literal(&mut self.cursor, &mut self.scratch)?;
-                push_string(text.bytes(&self.scratch), rows, data);
-                Ok(())
-            }
-            (Reader::Array(inner), Column::Array { offsets, inner: values }) => self.read_array(inner, offsets, values),
-            (Reader::Map(map), Column::Array { offsets, inner }) => self.read_map(map, offsets, inner),
-            (Reader::Tuple(tuple), Column::Tuple { elements }) => self.read_tuple(tuple, elements),
-            (reader, Column::Fixed { data, .. }) => self.read_fixed(reader, data),
-            _ => Err(NotTypedReason::Value),
-        }
-    }
-
-    pub(super) fn eat_null(&mut self) -> bool {
-        matches!(self.cursor.peek(), Some(b'N' | b'n')) && self.cursor.eat_word(b"NULL")
-    }
-
-    fn read_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
-        if !self.settings.null_as_default || reader.zero_is_doubtful() {
-            return Err(NotTypedReason::Null);
-        }
-        column.push_zero();
-        Ok(())
-    }
-
     fn expect_quote(&mut self) -> Result<(), NotTypedReason> {
         if self.cursor.eat(b'\'') {
             Ok(())
         } else {
             Err(NotTypedReason::Expression)
         }
+    }
+
+    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        if self.cursor.eat_word(b"true") {
+            out.push(1);
+        } else if self.cursor.eat_word(b"false") {
+            out.push(0);
+        } else {
+            return Err(NotTypedReason::Value);
+        }
+        Ok(())
+    }
+}
+
+impl<'a> ValueReader<'a> for SqlValues<'a, '_> {
+    #[inline]
+    fn cursor(&mut self) -> &mut Cursor<'a> {
+        &mut self.cursor
+    }
+
+    fn settings(&self) -> &ReadSettings {
+        self.settings
+    }
+
+    fn eat_null(&mut self) -> Result<bool, NotTypedReason> {
+        Ok(matches!(self.cursor.peek(), Some(b'N' | b'n')) && self.cursor.eat_word(b"NULL"))
+    }
+
+    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+        self.expect_quote()?;
+        let text = read_literal(&mut self.cursor, &mut self.scratch)?;
+        push_string(text.bytes(&self.scratch), rows, out);
+        Ok(())
     }
 
     fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
@@ -115,79 +111,11 @@ impl SqlValues<'_, '_> {
         }
     }
 
-    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-        if self.cursor.eat_word(b"true") {
-            out.push(1);
-        } else if self.cursor.eat_word(b"false") {
-            out.push(0);
-        } else {
-            return Err(NotTypedReason::Value);
-        }
-        Ok(())
-    }
-
-    fn read_array(
-        &mut self,
-        inner: &Reader,
-        offsets: &mut Vec<u64>,
-        values: &mut Column,
-    ) -> Result<(), NotTypedReason> {
-        let mut end = offsets.last().copied().unwrap_or(0);
-        self.cursor.expect(b'[')?;
-        self.cursor.skip_space();
-        if !self.cursor.eat(b']') {
-            loop {
-                self.read(inner, values)?;
-                end += 1;
-                self.cursor.skip_space();
-                if self.cursor.eat(b']') {
-                    break;
-                }
-                self.cursor.expect(b',')?;
-                self.cursor.skip_space();
-            }
-        }
-        offsets.push(end);
-        Ok(())
-    }
-
-    fn read_map(&mut self, map: &MapReader, offsets: &mut Vec<u64>, pairs: &mut Column) -> Result<(), NotTypedReason> {
-        let Column::Tuple { elements } = pairs else { return Err(NotTypedReason::Value) };
-        let [keys, values] = elements.as_mut_slice() else { return Err(NotTypedReason::Value) };
-        let mut end = offsets.last().copied().unwrap_or(0);
-        self.cursor.expect(b'{')?;
-        self.cursor.skip_space();
-        if !self.cursor.eat(b'}') {
-            loop {
-                self.read(&map.key, keys)?;
-                self.cursor.skip_space();
-                self.cursor.expect(b':')?;
-                self.cursor.skip_space();
-                self.read(&map.value, values)?;
-                end += 1;
-                self.cursor.skip_space();
-                if self.cursor.eat(b'}') {
-                    break;
-                }
-                self.cursor.expect(b',')?;
-                self.cursor.skip_space();
-            }
-        }
-        offsets.push(end);
-        Ok(())
-    }
-
     fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason> {
-        self.cursor.expect(b'(')?;
-        for (index, (element, column)) in tuple.elements.iter().zip(columns).enumerate() {
-            self.cursor.skip_space();
-            if index > 0 {
-                self.cursor.expect(b',')?;
-                self.cursor.skip_space();
-            }
-            self.read(element, column)?;
-        }
-        self.cursor.skip_space();
-        self.cursor.expect(b')')
+        self.read_elements(&tuple.elements, columns, b'(', b')')
+    }
+
+    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+        self.read(reader, column)
     }
 }

@@ -1,4 +1,5 @@
 use super::cursor::Cursor;
+use super::nested::ValueReader;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
 use super::sql_value::SqlValues;
@@ -45,7 +46,7 @@ fn read_value(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>, column: usize
     let reader = &rows.plan.readers[column];
     match values.cursor.peek() {
         Some(b'D' | b'd') if values.cursor.eat_word(b"DEFAULT") => rows.give_default(column),
-        Some(b'N' | b'n') if !reader.nullable && values.eat_null() => rows.give_null(column),
+        Some(b'N' | b'n') if !reader.nullable && values.eat_null()? => rows.give_null(column),
         _ => {
             rows.give(column)?;
             values.read_column(&reader.reader, &mut rows.columns[column])

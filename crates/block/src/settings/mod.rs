@@ -1,6 +1,7 @@
 //! The settings of ClickHouse that change how a payload is read.
 
 mod delimited;
+mod json;
 mod table;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use crate::plan::Zones;
 use crate::read::TimeSpelling;
 use crate::zone::{Zone, ZoneChange};
 use delimited::DelimitedSettings;
+use json::JsonSettings;
 use table::{find, Effect, Known, Row};
 
 /// How to read, with ClickHouse's own defaults where nothing was set.
@@ -23,6 +25,7 @@ pub struct ReadSettings {
     /// Without it ClickHouse may be off in the last bit, so floats are not read.
     pub(crate) floats_are_precise: bool,
     pub(crate) delimited: DelimitedSettings,
+    pub(crate) json: JsonSettings,
     /// What an integer means for a DateTime64, if it was said.
     datetime_number_is_raw: Option<bool>,
     version: ServerVersion,
@@ -64,6 +67,7 @@ impl Default for ReadSettings {
             time_spelling: TimeSpelling::BestEffort,
             floats_are_precise: true,
             delimited: DelimitedSettings::default(),
+            json: JsonSettings::default(),
             datetime_number_is_raw: None,
             version: ServerVersion { major: 26, minor: 7 },
             server_timezone: None,
@@ -106,6 +110,7 @@ impl ReadSettings {
                 effect
             }
             Effect::Delimited(which) => self.delimited.set(which, value),
+            Effect::Json(which) => self.json.set(which, value),
             Effect::PreciseFloatParsing => assign(&mut self.floats_are_precise, value),
             Effect::DateTimeInputFormat => self.set_time_spelling(value),
             Effect::SessionTimezone => {
@@ -224,9 +229,9 @@ mod tests {
             ("input_format_skip_unknown_fields", "maybe", SettingEffect::NotTyped),
             ("input_format_null_as_default", "false", SettingEffect::Applied),
             ("input_format_import_nested_json", "0", SettingEffect::Applied),
-            ("input_format_import_nested_json", "1", SettingEffect::NotTyped),
-            ("input_format_json_read_numbers_as_strings", "1", SettingEffect::Applied),
-            ("input_format_json_read_numbers_as_strings", "0", SettingEffect::NotTyped),
+            ("input_format_import_nested_json", "1", SettingEffect::Applied),
+            ("input_format_json_map_as_array_of_tuples", "0", SettingEffect::Applied),
+            ("input_format_json_map_as_array_of_tuples", "1", SettingEffect::NotTyped),
             ("input_format_json_invented_tomorrow", "0", SettingEffect::NotTyped),
             ("input_format_invented_tomorrow", "0", SettingEffect::NotTyped),
             ("input_format_parquet_whatever", "3", SettingEffect::NotTyped),

@@ -53,9 +53,10 @@ fn floats_are_rounded_correctly() {
         ("true", "1.0"),
     ];
     check(json_value, "Float64", &cases);
-    for refused in ["1e400", "nan", "\"nan\"", "inf", ".5", "1.", "+1", "01", "1e", "\"\"", "1_000"] {
+    for refused in ["1e400", "nan", "inf", ".5", "1.", "+1", "01", "1e", "\"\"", "1_000"] {
         assert!(json_value("Float64", refused).is_err(), "{refused}");
     }
+    check(json_value, "Float64", &[("\"nan\"", "NaN"), ("\"inf\"", "inf"), ("\"-inf\"", "-inf"), ("\"nano\"", "-")]);
     check(json_value, "Float32", &[("16777217", "16777216.0"), ("0.1", "0.1"), ("1e39", "-")]);
     // Rounding to a double first would go to the other neighbour.
     check(json_value, "Float32", &[("1.00000017881393432617187499", "1.0000001")]);

@@ -6,6 +6,7 @@ mod defaults;
 mod delimited;
 mod hostile;
 mod json;
+mod json_formats;
 mod native;
 mod partition;
 mod other_types;

@@ -90,8 +90,45 @@ fn imprecise_floats_are_not_read() {
 }
 
 #[test]
+fn objects_may_be_nested_structures() {
+    let read = |names: &[&str], payload: &str| {
+        let plan = ReadPlan::new(columns(names), with("input_format_import_nested_json", "1"));
+        rows(read_json_each_row, &plan, payload.as_bytes()).map_err(|not_typed| not_typed.reason)
+    };
+    let names = ["n.a Array(UInt8)", "n.b Array(String)", "x UInt8", "m.c.d UInt8"];
+    let nested = r#"{"n":{"a":[1],"zz":{},"b":["x"]},"x":5,"m":{"c.d":7}}{"n.a":[2],"n":{"b":["y"]}}"#;
+    assert_eq!(read(&names, nested), Ok(vec!["[1]|[x]|5|7".into(), "[2]|[y]|0|0".into()]));
+    assert_eq!(read(&names, r#"{"n":null}"#), Err(NotTypedReason::Syntax));
+    assert_eq!(read(&names, r#"{"N":{}}"#), Err(NotTypedReason::UnknownField));
+    assert_eq!(read(&names, r#"{"n":{"A":[1]}}"#), Err(NotTypedReason::UnknownField));
+    assert_eq!(read(&names, r#"{"n":{"a":[1],"a":[1]}}"#), Err(NotTypedReason::DuplicateField));
+    assert_eq!(read(&["n UInt8", "n.a UInt8"], r#"{"n.a":1}"#), Err(NotTypedReason::Setting));
+    assert_eq!(read(&["n Tuple(a UInt8)"], r#"{"n":{"a":1}}"#), Ok(vec!["(1)".into()]));
+}
+
+#[test]
+fn strings_may_take_nothing_but_strings() {
+    let cases = [
+        ("input_format_json_read_numbers_as_strings", "-1.5"),
+        ("input_format_json_read_bools_as_strings", "true"),
+        ("input_format_json_read_arrays_as_strings", "[1]"),
+        ("input_format_json_read_objects_as_strings", "{}"),
+    ];
+    for (name, forbidden) in cases {
+        for (_, value) in cases {
+            let payload = format!("{{\"a\":{value}}}");
+            let expected = if value == forbidden { Err(NotTypedReason::Setting) } else { Ok(vec![value.to_string()]) };
+            assert_eq!(read(with(name, "0"), "a String", &payload), expected, "{name}: {value}");
+        }
+    }
+    let bools = || with("input_format_json_read_bools_as_numbers", "0");
+    assert_eq!(read(bools(), "a UInt8", r#"{"a":true}"#), Err(NotTypedReason::Setting));
+    assert_eq!(read(bools(), "a Bool", r#"{"a":true}"#), Ok(vec!["1".into()]));
+}
+
+#[test]
 fn a_refused_setting_stays_refused() {
     let mut refused = settings();
-    assert_eq!(refused.set("input_format_import_nested_json", "1"), SettingEffect::NotTyped);
+    assert_eq!(refused.set("input_format_json_map_as_array_of_tuples", "1"), SettingEffect::NotTyped);
     assert_eq!(read(refused, "a UInt8", r#"{"a":1}"#), Err(NotTypedReason::Setting));
 }

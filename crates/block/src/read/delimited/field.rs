@@ -6,6 +6,7 @@ use super::lenient::{plain_spelling, special_float};
 use crate::column::Column;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
+use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 use crate::read::rows::Rows;
 use crate::read::scalar::{push_fixed_string, push_number, push_string, push_text};

@@ -3,6 +3,7 @@
 use super::Fields;
 use crate::read::json_text::read_string;
 use crate::read::layout::Layout;
+use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 
 /// What stands before the rows.

@@ -2,6 +2,7 @@
 
 use super::PlainFields;
 use crate::read::json_text::skip_value;
+use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 
 /// Objects of columns, one after the other.

@@ -7,6 +7,7 @@ use super::objects::{read_each_row, Objects};
 use super::PlainFields;
 use crate::read::json_text::read_string;
 use crate::read::layout::Layout;
+use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 use crate::types::DataType;
 

@@ -3,6 +3,7 @@
 use crate::read::cursor::Cursor;
 use crate::read::json_text::skip_value;
 use crate::read::json_value::JsonValues;
+use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 use crate::read::rows::Rows;
 

@@ -1,7 +1,9 @@
 //! Rows as objects.
 
 use super::{Fields, PlainFields};
+use crate::plan::resembles;
 use crate::read::json_text::read_string;
+use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 
 /// Objects one after the other, or one array of them.
@@ -113,6 +115,15 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
             }
         }
         let name = self.fields.values.read_plain_key()?;
+        if self.fields.values.settings.json.import_nested && self.is_nested(name)? {
+            self.fields.values.expect_colon()?;
+            self.read_nested(name)?;
+            return Ok(NO_COLUMN);
+        }
+        self.read_value(name)
+    }
+
+    fn read_value(&mut self, name: &[u8]) -> Result<usize, NotTypedReason> {
         let column = self.fields.position(name)?;
         self.fields.values.expect_colon()?;
         match column {
@@ -120,5 +131,33 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
             None => self.fields.skip()?,
         }
         Ok(column.unwrap_or(NO_COLUMN))
+    }
+
+    /// Whether the columns of a nested structure are asked for by its name.
+    fn is_nested(&self, name: &[u8]) -> Result<bool, NotTypedReason> {
+        let plan = self.fields.rows.plan;
+        if plan.structures().any(|structure| structure.as_bytes() == name) {
+            return Ok(true);
+        }
+        match resembles(name, plan.structures()) {
+            true => Err(NotTypedReason::UnknownField),
+            false => Ok(false),
+        }
+    }
+
+    /// An object of columns whose names begin with that of the structure.
+    fn read_nested(&mut self, structure: &[u8]) -> Result<(), NotTypedReason> {
+        self.fields.values.cursor.expect(b'{')?;
+        self.fields.values.cursor.skip_space();
+        if !self.fields.values.cursor.eat(b'}') {
+            loop {
+                let member = self.fields.values.read_plain_key()?;
+                self.read_value(&[structure, b".", member].concat())?;
+                if self.fields.values.ends_object()? {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }

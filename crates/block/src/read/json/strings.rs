@@ -4,6 +4,7 @@ use super::Fields;
 use crate::column::Column;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::read_string;
+use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 use crate::read::scalar::{push_fixed_string, push_number, push_special_float, push_string, push_text};
 use crate::read::sql_value::SqlValues;

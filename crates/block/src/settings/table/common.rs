@@ -20,7 +20,6 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_connection_handling", "0", ALL, OnlyDefault),
     row("input_format_defaults_for_omitted_fields", "1", ALL, OnlyDefault),
     row("input_format_force_null_for_omitted_fields", "0", ALL, OnlyDefault),
-    row("input_format_import_nested_json", "0", ALL, OnlyDefault),
     row("input_format_ipv4_default_on_conversion_error", "0", ALL, OnlyDefault),
     row("input_format_ipv6_default_on_conversion_error", "0", ALL, OnlyDefault),
     row("input_format_max_block_size_bytes", "0", ALL, Nothing),

@@ -9,6 +9,7 @@ mod json;
 mod other;
 
 use super::delimited::Delimited;
+use super::json::Json;
 use crate::format::Families;
 
 /// What the readers know about a name.
@@ -37,6 +38,7 @@ pub(super) enum Effect {
     OnlyDefault,
     SkipUnknownFields,
     Delimited(Delimited),
+    Json(Json),
     NullAsDefault,
     DatetimeNumberIsRaw,
     PreciseFloatParsing,

@@ -1,0 +1,158 @@
+//! What JSON and SQL have in common: which type asks for which value, and how arrays, maps, tuples and NULLs are made
+//! of others. They differ in quotes, brackets, and the spelling of scalars.
+
+use super::cursor::Cursor;
+use super::outcome::NotTypedReason;
+use crate::column::Column;
+use crate::reader::{MapReader, Reader, TupleReader};
+use crate::settings::ReadSettings;
+
+/// A language of values, at a place in a payload.
+pub(super) trait ValueReader<'a> {
+    fn cursor(&mut self) -> &mut Cursor<'a>;
+
+    fn settings(&self) -> &ReadSettings;
+
+    /// Whether there is a NULL, which is read then.
+    fn eat_null(&mut self) -> Result<bool, NotTypedReason>;
+
+    /// A value for a String.
+    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason>;
+
+    /// A value for a type of fixed width.
+    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason>;
+
+    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason>;
+
+    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason>;
+
+    /// Reads the value at the cursor. Types and columns always fit: both come from the same plan.
+    #[inline]
+    fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+        match (reader, column) {
+            (Reader::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
+                self.read_nullable(inner, nulls, values)
+            }
+            (reader, column) if self.eat_null()? => self.push_null(reader, column),
+            (Reader::String, Column::Strings { rows, data }) => self.read_text(rows, data),
+            (Reader::Array(inner), Column::Array { offsets, inner: values }) => self.read_array(inner, offsets, values),
+            (Reader::Map(map), Column::Array { offsets, inner }) => self.read_map(map, offsets, inner),
+            (Reader::Tuple(tuple), Column::Tuple { elements }) => self.read_tuple(tuple, elements),
+            (reader, Column::Fixed { data, .. }) => self.read_fixed(reader, data),
+            _ => Err(NotTypedReason::Value),
+        }
+    }
+
+    fn read_nullable(
+        &mut self,
+        inner: &Reader,
+        nulls: &mut Vec<u8>,
+        values: &mut Column,
+    ) -> Result<(), NotTypedReason> {
+        let is_null = self.eat_null()?;
+        nulls.push(is_null.into());
+        if !is_null {
+            return self.read(inner, values);
+        }
+        values.push_zero();
+        Ok(())
+    }
+
+    /// NULL inside of another value, for a type that has none: it becomes zero.
+    fn push_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+        if !self.settings().null_as_default || reader.zero_is_doubtful() {
+            return Err(NotTypedReason::Null);
+        }
+        column.push_zero();
+        Ok(())
+    }
+
+    fn read_array(
+        &mut self,
+        inner: &Reader,
+        offsets: &mut Vec<u64>,
+        values: &mut Column,
+    ) -> Result<(), NotTypedReason> {
+        let mut end = offsets.last().copied().unwrap_or(0);
+        self.cursor().expect(b'[')?;
+        self.cursor().skip_space();
+        if !self.cursor().eat(b']') {
+            loop {
+                self.read(inner, values)?;
+                end += 1;
+                if self.ends_list(b']')? {
+                    break;
+                }
+            }
+        }
+        offsets.push(end);
+        Ok(())
+    }
+
+    fn read_map(&mut self, map: &MapReader, offsets: &mut Vec<u64>, pairs: &mut Column) -> Result<(), NotTypedReason> {
+        let Column::Tuple { elements } = pairs else { return Err(NotTypedReason::Value) };
+        let [keys, values] = elements.as_mut_slice() else { return Err(NotTypedReason::Value) };
+        let mut end = offsets.last().copied().unwrap_or(0);
+        self.cursor().expect(b'{')?;
+        self.cursor().skip_space();
+        if !self.cursor().eat(b'}') {
+            loop {
+                self.read_map_key(&map.key, keys)?;
+                self.expect_colon()?;
+                self.read(&map.value, values)?;
+                end += 1;
+                if self.ends_list(b'}')? {
+                    break;
+                }
+            }
+        }
+        offsets.push(end);
+        Ok(())
+    }
+
+    /// The elements of a Tuple, each in its place.
+    fn read_elements(
+        &mut self,
+        elements: &[Reader],
+        columns: &mut [Column],
+        opening: u8,
+        closing: u8,
+    ) -> Result<(), NotTypedReason> {
+        self.cursor().expect(opening)?;
+        for (index, (element, column)) in elements.iter().zip(columns).enumerate() {
+            self.cursor().skip_space();
+            if index > 0 {
+                self.cursor().expect(b',')?;
+                self.cursor().skip_space();
+            }
+            self.read(element, column)?;
+        }
+        self.cursor().skip_space();
+        self.cursor().expect(closing)
+    }
+
+    #[inline]
+    fn expect_colon(&mut self) -> Result<(), NotTypedReason> {
+        self.cursor().skip_space();
+        self.cursor().expect(b':')?;
+        self.cursor().skip_space();
+        Ok(())
+    }
+
+    #[inline]
+    fn ends_list(&mut self, closing: u8) -> Result<bool, NotTypedReason> {
+        ends_list(self.cursor(), closing)
+    }
+}
+
+/// Behind an item of a list: whether that was the last.
+#[inline]
+pub(super) fn ends_list(cursor: &mut Cursor<'_>, closing: u8) -> Result<bool, NotTypedReason> {
+    cursor.skip_space();
+    if cursor.eat(closing) {
+        return Ok(true);
+    }
+    cursor.expect(b',')?;
+    cursor.skip_space();
+    Ok(false)
+}

@@ -1,0 +1,115 @@
+//! Formats for tables of a single String, whose values are pieces of the payload.
+
+use memchr::memchr_iter;
+
+use super::cursor::Cursor;
+use super::json_text::skip_value;
+use super::nested::ends_list;
+use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::rows::Rows;
+use super::scalar::push_string;
+use crate::column::Column;
+use crate::plan::ReadPlan;
+use crate::types::DataType;
+
+/// Reads a payload in the format LineAsString: every line is a value.
+pub fn read_line_as_string(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read(plan, |values| {
+        let mut start = 0;
+        for end in memchr_iter(b'\n', payload) {
+            values.push(&payload[start..end])?;
+            start = end + 1;
+        }
+        if start < payload.len() {
+            values.push(&payload[start..])?;
+        }
+        Ok(())
+    })
+}
+
+/// Reads a payload in the format RawBLOB: all of it is one value.
+pub fn read_raw_blob(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read(plan, |values| match payload {
+        [] => Err(NotTypedReason::Value),
+        payload => values.push(payload),
+    })
+}
+
+/// Reads a payload in the format JSONAsString: every object is a value, as it is written.
+pub fn read_json_as_string(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    read(plan, |values| {
+        let mut cursor = Cursor::new(payload);
+        cursor.skip_space();
+        if cursor.eat(b'[') {
+            read_array(&mut cursor, values)?;
+        } else {
+            read_sequence(&mut cursor, values)?;
+        }
+        cursor.eat_final_semicolon()
+    })
+}
+
+fn read_array(cursor: &mut Cursor<'_>, values: &mut Values<'_, '_>) -> Result<(), NotTypedReason> {
+    cursor.skip_space();
+    if !cursor.eat(b']') {
+        loop {
+            values.push(read_object(cursor)?)?;
+            if ends_list(cursor, b']')? {
+                break;
+            }
+        }
+    }
+    cursor.skip_space();
+    Ok(())
+}
+
+fn read_sequence(cursor: &mut Cursor<'_>, values: &mut Values<'_, '_>) -> Result<(), NotTypedReason> {
+    while !matches!(cursor.peek(), None | Some(b';')) {
+        values.push(read_object(cursor)?)?;
+        cursor.skip_space();
+        if cursor.eat(b',') {
+            cursor.skip_space();
+            if cursor.peek() == Some(b';') {
+                return Err(NotTypedReason::Syntax);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_object<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], NotTypedReason> {
+    if cursor.peek() != Some(b'{') {
+        return Err(NotTypedReason::Syntax);
+    }
+    skip_value(cursor, &mut Vec::new())
+}
+
+struct Values<'r, 'p> {
+    rows: &'r mut Rows<'p>,
+}
+
+impl Values<'_, '_> {
+    fn push(&mut self, value: &[u8]) -> Result<(), NotTypedReason> {
+        self.rows.see(0)?;
+        let Some(Column::Strings { rows, data }) = self.rows.columns.first_mut() else {
+            return Err(NotTypedReason::ColumnKind);
+        };
+        push_string(value, rows, data);
+        self.rows.end_row()
+    }
+}
+
+fn read(
+    plan: &ReadPlan,
+    read_values: impl FnOnce(&mut Values<'_, '_>) -> Result<(), NotTypedReason>,
+) -> Result<Parsed, NotTyped> {
+    let mut rows = Rows::new(plan)?;
+    let is_string = |data_type: &DataType| matches!(data_type, DataType::String);
+    if !matches!(plan.columns(), [column] if is_string(&column.data_type)) {
+        return Err(rows.not_typed(NotTypedReason::ColumnKind));
+    }
+    match read_values(&mut Values { rows: &mut rows }) {
+        Ok(()) => rows.finish(),
+        Err(reason) => Err(rows.not_typed(reason)),
+    }
+}

@@ -1,0 +1,53 @@
+//! Settings of JSON's formats that are implemented.
+
+use super::{assign, SettingEffect};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JsonSettings {
+    /// An object is taken for the columns whose names begin with its key and a dot.
+    pub(crate) import_nested: bool,
+    pub(crate) bools_as_numbers: bool,
+    /// What a String takes besides strings: the value's text.
+    pub(crate) bools_as_strings: bool,
+    pub(crate) numbers_as_strings: bool,
+    pub(crate) arrays_as_strings: bool,
+    pub(crate) objects_as_strings: bool,
+}
+
+/// Which of them a setting is.
+#[derive(Clone, Copy)]
+pub(super) enum Json {
+    ImportNested,
+    BoolsAsNumbers,
+    BoolsAsStrings,
+    NumbersAsStrings,
+    ArraysAsStrings,
+    ObjectsAsStrings,
+}
+
+impl Default for JsonSettings {
+    fn default() -> Self {
+        JsonSettings {
+            import_nested: false,
+            bools_as_numbers: true,
+            bools_as_strings: true,
+            numbers_as_strings: true,
+            arrays_as_strings: true,
+            objects_as_strings: true,
+        }
+    }
+}
+
+impl JsonSettings {
+    pub(super) fn set(&mut self, which: Json, value: &str) -> SettingEffect {
+        let target = match which {
+            Json::ImportNested => &mut self.import_nested,
+            Json::BoolsAsNumbers => &mut self.bools_as_numbers,
+            Json::BoolsAsStrings => &mut self.bools_as_strings,
+            Json::NumbersAsStrings => &mut self.numbers_as_strings,
+            Json::ArraysAsStrings => &mut self.arrays_as_strings,
+            Json::ObjectsAsStrings => &mut self.objects_as_strings,
+        };
+        assign(target, value)
+    }
+}
