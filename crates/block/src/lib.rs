@@ -27,7 +27,7 @@ pub use partition::PartitionKey;
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan};
 pub use present::Present;
 pub use read::{BlockBuilder, ColumnData, StringData};
-pub use read::{read_json_each_row, read_native, read_values, NotTyped, NotTypedReason, Parsed};
+pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed};
 pub use rows::Rows;
 pub use settings::{reading_settings, ReadSettings, ReadingSetting, SettingEffect};
 pub use types::{CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
