@@ -81,6 +81,16 @@ GO = {
     **forwarded("syntax", "statements_with_map"),
     **forwarded("value", "bad_json"),
 }
+# A column of each type, as clickhouse-go writes it.
+GO_TYPES = {
+    **gathered(
+        "array array_of_tuples array_of_words bfloat16 bool date date32 datetime datetime64 decimal128 decimal256"
+        " decimal32 enum16 enum8 fixed_string float32 float64 int128 int64 ipv4 ipv6 map map_of_maps map_of_words"
+        " named_tuple nullable point polygon simple_aggregate string time time64 tuple uint256 uint8 uuid variant"
+        " words words_or_null",
+    ),
+    **forwarded("type", "dynamic json"),
+}
 # clickhouse-go as the OpenTelemetry collector's exporter uses it.
 TELEMETRY = {
     **gathered(
@@ -132,7 +142,7 @@ PHP = {
 }
 VECTOR = {
     **gathered(
-        "by_name by_name_waiting by_name_not_waiting by_name_random_shard by_parameter by_parameter_waiting"
-        " by_name_bad",
+        "by_name by_name_waiting by_name_not_waiting by_name_random_shard by_parameter by_parameter_waiting",
     ),
+    **forwarded("value", "by_name_bad"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.expected_routes import GO, TELEMETRY
+from clients.expected_routes import GO, GO_TYPES, TELEMETRY
 from clients.routes import Routes
 from clients.run_program import CLIENTS, built_once, expect_all, prepare, run_program
 from harness.endpoint import Endpoint
@@ -30,6 +30,13 @@ def test_ways_to_insert(server, tested: Endpoint, subtests: pytest.Subtests) -> 
     report = run_program([str(built), "ways"], FOLDER, tested)
     expect_all(report, len(GO), subtests)
     routes.expect(report, GO, subtests)
+
+
+def test_types(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
+    built, routes = program(), Routes(server, tested)
+    report = run_program([str(built), "types"], FOLDER, tested)
+    expect_all(report, len(GO_TYPES), subtests)
+    routes.expect(report, GO_TYPES, subtests)
 
 
 def test_telemetry(server, tested: Endpoint, subtests: pytest.Subtests) -> None:

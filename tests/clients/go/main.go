@@ -79,7 +79,7 @@ func fails(err error, code int32) error {
 	return equal(exception.Code, code)
 }
 
-// main runs one of three programs: everything the driver does, every way to insert, or an OpenTelemetry exporter's inserts.
+// main runs one of its programs: everything the driver does, every way to insert, every type, or an OpenTelemetry exporter's inserts.
 func main() {
 	ctx := context.Background()
 	conn := open(nil)
@@ -97,6 +97,8 @@ func main() {
 		waysToInsert(ctx, conn)
 	case "telemetry":
 		telemetryChecks(ctx, conn)
+	case "types":
+		typeChecks(ctx, conn)
 	}
 	if err := conn.Close(); err != nil {
 		panic(err)
