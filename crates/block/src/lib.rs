@@ -6,6 +6,7 @@
 mod block;
 mod column;
 mod format;
+mod json_key;
 mod native;
 mod opaque;
 mod partition;

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::json_key::JsonKey;
 use crate::read::NotTypedReason;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
@@ -44,8 +45,7 @@ pub(crate) struct ColumnReader {
     pub(crate) has_default: bool,
     /// Whether NULL is a value of the type, rather than a wish for the default.
     pub(crate) nullable: bool,
-    /// `"name":`, to recognise the expected next key at one glance; empty if the name needs escapes in JSON.
-    pub(crate) key: Vec<u8>,
+    pub(crate) key: JsonKey,
     /// The type as ClickHouse writes it.
     pub(crate) type_text: String,
     /// Name and type as a Native block has them, to recognise the expected next column at one glance.
@@ -61,7 +61,7 @@ impl ReadPlan {
                 reader: Reader::new(&column.data_type, &mut zones),
                 has_default: column.default_kind == DefaultKind::Default,
                 nullable: column.data_type.is_nullable(),
-                key: json_key(&column.name),
+                key: JsonKey::new(&column.name),
                 type_text: column.data_type.to_string(),
                 native_header: native_header(&column.name, &column.data_type.to_string()),
             })
@@ -114,13 +114,6 @@ fn native_header(name: &str, type_text: &str) -> Vec<u8> {
         header.extend_from_slice(text.as_bytes());
     }
     header
-}
-
-fn json_key(name: &str) -> Vec<u8> {
-    if name.bytes().any(|byte| byte == b'"' || byte == b'\\') {
-        return Vec::new();
-    }
-    format!("\"{name}\":").into_bytes()
 }
 
 fn nested_groups(columns: &[ColumnSpec]) -> Vec<Vec<usize>> {

@@ -34,19 +34,24 @@ pub(super) fn read_digits<'a>(cursor: &mut Cursor<'a>) -> Result<Digits<'a>, Not
 /// An integer that fits into 64 bits with its sign aside.
 #[inline]
 pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotTypedReason> {
-    let start = cursor.at;
+    let rest = cursor.rest();
     let mut value = 0u64;
-    while let Some(byte @ b'0'..=b'9') = cursor.peek() {
+    let mut length = 0;
+    while let Some(byte @ b'0'..=b'9') = rest.get(length) {
         let digit = u64::from(byte - b'0');
-        value = value.checked_mul(10).and_then(|value| value.checked_add(digit)).ok_or(NotTypedReason::Value)?;
-        cursor.at += 1;
+        // So many digits always fit.
+        if length < 19 {
+            value = value * 10 + digit;
+        } else {
+            value = value.checked_mul(10).and_then(|value| value.checked_add(digit)).ok_or(NotTypedReason::Value)?;
+        }
+        length += 1;
     }
-    match cursor.at - start {
-        0 => Err(NotTypedReason::Value),
-        1 => Ok(value),
-        _ if cursor.bytes[start] == b'0' => Err(NotTypedReason::Value),
-        _ => Ok(value),
+    if length == 0 || (length > 1 && rest[0] == b'0') {
+        return Err(NotTypedReason::Value);
     }
+    cursor.at += length;
+    Ok(value)
 }
 
 /// An integer of 64 bits, whose lowest is left out.
@@ -83,7 +88,12 @@ pub(super) fn push_integer(
         }
         magnitude
     };
-    out.extend_from_slice(&value.to_le_bytes()[..width]);
+    match width {
+        1 => out.push(value as u8),
+        2 => out.extend_from_slice(&(value as u16).to_le_bytes()),
+        4 => out.extend_from_slice(&(value as u32).to_le_bytes()),
+        _ => out.extend_from_slice(&value.to_le_bytes()),
+    }
     Ok(())
 }
 
@@ -204,10 +214,12 @@ fn eat_digits(cursor: &mut Cursor<'_>) -> usize {
 /// Appends a Float64, rounded correctly, which is what `precise_float_parsing` means.
 #[inline]
 pub(super) fn push_float64(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-    let text = read_number_text(cursor)?;
-    let value = match short_decimal(text) {
+    let value = match read_short_decimal(cursor) {
         Some(value) => value,
-        None => parse_text::<f64>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)?,
+        None => {
+            let text = read_number_text(cursor)?;
+            parse_text::<f64>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)?
+        }
     };
     out.extend_from_slice(&value.to_le_bytes());
     Ok(())
@@ -234,31 +246,42 @@ fn parse_text<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Numbers of few digits and no exponent, which most are.
+/// Reads a number of few digits and no exponent, which most are; the cursor stays where it is in front of any other.
 #[inline]
-fn short_decimal(text: &[u8]) -> Option<f64> {
-    if text.len() > 18 {
-        return None;
-    }
-    let (negative, digits) = match text.split_first() {
-        Some((b'-', digits)) => (true, digits),
-        _ => (false, text),
-    };
+fn read_short_decimal(cursor: &mut Cursor<'_>) -> Option<f64> {
+    let rest = cursor.rest();
+    let start = usize::from(rest.first() == Some(&b'-'));
     let mut mantissa = 0u64;
-    let mut after_point = None;
-    for (index, byte) in digits.iter().enumerate() {
-        match byte {
-            b'0'..=b'9' => mantissa = mantissa * 10 + u64::from(byte - b'0'),
-            b'.' => after_point = Some(index + 1),
-            _ => return None,
+    let mut at = start;
+    let mut eat_digits = |mut at: usize| {
+        let first = at;
+        while let Some(byte @ b'0'..=b'9') = rest.get(at) {
+            // With too many digits it wraps around, and is not looked at.
+            mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+            at += 1;
+        }
+        at - first
+    };
+    let whole = eat_digits(at);
+    at += whole;
+    let mut fraction = 0;
+    if rest.get(at) == Some(&b'.') {
+        fraction = eat_digits(at + 1);
+        at += 1 + fraction;
+        if fraction == 0 {
+            return None;
         }
     }
-    if mantissa > EXACT_MANTISSA {
+    let has_leading_zero = whole > 1 && rest[start] == b'0';
+    if whole == 0 || has_leading_zero || whole + fraction > 18 || mantissa > EXACT_MANTISSA {
         return None;
     }
-    let scale = after_point.map_or(0, |start| digits.len() - start);
-    let value = mantissa as f64 / EXACT_POWERS[scale];
-    Some(if negative { -value } else { value })
+    if matches!(rest.get(at), Some(b'e' | b'E')) {
+        return None;
+    }
+    cursor.at += at;
+    let value = mantissa as f64 / EXACT_POWERS[fraction];
+    Some(if start == 1 { -value } else { value })
 }
 
 /// Appends a Decimal. Digits beyond the scale are cut off, as ClickHouse does.

@@ -19,6 +19,13 @@ const MAX_QUOTED_BYTES: usize = 64;
 #[inline]
 pub(super) fn quoted<'a>(cursor: &mut Cursor<'a>, quote: u8) -> Result<&'a [u8], NotTypedReason> {
     let rest = cursor.rest();
+    // `2006-01-02 15:04:05`, which most are. Any other text of this shape is no value of such a type.
+    if let [_, _, _, _, b'-', _, _, b'-', _, _, b' ' | b'T', _, _, b':', _, _, b':', _, _, end, ..] = rest {
+        if *end == quote {
+            cursor.at += 20;
+            return Ok(&rest[..19]);
+        }
+    }
     let window = &rest[..rest.len().min(MAX_QUOTED_BYTES)];
     let length = memchr(quote, window).ok_or(NotTypedReason::Value)?;
     cursor.at += length + 1;

@@ -32,19 +32,30 @@ pub(crate) enum TimeSpelling {
 #[inline]
 pub(super) fn read_date(text: &[u8]) -> Option<i64> {
     let &[a, b, c, d, b'-', e, f, b'-', g, h] = text else { return None };
-    let year = i64::from(two_digits(a, b)?) * 100 + i64::from(two_digits(c, d)?);
-    let (month, day) = (two_digits(e, f)?, two_digits(g, h)?);
+    let [a, b, c, d, e, f, g, h] = digits([a, b, c, d, e, f, g, h])?;
+    let year = a * 1000 + b * 100 + c * 10 + d;
+    let (month, day) = (e * 10 + f, g * 10 + h);
     if !(1..=12).contains(&month) || day == 0 || day > days_of_month(year, month) {
         return None;
     }
     Some(days_from_civil(year, month, day))
 }
 
+/// The values of digits, if all are.
+#[inline]
+fn digits<const N: usize>(text: [u8; N]) -> Option<[u32; N]> {
+    let values = text.map(|byte| u32::from(byte.wrapping_sub(b'0')));
+    // Without a branch for each.
+    let all_digits = values.iter().fold(true, |so_far, value| so_far & (*value < 10));
+    all_digits.then_some(values)
+}
+
 pub(super) fn two_digits(tens: u8, ones: u8) -> Option<u32> {
     (tens.is_ascii_digit() && ones.is_ascii_digit()).then(|| u32::from(tens - b'0') * 10 + u32::from(ones - b'0'))
 }
 
-fn days_of_month(year: i64, month: u32) -> u32 {
+#[inline]
+fn days_of_month(year: u32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -54,19 +65,22 @@ fn days_of_month(year: i64, month: u32) -> u32 {
 }
 
 /// Counts from March, so that the leap day ends the year.
-fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let month_from_march = i64::from((month + 9) % 12);
-    let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(day) - 1;
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+#[inline]
+fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
+    // 400 years later, where nothing is negative: their days are always the same number.
+    let year = year + 400 - u32::from(month <= 2);
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + day_of_year;
     // 719,468 days lie between 0000-03-01 and 1970-01-01.
-    year * 365 + leap_days + day_of_year - 719_468
+    i64::from(days) - 146_097 - 719_468
 }
 
 #[inline]
 fn read_time_of_day(text: &[u8]) -> Option<i64> {
     let &[a, b, b':', c, d, b':', e, f] = text else { return None };
-    let (hour, minute, second) = (two_digits(a, b)?, two_digits(c, d)?, two_digits(e, f)?);
+    let [a, b, c, d, e, f] = digits([a, b, c, d, e, f])?;
+    let (hour, minute, second) = (a * 10 + b, c * 10 + d, e * 10 + f);
     (hour < 24 && minute < 60 && second < 60).then(|| i64::from(hour * 3600 + minute * 60 + second))
 }
 

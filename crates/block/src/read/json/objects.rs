@@ -108,7 +108,8 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
     #[inline]
     fn read_member(&mut self, expected: usize) -> Result<usize, NotTypedReason> {
         if let Some(reader) = self.fields.rows.plan.readers.get(expected) {
-            if !reader.key.is_empty() && self.fields.values.cursor.eat_exactly(&reader.key) {
+            if let Some(length) = reader.key.length_in(self.fields.values.cursor.rest()) {
+                self.fields.values.cursor.at += length;
                 self.fields.values.cursor.skip_space();
                 self.fields.read(expected)?;
                 return Ok(expected);
