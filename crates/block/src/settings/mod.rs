@@ -10,7 +10,7 @@ use crate::format::{families, Families, Format};
 use crate::plan::Zones;
 use crate::read::TimeSpelling;
 use crate::zone::{Zone, ZoneChange};
-use delimited::DelimitedSettings;
+pub(crate) use delimited::DelimitedSettings;
 use json::JsonSettings;
 use table::{find, Effect, Known, Row};
 

@@ -71,8 +71,17 @@ fn numbers() {
     check(csv, "Int8", &[("+1", "1"), ("007", "7"), ("-0", "0"), (" 1 ", "1"), ("\"1\"", "1"), ("\"-1\" ", "-1")]);
     check(csv, "Int8", &[("\" 1\"", "-"), ("\"1", "-"), ("'1'", "-"), ("+-1", "-"), ("\"\"", "-"), ("+", "-")]);
     for read in [tsv, raw] {
-        check(read, "Int8", &[("+1", "-"), ("01", "-"), (" 1", "-"), ("1 ", "-"), ("\"1\"", "-"), ("", "-")]);
+        check(read, "Int8", &[("+1", "-"), ("01", "-"), (" 1", "-"), ("1 ", "-"), ("\"1\"", "-")]);
     }
+}
+
+#[test]
+fn an_integer_without_digits() {
+    check(tsv, "Nullable(Int64)", &[("", "0")]);
+    check(raw, "Int64", &[("", "-")]);
+    let plan = plan(&["a UInt8", "b UInt8"]);
+    assert!(rows(reader("TSV"), &plan, b"1\t\n").is_ok());
+    assert!(rows(reader("TSV"), &plan, b"1\t").is_err(), "ClickHouse wants one more byte");
 }
 
 #[test]
@@ -84,7 +93,11 @@ fn words() {
             "Bool",
             &[("enabled", "1"), ("disable", "0"), ("tru", "-"), ("2", "-"), ("10", "-"), ("\"1\"", "-")],
         );
-        check(read, "Enum8('x' = -1, 'a b' = 2)", &[("x", "-1"), ("a b", "2"), ("z", "-"), ("2", "-"), ("\\N", "-")]);
+        check(
+            read,
+            "Enum8('x' = -1, 'a b' = 2)",
+            &[("x", "-1"), ("a b", "2"), ("z", "-"), ("2", "2"), ("-1", "-1"), ("1", "-"), ("02", "-"), ("\\N", "-")],
+        );
         check(read, "Date", &[("2024-02-29", "19782"), ("2023-02-29", "-"), ("2024-2-9", "-"), ("19782", "-")]);
         check(read, "DateTime", &[("2024-01-02 03:04:05", "1704164645"), ("1704164645", "1704164645"), ("123", "-")]);
         check(read, "DateTime64(3)", &[("2024-01-02T03:04:05.5Z", "1704164645500"), ("1704164645", "1704164645000")]);
@@ -208,7 +221,7 @@ fn rows_of_tsv() {
                 ("1\tx\ty\t3\r\n", "syntax"),
                 ("1\tx\ty\t3\t\n", "syntax"),
                 ("1\tx\ty\n", "syntax"),
-                ("1\tx\ty\t3\n\n", "value"),
+                ("1\tx\ty\t3\nx\n", "value"),
                 ("1\t\t\t3\n", "1|||3"),
                 ("1\tx\ty\t\\N\n", "1|x|y"),
                 ("\\N\t\\N\ty\t3\n", "0||y|3"),
@@ -218,6 +231,49 @@ fn rows_of_tsv() {
         check_rows(format, &with("format_tsv_null_representation", "NULL"), &[("1\tNULL\tNULL\t3\n", "1||NULL|3")]);
         check_rows(format, &with("input_format_tsv_empty_as_default", "1"), &[("\t\t\t\n", "0||NULL")]);
     }
+}
+
+#[test]
+fn settings_of_csv() {
+    let plain = "1,x,y,3\n";
+    check_rows("CSV", &with("format_csv_allow_single_quotes", "1"), &[("1,'x, ''y',z,'3'\n", "1|x, \\'y|z|3")]);
+    let skip = with("input_format_csv_skip_first_lines", "2");
+    check_rows(
+        "CSV",
+        &skip,
+        &[(&format!("# x\n\"a\nb\"\n{plain}"), "1|x|y|3"), ("x", ""), ("a,b\n\ns\nx\n", "syntax")],
+    );
+    check_rows("CSVWithNames", &skip, &[("x\ny\ns,a\nz,1\n", "1|z|NULL")]);
+    let ends = with("input_format_csv_skip_trailing_empty_lines", "1");
+    check_rows("CSV", &ends, &[("1,x,y,3\n\n\r\n", "1|x|y|3"), ("\n", ""), ("1,x,y,3\n\n1,x,y,3\n", "syntax")]);
+    let variable = with("input_format_csv_allow_variable_number_of_columns", "1");
+    check_rows(
+        "CSV",
+        &variable,
+        &[("1,x\n\n", "1|x|NULL;0||NULL"), ("1,x,y,3,4,5\n", "1|x|y|3"), ("1,x y\"\n", "1|x y\\\"|NULL")],
+    );
+    let whole = with("input_format_csv_deserialize_separate_columns_into_tuple", "0");
+    let whole = ReadPlan::new(columns(&["t Tuple(UInt8, String)"]), whole);
+    assert_eq!(rows(reader("CSV"), &whole, b"\"(1,'a')\"\n"), Ok(vec!["(1,a)".to_string()]));
+    for (name, value) in
+        [("format_csv_delimiter", " "), ("format_csv_delimiter", "ab"), ("format_csv_null_representation", "")]
+    {
+        check_rows("CSV", &with(name, value), &[(plain, "setting")]);
+    }
+}
+
+#[test]
+fn settings_of_tsv() {
+    let skip = with("input_format_tsv_skip_first_lines", "1");
+    check_rows("TSV", &skip, &[("#\\\n1\tx\ty\t3\n", "value"), ("#\\t\n1\tx\ty\t3\n", "1|x|y|3")]);
+    let ends = with("input_format_tsv_skip_trailing_empty_lines", "1");
+    check_rows("TSV", &ends, &[("1\tx\ty\t3\n\n\r\n", "1|x|y|3")]);
+    let variable = with("input_format_tsv_allow_variable_number_of_columns", "1");
+    check_rows("TSV", &variable, &[("1\tx\n\n", "1|x|NULL;0||NULL"), ("1\tx\ty\t3\t\n", "1|x|y|3")]);
+    let windows = with("input_format_tsv_crlf_end_of_line", "1");
+    check_rows("TSV", &windows, &[("1\tx\t\\N\t3\r\n4\tx\ty\t5\n", "1|x|NULL|3;4|x|y|5")]);
+    check_rows("TSVWithNames", &windows, &[("a\ts\r\n1\tx\\r\r\n4\t\r\n", "1|x\\r|NULL;4||NULL")]);
+    check_rows("TSVRaw", &windows, &[("1\tx\ty\t3\r\n", "syntax")]);
 }
 
 #[test]

@@ -7,13 +7,12 @@ use super::scan::Stops;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
 use crate::read::outcome::NotTypedReason;
-use crate::settings::ReadSettings;
+use crate::settings::{DelimitedSettings, ReadSettings};
 
 pub(super) struct Csv<'p> {
+    settings: &'p DelimitedSettings,
     delimiter: u8,
     null: &'p [u8],
-    empty_is_default: bool,
-    detects_header: bool,
     /// What ends a text without quotes; a `\r` that is no part of a line's end is nothing to be read here.
     stops: Stops,
 }
@@ -22,44 +21,60 @@ impl<'p> Csv<'p> {
     pub(super) fn new(settings: &'p ReadSettings) -> Self {
         let settings = &settings.delimited;
         Csv {
+            settings,
             delimiter: settings.csv_delimiter,
             null: settings.csv_null.as_bytes(),
-            empty_is_default: settings.csv_empty_as_default,
-            detects_header: settings.csv_detect_header,
             stops: Stops::new([settings.csv_delimiter, b'\n', b'\r']),
         }
     }
 
     /// The text behind an opening quote.
-    fn quoted<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
+    fn quoted<'a>(
+        &self,
+        quote: u8,
+        cursor: &mut Cursor<'a>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Text<'a>, NotTypedReason> {
         let rest = cursor.rest();
-        let length = memchr(b'"', rest).ok_or(NotTypedReason::Syntax)?;
+        let length = memchr(quote, rest).ok_or(NotTypedReason::Syntax)?;
         // Two quotes in a row stand for one.
-        if rest.get(length + 1) != Some(&b'"') {
+        if rest.get(length + 1) != Some(&quote) {
             cursor.at += length + 1;
             return Ok(Text::Plain(&rest[..length]));
         }
         scratch.clear();
         loop {
             let rest = cursor.rest();
-            let length = memchr(b'"', rest).ok_or(NotTypedReason::Syntax)?;
+            let length = memchr(quote, rest).ok_or(NotTypedReason::Syntax)?;
             scratch.extend_from_slice(&rest[..length]);
             cursor.at += length + 1;
-            if !cursor.eat(b'"') {
+            if !cursor.eat(quote) {
                 return Ok(Text::Unescaped);
             }
-            scratch.push(b'"');
+            scratch.push(quote);
         }
     }
 }
 
 impl Dialect for Csv<'_> {
     fn empty_is_default(&self) -> bool {
-        self.empty_is_default
+        self.settings.csv_empty_as_default
     }
 
     fn detects_header(&self) -> bool {
-        self.detects_header
+        self.settings.csv_detect_header
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.settings.csv_skip_first_lines
+    }
+
+    fn skips_empty_end(&self) -> bool {
+        self.settings.csv_skip_trailing_empty_lines
+    }
+
+    fn has_variable_columns(&self) -> bool {
+        self.settings.csv_variable_columns
     }
 
     fn integers_are_lenient(&self) -> bool {
@@ -67,7 +82,7 @@ impl Dialect for Csv<'_> {
     }
 
     fn spreads_tuples(&self) -> bool {
-        true
+        self.settings.csv_spread_tuples
     }
 
     fn nests_in_place(&self) -> bool {
@@ -118,10 +133,13 @@ impl Dialect for Csv<'_> {
 
     #[inline]
     fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
-        if cursor.eat(b'"') {
-            let text = self.quoted(cursor, scratch)?;
-            self.finish_field(cursor)?;
-            return Ok(text);
+        if let Some(quote @ (b'"' | b'\'')) = cursor.peek() {
+            if quote == b'"' || self.settings.csv_single_quotes {
+                cursor.at += 1;
+                let text = self.quoted(quote, cursor, scratch)?;
+                self.finish_field(cursor)?;
+                return Ok(text);
+            }
         }
         let rest = cursor.rest();
         let length = self.stops.find(rest);

@@ -10,6 +10,15 @@ pub(super) trait Dialect {
     /// Whether a first row of column names is taken for a header.
     fn detects_header(&self) -> bool;
 
+    /// Lines before the table, header included.
+    fn skipped_lines(&self) -> u64;
+
+    /// Whether line breaks at the end are no rows.
+    fn skips_empty_end(&self) -> bool;
+
+    /// Whether rows may have less fields than columns, and more.
+    fn has_variable_columns(&self) -> bool;
+
     /// Whether an Array or a Map is read where it stands, rather than out of the field's text.
     fn nests_in_place(&self) -> bool;
 
@@ -20,6 +29,11 @@ pub(super) trait Dialect {
 
     /// Whether integers may have a `+` and leading zeros.
     fn integers_are_lenient(&self) -> bool {
+        false
+    }
+
+    /// Whether an integer without digits is 0.
+    fn empty_integer_is_zero(&self) -> bool {
         false
     }
 
@@ -47,6 +61,11 @@ pub(super) trait Dialect {
 
     /// Whether another field follows in this row.
     fn at_delimiter(&self, cursor: &Cursor<'_>) -> bool;
+
+    /// Whether no other field follows in this row.
+    fn at_row_end(&self, cursor: &Cursor<'_>) -> bool {
+        self.at_field_end(cursor) && !self.at_delimiter(cursor)
+    }
 
     /// From the end of a row's last field to the next row.
     fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason>;

@@ -11,18 +11,31 @@ use crate::read::outcome::NotTypedReason;
 use crate::read::rows::Rows;
 use crate::read::scalar::{push_fixed_string, push_number, push_string, push_text};
 use crate::read::sql_value::SqlValues;
-use crate::reader::{Reader, TupleReader};
+use crate::reader::{EnumReader, Reader, TupleReader};
 use crate::settings::ReadSettings;
 
 pub(super) struct Fields<'a, 'p, D> {
     pub(super) cursor: Cursor<'a>,
+    /// Behind it are only line breaks that are no rows.
+    end: usize,
     /// Where a text's escapes are resolved.
     pub(super) scratch: Vec<u8>,
-    pub(super) settings: &'p ReadSettings,
+    settings: &'p ReadSettings,
     pub(super) dialect: D,
 }
 
-impl<D: Dialect> Fields<'_, '_, D> {
+impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
+    pub(super) fn new(payload: &'a [u8], settings: &'p ReadSettings, dialect: D) -> Self {
+        let breaks = payload.iter().rev().take_while(|byte| matches!(byte, b'\n' | b'\r'));
+        let end = payload.len() - if dialect.skips_empty_end() { breaks.count() } else { 0 };
+        Fields { cursor: Cursor::new(payload), end, scratch: Vec::new(), settings, dialect }
+    }
+
+    #[inline]
+    pub(super) fn at_table_end(&self) -> bool {
+        self.cursor.at >= self.end
+    }
+
     /// Reads the field at the cursor, which is left where it ends.
     #[inline]
     pub(super) fn read_field(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
@@ -41,6 +54,12 @@ impl<D: Dialect> Fields<'_, '_, D> {
         }
         rows.give(column)?;
         self.read(&reader.reader, &mut rows.columns[column])
+    }
+
+    /// Whether the current row has no more fields.
+    pub(super) fn ends_row(&mut self) -> bool {
+        self.dialect.start_field(&mut self.cursor);
+        self.dialect.at_row_end(&self.cursor)
     }
 
     /// A field that belongs to no column.
@@ -109,6 +128,12 @@ impl<D: Dialect> Fields<'_, '_, D> {
                 out.extend_from_slice(&(value as f32).to_le_bytes());
                 return Ok(());
             }
+            (Reader::Integer { width, .. } | Reader::WideInteger { width, .. }, _)
+                if text.is_empty() && self.dialect.empty_integer_is_zero() && !self.cursor.at_end() =>
+            {
+                out.resize(out.len() + width, 0);
+                return Ok(());
+            }
             (Reader::Integer { .. } | Reader::WideInteger { .. }, _) if !self.dialect.integers_are_lenient() => {
                 return Err(NotTypedReason::Value)
             }
@@ -132,9 +157,7 @@ impl<D: Dialect> Fields<'_, '_, D> {
         let text = self.dialect.text(&mut self.cursor, &mut self.scratch)?;
         match (reader, text) {
             (Reader::FixedString(width), text) => push_fixed_string(text.bytes(&self.scratch), *width, out),
-            (Reader::Enum(names), text) => {
-                names.push_named(text.bytes(&self.scratch), out).ok_or(NotTypedReason::Value)
-            }
+            (Reader::Enum(names), text) => push_enum(names, text.bytes(&self.scratch), out),
             (reader, Text::Plain(text)) => push_text(reader, text, self.settings, out),
             _ => Err(NotTypedReason::Value),
         }
@@ -195,6 +218,18 @@ impl<D: Dialect> Fields<'_, '_, D> {
         }
         Ok(())
     }
+}
+
+/// A name, or the number behind one.
+fn push_enum(names: &EnumReader, text: &[u8], out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    if names.push_named(text, out).is_some() {
+        return Ok(());
+    }
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_plain = matches!(digits, [b'1'..=b'9', rest @ ..] if rest.len() < 5 && rest.iter().all(u8::is_ascii_digit));
+    let text = std::str::from_utf8(text).ok().filter(|_| is_plain).ok_or(NotTypedReason::Value)?;
+    let value = text.parse().map_err(|_| NotTypedReason::Value)?;
+    names.push_value(value, out).ok_or(NotTypedReason::Value)
 }
 
 /// Reads a value in brackets and returns where it ends. A bare NULL in its place is none, as it would be in SQL.

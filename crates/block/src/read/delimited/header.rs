@@ -81,6 +81,10 @@ impl<D: Dialect> Fields<'_, '_, D> {
         Ok(may_be_types)
     }
 
+    pub(super) fn skip_header_row(&mut self) -> Result<(), NotTypedReason> {
+        self.read_header_row(|_| Ok(()))
+    }
+
     fn peek_row(&mut self, field: impl FnMut(&[u8]) -> Result<(), NotTypedReason>) -> Result<(), NotTypedReason> {
         let start = self.cursor.at;
         self.read_header_row(field)?;

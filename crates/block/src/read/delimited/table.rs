@@ -4,7 +4,6 @@ use super::dialect::Dialect;
 use super::field::Fields;
 use super::header::Layout;
 use crate::plan::ReadPlan;
-use crate::read::cursor::Cursor;
 use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::read::rows::Rows;
 
@@ -26,8 +25,7 @@ pub(super) fn read_table<D: Dialect>(
     heading: Heading,
 ) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan)?;
-    let cursor = Cursor::new(payload);
-    let mut fields = Fields { cursor, scratch: Vec::new(), settings: &plan.settings, dialect };
+    let mut fields = Fields::new(payload, &plan.settings, dialect);
     match read_all(&mut fields, &mut rows, heading) {
         Ok(()) => rows.finish(),
         Err(reason) => Err(rows.not_typed(reason)),
@@ -40,10 +38,16 @@ fn read_all<D: Dialect>(
     heading: Heading,
 ) -> Result<(), NotTypedReason> {
     let has_mark = fields.cursor.eat_exactly(BYTE_ORDER_MARK);
+    for _ in 0..fields.dialect.skipped_lines() {
+        if fields.cursor.at_end() {
+            break;
+        }
+        fields.skip_header_row()?;
+    }
     let layout = match heading {
         // A mark is skipped before some first columns, and belongs to the value of others.
         Heading::MaybeDetected if has_mark => return Err(NotTypedReason::Syntax),
-        Heading::MaybeDetected if fields.cursor.at_end() => return Ok(()),
+        Heading::MaybeDetected if fields.at_table_end() => return Ok(()),
         Heading::MaybeDetected if fields.dialect.detects_header() && fields.has_names(rows.plan)? => {
             read_detected_names(fields, rows.plan)?
         }
@@ -56,7 +60,7 @@ fn read_all<D: Dialect>(
             layout
         }
     };
-    while !fields.cursor.at_end() {
+    while !fields.at_table_end() {
         read_row(fields, rows, &layout)?;
     }
     Ok(())
@@ -76,7 +80,14 @@ fn read_row<D: Dialect>(
     rows: &mut Rows<'_>,
     layout: &Layout,
 ) -> Result<(), NotTypedReason> {
+    let is_variable = fields.dialect.has_variable_columns();
     for (index, column) in layout.fields.iter().enumerate() {
+        if is_variable && fields.ends_row() {
+            for column in layout.fields[index..].iter().flatten() {
+                rows.give_default(*column)?;
+            }
+            break;
+        }
         if index > 0 {
             if !fields.dialect.at_delimiter(&fields.cursor) {
                 return Err(NotTypedReason::Syntax);
@@ -87,6 +98,13 @@ fn read_row<D: Dialect>(
             Some(column) => fields.read_field(rows, *column)?,
             None => fields.skip_field()?,
         }
+    }
+    while is_variable && !fields.ends_row() {
+        if !fields.dialect.at_delimiter(&fields.cursor) {
+            return Err(NotTypedReason::Syntax);
+        }
+        fields.cursor.at += 1;
+        fields.skip_field()?;
     }
     fields.dialect.end_row(&mut fields.cursor)?;
     for column in &layout.missing {

@@ -5,14 +5,13 @@ use super::scan::Stops;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
 use crate::read::outcome::NotTypedReason;
-use crate::settings::ReadSettings;
+use crate::settings::{DelimitedSettings, ReadSettings};
 
 /// With escapes a tab, a line break and a backslash inside of a value are written `\t`, `\n`, `\\`; raw, everything up to
 /// the next tab or line break is the value.
 pub(super) struct Tsv<'p, const RAW: bool> {
+    settings: &'p DelimitedSettings,
     null: &'p [u8],
-    empty_is_default: bool,
-    detects_header: bool,
     stops: Stops,
 }
 
@@ -23,11 +22,23 @@ impl<'p, const RAW: bool> Tsv<'p, RAW> {
     pub(super) fn new(settings: &'p ReadSettings) -> Self {
         let settings = &settings.delimited;
         Tsv {
+            settings,
             null: settings.tsv_null.as_bytes(),
-            empty_is_default: settings.tsv_empty_as_default,
-            detects_header: settings.tsv_detect_header,
             stops: Stops::new(if RAW { *b"\t\n\n" } else { *b"\t\n\\" }),
         }
+    }
+
+    /// Whether lines may end as on Windows; raw, the `\r` would belong to a text.
+    #[inline]
+    fn ends_in_crlf(&self) -> bool {
+        !RAW && self.settings.tsv_crlf
+    }
+
+    /// How many bytes of a text of `length` belong to the line's end.
+    #[inline]
+    fn carriage_return_before(&self, rest: &[u8], length: usize) -> usize {
+        let is_end = self.ends_in_crlf() && rest[..length].ends_with(b"\r") && rest.get(length) == Some(&b'\n');
+        usize::from(is_end)
     }
 
     #[cold]
@@ -39,6 +50,9 @@ impl<'p, const RAW: bool> Tsv<'p, RAW> {
             scratch.extend_from_slice(&rest[..length]);
             cursor.at += length;
             if !cursor.eat(b'\\') {
+                let end_bytes = self.carriage_return_before(rest, length);
+                cursor.at -= end_bytes;
+                scratch.truncate(scratch.len() - end_bytes);
                 return Ok(());
             }
             read_escape(cursor, scratch)?;
@@ -82,11 +96,27 @@ fn read_hex_byte(cursor: &mut Cursor<'_>) -> Result<u8, NotTypedReason> {
 
 impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
     fn empty_is_default(&self) -> bool {
-        self.empty_is_default
+        self.settings.tsv_empty_as_default
     }
 
     fn detects_header(&self) -> bool {
-        self.detects_header
+        self.settings.tsv_detect_header
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.settings.tsv_skip_first_lines
+    }
+
+    fn skips_empty_end(&self) -> bool {
+        self.settings.tsv_skip_trailing_empty_lines
+    }
+
+    fn has_variable_columns(&self) -> bool {
+        self.settings.tsv_variable_columns
+    }
+
+    fn empty_integer_is_zero(&self) -> bool {
+        !RAW
     }
 
     fn nests_in_place(&self) -> bool {
@@ -95,7 +125,11 @@ impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
 
     #[inline]
     fn at_field_end(&self, cursor: &Cursor<'_>) -> bool {
-        matches!(cursor.peek(), None | Some(b'\t' | b'\n'))
+        match cursor.peek() {
+            None | Some(b'\t' | b'\n') => true,
+            Some(b'\r') => self.ends_in_crlf() && cursor.bytes.get(cursor.at + 1) == Some(&b'\n'),
+            Some(_) => false,
+        }
     }
 
     #[inline]
@@ -128,8 +162,9 @@ impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
             self.unescape(cursor, scratch)?;
             return Ok(Text::Unescaped);
         }
-        cursor.at += length;
-        Ok(Text::Plain(&rest[..length]))
+        let end_bytes = self.carriage_return_before(rest, length);
+        cursor.at += length - end_bytes;
+        Ok(Text::Plain(&rest[..length - end_bytes]))
     }
 
     #[inline]
@@ -139,6 +174,9 @@ impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
 
     #[inline]
     fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason> {
+        if self.ends_in_crlf() && cursor.eat_exactly(b"\r\n") {
+            return Ok(());
+        }
         // A line that ends as on Windows is refused where it is the first, and elsewhere the `\r` belongs to the value.
         if cursor.at > 0 && cursor.bytes[cursor.at - 1] == b'\r' {
             return Err(NotTypedReason::Syntax);
