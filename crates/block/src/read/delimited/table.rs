@@ -2,8 +2,8 @@
 
 use super::dialect::Dialect;
 use super::field::Fields;
-use super::header::Layout;
 use crate::plan::ReadPlan;
+use crate::read::layout::Layout;
 use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::read::rows::Rows;
 
@@ -54,10 +54,10 @@ fn read_all<D: Dialect>(
         Heading::MaybeDetected => Layout::of_table(rows.plan),
         Heading::Names | Heading::NamesAndTypes => {
             let layout = fields.read_names(rows.plan)?;
-            if heading == Heading::NamesAndTypes {
-                fields.read_types(rows.plan, &layout)?;
+            match heading {
+                Heading::NamesAndTypes => fields.read_types(layout, rows.plan)?,
+                _ => layout,
             }
-            layout
         }
     };
     while !fields.at_table_end() {
