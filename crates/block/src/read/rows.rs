@@ -4,7 +4,8 @@ use crate::column::Column;
 use crate::plan::ReadPlan;
 use crate::present::Present;
 
-/// What a column that is left out may take: a row of a few bytes can leave out a FixedString of many.
+/// What the values that rows leave out may take: a row of a few bytes can leave out many columns, or a FixedString of
+/// megabytes.
 const MAX_LEFT_OUT_BYTES: usize = 64 << 20;
 
 /// The rows read so far and what the current row has given.
@@ -17,6 +18,7 @@ pub(super) struct Rows<'p> {
     seen_count: usize,
     /// Columns with a DEFAULT expression that were left out so far; what one row leaves out, all have to.
     left_out: Present,
+    left_out_bytes: usize,
 }
 
 impl<'p> Rows<'p> {
@@ -30,6 +32,7 @@ impl<'p> Rows<'p> {
                 seen: Present::default(),
                 seen_count: 0,
                 left_out: Present::default(),
+                left_out_bytes: 0,
             }),
         }
     }
@@ -63,6 +66,7 @@ impl<'p> Rows<'p> {
     pub(super) fn leave_out(&mut self, column: usize) -> Result<(), NotTypedReason> {
         let reader = &self.plan.readers[column];
         if !reader.has_default {
+            self.account_for(column, 1)?;
             reader.reader.push_default(&mut self.columns[column]);
             return Ok(());
         }
@@ -127,11 +131,22 @@ impl<'p> Rows<'p> {
         if reader.has_default {
             return self.leave_out(column);
         }
-        let bytes = self.columns[column].zero_bytes().saturating_mul(count);
-        if reader.reader.zero_is_doubtful() || bytes > MAX_LEFT_OUT_BYTES {
+        if reader.reader.zero_is_doubtful() {
             return Err(NotTypedReason::Value);
         }
+        self.account_for(column, count)?;
         (0..count).for_each(|_| self.columns[column].push_zero());
+        Ok(())
+    }
+
+    /// Values that no bytes of the payload stand for, before they are made.
+    #[inline]
+    fn account_for(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
+        let bytes = self.columns[column].zero_bytes().saturating_mul(count);
+        self.left_out_bytes = self.left_out_bytes.saturating_add(bytes);
+        if self.left_out_bytes > MAX_LEFT_OUT_BYTES {
+            return Err(NotTypedReason::Value);
+        }
         Ok(())
     }
 

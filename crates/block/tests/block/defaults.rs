@@ -87,3 +87,10 @@ fn a_plan_needs_columns_that_can_be_told_apart() {
         assert_eq!(outcome(read_json_each_row, &plan, ""), Err(NotTypedReason::ColumnKind));
     }
 }
+
+#[test]
+fn what_is_left_out_is_bounded() {
+    let plan = plan(&["a UInt8", "wide FixedString(1000000)"]);
+    assert!(read_json_each_row("{}".repeat(20).as_bytes(), &plan).is_ok());
+    assert!(read_json_each_row("{}".repeat(100).as_bytes(), &plan).is_err());
+}

@@ -114,7 +114,6 @@ fn read_row_with_defaults(
         match target {
             Target::Column(column) if is_left_out => {
                 rows.see(*column)?;
-                input.fill(rows.columns[*column].zero_bytes())?;
                 rows.give_default(*column)?;
             }
             Target::Column(column) => {

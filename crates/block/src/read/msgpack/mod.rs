@@ -29,10 +29,7 @@ fn read_row(input: &mut BinaryInput<'_>, rows: &mut Rows<'_>) -> Result<(), NotT
     for (column, spec) in plan.columns().iter().enumerate() {
         rows.see(column)?;
         match read_item(input)? {
-            Item::Nil if !plan.readers[column].nullable => {
-                input.fill(rows.columns[column].zero_bytes())?;
-                rows.give_null(column)?;
-            }
+            Item::Nil if !plan.readers[column].nullable => rows.give_null(column)?,
             item => {
                 rows.give(column)?;
                 value::read(input, item, &spec.data_type, &mut rows.columns[column], &plan.settings)?;
