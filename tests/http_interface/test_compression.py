@@ -77,6 +77,28 @@ def test_several_members(both: Comparison, direct: Endpoint, table: str, encodin
     assert landed(direct) == "1000\t499500\trow 999"
 
 
+def test_snappy_rows(both: Comparison, direct: Endpoint, table: str) -> None:
+    """The engine itself packs what is then sent."""
+    rows = "SELECT number AS a, 'row ' || toString(number) AS s FROM numbers(1000) FORMAT JSONEachRow"
+    packed = direct.request(None, rows.encode(), headers={"Accept-Encoding": "snappy"}).body
+    assert packed.startswith(b"\xff\x06\x00\x00sNaPpY")
+    truncate = (f"TRUNCATE TABLE {table}.t",)
+    assert both.same(insert(table, packed, "snappy"), before=truncate).status == 200
+    assert landed(direct) == "1000\t499500\trow 999"
+    assert both.same(insert(table, packed * 2, "snappy"), before=truncate).status == 200
+    assert landed(direct) == "2000\t999000\trow 999"
+    for cut in (1, 9, 10, 12, len(packed) // 2, len(packed) - 1):
+        assert same_outcome(both, direct, insert(table, packed[:cut], "snappy")) in ("0\t0\t", "1000\t499500\trow 999")
+
+
+@pytest.mark.parametrize("check", [lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_SHA256])
+@pytest.mark.parametrize("preset", [0, 6, 9])
+def test_xz_of_every_make(both: Comparison, direct: Endpoint, table: str, check: int, preset: int) -> None:
+    packed = lzma.compress(ROWS, check=check, preset=preset)
+    assert both.same(insert(table, packed + b"\0" * 4 + packed, "xz"), before=(f"TRUNCATE TABLE {table}.t",)).status == 200
+    assert landed(direct) == "2000\t999000\trow 999"
+
+
 def same_outcome(both: Comparison, direct: Endpoint, request: Request) -> str:
     """Status, code and rows are the same, if not the text; returns what landed."""
     outcomes = []

@@ -10,8 +10,8 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) text: Text,
     pub(crate) retry_after_seconds: Option<u32>,
-    /// It is not known yet who asks and how: the answer has neither a query id nor a compressed body.
-    pub(crate) before_session: bool,
+    /// There is no query yet, nor is it known what answer is wanted: it has neither a query id nor a compressed body.
+    pub(crate) before_query: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Refusal {
             status: windrow_client::http_status(code),
             text: Text::Own(text),
             retry_after_seconds: None,
-            before_session: false,
+            before_query: false,
         }
     }
 
@@ -46,13 +46,13 @@ impl Refusal {
     }
 
     pub(crate) fn bad_argument(text: impl Into<String>) -> Refusal {
-        Refusal::own(BAD_ARGUMENTS, text.into())
+        Refusal { before_query: true, ..Refusal::own(BAD_ARGUMENTS, text.into()) }
     }
 
     /// Without the backend's version behind it, as ClickHouse words it before a session exists.
     pub(crate) fn authentication(text: &str) -> Refusal {
         let refusal = Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")));
-        Refusal { before_session: true, ..refusal }
+        Refusal { before_query: true, ..refusal }
     }
 
     /// In ClickHouse's words. `by` is put behind them.
@@ -94,7 +94,7 @@ impl Refusal {
                 status: windrow_client::http_status(code),
                 text: Text::Backend(line),
                 retry_after_seconds: None,
-                before_session: false,
+                before_query: false,
             },
             InsertError::OutcomeUnknown(cause) => Refusal {
                 status: 503,
@@ -126,11 +126,38 @@ impl Refusal {
         )
     }
 
-    /// The whole line that a client reads.
+    /// The whole line that a client reads. In a session ClickHouse's errors name no version: then `version` is empty.
     pub(crate) fn line(&self, version: &str) -> String {
         match &self.text {
+            Text::Backend(line) if version.is_empty() => without_version(line).to_owned(),
             Text::Backend(line) => line.clone(),
             Text::Own(text) => Exception::new(self.code, text, version).line,
         }
+    }
+}
+
+fn without_version(line: &str) -> &str {
+    match line.rfind(" (version ") {
+        Some(at) if line.ends_with(')') => &line[..at],
+        _ => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_taken_off_the_end_only() {
+        let line = "Code: 469. DB::Exception: s = ' (version 1)'. (VIOLATED_CONSTRAINT)";
+        for version in ["", " (version 26.7.2.1)", " (version 26.8.1.1 (official build))"] {
+            let exception = Exception::parse(format!("{line}{version}").as_bytes()).unwrap();
+            let refusal = Refusal::insert(InsertError::Exception(exception.clone()));
+            assert_eq!(refusal.line("(version 26.7.2.1)"), exception.line, "as it came");
+            if !version.is_empty() {
+                assert_eq!(refusal.line(""), line);
+            }
+        }
+        assert_eq!(without_version("Code: 1. no version"), "Code: 1. no version");
     }
 }

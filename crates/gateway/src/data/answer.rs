@@ -76,17 +76,23 @@ impl Answering<'_> {
     }
 
     /// An error as ClickHouse would answer it.
-    pub(crate) fn refusal(&self, out: &mut Vec<u8>, request: &Request<'_>, refusal: &Refusal) -> After {
+    pub(crate) fn refusal(
+        &self,
+        out: &mut Vec<u8>,
+        request: &Request<'_>,
+        query_id: Option<&QueryId>,
+        refusal: &Refusal,
+    ) -> After {
         // What is left of the body is not worth reading.
         let after = if self.connection.body_is_done() { after(self.head, self.connection) } else { After::Close };
         let mut response = self.start(out, refusal.status, &Summary::default(), after);
-        let mut body = refusal.line(self.facts.version_suffix()).into_bytes();
+        let version = if request.param("session_id").is_some() { "" } else { self.facts.version_suffix() };
+        let mut body = refusal.line(version).into_bytes();
         body.push(b'\n');
-        if refusal.before_session {
+        if refusal.before_query {
             response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
         } else {
-            let given = request.query_id().map(|id| QueryId::Given(id.into()));
-            response = with_query_id(response, given.as_ref(), self.facts);
+            response = with_query_id(response, query_id, self.facts);
             response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
             if request.flag("compress") {
                 body = compress_clickhouse(ClickHouseMethod::Lz4, &body);

@@ -3,15 +3,19 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use windrow_compression::DecompressError;
 use windrow_http::{BodyError, RequestBody};
 
 /// Bodies up to this are read without asking for room: as many bytes lie in the sockets' buffers anyway.
 const FREE_BYTES: usize = 64 * 1024;
 const PERMIT_BYTES: usize = 1024;
+/// Text is seldom packed more tightly. Unpacking twice costs time, room that is not used somebody else's turn.
+const USUAL_RATIO: usize = 12;
 
-/// Bounds the bytes of all bodies that are being read into memory.
+/// Bounds the bytes of all bodies that are being read into memory, and of what they are unpacked to.
 #[derive(Clone)]
 pub(crate) struct BodyRoom {
+    total_permits: usize,
     permits: Arc<Semaphore>,
     patience: Duration,
 }
@@ -51,7 +55,7 @@ impl From<BodyError> for ReadError {
 impl BodyRoom {
     pub(crate) fn new(max_bytes: u64, patience: Duration) -> BodyRoom {
         let permits = (max_bytes / PERMIT_BYTES as u64).clamp(1, Semaphore::MAX_PERMITS as u64) as usize;
-        BodyRoom { permits: Arc::new(Semaphore::new(permits)), patience }
+        BodyRoom { total_permits: permits, permits: Arc::new(Semaphore::new(permits)), patience }
     }
 
     /// Reads a body up to its end or a little past `limit` bytes.
@@ -82,9 +86,40 @@ impl BodyRoom {
         Ok(Read { bytes: bytes.freeze(), whole: body.is_done(), room: read.room })
     }
 
+    /// Unpacks a body into at most `limit` bytes, with room for what comes out. `unpack` is told how much that may be; it is
+    /// asked again with more if that was too little and there is more to be had.
+    pub(crate) async fn unpack(
+        &self,
+        read: &mut Read,
+        limit: usize,
+        unpack: impl Fn(&Bytes, usize) -> Result<Bytes, DecompressError>,
+    ) -> Result<Result<Bytes, DecompressError>, ReadError> {
+        let packed = read.bytes.len();
+        let limit = limit.min(self.total_permits.saturating_mul(PERMIT_BYTES).saturating_sub(packed));
+        let mut expected = packed.saturating_mul(USUAL_RATIO).max(FREE_BYTES.saturating_sub(packed)).min(limit);
+        loop {
+            self.make_room(&mut read.room, packed + expected).await?;
+            let unpacked = unpack(&read.bytes, expected);
+            if matches!(unpacked, Err(DecompressError::TooLarge { .. })) && expected < limit {
+                expected = expected.saturating_mul(USUAL_RATIO).min(limit);
+                continue;
+            }
+            Self::give_back(&mut read.room, packed + unpacked.as_ref().map_or(0, Bytes::len));
+            return Ok(unpacked);
+        }
+    }
+
+    /// Leaves room for `length` bytes.
+    fn give_back(room: &mut Option<OwnedSemaphorePermit>, length: usize) {
+        let wanted = permits_for(length);
+        if let Some(held) = room {
+            drop(held.split(held.num_permits().saturating_sub(wanted)));
+        }
+    }
+
     async fn make_room(&self, room: &mut Option<OwnedSemaphorePermit>, length: usize) -> Result<(), ReadError> {
         let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let wanted = length.saturating_sub(FREE_BYTES) / PERMIT_BYTES;
+        let wanted = permits_for(length);
         if wanted <= held {
             return Ok(());
         }
@@ -96,5 +131,63 @@ impl BodyRoom {
             None => *room = Some(permit),
         }
         Ok(())
+    }
+}
+
+fn permits_for(length: usize) -> usize {
+    length.saturating_sub(FREE_BYTES) / PERMIT_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(bytes: usize) -> Read {
+        Read { bytes: vec![0; bytes].into(), whole: true, room: None }
+    }
+
+    /// What a body of `content` bytes is unpacked to, however small it is packed.
+    fn unpack(content: usize) -> impl Fn(&Bytes, usize) -> Result<Bytes, DecompressError> {
+        move |_, max_bytes| match content <= max_bytes {
+            true => Ok(vec![0; content].into()),
+            false => Err(DecompressError::TooLarge { max_bytes }),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_unpacked_holds_room_for_its_own_length() {
+        let room = BodyRoom::new(64 << 20, Duration::ZERO);
+        for content in [0, 1000, 100_000, 10 << 20, 63 << 20] {
+            let mut read = packed(10_000);
+            let unpacked = room.unpack(&mut read, 1 << 30, unpack(content)).await.unwrap().unwrap();
+            assert_eq!(unpacked.len(), content);
+            let held = room.total_permits - room.permits.available_permits();
+            assert_eq!(held, permits_for(10_000 + content), "{content} bytes");
+            drop(read);
+            assert_eq!(room.permits.available_permits(), room.total_permits);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_there_can_be_no_room_for_is_too_large() {
+        let room = BodyRoom::new(1 << 20, Duration::ZERO);
+        for limit in [1 << 30, 300_000] {
+            let mut read = packed(10_000);
+            let unpacked = room.unpack(&mut read, limit, unpack(2 << 20)).await.unwrap();
+            assert!(matches!(unpacked, Err(DecompressError::TooLarge { .. })));
+            assert_eq!(permits_for(read.bytes.len()), 0, "and holds no room");
+            assert_eq!(room.permits.available_permits(), room.total_permits);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_room_hears_so() {
+        let room = BodyRoom::new(1 << 20, Duration::ZERO);
+        let mut first = packed(10_000);
+        assert!(room.unpack(&mut first, 1 << 30, unpack(900_000)).await.unwrap().is_ok());
+        let second = room.unpack(&mut packed(10_000), 1 << 30, unpack(900_000)).await;
+        assert!(matches!(second, Err(ReadError::NoRoom)));
+        drop(first);
+        assert!(room.unpack(&mut packed(10_000), 1 << 30, unpack(900_000)).await.is_ok());
     }
 }

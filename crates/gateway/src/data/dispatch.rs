@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windrow_client::Credentials;
-use windrow_compression::Encoding;
-use windrow_gatherer::TableName;
+use windrow_compression::{DecompressError, Encoding};
+use windrow_gatherer::{QueryId, TableName};
 use windrow_http::{BodyFraming, Connection, RequestHead};
 use windrow_statement::{classify, classify_prefix, InsertStatement, OtherStatement, Statement};
 
@@ -13,8 +13,7 @@ use super::answer::{After, Answering, Summary};
 use super::body::{Read, ReadError};
 use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
 use super::gather::{
-    log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, Gathered,
-    NotGathered, Origin,
+    log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, NotGathered, Origin,
 };
 use super::known_heads::Latest;
 use super::progress::Progress;
@@ -113,11 +112,11 @@ async fn repeat(
     let gathered = store(state, ready, origin, &mut progress).await;
     let head_begun = progress.head_begun();
     let answering = Answering { head, connection, facts: &facts, form, head_begun };
-    let after = match gathered {
-        Gathered::Done { query_id, summary } => answering.success(out, &query_id, summary),
-        Gathered::Refused(refusal) => {
+    let after = match gathered.outcome {
+        Ok(summary) => answering.success(out, &gathered.query_id, summary),
+        Err(refusal) => {
             state.metrics.error(refusal.code);
-            answering.refusal(out, &Request::new(head), &refusal)
+            answering.refusal(out, &Request::new(head), Some(&gathered.query_id), &refusal)
         }
     };
     Repeated::Answered(send(connection, out, after).await)
@@ -168,9 +167,9 @@ impl Exchange<'_> {
         let decoded = match encoding {
             None => read.bytes.clone(),
             Some(_) if !read.whole => return untouched("too_large"),
-            Some(encoding) => match self.decompress(encoding, &read.bytes) {
+            Some(encoding) => match self.decompress(encoding, read).await? {
                 Ok(decoded) => decoded,
-                Err(()) => return Ok(self.by_its_url("encoding")),
+                Err(_) => return Ok(self.by_its_url("encoding")),
             },
         };
         let text = self.text(&decoded, read.whole);
@@ -218,17 +217,24 @@ impl Exchange<'_> {
         !matches!(self.encoding(), Ok(None))
     }
 
-    fn decompress(&self, encoding: Encoding, bytes: &Bytes) -> Result<Bytes, ()> {
+    async fn decompress(
+        &self,
+        encoding: Encoding,
+        read: &mut Read,
+    ) -> Result<Result<Bytes, DecompressError>, ReadError> {
         const LARGE_BYTES: usize = 64 * 1024;
-        if bytes.is_empty() {
-            return Ok(Bytes::new());
+        if read.bytes.is_empty() {
+            return Ok(Ok(Bytes::new()));
         }
         let limit = self.state.options.settings.http.max_decompressed_bytes;
-        let decompress = || windrow_compression::decompress(encoding, bytes, limit).map(Bytes::from).map_err(|_| ());
-        match bytes.len() > LARGE_BYTES {
-            true => tokio::task::block_in_place(decompress),
-            false => decompress(),
-        }
+        let unpack = |bytes: &Bytes, max_bytes| {
+            let decompress = || windrow_compression::decompress(encoding, bytes, max_bytes).map(Bytes::from);
+            match bytes.len() > LARGE_BYTES {
+                true => tokio::task::block_in_place(decompress),
+                false => decompress(),
+            }
+        };
+        self.state.body_room.unpack(read, limit, unpack).await
     }
 
     fn text(&self, body: &Bytes, whole: bool) -> Text {
@@ -283,11 +289,11 @@ impl Exchange<'_> {
         drop(claim);
         let facts = self.state.admission.facts.get();
         let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun };
-        let after = match gathered {
-            Gathered::Done { query_id, summary } => answering.success(out, &query_id, summary),
-            Gathered::Refused(refusal) => {
+        let after = match gathered.outcome {
+            Ok(summary) => answering.success(out, &gathered.query_id, summary),
+            Err(refusal) => {
                 self.state.metrics.error(refusal.code);
-                answering.refusal(out, &self.request, &refusal)
+                answering.refusal(out, &self.request, Some(&gathered.query_id), &refusal)
             }
         };
         send(connection, out, after).await
@@ -331,7 +337,8 @@ impl Exchange<'_> {
         let facts = self.state.admission.facts.get();
         let form = self.form();
         let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
-        let after = answering.refusal(out, &self.request, refusal);
+        let given = self.request.query_id().map(|id| QueryId::Given(id.into()));
+        let after = answering.refusal(out, &self.request, given.as_ref(), refusal);
         send(connection, out, after).await
     }
 

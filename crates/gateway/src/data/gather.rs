@@ -17,9 +17,9 @@ use crate::insert::{
 };
 
 /// What became of an insert.
-pub(crate) enum Gathered {
-    Done { query_id: QueryId, summary: Summary },
-    Refused(Refusal),
+pub(crate) struct Gathered {
+    pub(crate) query_id: QueryId,
+    pub(crate) outcome: Result<Summary, Refusal>,
 }
 
 /// Why an insert is not gathered after all.
@@ -88,7 +88,10 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
     if request.query_id().is_some_and(|id| id.len() > MAX_QUERY_ID_BYTES) {
         return Err(NotGathered::Forward("query_id"));
     }
-    if let Some(session_id) = request.param_str("session_id").filter(|id| !id.is_empty()) {
+    if request.param("session_id").is_some_and(<[u8]>::is_empty) || request.has_two_quota_keys() {
+        return Err(NotGathered::Forward("refused"));
+    }
+    if let Some(session_id) = request.param_str("session_id") {
         if state.sessions.is_changed(state.sessions.key(&candidate.credentials.user, session_id)) {
             return Err(NotGathered::Forward("session"));
         }
@@ -152,10 +155,20 @@ pub(crate) fn random_query_id() -> QueryId {
 
 /// Hands an insert over, and waits for its outcome if it is to be acknowledged as stored.
 pub(super) async fn store(state: &State, ready: Ready, origin: Origin, progress: &mut Progress<'_>) -> Gathered {
+    let query_id = ready.query_id.clone();
+    Gathered { query_id, outcome: hand_over(state, ready, origin, progress).await }
+}
+
+async fn hand_over(
+    state: &State,
+    ready: Ready,
+    origin: Origin,
+    progress: &mut Progress<'_>,
+) -> Result<Summary, Refusal> {
     let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id } = ready;
     let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
     if rows == 0 {
-        return Gathered::Done { query_id, summary: Summary::default() };
+        return Ok(Summary::default());
     }
     let shape = prepared.shape(&kinship, &state.gatherer);
     let insert = Insert {
@@ -163,26 +176,18 @@ pub(super) async fn store(state: &State, ready: Ready, origin: Origin, progress:
         payload_bytes,
         writer: origin.connection_id,
         waits: prepared.ack == AckLevel::Stored,
-        query_id: query_id.clone(),
+        query_id,
         kind: prepared.kind(&kinship),
     };
-    let ticket = match state.gatherer.push(&shape, insert).await {
-        Ok(ticket) => ticket,
-        Err(error) => return Gathered::Refused(Refusal::push(&error)),
-    };
+    let ticket = state.gatherer.push(&shape, insert).await.map_err(|error| Refusal::push(&error))?;
     state.metrics.accepted.inc();
     if let Kinship::Opaque { .. } = kinship {
         state.metrics.opaque.inc();
     }
-    let Some(ticket) = ticket else { return Gathered::Done { query_id, summary: Summary::default() } };
-    let mut summary = Summary { rows, bytes, elapsed_ns: 0 };
-    match wait(ticket, prepared.wait_timeout, &summary, progress).await {
-        Ok(()) => {
-            summary.elapsed_ns = origin.arrived.elapsed().as_nanos() as u64;
-            Gathered::Done { query_id, summary }
-        }
-        Err(refusal) => Gathered::Refused(refusal),
-    }
+    let Some(ticket) = ticket else { return Ok(Summary::default()) };
+    let summary = Summary { rows, bytes, elapsed_ns: 0 };
+    wait(ticket, prepared.wait_timeout, &summary, progress).await?;
+    Ok(Summary { elapsed_ns: origin.arrived.elapsed().as_nanos() as u64, ..summary })
 }
 
 async fn wait(

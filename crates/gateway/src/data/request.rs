@@ -70,13 +70,13 @@ impl<'a> Request<'a> {
     }
 
     pub(crate) fn database(&self) -> Option<&str> {
-        let header = self.head.field_str("x-clickhouse-database").filter(|name| !name.is_empty());
-        self.param_str("database").filter(|name| !name.is_empty()).or(header)
+        let header = self.head.field_str("x-clickhouse-database");
+        header.or_else(|| self.param_str("database")).filter(|name| !name.is_empty())
     }
 
     pub(crate) fn query_id(&self) -> Option<&str> {
-        let header = self.head.field_str("x-clickhouse-query-id").filter(|id| !id.is_empty());
-        self.param_str("query_id").filter(|id| !id.is_empty()).or(header)
+        let header = || self.head.field_str("x-clickhouse-query-id");
+        self.param_str("query_id").or_else(header).filter(|id| !id.is_empty())
     }
 
     pub(crate) fn quota_key(&self) -> &str {
@@ -103,6 +103,11 @@ impl<'a> Request<'a> {
             roles: roles.filter_map(|role| role.text().map(str::to_owned)).collect(),
             database: self.database().map(str::to_owned),
         }
+    }
+
+    /// ClickHouse wants only one of the two.
+    pub(crate) fn has_two_quota_keys(&self) -> bool {
+        self.param("quota_key").is_some() && self.head.field("x-clickhouse-quota").is_some()
     }
 
     pub(crate) fn is_multipart(&self) -> bool {
