@@ -37,4 +37,5 @@ pub(super) const FORMATS: &[Format] = &[
         TSV.and(HEADED),
         delimited::read_tsv_raw_with_names_and_types,
     ),
+    format("TSKV", &[], TSV, delimited::read_tskv),
 ];

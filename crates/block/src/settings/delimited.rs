@@ -22,7 +22,6 @@ pub(crate) struct DelimitedSettings {
     pub(crate) tsv_skip_first_lines: u64,
     pub(crate) tsv_skip_trailing_empty_lines: bool,
     pub(crate) tsv_variable_columns: bool,
-    pub(crate) custom_detect_header: bool,
 }
 
 /// Which of them a setting is.
@@ -44,7 +43,6 @@ pub(super) enum Delimited {
     TsvSkipFirstLines,
     TsvSkipTrailingEmptyLines,
     TsvVariableColumns,
-    CustomDetectHeader,
 }
 
 impl Default for DelimitedSettings {
@@ -66,7 +64,6 @@ impl Default for DelimitedSettings {
             tsv_skip_first_lines: 0,
             tsv_skip_trailing_empty_lines: false,
             tsv_variable_columns: false,
-            custom_detect_header: true,
         }
     }
 }
@@ -90,7 +87,6 @@ impl DelimitedSettings {
             Delimited::TsvSkipFirstLines => set_count(&mut self.tsv_skip_first_lines, value),
             Delimited::TsvSkipTrailingEmptyLines => assign(&mut self.tsv_skip_trailing_empty_lines, value),
             Delimited::TsvVariableColumns => assign(&mut self.tsv_variable_columns, value),
-            Delimited::CustomDetectHeader => assign(&mut self.custom_detect_header, value),
         }
     }
 

@@ -59,7 +59,7 @@ fn numbers() {
         check(
             read,
             "Float64",
-            &[("nan", "NaN"), ("-inf", "-inf"), ("Inf", "inf"), ("-0", "-0.0"), ("1e5", "100000.0")],
+            &[("nan", "NaN"), ("-inf", "-inf"), ("inf", "inf"), ("-0", "-0.0"), ("1e5", "100000.0")],
         );
         check(read, "Float64", &[("1e", "-"), ("0x10", "-"), ("1_000", "-"), ("1e400", "-"), ("-", "-")]);
         check(
@@ -339,6 +339,31 @@ fn a_first_row_of_names_is_a_header() {
     }
 }
 
+#[test]
+fn rows_of_tskv() {
+    check_rows(
+        "TSKV",
+        &settings(),
+        &[
+            ("", ""),
+            ("a=1\ts=x=\\t\tn=\td=3\n", "1|x=\\t||3"),
+            ("n=\\N\ta=\\N\n\nother=[\ts=\n", "0||NULL;0||NULL;0||NULL"),
+            ("\u{FEFF}s=x\n", "0|x|NULL"),
+            ("a=1", "syntax"),
+            ("a=1\t\n", "syntax"),
+            ("tskv\ta=1\n", "syntax"),
+            ("a=1\ta=2\n", "duplicate_field"),
+            ("A=1\n", "unknown_field"),
+            ("\\x61=1\n", "syntax"),
+            ("a=x\n", "value"),
+            ("s=x\r\n", "syntax"),
+            ("s=x\nd=1\n", "mixed_defaults"),
+        ],
+    );
+    check_rows("TSKV", &with("input_format_tsv_empty_as_default", "1"), &[("s=x\n", "setting")]);
+    check_rows("TSKV", &with("input_format_skip_unknown_fields", "0"), &[("s=x\tz=1\n", "unknown_field")]);
+}
+
 const CSV_ROW: &str = "1,-8,\"12\",1.5e-3,nan,yes,\"a\"\"é,\nb\",ab,2024-02-29,\"1900-01-01\",2024-07-02 03:04:05,\
 2024-01-02T03:04:05.123Z,-12.5,61f0c404-5cb3-11e7-907b-a6006ad3dba0,1.2.3.4,2001:db8::1,x,\\N,low,\
 \"[['a',NULL],[]]\",\"{'k':[1,2],'l':[]}\",1,7,seven,3\n";
@@ -348,7 +373,8 @@ const TSV_ROW: &str = "1\t-8\t12\t1.5e-3\tnan\tyes\ta\\t\\x41\\\\b\tab\t2024-02-
 
 #[test]
 fn every_truncation_is_whole_rows_or_refused() {
-    for (format, row) in [("CSV", CSV_ROW), ("TSV", TSV_ROW), ("TSVRaw", TSV_ROW)] {
+    let tskv = tskv_row();
+    for (format, row) in [("CSV", CSV_ROW), ("TSV", TSV_ROW), ("TSVRaw", TSV_ROW), ("TSKV", &tskv)] {
         let plan = plan(COLUMNS);
         let payload = row.repeat(2);
         let whole = rows(reader(format), &plan, payload.as_bytes()).unwrap_or_else(|found| panic!("{format}: {found}"));
@@ -365,9 +391,16 @@ fn every_truncation_is_whole_rows_or_refused() {
     }
 }
 
+/// The row in TSKV.
+fn tskv_row() -> String {
+    let names = COLUMNS.iter().map(|column| column.split([' ', '=']).next().expect("a column has a name"));
+    names.zip(TSV_ROW.split('\t')).map(|(name, field)| format!("{name}={field}")).collect::<Vec<_>>().join("\t")
+}
+
 #[test]
 fn mutations_do_no_harm() {
-    for (format, row) in [("CSV", CSV_ROW), ("TSV", TSV_ROW), ("TSVRaw", TSV_ROW)] {
+    let tskv = tskv_row();
+    for (format, row) in [("CSV", CSV_ROW), ("TSV", TSV_ROW), ("TSVRaw", TSV_ROW), ("TSKV", &tskv)] {
         let plan = plan(COLUMNS);
         let (read, payload) = (reader(format), row.repeat(2));
         let mut taken = 0;

@@ -2,14 +2,14 @@
 
 use super::bool_word::read_bool_word;
 use super::dialect::Dialect;
-use super::lenient::{plain_spelling, special_float};
+use super::lenient::plain_spelling;
 use crate::column::Column;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
 use crate::read::nested::ValueReader;
 use crate::read::outcome::NotTypedReason;
 use crate::read::rows::Rows;
-use crate::read::scalar::{push_fixed_string, push_number, push_string, push_text};
+use crate::read::scalar::{push_fixed_string, push_number, push_special_float, push_string, push_text};
 use crate::read::sql_value::SqlValues;
 use crate::reader::{EnumReader, Reader, TupleReader};
 use crate::settings::ReadSettings;
@@ -82,6 +82,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
                 | Reader::WideInteger { .. }
                 | Reader::Float32
                 | Reader::Float64
+                | Reader::BFloat16
                 | Reader::Decimal { .. },
                 Column::Fixed { data, .. },
             ) => self.read_number(reader, data),
@@ -119,25 +120,17 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         let Text::Plain(text) = self.dialect.text(&mut self.cursor, &mut self.scratch)? else {
             return Err(NotTypedReason::Value);
         };
-        match (reader, special_float(text)) {
-            (Reader::Float64, Some(value)) => {
-                out.extend_from_slice(&value.to_le_bytes());
-                return Ok(());
-            }
-            (Reader::Float32, Some(value)) => {
-                out.extend_from_slice(&(value as f32).to_le_bytes());
-                return Ok(());
-            }
-            (Reader::Integer { width, .. } | Reader::WideInteger { width, .. }, _)
-                if text.is_empty() && self.dialect.empty_integer_is_zero() && !self.cursor.at_end() =>
-            {
+        if push_special_float(reader, text, out) {
+            return Ok(());
+        }
+        if let Reader::Integer { width, .. } | Reader::WideInteger { width, .. } = reader {
+            if text.is_empty() && self.dialect.empty_integer_is_zero() && !self.cursor.at_end() {
                 out.resize(out.len() + width, 0);
                 return Ok(());
             }
-            (Reader::Integer { .. } | Reader::WideInteger { .. }, _) if !self.dialect.integers_are_lenient() => {
-                return Err(NotTypedReason::Value)
+            if !self.dialect.integers_are_lenient() {
+                return Err(NotTypedReason::Value);
             }
-            _ => {}
         }
         plain_spelling(text, reader, &mut self.scratch).ok_or(NotTypedReason::Value)?;
         let mut number = Cursor::new(&self.scratch);

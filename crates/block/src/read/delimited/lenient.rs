@@ -1,4 +1,4 @@
-//! Spellings of numbers that text formats take, beyond the plain one: `+1`, `007`, `.5`, `1.`, `nan`, `-inf`.
+//! Spellings of numbers that text formats take, beyond the plain one: `+1`, `007`, `.5`, `1.`.
 
 use crate::reader::Reader;
 
@@ -31,18 +31,4 @@ pub(super) fn plain_spelling(text: &[u8], reader: &Reader, out: &mut Vec<u8>) ->
     }
     out.extend_from_slice(exponent);
     Some(())
-}
-
-/// The floats that have no digits.
-pub(super) fn special_float(text: &[u8]) -> Option<f64> {
-    let (negative, word) = match text.split_first()? {
-        (b'-', word) => (true, word),
-        _ => (false, text),
-    };
-    let value = match word {
-        word if word.eq_ignore_ascii_case(b"nan") => f64::NAN,
-        word if word.eq_ignore_ascii_case(b"inf") => f64::INFINITY,
-        _ => return None,
-    };
-    Some(if negative { -value } else { value })
 }

@@ -15,10 +15,12 @@ mod header;
 mod lenient;
 mod scan;
 mod table;
+mod tskv;
 mod tsv;
 
 use self::csv::Csv;
 use self::table::{read_table, Heading};
+pub use self::tskv::read_tskv;
 use self::tsv::{Escaped, Raw};
 use super::outcome::{NotTyped, Parsed};
 use crate::plan::ReadPlan;

@@ -7,7 +7,7 @@ use crate::read::layout::Layout;
 use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::read::rows::Rows;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What stands before the first row.
 #[derive(Clone, Copy, PartialEq)]

@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_csv_use_best_effort_in_schema_inference", "1", CSV, Nothing),
     row("input_format_csv_use_default_on_bad_values", "0", CSV, OnlyDefault),
     row("input_format_custom_allow_variable_number_of_columns", "0", CUSTOM, OnlyDefault),
-    row("input_format_custom_detect_header", "1", CUSTOM, Delimited(CustomDetectHeader)),
+    row("input_format_custom_detect_header", "1", CUSTOM, OnlyDefault),
     row("input_format_custom_skip_trailing_empty_lines", "0", CUSTOM, OnlyDefault),
     row("input_format_tsv_allow_variable_number_of_columns", "0", TSV, Delimited(TsvVariableColumns)),
     row("input_format_tsv_crlf_end_of_line", "0", TSV, Delimited(TsvCrlf)),

@@ -1,0 +1,66 @@
+//! TSKV: every row names its columns, as `name=value` with tabs between and a line break behind.
+
+use memchr::memchr3;
+
+use super::field::Fields;
+use super::table::BYTE_ORDER_MARK;
+use super::tsv::Escaped;
+use crate::plan::ReadPlan;
+use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
+use crate::read::rows::Rows;
+
+pub fn read_tskv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+    let mut rows = Rows::new(plan)?;
+    let settings = &plan.settings.delimited;
+    // ClickHouse applies these to some of the values, or to none.
+    if settings.tsv_crlf || settings.tsv_empty_as_default || settings.tsv_skip_trailing_empty_lines {
+        return Err(rows.not_typed(NotTypedReason::Setting));
+    }
+    let mut fields = Fields::new(payload, &plan.settings, Escaped::new(&plan.settings));
+    match read_rows(&mut fields, &mut rows) {
+        Ok(()) => rows.finish(),
+        Err(reason) => Err(rows.not_typed(reason)),
+    }
+}
+
+fn read_rows(fields: &mut Fields<'_, '_, Escaped<'_>>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
+    fields.cursor.eat_exactly(BYTE_ORDER_MARK);
+    while !fields.cursor.at_end() {
+        // A line of nothing is a row of defaults.
+        if !fields.cursor.eat(b'\n') {
+            while read_member(fields, rows)? {}
+        }
+        rows.end_row()?;
+    }
+    Ok(())
+}
+
+/// Reads a name and its value; returns whether more of them follow.
+fn read_member(fields: &mut Fields<'_, '_, Escaped<'_>>, rows: &mut Rows<'_>) -> Result<bool, NotTypedReason> {
+    let rest = fields.cursor.rest();
+    let length = memchr3(b'=', b'\t', b'\\', rest).ok_or(NotTypedReason::Syntax)?;
+    let name = &rest[..length];
+    if rest[length] != b'=' || name.contains(&b'\n') {
+        return Err(NotTypedReason::Syntax);
+    }
+    fields.cursor.at += length + 1;
+    let plan = rows.plan;
+    match plan.position(name) {
+        Some(column) => {
+            rows.see(column)?;
+            fields.read_field(rows, column)?;
+        }
+        None if !plan.settings.skip_unknown_fields || plan.resembles_a_column(name) => {
+            return Err(NotTypedReason::UnknownField)
+        }
+        None => fields.skip_field()?,
+    }
+    if fields.cursor.bytes[..fields.cursor.at].ends_with(b"\r") {
+        return Err(NotTypedReason::Syntax);
+    }
+    let follows = fields.cursor.eat(b'\t');
+    if !follows {
+        fields.cursor.expect(b'\n')?;
+    }
+    Ok(follows)
+}
