@@ -24,6 +24,9 @@ pub(crate) enum Column {
 
 pub(crate) const NULL_DISCRIMINATOR: u8 = 255;
 
+/// Of a value that text leaves out: far more than any table needs, but for long FixedStrings.
+pub(crate) const MAX_ZERO_BYTES: usize = 1024;
+
 impl Column {
     pub(crate) fn empty(data_type: &DataType) -> Self {
         if let Some(width) = data_type.fixed_width() {
@@ -198,6 +201,11 @@ impl Column {
             Column::Tuple { elements } => elements.iter().map(Column::zero_bytes).sum(),
             Column::Variant { .. } => 1,
         }
+    }
+
+    /// Whether a few bytes of a payload can stand for a zero that takes so many that a payload of them is too much.
+    pub(crate) fn zero_is_large(&self) -> bool {
+        self.zero_bytes() > MAX_ZERO_BYTES
     }
 
     /// The default of a type as the column's own zero: 0, '', NULL, [] and so on.

@@ -141,7 +141,7 @@ impl<'a> JsonValues<'a, '_> {
             }
         }
         for (index, column) in columns.iter_mut().enumerate().filter(|(index, _)| !seen.contains(*index)) {
-            if elements[index].zero_is_doubtful() {
+            if elements[index].zero_is_doubtful() || column.zero_is_large() {
                 return Err(NotTypedReason::Null);
             }
             column.push_zero();

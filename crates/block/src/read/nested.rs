@@ -54,13 +54,16 @@ pub(super) trait ValueReader<'a> {
         if !is_null {
             return self.read(inner, values);
         }
+        if values.zero_is_large() {
+            return Err(NotTypedReason::Null);
+        }
         values.push_zero();
         Ok(())
     }
 
     /// NULL inside of another value, for a type that has none: it becomes zero.
     fn push_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
-        if !self.settings().null_as_default || reader.zero_is_doubtful() {
+        if !self.settings().null_as_default || reader.zero_is_doubtful() || column.zero_is_large() {
             return Err(NotTypedReason::Null);
         }
         column.push_zero();

@@ -8,6 +8,7 @@ use super::number;
 use super::outcome::NotTypedReason;
 use super::time;
 use super::time_of_day;
+use crate::column::MAX_ZERO_BYTES;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
 use crate::varint::write_varint;
@@ -140,7 +141,7 @@ pub(super) fn push_string(text: &[u8], rows: &mut usize, out: &mut Vec<u8>) {
 }
 
 pub(super) fn push_fixed_string(text: &[u8], width: usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-    if text.len() > width {
+    if text.len() > width || width - text.len() > MAX_ZERO_BYTES {
         return Err(NotTypedReason::Value);
     }
     let end = out.len() + width;

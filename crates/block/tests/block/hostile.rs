@@ -76,3 +76,20 @@ fn mutated_types_do_no_harm() {
     }
     assert!(parsed > 100, "{parsed} of 20,000 mutations were types");
 }
+
+/// Else ten megabytes of `{}` would become gigabytes of zeros.
+#[test]
+fn a_few_bytes_do_not_stand_for_very_many() {
+    let plan = plan(&["a UInt8", "long FixedString(5000)"]);
+    for payload in [r#"{"a":1}"#, r#"{"long":""}"#, r#"{"long":null}"#] {
+        assert!(read_json_each_row(payload.as_bytes(), &plan).is_err(), "{payload}");
+    }
+    let long = "x".repeat(4500);
+    assert!(read_json_each_row(format!("{{\"long\":\"{long}\"}}").as_bytes(), &plan).is_ok());
+    for column in ["a Array(FixedString(5000))", "a Array(Nullable(FixedString(5000)))"] {
+        let plan = self::plan(&[column]);
+        assert!(read_json_each_row(br#"{"a":[null]}"#, &plan).is_err(), "{column}");
+        assert!(read_values(b"([NULL])", &plan).is_err(), "{column}");
+        assert!(read_json_each_row(br#"{"a":[]}"#, &plan).is_ok(), "{column}");
+    }
+}
