@@ -24,7 +24,7 @@ pub(crate) enum Column {
 
 pub(crate) const NULL_DISCRIMINATOR: u8 = 255;
 
-/// Of a value that text leaves out: far more than any table needs, but for long FixedStrings.
+/// Of a value that is short in text: far more than any table needs, but for long FixedStrings.
 pub(crate) const MAX_ZERO_BYTES: usize = 1024;
 
 impl Column {

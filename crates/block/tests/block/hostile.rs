@@ -77,11 +77,11 @@ fn mutated_types_do_no_harm() {
     assert!(parsed > 100, "{parsed} of 20,000 mutations were types");
 }
 
-/// Else ten megabytes of `{}` would become gigabytes of zeros.
+/// Else ten megabytes of `null` could become gigabytes of zeros.
 #[test]
 fn a_few_bytes_do_not_stand_for_very_many() {
     let plan = plan(&["a UInt8", "long FixedString(5000)"]);
-    for payload in [r#"{"a":1}"#, r#"{"long":""}"#, r#"{"long":null}"#] {
+    for payload in [r#"{"long":""}"#, r#"[{"long":"x"}]"#] {
         assert!(read_json_each_row(payload.as_bytes(), &plan).is_err(), "{payload}");
     }
     let long = "x".repeat(4500);
