@@ -19,19 +19,24 @@ def metric(gateway: Gateway, name: str, database: str) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if ours.match(line))
 
 
+MAX_INSERTS = 128
+
+
 class Batch:
     """Waiting inserts into one table, held until the test flushes them. They enter in the order in which they are sent."""
 
     def __init__(self, tested: Endpoint, table: str = "t", query: str | None = None, **settings: object):
         self.tested, self.table, self.settings = tested, table, {**HELD, **settings}
         self.query = query or INTO_T.replace(" t ", f" {table} ")
-        self.background = Background(tested)
+        self.background = Background(tested, at_once=MAX_INSERTS)
         self.inserts: list = []
 
     def __enter__(self) -> Batch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # A test that failed before leaves inserts that wait.
+        self.tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
         self.background.__exit__()
 
     def add(self, *bodies: str, query: str | None = None) -> Batch:

@@ -64,9 +64,9 @@ class Waiting:
 class Background:
     """Inserts that wait for their acknowledgement while the test goes on."""
 
-    def __init__(self, endpoint: Endpoint):
+    def __init__(self, endpoint: Endpoint, at_once: int = 64):
         self.endpoint = endpoint
-        self.threads = ThreadPoolExecutor(64)
+        self.threads = ThreadPoolExecutor(at_once)
 
     def __enter__(self) -> Background:
         return self

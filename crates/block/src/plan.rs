@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use crate::json_key::JsonKey;
@@ -38,6 +39,8 @@ pub struct ReadPlan {
     pub(crate) nested: Vec<Vec<usize>>,
     /// Why no payload can be read at all.
     pub(crate) refusal: Option<NotTypedReason>,
+    /// Whether a field has been skipped since no column has its name.
+    has_skipped: AtomicBool,
 }
 
 pub(crate) struct ColumnReader {
@@ -70,7 +73,7 @@ impl ReadPlan {
             columns.iter().enumerate().map(|(index, column)| (column.name.as_bytes().to_vec(), index)).collect();
         let nested = nested_groups(&columns);
         let refusal = refusal(&columns, by_name.len(), &settings);
-        ReadPlan { columns, settings, readers, by_name, nested, refusal }
+        ReadPlan { columns, settings, readers, by_name, nested, refusal, has_skipped: AtomicBool::new(false) }
     }
 
     pub fn settings(&self) -> &ReadSettings {
@@ -98,7 +101,16 @@ impl ReadPlan {
     /// Whether some column's name might be taken for `name`: ClickHouse may ignore case, and its idea of it beyond
     /// ASCII is not ours to guess.
     pub fn resembles_a_column(&self, name: &[u8]) -> bool {
-        resembles(name, self.columns.iter().map(|column| column.name.as_str()))
+        let resembles = resembles(name, self.columns.iter().map(|column| column.name.as_str()));
+        if !resembles {
+            self.has_skipped.store(true, Ordering::Relaxed);
+        }
+        resembles
+    }
+
+    /// Whether some payload so far had a field with the name of no column. The table may have one by now.
+    pub fn has_skipped(&self) -> bool {
+        self.has_skipped.load(Ordering::Relaxed)
     }
 }
 

@@ -90,6 +90,11 @@ impl Admission {
         self.tables.get(&key, || schema::ask(&self.client, key.clone(), asker.clone())).await
     }
 
+    /// The table may have changed: whoever asks next gets a new answer, unless there is one that is younger than `age`.
+    pub(crate) fn doubt_table(&self, key: &TableKey, age: Duration) {
+        self.tables.doubt(key, age);
+    }
+
     pub(crate) async fn probe(&self, probe: Probe<'_>) -> Result<(), NotAdmitted> {
         probe.ask(&self.client).await
     }

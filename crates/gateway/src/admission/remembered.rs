@@ -19,6 +19,8 @@ struct Slot<V> {
 struct Answer<V> {
     value: Arc<V>,
     at: Instant,
+    /// Something suggests that it is no longer so. It still holds while nobody can be asked.
+    is_doubted: bool,
 }
 
 /// More keys than this are a flood of names that don't exist; old ones are thrown out.
@@ -35,13 +37,13 @@ impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
     {
         let slot = self.slot(key);
         let mut answer = slot.answer.lock().await;
-        if let Some(known) = answer.as_ref().filter(|known| known.at.elapsed() < self.ttl) {
+        if let Some(known) = answer.as_ref().filter(|known| !known.is_doubted && known.at.elapsed() < self.ttl) {
             return Ok(known.value.clone());
         }
         match (ask().await, answer.as_ref()) {
             (Ok(value), _) => {
                 let value = Arc::new(value);
-                *answer = Some(Answer { value: value.clone(), at: Instant::now() });
+                *answer = Some(Answer { value: value.clone(), at: Instant::now(), is_doubted: false });
                 Ok(value)
             }
             // While the backend can't be asked, what it said last holds.
@@ -58,6 +60,16 @@ impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
         let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.clone();
         let answer = slot.answer.try_lock().ok()?;
         answer.as_ref().map(|known| known.value.clone())
+    }
+
+    /// Lets the next who asks ask anew, unless the answer is younger than `age`.
+    pub(crate) fn doubt(&self, key: &K, age: Duration) {
+        let slot = self.slot(key);
+        // Who holds the lock is asking.
+        let Ok(mut answer) = slot.answer.try_lock() else { return };
+        if let Some(known) = answer.as_mut().filter(|known| known.at.elapsed() >= age) {
+            known.is_doubted = true;
+        }
     }
 
     pub(crate) fn clear(&self) {
@@ -94,6 +106,20 @@ mod tests {
         };
         let (a, b) = tokio::join!(remembered.get(&1, ask), remembered.get(&1, ask));
         assert_eq!((*a.unwrap(), *b.unwrap(), asked.load(Ordering::Relaxed)), (7, 7, 1));
+    }
+
+    #[tokio::test]
+    async fn what_is_doubted_is_asked_again() {
+        let remembered = Remembered::<u8, u8>::new(Duration::from_secs(60));
+        let say = |value| move || async move { Ok(value) };
+        assert_eq!(*remembered.get(&1, say(7)).await.unwrap(), 7);
+        remembered.doubt(&1, Duration::from_secs(60));
+        assert_eq!(*remembered.get(&1, say(8)).await.unwrap(), 7, "it is too young to be doubted");
+        remembered.doubt(&1, Duration::ZERO);
+        let away = || async { Err(NotAdmitted::Unreachable("away".into())) };
+        assert_eq!(*remembered.get(&1, away).await.unwrap(), 7, "while nobody can be asked it holds");
+        assert_eq!(*remembered.get(&1, say(8)).await.unwrap(), 8);
+        assert_eq!(*remembered.get(&1, say(9)).await.unwrap(), 8);
     }
 
     #[tokio::test]

@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey, TypeError};
 use windrow_client::{Call, CallError, Client, Credentials};
 
@@ -12,6 +14,7 @@ pub(crate) struct TableKey {
 /// A table, as far as inserts are concerned.
 #[derive(Debug)]
 pub(crate) struct TableSchema {
+    pub(crate) asked_at: Instant,
     columns: Vec<Column>,
     /// Whether its engine takes a gathered batch as it would take the inserts one by one.
     pub(crate) gatherable: bool,
@@ -60,6 +63,7 @@ pub(crate) async fn ask(client: &Client, key: TableKey, asker: Credentials) -> R
 }
 
 async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
+    let asked_at = Instant::now();
     let quoted = |name: &str| windrow_statement::backquote(name);
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
@@ -73,6 +77,7 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
     let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
     let has_expressions = columns.iter().any(|column| column.default_kind != DefaultKind::None);
     Ok(TableSchema {
+        asked_at,
         columns,
         computes: has_expressions || engine.as_ref().is_none_or(|engine| engine.has_views || engine.has_constraints),
         gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
@@ -228,6 +233,7 @@ mod tests {
         ];
         let columns = lines.iter().filter_map(|line| read_column(line)).collect();
         let schema = TableSchema {
+            asked_at: Instant::now(),
             columns,
             gatherable: true,
             deduplicates: false,

@@ -104,6 +104,9 @@ async fn repeat(
         return Repeated::Differs;
     }
     let Ok(ready) = read_prepared(state, prepared, &read.bytes, random_query_id()) else { return Repeated::Differs };
+    if ready.is_doubtful() {
+        return Repeated::Differs;
+    }
     // While the insert waits, its bytes are not needed any more.
     *read = Read::nothing();
     let facts = state.admission.facts.get();

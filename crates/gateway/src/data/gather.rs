@@ -3,13 +3,14 @@ use std::time::{Duration, Instant};
 
 use windrow_client::{Credentials, Exception};
 use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
+use windrow_sink::Destination;
 use windrow_statement::{InsertStatement, TableName};
 
 use super::answer::Summary;
 use super::progress::Progress;
 use super::request::Request;
 use super::serve::State;
-use crate::admission::NotAdmitted;
+use crate::admission::{NotAdmitted, TableKey};
 use crate::error::Refusal;
 use crate::insert::{
     prepare, role, AckLevel, Answer, AnswerForm, Gatherable, InsertRequest, Kinship, NotGatherable, Prepared, Role,
@@ -104,7 +105,41 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
     if candidate.payload_is_body {
         state.known_heads.put(request, state.prepared.epoch(), &prepared);
     }
-    read(state, prepared, candidate.payload, query_id(request))
+    let ready = read(state, prepared, candidate.payload, query_id(request))?;
+    if !ready.is_doubtful() {
+        return Ok(ready);
+    }
+    match prepared_anew(state, &candidate, &ready.prepared).await {
+        Ok(prepared) => read(state, prepared, candidate.payload, query_id(request)),
+        // What the backend said last holds while it can't be asked.
+        Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => Ok(ready),
+        Err(NotAdmitted::Forward(reason)) => Err(NotGathered::Forward(reason)),
+    }
+}
+
+impl Ready {
+    /// Whether it may have been read against a table that has changed since.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.prepared.is_doubtful()
+    }
+}
+
+/// The insert's admission with the table as it is now: `doubtful` may not know all of its columns.
+async fn prepared_anew(
+    state: &Arc<State>,
+    candidate: &Candidate<'_>,
+    doubtful: &Prepared,
+) -> Result<Arc<Prepared>, NotAdmitted> {
+    let signature = signature(candidate);
+    if let Some(known) = state.prepared.get(&signature).filter(|known| !known.is_doubtful()) {
+        return Ok(known);
+    }
+    let request = insert_request(candidate)?;
+    let Destination { database, table, .. } = &doubtful.destination;
+    let key = TableKey { database: database.clone(), table: table.clone() };
+    state.admission.doubt_table(&key, Prepared::BELIEVED_FOR);
+    let answer = state.asking.join(&[b"anew", &signature[..]].concat());
+    answer.wait(|| prepare_and_keep(state, &signature, &request)).await
 }
 
 /// Reads the payload of an insert of which nothing else is new.
@@ -258,22 +293,27 @@ async fn ask(
 ) -> Result<Arc<Prepared>, NotAdmitted> {
     let mut pause = FIRST_PAUSE;
     loop {
-        let epoch = state.prepared.epoch();
-        state.metrics.admissions.inc();
-        match prepare(&state.admission, &state.options.settings, request).await {
-            Ok(prepared) => {
-                let prepared = Arc::new(prepared);
-                state.prepared.put(signature, epoch, prepared.clone());
-                return Ok(prepared);
-            }
+        match prepare_and_keep(state, signature, request).await {
             Err(NotAdmitted::Unreachable(cause)) if !state.is_closing() => {
                 answer.note_obstacle(cause);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            Err(error) => return Err(error),
+            result => return result,
         }
     }
+}
+
+async fn prepare_and_keep(
+    state: &State,
+    signature: &[u8],
+    request: &InsertRequest,
+) -> Result<Arc<Prepared>, NotAdmitted> {
+    let epoch = state.prepared.epoch();
+    state.metrics.admissions.inc();
+    let prepared = Arc::new(prepare(&state.admission, &state.options.settings, request).await?);
+    state.prepared.put(signature, epoch, prepared.clone());
+    Ok(prepared)
 }
 
 /// Asks the backend again, while the last answer is still good.

@@ -94,6 +94,7 @@ pub(crate) async fn prepare(
     let ways = ask_for_ways(admission, typed, opaque, &sorted.others).await?;
     let mut prepared = Prepared::new(ways, own.ack, own.wait_timeout, kind, destination);
     prepared.answer_form = sorted.answer_form(&user);
+    prepared.schema_asked_at = schema.asked_at;
     Ok(prepared)
 }
 

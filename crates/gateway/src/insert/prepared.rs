@@ -19,6 +19,8 @@ pub(crate) struct Prepared {
     pub(crate) wait_timeout: Duration,
     pub(crate) answer_form: AnswerForm,
     pub(crate) kind: Arc<InsertKind>,
+    /// When the backend said what the table is.
+    pub(crate) schema_asked_at: Instant,
     /// One per kinship of the payloads that have come so far.
     shapes: RwLock<Vec<(Kinship, Arc<Shape>)>>,
     prepared_at: Instant,
@@ -40,6 +42,7 @@ impl Prepared {
             wait_timeout,
             answer_form: AnswerForm::default(),
             kind: Arc::new(kind),
+            schema_asked_at: Instant::now(),
             shapes: RwLock::default(),
             prepared_at: Instant::now(),
             renewing: AtomicBool::new(false),
@@ -49,6 +52,15 @@ impl Prepared {
     pub(crate) fn read(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
         self.ways.read(payload, &self.kind)
     }
+
+    /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may have
+    /// them by now.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.ways.has_skipped() && self.schema_asked_at.elapsed() >= Self::BELIEVED_FOR
+    }
+
+    /// For so long nobody doubts what a table is. Clients that always send more than there are columns ask no oftener.
+    pub(crate) const BELIEVED_FOR: Duration = Duration::from_millis(500);
 
     /// What its inserts of this kinship have in common.
     pub(crate) fn kind(&self, kinship: &Kinship) -> Arc<InsertKind> {

@@ -76,6 +76,11 @@ impl Ways {
         }
     }
 
+    /// Whether a payload had a field with the name of no column known here.
+    pub(crate) fn has_skipped(&self) -> bool {
+        self.typed.as_ref().is_some_and(|typed| typed.plan.has_skipped())
+    }
+
     /// Where rows go that were read here and have this in common.
     pub(crate) fn destination(&self, kinship: &Kinship) -> Destination {
         match kinship {
