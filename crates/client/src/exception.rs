@@ -60,9 +60,11 @@ impl Exception {
         crate::codes::comes_of_values(self.code)
     }
 
-    /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so in the text.
+    /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so at the end of the text, where
+    /// only names follow. The same words in a value of a row have a closing quote behind them.
     pub fn is_of_a_view(&self) -> bool {
-        self.line.contains("while pushing to view")
+        let names = self.line.rsplit_once("while pushing to view").map(|(_, names)| names);
+        names.is_some_and(|names| !names.contains('\'') || names.contains('`'))
     }
 
     /// Whether another server raised it, to which this one had handed rows on.
@@ -125,6 +127,15 @@ mod tests {
         }
         assert_eq!(Exception::from_answer(Some("241"), b"too much\n").unwrap().code, 241);
         assert_eq!(Exception::from_answer(None, b"<html>502 Bad Gateway</html>"), None);
+    }
+
+    #[test]
+    fn errors_of_views_say_so_at_their_end() {
+        let is_of_a_view = |text| Exception::new(469, text, "(version 26.7.2.1)").is_of_a_view();
+        assert!(is_of_a_view("Column values: s = 'x': while pushing to view d.v."));
+        assert!(is_of_a_view("thrown: while pushing to view d.v: while pushing to view d.`it's`."));
+        assert!(!is_of_a_view("Column values: s = 'an error: while pushing to view d.v'."));
+        assert!(!is_of_a_view("Column values: s = 'x'."));
     }
 
     #[test]

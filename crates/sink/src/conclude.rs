@@ -30,10 +30,10 @@ fn stores_nothing(exception: &Exception, destination: &Destination) -> bool {
     if exception.before_writing {
         return true;
     }
-    if exception.is_of_a_view() || exception.is_of_another_server() {
+    let Destination { has_views, hands_on, .. } = destination;
+    if exception.is_of_a_view() || *hands_on && exception.is_of_another_server() {
         return false;
     }
-    let Destination { has_views, hands_on, .. } = destination;
     comes_before_writing(exception.code)
         || !hands_on && (!has_views || exception.comes_of_values() || exception.code == TOO_MANY_PARTS)
 }
@@ -131,6 +131,7 @@ mod tests {
         assert!(!refused(469, "Constraint `c` for table d.u is violated.", false, true));
         assert!(!refused(516, "Received from other:9000. DB::Exception: Authentication failed", false, true));
         assert!(refused(60, "Table d.t does not exist", false, true));
+        assert!(refused(469, "Column values: s = 'Received from 10.1.2.3'.", false, false), "a value, no server");
     }
 
     #[test]
