@@ -20,6 +20,8 @@ from harness.endpoint import ERROR_CODE, ClickHouseError, Endpoint
 from harness.gateway import Gateway
 from harness.quick_http import QuickConnection
 
+# Of its own, so that all tables can be emptied at once.
+DATABASE = "contest"
 STRAIGHT, GATHERED = "c_straight", "c_gathered"
 CONNECTIONS = {STRAIGHT: 4, GATHERED: 12}
 ROW_NAMED = re.compile(r"\(at row (\d+)\)")
@@ -69,8 +71,10 @@ class Difference:
 
 class Contest:
     def __init__(self, gateway: Gateway, tested: Endpoint, direct: Endpoint):
-        self.gateway, self.direct = gateway, direct
-        self.sides = {STRAIGHT: direct, GATHERED: tested}
+        direct.sql(f"CREATE DATABASE {DATABASE}")
+        self.gateway, self.direct = gateway, direct.using(DATABASE)
+        self.sides = {STRAIGHT: self.direct, GATHERED: tested.using(DATABASE)}
+        self.connection = QuickConnection(self.direct)
         self.hashes: dict[int, str] = {}
 
     def differences(self, cases: list[Case]) -> list[Difference]:
@@ -85,7 +89,7 @@ class Contest:
         ]
         touched = {case.source for case, answer in zip(cases, answers[STRAIGHT]) if answer.status == 200}
         stored = {side: self.digests(side, touched) for side in self.sides}
-        self.empty(touched)
+        self.empty()
         for index in touched:
             if stored[STRAIGHT][index] != stored[GATHERED][index]:
                 suspects = [
@@ -101,14 +105,14 @@ class Contest:
             half = suspects[: len(suspects) // 2]
             suspects = half if self.differ(index, half) else suspects[len(half) :]
         rows = {side: (self.insert_all(side, suspects), self.rows(side, index))[1] for side in self.sides}
-        self.empty({index})
+        self.empty()
         return [Difference(suspects[0], rows[STRAIGHT], rows[GATHERED])]
 
     def differ(self, index: int, cases: list[Case]) -> bool:
         for side in self.sides:
             self.insert_all(side, cases)
         digests = [self.digests(side, {index}) for side in self.sides]
-        self.empty({index})
+        self.empty()
         return digests[0] != digests[1]
 
     def prepare(self, index: int) -> None:
@@ -118,7 +122,7 @@ class Contest:
             create(self.direct, f"{side}_{index}", SOURCES[index].type, ", d String DEFAULT concat('d', toString(n))")
         for expression in HASHES:
             try:
-                self.direct.sql(f"SELECT {expression} FROM {STRAIGHT}_{index}")
+                self.sql(f"SELECT {expression} FROM {STRAIGHT}_{index}")
                 self.hashes[index] = expression
                 return
             except ClickHouseError:
@@ -150,16 +154,26 @@ class Contest:
             f"SELECT {index} AS i, count(), sum(sipHash64(n, {self.hashes[index]}, d)) FROM {side}_{index}"
             for index in sorted(indexes)
         )
-        text = self.direct.sql("SELECT * FROM (" + " UNION ALL ".join(queries) + ") ORDER BY i FORMAT TSV")
+        text = self.sql("SELECT * FROM (" + " UNION ALL ".join(queries) + ") ORDER BY i FORMAT TSV")
         return {int(line.split("\t")[0]): line for line in text.split("\n")}
 
     def rows(self, side: str, index: int) -> str:
-        return self.direct.sql(f"SELECT n, {self.hashes[index]}, v, d FROM {side}_{index} ORDER BY n LIMIT 20 FORMAT TSV")
+        # ClickHouse stores an Enum's zero that is none of its values, and can't print it.
+        for value in ("v, ", ""):
+            try:
+                return self.sql(f"SELECT n, {self.hashes[index]}, {value}d FROM {side}_{index} ORDER BY n FORMAT TSV")
+            except ClickHouseError:
+                continue
+        raise AssertionError(f"{side}_{index} can't be read")
 
-    def empty(self, indexes: Iterable[int]) -> None:
-        for index in indexes:
-            for side in self.sides:
-                self.direct.sql(f"TRUNCATE TABLE {side}_{index}")
+    def empty(self) -> None:
+        self.sql(f"TRUNCATE ALL TABLES FROM {DATABASE}")
+
+    def sql(self, query: str) -> str:
+        reply = self.connection.post(self.direct.target(None, {"wait_end_of_query": 1}), query.encode())
+        if reply.status != 200:
+            raise ClickHouseError(reply.status, reply.text)
+        return reply.text.removesuffix("\n")
 
     def ways(self) -> Counter:
         """How many inserts went which way so far: `` for gathered, else why they were forwarded."""

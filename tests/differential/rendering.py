@@ -94,7 +94,7 @@ class Renderer:
     def rendered(self, form: str, source: int, first: int, count: int, what: str, settings: dict) -> bytes | None:
         if form == "RowBinaryWithDefaults":
             return self.with_default_marks(source, first, count)
-        settings = {**settings, **schema_settings(form, source, "output")}
+        settings = {**settings, **schema_settings(form, source)}
         query = f"SELECT {what} FROM {table(source)} WHERE n >= {first} ORDER BY n LIMIT {count} FORMAT {form}"
         target = self.direct.target(query, {"wait_end_of_query": 1, "output_format_write_statistics": 0, **settings})
         reply = self.connection.post(target, b"")
@@ -109,7 +109,7 @@ class Renderer:
         return None if None in cells else b"".join(b"\0" + cell for cell in cells if cell)
 
 
-def schema_settings(form: str, source: int, _direction: str) -> dict[str, str]:
+def schema_settings(form: str, source: int) -> dict[str, str]:
     if not form.startswith("Protobuf"):
         return {}
     fields = f"uint32 n = 1; {PROTOBUF_TYPES.get(SOURCES[source].type, 'string')} v = 2; string d = 3;"
@@ -123,7 +123,7 @@ def everyday(renderer: Renderer, form: str, source: int) -> list[Case]:
     for first, count in ((3, 4),):
         payload = renderer.rows(form, source, first, 1 if form == "ProtobufSingle" else count)
         if payload is not None:
-            cases.append(Case(form, source, payload, schema_settings(form, source, "input"), note="everyday"))
+            cases.append(Case(form, source, payload, schema_settings(form, source), "(n, v)", "everyday"))
     return cases
 
 
@@ -140,8 +140,10 @@ def odd(renderer: Renderer, rng: Random, form: str, source: int) -> Case | None:
         payload, what = renderer.rows(form, source, first, 1), "n, v"
     if payload is None:
         return None
-    settings = {**schema_settings(form, source, "input"), **some_settings(rng, form)}
-    columns = rng.choice(("", "", "", "(n, v)", "(v, n)", "(n)", "(n, v, d)"))
+    settings = {**schema_settings(form, source), **some_settings(rng, form)}
+    columns = rng.choice(("(n, v)", "(n, v)", "(n, v)", "(n, v)", "", "(v, n)", "(n)", "(n, v, d)"))
+    if what.startswith("v, n") and rng.random() < 0.7:
+        columns = "(v, n)"
     payload, note = broken(rng, renderer, form, source, payload)
     return Case(form, source, payload, settings, columns, f"{what}, {note}")
 

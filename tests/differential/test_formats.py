@@ -6,46 +6,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from differential.budget import SEED, generator, scaled
-from differential.contest import Contest
-from differential.rendering import FORMATS, FORWARDED, Renderer, everyday, odd
-from differential.sources import SOURCES, fill
+from differential.field import Field
+from differential.handled import COMMAND, Handled, documented
+from differential.rendering import FORMATS, FORWARDED, odd
+from differential.sources import SOURCES
 from harness.gateway import Gateway
-from harness.users import TESTER
 
 ODD_CASES = 150
 BATCH = 2000
 
 
-class Field:
-    """Where contests are held: the tables of values stay for all tests of a worker."""
-
-    def __init__(self, gateway: Gateway):
-        name = "formats"
-        gateway.direct.sql(f"CREATE DATABASE {name}")
-        direct = gateway.direct.using(name)
-        for index in range(len(SOURCES)):
-            fill(direct, index, generator("source", SOURCES[index].type))
-        tested = gateway.http.as_user(TESTER.name, TESTER.password).using(name)
-        self.renderer, self.contest = Renderer(direct), Contest(gateway, tested, direct)
-
-
 @pytest.fixture(scope="session")
-def field(server: Gateway) -> Iterator[Field]:
+def field(server: Gateway) -> Field:
+    """The tables of values stay for all tests of a worker."""
     assert isinstance(server, Gateway), "formats are compared through a gateway"
-    yield Field(server)
+    return Field(server)
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_everyday_payloads(gateway: Gateway, field: Field, form: str) -> None:
-    cases = [case for source in range(len(SOURCES)) for case in everyday(field.renderer, form, source)]
-    assert cases, f"ClickHouse renders nothing as {form}"
-    found = field.contest.differences(cases)
-    assert not found, report(found)
+    handled = Handled.of(field, form)
+    assert not handled.differences, report(handled.differences)
+    assert handled.line() in documented(), f"not in docs/formats.md: {handled.line()}\nwrite it anew with `{COMMAND}`"
 
 
 @pytest.mark.parametrize("form", [form for form in FORMATS if form not in FORWARDED])

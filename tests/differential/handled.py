@@ -1,0 +1,79 @@
+"""How a format's everyday payloads are handled for each type, and how the documentation says so."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from differential.contest import GATHERED, Case, Difference
+from differential.field import Field
+from differential.rendering import FORMATS, everyday
+from differential.sources import SOURCES
+from harness.paths import ROOT
+
+DOCUMENT = ROOT / "docs" / "formats.md"
+COMMAND = "cd tests && ../.venv/bin/python -m differential.write_formats"
+TYPED, OPAQUE, FORWARDED = "typed", "opaque", "forwarded"
+
+
+@dataclass
+class Handled:
+    form: str
+    # Of each source that ClickHouse can render in this format.
+    ways: dict[int, str] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, arena: Field, form: str) -> Handled:
+        handled = cls(form)
+        cases = [case for source in range(len(SOURCES)) for case in everyday(arena.renderer, form, source)]
+        assert cases, f"ClickHouse renders nothing as {form}"
+        handled.differences = arena.contest.differences(cases)
+        handled.sort(arena, cases)
+        return handled
+
+    def sort(self, arena: Field, cases: list[Case]) -> None:
+        """Sends groups of payloads that are handled alike, halving those that are not."""
+        before = arena.contest.ways()
+        arena.contest.insert_all(GATHERED, cases)
+        found = ways(arena.contest.ways() - before)
+        if len(found) == 1:
+            self.ways.update((case.source, found[0]) for case in cases)
+        else:
+            middle = len(cases) // 2
+            self.sort(arena, cases[:middle])
+            self.sort(arena, cases[middle:])
+
+    def line(self) -> str:
+        """A line of the documentation's table. The types that are typed are all those that it doesn't name."""
+        names = ", ".join(f"`{name}`" for name in (self.form, *FORMATS[self.form]))
+        if set(self.ways.values()) == {FORWARDED}:
+            return f"| {names} | – | all |"
+        cells = [", ".join(self.types(way)) or "–" for way in (OPAQUE, FORWARDED)]
+        return f"| {names} | {cells[0]} | {cells[1]} |"
+
+    def types(self, wanted: str) -> list[str]:
+        """Types by their label where all of the label are handled alike, else each by its name."""
+        by_label: dict[str, list[int]] = defaultdict(list)
+        for source in self.ways:
+            by_label[SOURCES[source].label or SOURCES[source].type].append(source)
+        found: list[str] = []
+        for label, sources in by_label.items():
+            matching = [source for source in sources if self.ways[source] == wanted]
+            if len(matching) == len(sources):
+                found.append(label)
+            else:
+                found += [f"`{SOURCES[source].type}`" for source in matching]
+        return found
+
+
+def ways(counted: Counter) -> list[str]:
+    """In which ways a group of inserts went."""
+    opaque = counted.pop("opaque", 0)
+    gathered = counted.pop("", 0)
+    counts = {TYPED: gathered - opaque, OPAQUE: opaque, FORWARDED: counted.total()}
+    return [way for way, count in counts.items() if count]
+
+
+def documented() -> list[str]:
+    return DOCUMENT.read_text().splitlines()
