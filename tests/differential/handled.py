@@ -30,6 +30,7 @@ class Handled:
         assert cases, f"ClickHouse renders nothing as {form}"
         handled.differences = arena.contest.differences(cases)
         handled.sort(arena, cases)
+        arena.contest.empty()
         return handled
 
     def sort(self, arena: Field, cases: list[Case]) -> None:

@@ -19,13 +19,19 @@ def main() -> None:
         gateway = Gateway(Path(folder))
         try:
             arena = Field(gateway)
-            lines = [Handled.of(arena, form).line() for form in FORMATS]
+            lines = [written(Handled.of(arena, form)) for form in FORMATS]
         finally:
             gateway.stop()
     before, rest = DOCUMENT.read_text().split(BEGIN)
     behind = rest.split(END)[1]
     table = "\n".join((HEAD, *lines))
     DOCUMENT.write_text(f"{before}{BEGIN}\n{table}\n{END}{behind}")
+
+
+def written(handled: Handled) -> str:
+    for difference in handled.differences:
+        print(f"differs from ClickHouse: {difference}")
+    return handled.line()
 
 
 if __name__ == "__main__":
