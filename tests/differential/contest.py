@@ -90,7 +90,8 @@ class Contest:
         touched = {case.source for case, answer in zip(cases, answers[STRAIGHT]) if answer.status == 200}
         stored = {side: self.digests(side, touched) for side in self.sides}
         self.empty()
-        for index in touched:
+        # Where answers differ already, so do rows.
+        for index in touched - {difference.case.source for difference in found}:
             if stored[STRAIGHT][index] != stored[GATHERED][index]:
                 suspects = [
                     case

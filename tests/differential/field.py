@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from differential.budget import generator
 from differential.contest import Contest
 from differential.rendering import Renderer
-from differential.sources import SOURCES, fill
 from harness.gateway import Gateway
 from harness.users import TESTER
 
@@ -16,7 +14,5 @@ class Field:
     def __init__(self, gateway: Gateway):
         gateway.direct.sql(f"CREATE DATABASE {DATABASE}")
         direct = gateway.direct.using(DATABASE)
-        for index, source in enumerate(SOURCES):
-            fill(direct, index, generator("source", source.type))
         tested = gateway.http.as_user(TESTER.name, TESTER.password).using(DATABASE)
         self.renderer, self.contest = Renderer(direct), Contest(gateway, tested, direct)

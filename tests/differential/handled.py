@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from differential.contest import GATHERED, Case, Difference
@@ -24,9 +25,9 @@ class Handled:
     differences: list[Difference] = field(default_factory=list)
 
     @classmethod
-    def of(cls, arena: Field, form: str) -> Handled:
+    def of(cls, arena: Field, form: str, sources: Iterable[int] = range(len(SOURCES))) -> Handled:
         handled = cls(form)
-        cases = [case for source in range(len(SOURCES)) for case in everyday(arena.renderer, form, source)]
+        cases = [case for source in sources for case in everyday(arena.renderer, form, source)]
         assert cases, f"ClickHouse renders nothing as {form}"
         handled.differences = arena.contest.differences(cases)
         handled.sort(arena, cases)
@@ -68,6 +69,25 @@ class Handled:
         return found
 
 
+def documented_way(form: str, source: int) -> str:
+    """What docs/formats.md says of a type in a format."""
+    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{form}`")]
+    assert len(lines) == 1, f"docs/formats.md has {len(lines)} lines of {form}: write it anew with `{COMMAND}`"
+    _, _, opaque, forwarded, _ = (cell.strip() for cell in lines[0].split("|"))
+    for way, cell in ((OPAQUE, opaque), (FORWARDED, forwarded)):
+        rest = cell
+        for other in SOURCES:
+            # Names of types have commas of their own.
+            if f"`{other.type}`" in cell:
+                rest = rest.replace(f"`{other.type}`", "")
+                if other.type == SOURCES[source].type:
+                    return way
+        label = SOURCES[source].label or SOURCES[source].type
+        if cell == "all" or f", {label}," in f", {rest},":
+            return way
+    return TYPED
+
+
 def ways(counted: Counter) -> list[str]:
     """In which ways a group of inserts went."""
     opaque = counted.pop("opaque", 0)
@@ -75,6 +95,3 @@ def ways(counted: Counter) -> list[str]:
     counts = {TYPED: gathered - opaque, OPAQUE: opaque, FORWARDED: counted.total()}
     return [way for way, count in counts.items() if count]
 
-
-def documented() -> list[str]:
-    return DOCUMENT.read_text().splitlines()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from random import Random
 
+from differential.budget import generator
 from differential.contest import Case
 from differential.kind import ANYTHING
 from differential.payloads import encoded
-from differential.sources import PLAIN_ROWS, SOURCES, table
+from differential.sources import PLAIN_ROWS, SOURCES, fill, table
 from harness.endpoint import Endpoint
 from harness.quick_http import QuickConnection
 
@@ -84,6 +85,7 @@ class Renderer:
         self.direct = direct
         self.connection = QuickConnection(direct)
         self.known: dict[tuple, bytes | None] = {}
+        self.filled: set[int] = set()
 
     def rows(self, form: str, source: int, first: int, count: int, what: str = "n, v", **settings: str) -> bytes | None:
         key = (form, source, first, count, what, *settings.items())
@@ -94,6 +96,9 @@ class Renderer:
     def rendered(self, form: str, source: int, first: int, count: int, what: str, settings: dict) -> bytes | None:
         if form == "RowBinaryWithDefaults":
             return self.with_default_marks(source, first, count)
+        if source not in self.filled:
+            fill(self.direct, source, generator("source", SOURCES[source].type))
+            self.filled.add(source)
         settings = {**settings, **schema_settings(form, source)}
         query = f"SELECT {what} FROM {table(source)} WHERE n >= {first} ORDER BY n LIMIT {count} FORMAT {form}"
         target = self.direct.target(query, {"wait_end_of_query": 1, "output_format_write_statistics": 0, **settings})

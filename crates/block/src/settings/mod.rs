@@ -79,9 +79,10 @@ impl Default for ReadSettings {
 }
 
 impl ReadSettings {
-    /// For payloads of one format: settings of others have no effect. The default is for any format.
+    /// For payloads of one format: settings of others have no effect, but for those of Native, since what was read goes on
+    /// as Native and under the same settings. The default is for any format.
     pub fn of(format: &Format) -> Self {
-        ReadSettings { families: format.families, ..ReadSettings::default() }
+        ReadSettings { families: format.families.and(families::NATIVE), ..ReadSettings::default() }
     }
 
     /// Takes a setting as a request or the server's profile has it.
@@ -236,6 +237,7 @@ mod tests {
             ("input_format_invented_tomorrow", "0", SettingEffect::NotTyped),
             ("input_format_parquet_whatever", "3", SettingEffect::NotTyped),
             ("format_csv_delimiter", ";", SettingEffect::Applied),
+            ("input_format_native_allow_types_conversion", "0", SettingEffect::NotTyped),
             ("date_time_input_format", "basic", SettingEffect::Applied),
             ("date_time_input_format", "other", SettingEffect::NotTyped),
             ("session_timezone", "Asia/Tokyo", SettingEffect::Applied),
