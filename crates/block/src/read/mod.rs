@@ -24,6 +24,7 @@ mod outcome;
 pub(crate) mod raw;
 mod rows;
 mod scalar;
+mod sent_type;
 mod sql_text;
 mod sql_value;
 mod time;

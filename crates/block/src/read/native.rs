@@ -4,10 +4,10 @@
 use super::native_convert::convert;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
+use super::sent_type;
 use crate::column::Column;
 use crate::native::{read_column, Input, NativeError, NativeLimits};
 use crate::plan::ReadPlan;
-use crate::types::DataType;
 
 /// Reads a payload in the format Native.
 pub fn read_native(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
@@ -92,7 +92,7 @@ fn read_other_type(
     type_text: &str,
     row_count: usize,
 ) -> Result<(), NotTypedReason> {
-    let sent = parse_type(type_text)?;
+    let sent = sent_type::parse(type_text)?;
     rows.see(column)?;
     if row_count == 0 {
         return Ok(());
@@ -119,10 +119,6 @@ fn skip_unknown_column(
     if !plan.settings.skip_unknown_fields || plan.resembles_a_column(name) {
         return Err(NotTypedReason::UnknownField);
     }
-    let sent = parse_type(input.text()?)?;
+    let sent = sent_type::parse(input.text()?)?;
     Ok(read_column(input, &sent, row_count, &mut Column::empty(&sent))?)
-}
-
-fn parse_type(text: &str) -> Result<DataType, NotTypedReason> {
-    DataType::parse(text).map_err(|_| NotTypedReason::Value)
 }

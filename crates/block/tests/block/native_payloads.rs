@@ -207,7 +207,8 @@ fn certain_conversions_are_made_and_others_left() {
         ("Tuple(x UInt8, y UInt16)", "Tuple(UInt8, UInt8)", &[1, 2, 3, 4], "(1,3) (2,4)"),
         ("Tuple(x UInt8, y UInt8)", "Tuple(y UInt8, x UInt8)", &[1, 2, 3, 4], "-"),
         ("Tuple(UInt8, UInt8)", "Tuple(UInt8)", &[1, 2], "-"),
-        ("DateTime('UTC')", "DateTime('Asia/Tokyo')", &[1, 0, 0, 0, 2, 0, 0, 0], "1 2"),
+        ("DateTime('Asia/Tokyo')", "DateTime('UTC')", &[1, 0, 0, 0, 2, 0, 0, 0], "1 2"),
+        ("DateTime('UTC')", "DateTime('Asia/Tokio')", &[1, 0, 0, 0, 2, 0, 0, 0], "-"),
         ("DateTime64(3, 'UTC')", "DateTime64(6)", &[0; 16], "-"),
         ("Int8", "TINYINT", &[1, 2], "-"),
         ("Decimal(9, 2)", "Decimal32(2)", &[1, 0, 0, 0, 2, 0, 0, 0], "1 2"),
@@ -216,7 +217,9 @@ fn certain_conversions_are_made_and_others_left() {
         ("Enum8('x' = 1)", "Int8", &[1, 1], "-"),
         ("String", "FixedString(1)", b"ab", "-"),
         ("SimpleAggregateFunction(max, UInt8)", "UInt8", &[1, 2], "1 2"),
-        ("UInt8", "SimpleAggregateFunction(max, UInt8)", &[1, 2], "1 2"),
+        ("UInt8", "SimpleAggregateFunction(max, UInt8)", &[1, 2], "-"),
+        ("UInt8", "SimpleAggregateFunction(nothing_known, UInt8)", &[1, 2], "-"),
+        ("Map(String, UInt8)", "Map(Nullable(String), UInt8)", &[0; 16], "-"),
     ];
     for (wanted, type_text, data, expected) in cases {
         let outcome = single(wanted, type_text, 2, data).unwrap_or("-".to_string());

@@ -1,8 +1,8 @@
+use super::super::sent_type;
 use super::input::BinaryInput;
 use super::NotTypedReason;
 use crate::column::Column;
 use crate::plan::ReadPlan;
-use crate::types::DataType;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum HeaderForm {
@@ -66,7 +66,7 @@ fn read_type(input: &mut BinaryInput<'_>, plan: &ReadPlan, position: Option<usiz
         Some(_) => Err(NotTypedReason::Value),
         None => {
             let text = std::str::from_utf8(text).map_err(|_| NotTypedReason::Value)?;
-            let data_type = DataType::parse(text).map_err(|_| NotTypedReason::Value)?;
+            let data_type = sent_type::parse(text)?;
             Ok(Target::Nowhere(Column::empty(&data_type)))
         }
     }

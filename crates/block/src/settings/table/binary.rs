@@ -2,7 +2,7 @@
 
 use super::Effect::{Nothing, OnlyDefault};
 use super::{row, Row};
-use crate::format::families::{MSGPACK, NATIVE, ROW_BINARY};
+use crate::format::families::{ALL, MSGPACK, ROW_BINARY};
 
 pub(super) const ROWS: &[Row] = &[
     row("format_binary_max_array_size", "1073741824", ROW_BINARY, OnlyDefault),
@@ -12,6 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_binary_max_type_complexity", "1000", ROW_BINARY, OnlyDefault),
     row("input_format_binary_read_json_as_string", "0", ROW_BINARY, OnlyDefault),
     row("input_format_msgpack_number_of_columns", "0", MSGPACK, Nothing),
-    row("input_format_native_allow_types_conversion", "1", NATIVE, OnlyDefault),
-    row("input_format_native_decode_types_in_binary_format", "0", NATIVE, OnlyDefault),
+    // Whatever came in goes on as Native, and where the table computes something, under the insert's own settings.
+    row("input_format_native_allow_types_conversion", "1", ALL, OnlyDefault),
+    row("input_format_native_decode_types_in_binary_format", "0", ALL, OnlyDefault),
 ];
