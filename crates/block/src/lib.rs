@@ -30,6 +30,6 @@ pub use present::Present;
 pub use read::{BlockBuilder, ColumnData, StringData};
 pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed};
 pub use rows::Rows;
-pub use settings::{reading_settings, ReadSettings, ReadingSetting, SettingEffect};
+pub use settings::{reading_settings, InlineSchema, ReadSettings, ReadingSetting, SettingEffect};
 pub use types::{CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
 pub use zone::ZoneChange;

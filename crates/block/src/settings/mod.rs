@@ -1,6 +1,7 @@
 //! The settings of ClickHouse that change how a payload is read.
 
 mod delimited;
+mod format_schema;
 mod json;
 mod table;
 
@@ -11,6 +12,8 @@ use crate::plan::Zones;
 use crate::read::TimeSpelling;
 use crate::zone::{Zone, ZoneChange};
 pub(crate) use delimited::DelimitedSettings;
+use format_schema::FormatSchema;
+pub use format_schema::InlineSchema;
 use json::JsonSettings;
 use table::{find, Effect, Known, Row};
 
@@ -26,6 +29,7 @@ pub struct ReadSettings {
     pub(crate) floats_are_precise: bool,
     pub(crate) delimited: DelimitedSettings,
     pub(crate) json: JsonSettings,
+    format_schema: FormatSchema,
     /// What an integer means for a DateTime64, if it was said.
     datetime_number_is_raw: Option<bool>,
     version: ServerVersion,
@@ -68,6 +72,7 @@ impl Default for ReadSettings {
             floats_are_precise: true,
             delimited: DelimitedSettings::default(),
             json: JsonSettings::default(),
+            format_schema: FormatSchema::default(),
             datetime_number_is_raw: None,
             version: ServerVersion { major: 26, minor: 7 },
             server_timezone: None,
@@ -112,6 +117,7 @@ impl ReadSettings {
             }
             Effect::Delimited(which) => self.delimited.set(which, value),
             Effect::Json(which) => self.json.set(which, value),
+            Effect::FormatSchema(which) => self.format_schema.set(which, value),
             Effect::PreciseFloatParsing => assign(&mut self.floats_are_precise, value),
             Effect::DateTimeInputFormat => self.set_time_spelling(value),
             Effect::SessionTimezone => {
@@ -132,6 +138,19 @@ impl ReadSettings {
     pub fn set_zone(&mut self, name: &str, changes: &[ZoneChange], end_utc_second: i64) {
         self.told_zones.retain(|(known, _)| known != name);
         self.told_zones.push((name.to_string(), Arc::new(Zone::told(changes, end_utc_second))));
+    }
+
+    /// The schema that the insert itself carries.
+    pub fn inline_schema(&self) -> Option<InlineSchema<'_>> {
+        self.format_schema.inline()
+    }
+
+    pub fn null_as_default(&self) -> bool {
+        self.null_as_default
+    }
+
+    pub fn skips_unknown_fields(&self) -> bool {
+        self.skip_unknown_fields
     }
 
     /// The first two numbers of the server's `version()`. Taken as 26.7 if never told.

@@ -45,7 +45,8 @@ pub(crate) async fn prepare(
         })
         .await?;
     let format_name = sorted.query.format(statement, &user)?;
-    let (format, opaque_format) = (Format::named(format_name), OpaqueFormat::named(format_name));
+    let format = Format::named(format_name).or_else(|| windrow_interchange::format(format_name));
+    let opaque_format = OpaqueFormat::named(format_name);
     if format.is_none() && opaque_format.is_none() {
         return Err(NotAdmitted::Forward("format"));
     }

@@ -9,6 +9,7 @@ mod json;
 mod other;
 
 use super::delimited::Delimited;
+use super::format_schema::Which;
 use super::json::Json;
 use crate::format::Families;
 
@@ -39,6 +40,7 @@ pub(super) enum Effect {
     SkipUnknownFields,
     Delimited(Delimited),
     Json(Json),
+    FormatSchema(Which),
     NullAsDefault,
     DatetimeNumberIsRaw,
     PreciseFloatParsing,

@@ -1,0 +1,29 @@
+//! What a payload may become in memory.
+//!
+//! These formats repeat values by reference (dictionaries, runs) and compress parts of themselves, so that a few bytes can
+//! stand for any number of rows. Whatever is larger than what it came from is granted here first.
+
+use windrow_block::NotTypedReason;
+
+/// All that a payload expands to. A larger one is ClickHouse's to read, under its own limits.
+const MAX_EXPANDED_BYTES: usize = 256 << 20;
+
+pub(crate) struct Budget {
+    left_bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Budget { left_bytes: MAX_EXPANDED_BYTES }
+    }
+
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
+        self.left_bytes = self.left_bytes.checked_sub(bytes).ok_or(NotTypedReason::Value)?;
+        Ok(())
+    }
+
+    /// `count` values of `width` bytes.
+    pub(crate) fn take_values(&mut self, count: usize, width: usize) -> Result<(), NotTypedReason> {
+        self.take(count.checked_mul(width).ok_or(NotTypedReason::Value)?)
+    }
+}

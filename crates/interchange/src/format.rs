@@ -1,0 +1,35 @@
+//! The formats of this crate, in one table.
+
+use windrow_block::{families, Format};
+
+use crate::{arrow, avro, parquet, protobuf};
+
+const FORMATS: &[Format] = &[
+    Format { name: "ArrowStream", aliases: &[], families: families::ARROW, has_lines: false, read: arrow::read_stream },
+    Format { name: "Arrow", aliases: &[], families: families::ARROW, has_lines: false, read: arrow::read_file },
+    Format { name: "Parquet", aliases: &[], families: families::PARQUET, has_lines: false, read: parquet::read },
+    Format { name: "Avro", aliases: &[], families: families::AVRO, has_lines: false, read: avro::read },
+    Format {
+        name: "Protobuf",
+        aliases: &[],
+        families: families::PROTOBUF,
+        has_lines: false,
+        read: protobuf::read_many,
+    },
+    Format {
+        name: "ProtobufSingle",
+        aliases: &[],
+        families: families::PROTOBUF,
+        has_lines: false,
+        read: protobuf::read_single,
+    },
+];
+
+/// The format of this name, in any case of its letters.
+pub fn format(name: &str) -> Option<&'static Format> {
+    formats().find(|format| format.is_named(name))
+}
+
+pub fn formats() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter()
+}

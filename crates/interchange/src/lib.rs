@@ -1,0 +1,19 @@
+//! Formats that other systems define: Arrow's IPC stream and file, Parquet, Avro's files, Protobuf.
+//!
+//! Each is read twice: into columns as the payload has them (`arrow`), and from there into the table's
+//! (`convert`), which is where ClickHouse's rules are. As in `windrow_block`, what is not certain is not typed. Pure
+//! functions on bytes, none of which trusts a length: what grows is granted first (`budget`).
+
+mod arrow;
+mod avro;
+mod budget;
+mod column;
+mod convert;
+mod decompress;
+mod format;
+mod input;
+mod mapping;
+mod parquet;
+mod protobuf;
+
+pub use format::{format, formats};

@@ -1,0 +1,38 @@
+//! Which of the table's columns a payload's fields are.
+
+use windrow_block::{NotTypedReason, ReadPlan};
+
+/// For every field the position of its column; `None` for a field that is not read.
+pub(crate) fn positions<'n>(
+    names: impl Iterator<Item = &'n str>,
+    plan: &ReadPlan,
+) -> Result<Vec<Option<usize>>, NotTypedReason> {
+    let mut positions: Vec<Option<usize>> = Vec::new();
+    for name in names {
+        let position = plan.position(name.as_bytes());
+        match position {
+            Some(_) if positions.contains(&position) => return Err(NotTypedReason::DuplicateField),
+            Some(_) => {}
+            None if may_be_meant(name, plan) || !plan.settings().skips_unknown_fields() => {
+                return Err(NotTypedReason::UnknownField);
+            }
+            None => {}
+        }
+        positions.push(position);
+    }
+    // A payload that names none of the columns is more likely a mistake than a wish for defaults.
+    match positions.iter().any(Option::is_some) {
+        true => Ok(positions),
+        false => Err(NotTypedReason::UnknownField),
+    }
+}
+
+/// Whether ClickHouse might find a column by this name all the same: in another case of its letters, or as a part of a
+/// nested one.
+fn may_be_meant(name: &str, plan: &ReadPlan) -> bool {
+    let first_part = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    plan.resembles_a_column(name.as_bytes())
+        || plan.columns().iter().any(|column| {
+            (column.name.contains('.') || name.contains('.')) && first_part(&column.name) == first_part(name)
+        })
+}
