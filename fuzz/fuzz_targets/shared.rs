@@ -33,7 +33,9 @@ macro_rules! fuzz_format {
     ($name:literal) => {
         static FORMAT: std::sync::LazyLock<(&windrow_block::Format, windrow_block::ReadPlan)> =
             std::sync::LazyLock::new(|| {
-                let format = windrow_block::Format::named($name).expect("the format is read here");
+                let format = windrow_block::Format::named($name)
+                    .or_else(|| windrow_interchange::format($name))
+                    .expect("the format is read here");
                 (format, shared::plan(format))
             });
         libfuzzer_sys::fuzz_target!(|payload: &[u8]| {

@@ -67,7 +67,7 @@ fn fields_are_values_and_what_is_not_there_is_a_default() {
     assert!(native.windows(tail.len()).any(|window| window == tail));
     let tail = column("m", "Map(String, UInt32)", b"\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01k\x04\0\0\0");
     assert!(native.windows(tail.len()).any(|window| window == tail));
-    assert!(native.ends_with(b"\0\0\0\0\0\0\xF8\x3F\0\0\0\0\0\0\0\0\x03\0"));
+    assert!(native.ends_with(b"\0\0\0\0\0\0\xF8\x3F\0\0\0\0\0\0\0\0\xFE\0"));
 
     let single = (format("ProtobufSingle").read)(FULL, &plan).unwrap();
     assert_eq!(single.block.rows(), 1);

@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "shared.rs"]
+mod shared;
+
+fuzz_format!("ArrowStream");
