@@ -105,13 +105,27 @@ fn written_rows(summary: &str) -> Option<u64> {
     rest.split('"').next()?.parse().ok()
 }
 
+/// A batch of text has as many rows as its inserts had by our count, or we don't know what we are doing. Views add to the
+/// count, and tables that hand rows on may not count them.
+fn check_count(batch: &Batch, written_rows: u64) {
+    let Destination { has_views, hands_on, database, table, .. } = &*batch.destination;
+    let counted = batch.rows.count() as u64;
+    if matches!(batch.rows, Rows::Opaque(_)) && !has_views && !hands_on && written_rows != counted {
+        tracing::error!(database, table, batch = %batch.id, counted, written_rows, "ClickHouse read other rows from a batch of text than there are");
+    }
+}
+
 impl Sink for ClickHouseSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
         let body = body(batch);
         let call = insert_call(batch).body(&body);
         match self.client.call(call).await {
             Ok(answer) => {
-                Ok(Stored { written_rows: answer.head.field_str("x-clickhouse-summary").and_then(written_rows) })
+                let written_rows = answer.head.field_str("x-clickhouse-summary").and_then(written_rows);
+                if let Some(written_rows) = written_rows {
+                    check_count(batch, written_rows);
+                }
+                Ok(Stored { written_rows })
             }
             Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
             Err(CallError::Unknown(text)) => Err(StoreError::Unknown(text)),

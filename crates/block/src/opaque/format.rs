@@ -84,7 +84,7 @@ impl OpaqueFormat {
     /// The format of this name, in any case of its letters, as ClickHouse has it.
     pub fn named(name: &str) -> Option<&'static OpaqueFormat> {
         let is_named = |known: &&str| known.eq_ignore_ascii_case(name);
-        FORMATS.iter().find(|format| is_named(&format.name) || format.aliases.iter().any(|alias| is_named(&alias)))
+        FORMATS.iter().find(|format| is_named(&format.name) || format.aliases.iter().any(is_named))
     }
 
     pub fn all() -> impl Iterator<Item = &'static OpaqueFormat> {

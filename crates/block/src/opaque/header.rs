@@ -34,11 +34,10 @@ pub(super) fn plain_strings(array: &[u8]) -> Result<Vec<&[u8]>, NotJoinable> {
     Ok(strings)
 }
 
-/// Whether ClickHouse could take a row for names of columns: if all its fields are names, or if all names are fields.
+/// Whether ClickHouse could take a row for names of columns: if all its fields are names, or if all names are fields. In a row
+/// of as many fields as there are columns the one follows from the other.
 pub(super) fn looks_like_names(fields: &[FirstField<'_>], columns: &[OpaqueColumn]) -> bool {
-    let all_are_names = fields.iter().all(|field| columns.iter().any(|column| field.could_be(&column.name)));
-    let has_all_names = || columns.iter().all(|column| fields.iter().any(|field| field.could_be(&column.name)));
-    all_are_names || has_all_names()
+    fields.iter().all(|field| columns.iter().any(|column| field.could_be(&column.name)))
 }
 
 /// A field of the first row.

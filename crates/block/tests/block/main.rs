@@ -11,6 +11,7 @@ mod json_formats;
 mod msgpack;
 mod native;
 mod native_payloads;
+mod opaque;
 mod other_types;
 mod partition;
 mod render;

@@ -6,7 +6,7 @@ use std::thread;
 use windrow_block::{Format, NotTyped, Parsed, ReadPlan};
 
 /// Reading this much takes long enough to be in the way of other connections' tasks.
-const LARGE_BYTES: usize = 256 * 1024;
+pub(super) const LARGE_BYTES: usize = 256 * 1024;
 /// A part has to be worth a thread.
 const PART_BYTES: usize = 256 * 1024;
 const MAX_PARTS: usize = 4;

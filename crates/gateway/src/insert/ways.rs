@@ -6,7 +6,7 @@ use windrow_block::{Format, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows}
 use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
-use super::read::read_payload;
+use super::read::{read_payload, LARGE_BYTES};
 
 /// At least one of them is there.
 pub(crate) struct Ways {
@@ -112,7 +112,11 @@ impl OpaqueWay {
         if payload.len() as u64 > self.kind.limits.max_data_size_bytes {
             return Err(NotGatherable::TooLarge);
         }
-        let joined = self.plan.join(payload).map_err(|_| NotGatherable::NotRead("type"))?;
+        let joined = match payload.len() > LARGE_BYTES {
+            true => tokio::task::block_in_place(|| self.plan.join(payload)),
+            false => self.plan.join(payload),
+        };
+        let joined = joined.map_err(|_| NotGatherable::NotRead("type"))?;
         Ok(Gatherable { rows: Rows::Opaque(joined.rows), kinship: Kinship::Opaque { header: joined.header } })
     }
 }
