@@ -71,7 +71,6 @@ JOINED = [
         ('["a","j"],["UInt64","JSON"],["1","{}"]', '["a","j"]\n["UInt64","JSON"]\n["2","{\\"x\\":2}"]'), (1, 1),
     ),
     Case("objects", "j JSON", "JSONAsObject", ('{"a":1}', '[{"a":2},{"a":3}]', '{"a":{"b":"\\"}"}}'), (1, 2, 1)),
-    Case("objects as strings", "j String", "JSONAsString", ('{"a":  1}', '{"a":2}\n{"b":"}"}'), (1, 2)),
     Case("csv", JSON, "CSV", ('1,"{""x"":1}"', '2,{}\r\n3,"{""y"":\n""b""}"\r\n', ' 4 , "{}" \n'), (1, 2, 1)),
     Case("csv with names", JSON, "CSVWithNames", ('j,a\n{},1', 'j,a\n"{""x"":2}",2\n'), (1, 1)),
     Case("csv with types", JSON, "CSVWithNamesAndTypes", ("a,j\nUInt64,JSON\n1,{}", "a,j\nUInt64,JSON\n2,{}\n3,{}\n"), (1, 2)),
@@ -80,11 +79,10 @@ JOINED = [
     Case("tsv with names", JSON, "TabSeparatedWithNames", ("j\ta\n{}\t1", 'j\ta\n{"x":2}\t2\n'), (1, 1)),
     Case("raw tsv", JSON, "TSVRaw", ('1\t{"x":"\\\\"}', "2\t{}\n"), (1, 1)),
     Case("tsv with arrays", "a Array(String), j JSON", "TSV", ("['x','y\\'z']\t{}", "[]\t{}\n"), (1, 1)),
-    Case("lines", "j String", "LineAsString", ("one", "two\n\nthree\n", b"\xff\0\r\n"), (1, 3, 1)),
     Case("mixed defaults", DEFAULT, "JSONEachRow", ('{"a":1}\n{"a":2,"b":5}', '{"a":3,"b":1}\n{"a":4}'), (2, 2)),
     Case(
-        "another reading", "a String", "JSONEachRow", ('{"a":[1, 2]}', '{"a":"x"}'), (1, 1),
-        (("input_format_json_read_arrays_as_strings", 1), ("input_format_json_ignore_unnecessary_fields", 0), ("input_format_import_nested_json", 1)),
+        "another reading", "a UInt64, i IPv4", "JSONEachRow", ('{"a":1,"i":"1.2.3.4"}', '{"a":2,"i":"none"}'), (1, 1),
+        (("input_format_ipv4_default_on_conversion_error", 1),),
     ),
 ]  # fmt: skip
 

@@ -20,9 +20,6 @@ pub const PARQUET: Families = Families(1 << 10);
 pub const AVRO: Families = Families(1 << 11);
 pub const PROTOBUF: Families = Families(1 << 12);
 
-/// Lines, whatever is in them.
-pub const LINES: Families = Families(1 << 13);
-
 /// Text with delimiters.
 pub const TEXT: Families = CSV.and(TSV).and(CUSTOM);
 pub const ALL: Families = Families(u32::MAX);

@@ -1,4 +1,4 @@
-//! Where the rows of a payload of lines are: CSV, TSV, and lines without fields.
+//! Where the rows of a payload of lines are: CSV and TSV.
 
 use std::ops::Range;
 
@@ -14,12 +14,6 @@ pub(super) struct LineRows<'a> {
     pub(super) header: &'a [u8],
     pub(super) text: &'a [u8],
     pub(super) count: usize,
-}
-
-/// Every line is a row.
-pub(super) fn lines(payload: &[u8]) -> LineRows<'_> {
-    let unended = usize::from(!payload.is_empty() && !payload.ends_with(b"\n"));
-    LineRows { header: &[], text: payload, count: memchr::memchr_iter(b'\n', payload).count() + unended }
 }
 
 /// Lines with fields.

@@ -21,8 +21,6 @@ pub(super) enum Layout {
     Arrays,
     /// Lines with fields.
     Delimited(Dialect),
-    /// Lines without.
-    Lines,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +47,11 @@ const fn format(
 }
 
 use Dialect::{Csv, Tsv, TsvRaw};
-use Layout::{Arrays, Delimited, Lines, Objects};
+use Layout::{Arrays, Delimited, Objects};
 
 const FORMATS: &[OpaqueFormat] = &[
     format("JSONEachRow", &["JSONLines", "JSONL", "NDJSON"], JSON, Objects, 0),
     format("JSONStringsEachRow", &[], JSON, Objects, 0),
-    format("JSONAsString", &[], JSON, Objects, 0),
     format("JSONAsObject", &[], JSON, Objects, 0),
     format("JSONCompactEachRow", &[], JSON, Arrays, 0),
     format("JSONCompactEachRowWithNames", &[], HEADED_JSON, Arrays, 1),
@@ -77,7 +74,6 @@ const FORMATS: &[OpaqueFormat] = &[
         Delimited(TsvRaw),
         2,
     ),
-    format("LineAsString", &[], families::LINES, Lines, 0),
 ];
 
 impl OpaqueFormat {

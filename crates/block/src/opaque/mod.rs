@@ -10,7 +10,6 @@
 //! - **CSV, TSV** (`delimited.rs`): as many fields in each row as there are columns, quoted and escaped beyond doubt. Types
 //!   whose values ClickHouse reads across line breaks (an array in TSV, a tuple in CSV) are looked at closer, or not taken.
 //!   A first row that ClickHouse could take for a header isn't taken either.
-//! - **Lines** (`delimited.rs`): each is a row, whatever it holds.
 //!
 //! What stands before all rows, the names of the columns, is the same for all that are joined, and is sent once.
 //!

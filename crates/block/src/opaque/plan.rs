@@ -1,4 +1,4 @@
-use super::delimited::{lines, LineRows, Table};
+use super::delimited::{LineRows, Table};
 use super::field::FieldKind;
 use super::format::{Dialect, Layout, OpaqueFormat};
 use super::header::{columns_of, plain_strings};
@@ -44,7 +44,7 @@ impl OpaquePlan {
         let is_unclear = |column: &OpaqueColumn| match settings.format().layout {
             Layout::Delimited(Dialect::Csv) => matches!(column.kind, FieldKind::Tuple | FieldKind::Unknown),
             Layout::Delimited(_) => column.kind == FieldKind::Unknown,
-            Layout::Objects | Layout::Arrays | Layout::Lines => false,
+            Layout::Objects | Layout::Arrays => false,
         };
         if !settings.may_join || columns.is_empty() || columns.iter().any(is_unclear) {
             return Err(NotJoinable);
@@ -66,7 +66,6 @@ impl OpaquePlan {
             Layout::Objects => self.of_json(objects(payload)?),
             Layout::Arrays => self.of_json(arrays(payload, self.format.header_rows)?),
             Layout::Delimited(dialect) => Ok(of_lines(self.table(dialect).rows(payload)?)),
-            Layout::Lines => Ok(of_lines(lines(payload))),
         }?;
         // What there is to say of no rows is ClickHouse's to say.
         match joinable.rows.count() {
