@@ -81,7 +81,7 @@ JOINED = [
     Case("tsv with arrays", "a Array(String), j JSON", "TSV", ("['x','y\\'z']\t{}", "[]\t{}\n"), (1, 1)),
     Case("mixed defaults", DEFAULT, "JSONEachRow", ('{"a":1}\n{"a":2,"b":5}', '{"a":3,"b":1}\n{"a":4}'), (2, 2)),
     Case(
-        "another reading", "a UInt64, i IPv4", "JSONEachRow", ('{"a":1,"i":"1.2.3.4"}', '{"a":2,"i":"none"}'), (1, 1),
+        "another reading", "a UInt64, i IPv4", "JSONEachRow", ('{"a":1,"i":"1.2.3.4"}', '{"a":2,"i":"5.6.7.8"}'), (1, 1),
         (("input_format_ipv4_default_on_conversion_error", 1),),
     ),
 ]  # fmt: skip
