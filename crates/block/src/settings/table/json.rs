@@ -32,5 +32,5 @@ pub(super) const ROWS: &[Row] = &[
         JSON,
         Nothing,
     ),
-    row("input_format_json_validate_types_from_metadata", "1", JSON, Nothing),
+    row("input_format_json_validate_types_from_metadata", "1", JSON, OnlyDefault), // Else JSONCompact goes by position.
 ];
