@@ -42,6 +42,8 @@ pub(crate) enum Values<'a> {
         data: Cow<'a, [u8]>,
     },
     Strings(Strings<'a>),
+    /// Sixteen bytes, as they are written.
+    Uuid(Cow<'a, [u8]>),
     FixedBytes {
         width: usize,
         data: Cow<'a, [u8]>,
@@ -127,6 +129,7 @@ impl<'a> Column<'a> {
             }
             Values::Float { width, data } => Values::Float { width: *width, data: fixed(data, *width, budget)?.into() },
             Values::Date(data) => Values::Date(fixed(data, 4, budget)?.into()),
+            Values::Uuid(data) => Values::Uuid(fixed(data, 16, budget)?.into()),
             Values::Timestamp { power, data } => {
                 Values::Timestamp { power: *power, data: fixed(data, 8, budget)?.into() }
             }

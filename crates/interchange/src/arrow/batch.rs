@@ -89,6 +89,7 @@ impl<'a, 'b> Batch<'a, 'b> {
             }
             Layout::Float { width } => Values::Float { width: *width, data: self.fixed(rows, *width)? },
             Layout::Date => Values::Date(self.fixed(rows, 4)?),
+            Layout::Uuid => Values::Uuid(self.fixed(rows, 16)?),
             Layout::Timestamp { power } => Values::Timestamp { power: *power, data: self.fixed(rows, 8)? },
             Layout::Decimal { width, scale } => {
                 Values::Decimal { scale: *scale, width: *width, data: self.fixed(rows, *width)? }

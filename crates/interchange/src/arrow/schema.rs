@@ -45,6 +45,7 @@ pub(super) enum Layout {
     },
     /// Sixteen bytes each that hold a short string or point to a longer one.
     Views,
+    Uuid,
     FixedBytes {
         width: usize,
     },
@@ -86,11 +87,21 @@ fn field(table: &Table<'_>, depth: usize) -> Option<Field> {
     let kind = table.u8(2, 0)?;
     let details = table.table(3)??;
     let inner = children(table.vector(5, 4)?, depth + 1)?;
+    let extension = extension(table)?;
     let dictionary = match table.table(4)? {
         Some(encoding) => Some(dictionary(&encoding)?),
         None => None,
     };
-    Some(Field { name, layout: layout(kind, &details, inner)?, dictionary })
+    Some(Field {
+        name,
+        layout: match (extension, layout(kind, &details, inner)?) {
+            (None, layout) => layout,
+            (Some("arrow.uuid"), Layout::FixedBytes { width: 16 }) => Layout::Uuid,
+            // ClickHouse may know more of them, and read their fields as other types.
+            (Some(_), _) => return None,
+        },
+        dictionary,
+    })
 }
 
 fn dictionary(encoding: &Table<'_>) -> Option<Dictionary> {
@@ -177,4 +188,16 @@ fn positive(number: i32) -> Option<usize> {
 /// A zone changes nothing, but ClickHouse has to know it.
 fn is_zone(name: &str) -> bool {
     name.is_empty() || jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
+}
+
+/// The name of the extension type that a field is of.
+fn extension<'a>(field: &Table<'a>) -> Option<Option<&'a str>> {
+    let Some(remarks) = field.vector(6, 4)? else { return Some(None) };
+    for index in 0..remarks.len() {
+        let remark = remarks.table(index)?;
+        if remark.text(0)? == Some("ARROW:extension:name") {
+            return Some(Some(remark.text(1)?.unwrap_or_default()));
+        }
+    }
+    Some(None)
 }

@@ -79,6 +79,10 @@ impl<'p> Converter<'p> {
             Values::Date(days) => time::from_dates(days, mask, wanted),
             Values::Timestamp { power, data } => time::from_timestamps(*power, data, mask, wanted),
             Values::Strings(strings) => bytes::from_strings(strings, mask, wanted, nulls),
+            Values::Uuid(data) => match wanted {
+                DataType::Uuid => bytes::from_fixed(16, data, mask, wanted),
+                _ => None,
+            },
             Values::FixedBytes { width, data } => bytes::from_fixed(*width, data, mask, wanted),
             Values::List { ends, inner } => return self.list(ends, inner, mask, wanted),
             Values::Map { ends, key, value } => return self.map(ends, key, value, mask, wanted),

@@ -220,6 +220,7 @@ fn meant(values: LeafValues, leaf: Leaf) -> Option<Values<'static>> {
                 Values::Int { width: wanted, signed, data: narrowed(data, width, wanted, signed)?.into() }
             }
             (Meaning::Date, _) => Values::Date(data.into()),
+            (Meaning::Uuid, _) => Values::Uuid(data.into()),
             (Meaning::Timestamp { power }, _) => Values::Timestamp { power, data: data.into() },
             (Meaning::Decimal { scale, width: wanted }, FixedBytes(_)) => {
                 Values::big_endian(data.chunks_exact(width), wanted, scale)?

@@ -50,6 +50,7 @@ pub(super) enum Meaning {
         width: usize,
         signed: bool,
     },
+    Uuid,
     Date,
     Timestamp {
         power: u32,
@@ -180,7 +181,7 @@ fn meaning(element: &SchemaElement, physical: Physical) -> Option<Meaning> {
     if let Some(logical) = element.logical {
         return match (logical, physical) {
             (Logical::String | Logical::Enum, Physical::Bytes) => Some(Meaning::Plain),
-            (Logical::Uuid, Physical::FixedBytes(16)) => Some(Meaning::Plain),
+            (Logical::Uuid, Physical::FixedBytes(16)) => Some(Meaning::Uuid),
             (Logical::Decimal { scale, precision }, _) => decimal(scale, precision),
             (Logical::Date, Physical::Int32) => Some(Meaning::Date),
             (Logical::Timestamp { power }, Physical::Int64) => Some(Meaning::Timestamp { power }),
