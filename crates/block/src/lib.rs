@@ -27,8 +27,8 @@ pub use opaque::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueRows, Op
 pub use partition::PartitionKey;
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan};
 pub use present::Present;
-pub use read::{BlockBuilder, ColumnData, StringData};
 pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed};
+pub use read::{BlockBuilder, ColumnData, StringData};
 pub use rows::Rows;
 pub use settings::{reading_settings, InlineSchema, ReadSettings, ReadingSetting, SettingEffect};
 pub use types::{CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};

@@ -38,8 +38,7 @@ impl OpaqueRequest<'_> {
         let plan = OpaquePlan::new(columns, &self.join_settings()).ok()?;
         let form = Form::Text { format: self.format.name, header: Vec::new() };
         let limits = &self.kind.limits;
-        let limits =
-            FlushLimits { max_data_size_bytes: limits.max_data_size_bytes.min(MAX_BATCH_BYTES), ..limits.clone() };
+        let limits = FlushLimits { max_data_size_bytes: limits.max_data_size_bytes.min(MAX_BATCH_BYTES), ..*limits };
         let kind = InsertKind { query: self.kind.query.clone(), format: self.kind.format.clone(), limits };
         Some(OpaqueWay {
             plan,

@@ -277,7 +277,7 @@ impl<'a, 'b> Batch<'a, 'b> {
         let buffers: Vec<Cow<'a, [u8]>> = (0..count).map(|_| self.buffer()).collect::<Read<_>>()?;
         let (mut ends, mut data) = (Vec::with_capacity(rows), Vec::new());
         for (row, view) in views.chunks_exact(16).enumerate() {
-            if !nulls.is_some_and(|nulls| nulls[row] == 1) {
+            if nulls.is_none_or(|nulls| nulls[row] != 1) {
                 let text = viewed(view, &buffers).ok_or(BROKEN)?;
                 self.budget.take(text.len())?;
                 data.extend_from_slice(text);

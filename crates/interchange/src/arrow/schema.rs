@@ -149,7 +149,7 @@ fn layout(kind: u8, details: &Table<'_>, inner: Vec<Field>) -> Option<Layout> {
         13 => return (!inner.is_empty()).then_some(Layout::Struct(inner)),
         15 => Layout::FixedBytes { width: positive(details.i32(0, 0)?)? },
         16 => Layout::FixedList { count: positive(details.i32(0, 0)?)?, inner: only(inner)? },
-        17 => return map(only(inner)?),
+        17 => return map(*only(inner)?),
         19 | 20 => Layout::Strings { offset_width: 8 },
         21 => Layout::List { offset_width: 8, inner: only(inner)? },
         23 | 24 => Layout::Views,
@@ -175,7 +175,7 @@ fn only(inner: Vec<Field>) -> Option<Box<Field>> {
 }
 
 /// A map is a list of structs of two.
-fn map(entries: Box<Field>) -> Option<Layout> {
+fn map(entries: Field) -> Option<Layout> {
     let Layout::Struct(pair) = entries.layout else { return None };
     let [key, value] = <[Field; 2]>::try_from(pair).ok()?;
     entries.dictionary.is_none().then_some(Layout::Map { key: Box::new(key), value: Box::new(value) })

@@ -79,10 +79,11 @@ fn follow(table: &Table<'_>, kinds: &[Kind], depth: usize) -> Option<()> {
             Number(_) => drop(table.i64(field, 0)?),
             Text => drop(table.text(field)?),
             Elements(width) => drop(table.vector(field, *width)?),
-            Kind::Table(inner) => match table.table(field)? {
-                Some(target) => follow(&target, inner, depth + 1)?,
-                None => {}
-            },
+            Kind::Table(inner) => {
+                if let Some(target) = table.table(field)? {
+                    follow(&target, inner, depth + 1)?
+                }
+            }
             Tables(inner) => follow_all(table, field, inner, depth)?,
             Fields => follow_all(table, field, FIELD, depth)?,
             Union(inner) => {

@@ -140,7 +140,7 @@ pub(super) const FILE: Struct = &[
 ];
 
 /// Walks a struct and returns the bytes that it takes.
-pub(super) fn sound<'a>(bytes: &'a [u8], of: Struct) -> Option<&'a [u8]> {
+pub(super) fn sound(bytes: &[u8], of: Struct) -> Option<&[u8]> {
     let mut input = Input::new(bytes);
     walk(&mut input, of, false)?;
     bytes.get(..bytes.len() - input.rest().len())

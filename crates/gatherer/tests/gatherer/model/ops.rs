@@ -121,7 +121,8 @@ impl Run {
         let first = ROWS_PER_INSERT * self.sent.len() as u64;
         let rows: Vec<u64> = (first..first + self.random.u64(1..ROWS_PER_INSERT)).collect();
         let shape = self.shapes[shape].clone();
-        let pushed = self.world.gatherer.push(&shape, self.world.insert(&shape, &rows, waits)).await.expect("there is room");
+        let pushed =
+            self.world.gatherer.push(&shape, self.world.insert(&shape, &rows, waits)).await.expect("there is room");
         assert_eq!(pushed.is_some(), waits);
         let fate = pushed.map_or(Fate::Left, Fate::Waiting);
         self.sent.push(Sent { shape, rows, fate });
