@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from dataclasses import dataclass
 
 from harness.endpoint import Endpoint
 
 RECEIVE_BYTES = 1 << 16
+# ClickHouse closes connections that were idle for 10 s or more, as it is set.
+MOST_IDLE_SECONDS = 5
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
@@ -30,9 +33,12 @@ class QuickConnection:
         self.endpoint, self.timeout_seconds = endpoint, timeout_seconds
         self.socket: socket.socket | None = None
         self.pending = b""
+        self.used_at = 0.0
         self.common = f"Host: {endpoint.host}:{endpoint.port}\r\nAuthorization: {endpoint.basic_auth()}\r\n"
 
     def post(self, target: str, body: bytes) -> QuickReply:
+        if time.monotonic() - self.used_at > MOST_IDLE_SECONDS:
+            self.close()
         if self.socket is None:
             self.socket = socket.create_connection((self.endpoint.host, self.endpoint.port), self.timeout_seconds)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -40,6 +46,7 @@ class QuickConnection:
         head = f"POST {target} HTTP/1.1\r\n{self.common}Content-Length: {len(body)}\r\n\r\n"
         self.socket.sendall(head.encode() + body)
         reply = self.read()
+        self.used_at = time.monotonic()
         if CLOSE.search(reply.head):
             self.close()
         return reply
