@@ -84,7 +84,8 @@ impl LocalTime {
             let moment = Timestamp::from_second(utc).unwrap_or(Timestamp::UNIX_EPOCH);
             self.offset = i64::from(self.zone.to_offset(moment).seconds());
         }
-        utc + self.offset
+        // Beyond the calendar's end any partition will do.
+        utc.saturating_add(self.offset)
     }
 }
 

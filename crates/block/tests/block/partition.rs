@@ -1,7 +1,7 @@
 //! Which rows of a block share a partition.
 
 use windrow_block::{
-    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PartitionKey, ReadPlan, ReadSettings,
+    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, Format, PartitionKey, ReadPlan, ReadSettings,
 };
 
 const COLUMNS: [(&str, &str); 9] = [
@@ -78,6 +78,63 @@ fn days_and_moments_fall_into_units_of_the_calendar() {
     assert_eq!(groups("toYYYYMM(t, 'Europe/Berlin')", &rows), Some(vec![0, 0, 0, 3]));
     assert_eq!(groups("toDate(t, 'Europe/Berlin')", &rows), Some(vec![0, 0, 2, 3]));
     assert_eq!(groups("toYYYYMM(a)", &rows), None);
+}
+
+/// Binary formats bring any number for a moment or a day. A mistaken partition costs an attempt, a panic the batch.
+#[test]
+fn the_ends_of_each_type_have_a_partition() {
+    const UNITS: [&str; 14] = [
+        "toStartOfHour(x)",
+        "toDate(x)",
+        "toMonday(x)",
+        "toStartOfWeek(x)",
+        "toYYYYMM(x)",
+        "toStartOfQuarter(x)",
+        "toYear(x)",
+        "toMonth(x)",
+        "toDayOfMonth(x)",
+        "toDayOfWeek(x)",
+        "toYYYYMM(x, 'Pacific/Kiritimati')",
+        "toDate(x, 'America/Los_Angeles')",
+        "intDiv(x, 9223372036854775807)",
+        "x % 9223372036854775807",
+    ];
+    const TYPES: [(&str, usize); 17] = [
+        ("Date", 2),
+        ("Date32", 4),
+        ("DateTime", 4),
+        ("DateTime('Asia/Tokyo')", 4),
+        ("DateTime64(0)", 8),
+        ("DateTime64(0, 'Asia/Tokyo')", 8),
+        ("DateTime64(0, 'America/New_York')", 8),
+        ("DateTime64(3)", 8),
+        ("DateTime64(9)", 8),
+        ("Int8", 1),
+        ("UInt8", 1),
+        ("Int16", 2),
+        ("UInt16", 2),
+        ("Int32", 4),
+        ("UInt32", 4),
+        ("Int64", 8),
+        ("UInt64", 8),
+    ];
+    let words = [0, 1, i64::MAX, i64::MIN, -1, i64::MAX - 1, i64::MIN + 1, i64::from(i32::MAX), i64::from(i32::MIN)];
+    let format = Format::named("RowBinary").unwrap();
+    let mut keyed = 0;
+    for (name, width) in TYPES {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()[..width].to_vec()).collect();
+        let types = [DataType::parse(name).unwrap()];
+        let spec = ColumnSpec { name: "x".into(), data_type: types[0].clone(), default_kind: DefaultKind::None };
+        let plan = ReadPlan::new(vec![spec], ReadSettings::default());
+        let block = (format.read)(&bytes, &plan).unwrap().block;
+        assert_eq!(block.rows(), words.len());
+        for unit in UNITS {
+            let key = PartitionKey::parse(unit, "Asia/Kathmandu").unwrap();
+            keyed += usize::from(key.of_rows(&["x"], &types, &block).is_some());
+        }
+    }
+    // The calendar's units of nine types, and both divisions of seven; a UInt64 may be too large for them.
+    assert_eq!(keyed, 9 * 12 + 7 * 2);
 }
 
 #[test]
