@@ -21,7 +21,7 @@ mod varint;
 mod zone;
 
 pub use block::Block;
-pub use format::{families, Families, Format};
+pub use format::{families, Families, Format, Lines};
 pub use native::{decode_native, NativeBlock, NativeError, NativeLimits};
 pub use opaque::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueRows, OpaqueSettings};
 pub use partition::PartitionKey;

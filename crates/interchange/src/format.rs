@@ -1,26 +1,32 @@
 //! The formats of this crate, in one table.
 
-use windrow_block::{families, Format};
+use windrow_block::{families, Format, Lines};
 
 use crate::{arrow, avro, parquet, protobuf};
 
 const FORMATS: &[Format] = &[
-    Format { name: "ArrowStream", aliases: &[], families: families::ARROW, has_lines: false, read: arrow::read_stream },
-    Format { name: "Arrow", aliases: &[], families: families::ARROW, has_lines: false, read: arrow::read_file },
-    Format { name: "Parquet", aliases: &[], families: families::PARQUET, has_lines: false, read: parquet::read },
-    Format { name: "Avro", aliases: &[], families: families::AVRO, has_lines: false, read: avro::read },
+    Format {
+        name: "ArrowStream",
+        aliases: &[],
+        families: families::ARROW,
+        lines: Lines::Unknown,
+        read: arrow::read_stream,
+    },
+    Format { name: "Arrow", aliases: &[], families: families::ARROW, lines: Lines::Unknown, read: arrow::read_file },
+    Format { name: "Parquet", aliases: &[], families: families::PARQUET, lines: Lines::Unknown, read: parquet::read },
+    Format { name: "Avro", aliases: &[], families: families::AVRO, lines: Lines::Unknown, read: avro::read },
     Format {
         name: "Protobuf",
         aliases: &[],
         families: families::PROTOBUF,
-        has_lines: false,
+        lines: Lines::Unknown,
         read: protobuf::read_many,
     },
     Format {
         name: "ProtobufSingle",
         aliases: &[],
         families: families::PROTOBUF,
-        has_lines: false,
+        lines: Lines::Unknown,
         read: protobuf::read_single,
     },
 ];

@@ -1,7 +1,7 @@
 //! CSV, TabSeparated and their kin. None of them is read in parts: a part might begin with a row that looks like a header.
 
 use super::families::{Families, CSV, HEADED, TSV};
-use super::Format;
+use super::{Format, Lines};
 use crate::plan::ReadPlan;
 use crate::read::delimited;
 use crate::read::{NotTyped, Parsed};
@@ -9,7 +9,7 @@ use crate::read::{NotTyped, Parsed};
 type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
 
 const fn format(name: &'static str, aliases: &'static [&'static str], families: Families, read: Read) -> Format {
-    Format { name, aliases, families, has_lines: false, read }
+    Format { name, aliases, families, lines: Lines::Unknown, read }
 }
 
 pub(super) const FORMATS: &[Format] = &[

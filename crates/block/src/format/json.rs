@@ -1,7 +1,7 @@
 //! JSON's formats, and those of one String.
 
 use super::families::{HEADED, JSON, NONE};
-use super::Format;
+use super::{Format, Lines};
 use crate::plan::ReadPlan;
 use crate::read::json::*;
 use crate::read::raw::*;
@@ -9,16 +9,19 @@ use crate::read::{NotTyped, Parsed};
 
 type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
 
-const fn rows(name: &'static str, read: Read) -> Format {
-    Format { name, aliases: &[], families: JSON, has_lines: true, read }
+const OBJECTS: Lines = Lines::BeginWith(b'{');
+const ARRAYS: Lines = Lines::BeginWith(b'[');
+
+const fn rows(name: &'static str, lines: Lines, read: Read) -> Format {
+    Format { name, aliases: &[], families: JSON, lines, read }
 }
 
 const fn headed(name: &'static str, read: Read) -> Format {
-    Format { name, aliases: &[], families: JSON.and(HEADED), has_lines: false, read }
+    Format { name, aliases: &[], families: JSON.and(HEADED), lines: Lines::Unknown, read }
 }
 
 const fn whole(name: &'static str, read: Read) -> Format {
-    Format { name, aliases: &[], families: JSON, has_lines: false, read }
+    Format { name, aliases: &[], families: JSON, lines: Lines::Unknown, read }
 }
 
 pub(super) const FORMATS: &[Format] = &[
@@ -26,14 +29,14 @@ pub(super) const FORMATS: &[Format] = &[
         name: "JSONEachRow",
         aliases: &["JSONLines", "JSONL", "NDJSON"],
         families: JSON,
-        has_lines: true,
+        lines: OBJECTS,
         read: read_json_each_row,
     },
-    rows("JSONStringsEachRow", read_json_strings_each_row),
-    rows("JSONCompactEachRow", read_json_compact_each_row),
+    rows("JSONStringsEachRow", OBJECTS, read_json_strings_each_row),
+    rows("JSONCompactEachRow", ARRAYS, read_json_compact_each_row),
     headed("JSONCompactEachRowWithNames", read_json_compact_each_row_with_names),
     headed("JSONCompactEachRowWithNamesAndTypes", read_json_compact_each_row_with_names_and_types),
-    rows("JSONCompactStringsEachRow", read_json_compact_strings_each_row),
+    rows("JSONCompactStringsEachRow", ARRAYS, read_json_compact_strings_each_row),
     headed("JSONCompactStringsEachRowWithNames", read_json_compact_strings_each_row_with_names),
     headed("JSONCompactStringsEachRowWithNamesAndTypes", read_json_compact_strings_each_row_with_names_and_types),
     whole("JSONObjectEachRow", read_json_object_each_row),
@@ -42,7 +45,7 @@ pub(super) const FORMATS: &[Format] = &[
     whole("JSONColumnsWithMetadata", read_json_columns_with_metadata),
     whole("JSON", read_json),
     whole("JSONCompact", read_json_compact),
-    rows("JSONAsString", read_json_as_string),
-    Format { name: "LineAsString", aliases: &[], families: NONE, has_lines: true, read: read_line_as_string },
-    Format { name: "RawBLOB", aliases: &[], families: NONE, has_lines: false, read: read_raw_blob },
+    rows("JSONAsString", OBJECTS, read_json_as_string),
+    Format { name: "LineAsString", aliases: &[], families: NONE, lines: Lines::Any, read: read_line_as_string },
+    Format { name: "RawBLOB", aliases: &[], families: NONE, lines: Lines::Unknown, read: read_raw_blob },
 ];

@@ -23,45 +23,60 @@ pub struct Format {
     pub aliases: &'static [&'static str],
     /// Which groups of settings bear on reading it.
     pub families: Families,
-    /// Whether its rows may be told apart at line breaks, so that parts of a payload can be read side by side. A line break
-    /// need not end a row: then the parts can't be read.
-    pub has_lines: bool,
+    pub lines: Lines,
     pub read: fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>,
 }
 
+/// How rows may be told apart at line breaks, so that parts of a payload can be read side by side. A line break need not end
+/// a row: then the parts can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    Unknown,
+    /// Whatever they begin with.
+    Any,
+    /// Rows begin so. What begins otherwise may be read on its own, but as something else: a whole array of rows.
+    BeginWith(u8),
+}
+
 const FORMATS: &[Format] = &[
-    Format { name: "MsgPack", aliases: &[], families: families::MSGPACK, has_lines: false, read: read_msgpack },
-    Format { name: "Native", aliases: &[], families: families::NATIVE, has_lines: false, read: read_native },
-    Format { name: "RowBinary", aliases: &[], families: families::ROW_BINARY, has_lines: false, read: read_row_binary },
+    Format { name: "MsgPack", aliases: &[], families: families::MSGPACK, lines: Lines::Unknown, read: read_msgpack },
+    Format { name: "Native", aliases: &[], families: families::NATIVE, lines: Lines::Unknown, read: read_native },
+    Format {
+        name: "RowBinary",
+        aliases: &[],
+        families: families::ROW_BINARY,
+        lines: Lines::Unknown,
+        read: read_row_binary,
+    },
     Format {
         name: "RowBinaryWithDefaults",
         aliases: &[],
         families: families::ROW_BINARY,
-        has_lines: false,
+        lines: Lines::Unknown,
         read: read_row_binary_with_defaults,
     },
     Format {
         name: "RowBinaryWithNames",
         aliases: &[],
         families: families::ROW_BINARY.and(families::HEADED),
-        has_lines: false,
+        lines: Lines::Unknown,
         read: read_row_binary_with_names,
     },
     Format {
         name: "RowBinaryWithNamesAndTypes",
         aliases: &[],
         families: families::ROW_BINARY.and(families::HEADED),
-        has_lines: false,
+        lines: Lines::Unknown,
         read: read_row_binary_with_names_and_types,
     },
     Format {
         name: "RowBinaryWithNamesAndTypesAndDefaults",
         aliases: &[],
         families: families::ROW_BINARY.and(families::HEADED),
-        has_lines: false,
+        lines: Lines::Unknown,
         read: read_row_binary_with_names_and_types_and_defaults,
     },
-    Format { name: "Values", aliases: &[], families: families::VALUES, has_lines: false, read: read_values },
+    Format { name: "Values", aliases: &[], families: families::VALUES, lines: Lines::Unknown, read: read_values },
 ];
 
 impl Format {

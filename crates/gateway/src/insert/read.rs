@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
-use windrow_block::{Format, NotTyped, Parsed, ReadPlan};
+use windrow_block::{Format, Lines, NotTyped, Parsed, ReadPlan};
 
 /// Reading this much takes long enough to be in the way of other connections' tasks.
 pub(super) const LARGE_BYTES: usize = 256 * 1024;
@@ -21,11 +21,11 @@ pub(crate) fn read_payload(format: &Format, payload: &[u8], plan: &ReadPlan) -> 
 /// Cuts the payload behind line breaks and reads the parts side by side. A line break need not end a row, but if every part
 /// reads as whole rows, then so does the payload, and as the same ones; if one doesn't, it is read again in one go.
 fn read_in_parts(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let parts = match format.has_lines {
-        true => cut(payload, parts_worthwhile(payload.len())),
-        false => vec![payload],
+    let parts = match format.lines {
+        Lines::Unknown => vec![payload],
+        Lines::Any | Lines::BeginWith(_) => cut(payload, parts_worthwhile(payload.len())),
     };
-    if parts.len() < 2 || parts[..parts.len() - 1].iter().any(|part| ends_data(part)) {
+    if parts.len() < 2 || !are_rows_alike(format.lines, &parts) {
         return (format.read)(payload, plan);
     }
     let read = thread::scope(|scope| {
@@ -38,6 +38,15 @@ fn read_in_parts(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Par
         Some(parsed) => Ok(parsed),
         None => (format.read)(payload, plan),
     }
+}
+
+/// Whether each part would be read as it is within the whole.
+fn are_rows_alike(lines: Lines, parts: &[&[u8]]) -> bool {
+    let begins_row = |part: &&[u8]| match (lines, part.trim_ascii_start().first()) {
+        (Lines::BeginWith(start), Some(first)) => *first == start,
+        _ => true,
+    };
+    parts.iter().all(begins_row) && !parts[..parts.len() - 1].iter().any(|part| ends_data(part))
 }
 
 /// A `;` may stand behind the last row, and nowhere else.
@@ -118,6 +127,35 @@ mod tests {
         let middle = cut(rows.as_bytes(), parts_worthwhile(rows.len()).max(2))[0].len() - 1;
         rows.insert(middle, ';');
         assert!(read_in_parts(Format::named("JSONEachRow").unwrap(), rows.as_bytes(), &plan).is_err());
+    }
+
+    #[test]
+    fn arrays_of_rows_have_no_neighbours() {
+        let plan = plan();
+        let rows = vec![r#"{"a":"1","s":"row"}"#; 40_000];
+        let (array, sequence) = (format!("[{}]\n", rows.join(",")), rows.join("\n") + "\n");
+        for name in ["JSONEachRow", "JSONStringsEachRow"] {
+            let format = Format::named(name).unwrap();
+            for parts in [[&array, &sequence], [&sequence, &array], [&array, &array]] {
+                assert!(parts.iter().all(|part| (format.read)(part.as_bytes(), &plan).is_ok()), "each is fine alone");
+                assert!(!are_rows_alike(format.lines, &parts.map(|part| part.as_bytes())), "{name}");
+            }
+            assert!(are_rows_alike(format.lines, &[sequence.as_bytes(), b" ", sequence.as_bytes()]));
+            let payload = array.clone() + &sequence;
+            assert_eq!(cut(payload.as_bytes(), 2)[0], array.as_bytes());
+            assert!(read_in_parts(format, payload.as_bytes(), &plan).is_err(), "{name}");
+        }
+        let arrays = Format::named("JSONCompactEachRow").unwrap();
+        assert!(are_rows_alike(arrays.lines, &cut(b"[1]\n[2]\n[3]\n", 2)));
+    }
+
+    #[test]
+    fn a_comma_does_not_end_data() {
+        let plan = plan();
+        let rows: String = (0..2).map(|a| format!("{{\"a\":{a},\"s\":\"{}\"}},", "x".repeat(400_000))).collect();
+        let format = Format::named("JSONEachRow").unwrap();
+        assert!(!are_rows_alike(format.lines, &[rows.as_bytes(), b"\n;"]));
+        assert!(read_in_parts(format, (rows + "\n;").as_bytes(), &plan).is_err());
     }
 
     #[test]
