@@ -152,6 +152,8 @@ BORDERS = [
     ("a UInt8, t Tuple(UInt8, UInt8), d Dynamic", "CSV", ("1,5\n", ",6,x\n")),
     ("s String, j JSON", "CSV", ('"x\n', 'y",{}\n')),
     ("j JSON", "JSONEachRow", ('{"j":\n', "{}}\n")),
+    ("v Variant(UInt64, String), d Date", "CSV", ("x,2020\n", "1,5\n")),
+    ("v Variant(UInt64, String), d Date32", "TSV", ("x\t2020-01\n", "5\t\n")),
 ]
 
 

@@ -63,13 +63,25 @@ impl Table<'_> {
         if fields.len() != kinds.len() || is_blank {
             return Err(NotJoinable);
         }
-        let reads_on = |kind: FieldKind| self.dialect == Dialect::Tsv && kind != FieldKind::Token;
-        for (field, kind) in fields.iter().zip(kinds) {
-            if reads_on(*kind) && !is_balanced(&payload[field.clone()]) {
-                return Err(NotJoinable);
-            }
+        match fields.iter().zip(kinds).all(|(field, kind)| self.ends_itself(&payload[field.clone()], *kind)) {
+            true => Ok(()),
+            false => Err(NotJoinable),
         }
-        Ok(())
+    }
+
+    /// Whether ClickHouse reads a value of the field that ends where the field does.
+    fn ends_itself(&self, field: &[u8], kind: FieldKind) -> bool {
+        match (self.dialect, kind) {
+            (Dialect::TsvRaw, _) | (_, FieldKind::Token) => true,
+            (Dialect::Csv, FieldKind::Counted(kind)) => {
+                // Without a value there is nothing to read: the default is stored.
+                let field = field.trim_ascii_end();
+                field.is_empty() || field == b"\\N" || kind.is_whole(unquoted(field))
+            }
+            (Dialect::Tsv, FieldKind::Counted(kind)) => field == b"\\N" || kind.is_whole(field),
+            (Dialect::Csv, _) => true,
+            (Dialect::Tsv, _) => is_balanced(field),
+        }
     }
 
     /// Reads the row that begins at `at`; returns where the next one does.

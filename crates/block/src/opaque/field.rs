@@ -1,10 +1,14 @@
 //! How ClickHouse reads a field of CSV or TSV, as far as it concerns where the field ends.
 
+use super::counted::Counted;
+
 /// Types by how their values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldKind {
     /// To the end of the field, and never beyond it.
     Token,
+    /// By the number of their bytes, whichever those are. But in TSVRaw, a value that is cut off goes on in the next line.
+    Counted(Counted),
     /// In TSV as they stand, quotes and all: over line breaks, too. In CSV as one text.
     Brackets,
     /// As `Brackets`; in CSV also over several fields.
@@ -16,10 +20,6 @@ const TOKENS: &[&str] = &[
     "AggregateFunction",
     "BFloat16",
     "Bool",
-    "Date",
-    "Date32",
-    "DateTime",
-    "DateTime64",
     "Decimal",
     "Dynamic",
     "Enum16",
@@ -37,17 +37,17 @@ const TOKENS: &[&str] = &[
     "Int8",
     "JSON",
     "String",
-    "Time",
-    "Time64",
     "UInt128",
     "UInt16",
     "UInt256",
     "UInt32",
     "UInt64",
     "UInt8",
-    "UUID",
     "Variant",
 ];
+
+/// Types whose values are read by the number of their bytes.
+const COUNTED: &[&str] = &["Date", "Date32", "DateTime", "DateTime64", "Time", "Time64", "UUID"];
 
 /// Types within types; far more than anybody writes.
 const MAX_DEPTH: usize = 16;
@@ -70,6 +70,12 @@ impl FieldKind {
                 let (_, value) = arguments.split_once(", ").unwrap_or_default();
                 FieldKind::within(value, depth + 1)
             }
+            "Date" | "Date32" => FieldKind::Counted(Counted::Date),
+            "DateTime" | "DateTime64" => FieldKind::Counted(Counted::Moment),
+            "Time" | "Time64" => FieldKind::Counted(Counted::TimeOfDay),
+            "UUID" => FieldKind::Counted(Counted::Uuid),
+            // Where such values end within brackets is looked at no closer.
+            _ if names_in(arguments).any(|name| COUNTED.contains(&name)) => FieldKind::Unknown,
             "Array" | "Map" | "Nested" | "Ring" | "LineString" | "MultiLineString" | "Polygon" | "MultiPolygon" => {
                 FieldKind::Brackets
             }
@@ -77,6 +83,10 @@ impl FieldKind {
             _ => FieldKind::Unknown,
         }
     }
+}
+
+fn names_in(arguments: &str) -> impl Iterator<Item = &str> {
+    arguments.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
 }
 
 /// Brackets that a field may have open at a time.
@@ -143,7 +153,13 @@ mod tests {
     fn types_are_known_by_their_outermost_layer() {
         let cases = [
             ("UInt64", FieldKind::Token),
-            ("Nullable(DateTime64(3, 'Asia/Tokyo'))", FieldKind::Token),
+            ("Date", FieldKind::Counted(Counted::Date)),
+            ("LowCardinality(Date32)", FieldKind::Counted(Counted::Date)),
+            ("Nullable(DateTime64(3, 'Asia/Tokyo'))", FieldKind::Counted(Counted::Moment)),
+            ("SimpleAggregateFunction(max, DateTime('UTC'))", FieldKind::Counted(Counted::Moment)),
+            ("Array(Date)", FieldKind::Unknown),
+            ("Map(String, Array(Nullable(DateTime64(3))))", FieldKind::Unknown),
+            ("Tuple(id UUID)", FieldKind::Unknown),
             ("LowCardinality(Nullable(String))", FieldKind::Token),
             ("JSON(max_dynamic_paths=4, a Array(String))", FieldKind::Token),
             ("Variant(Array(UInt8), Tuple(a String))", FieldKind::Token),

@@ -18,6 +18,7 @@
 //!
 //! A payload that is not taken need not be wrong: it is forwarded, alone, and ClickHouse says what it thinks of it.
 
+mod counted;
 mod delimited;
 mod field;
 mod format;

@@ -21,7 +21,6 @@ const ABOUT_VALUES: &[&str] = &[
     "date_time_overflow_behavior",
     "enable_parsing_to_custom_serialization",
     "input_format_column_name_matching_mode",
-    "input_format_csv_empty_as_default",
     "input_format_csv_enum_as_number",
     "input_format_csv_try_infer_numbers_from_strings",
     "input_format_csv_try_infer_strings_from_quoted_tuples",
@@ -88,9 +87,10 @@ impl OpaqueSettings {
         }
     }
 
+    /// Not those that values have in them without quotes, such as `:`.
     fn set_csv_delimiter(&mut self, value: &str) {
         match value.as_bytes() {
-            [delimiter @ (b',' | b';' | b'|' | b':' | b'^' | b'~' | b'#')] => self.csv_delimiter = *delimiter,
+            [delimiter @ (b',' | b';' | b'|' | b'^' | b'~' | b'#')] => self.csv_delimiter = *delimiter,
             _ => self.may_join &= !matches!(self.format.layout, Layout::Delimited(Dialect::Csv)),
         }
     }
@@ -135,6 +135,9 @@ mod tests {
             ("CSV", "input_format_csv_skip_first_lines", "1", false),
             ("CSV", "format_csv_delimiter", "|", true),
             ("CSV", "format_csv_delimiter", "\t", false),
+            ("CSV", "format_csv_delimiter", ":", false),
+            ("CSV", "input_format_csv_empty_as_default", "0", false),
+            ("CSV", "input_format_csv_empty_as_default", "1", true),
             ("CSV", "format_csv_delimiter", "\"", false),
             ("CSV", "format_csv_allow_single_quotes", "1", false),
             ("CSV", "format_csv_null_representation", "a\nb", false),

@@ -152,10 +152,54 @@ fn columns_that_are_read_over_line_breaks_are_known() {
     assert!(!is_joined("CSV", "Tuple(UInt8, UInt8)"));
     assert!(is_joined("CSV", "Array(Tuple(UInt8, UInt8))"));
     assert!(is_joined("TSV", "Tuple(UInt8, UInt8)"));
+    assert!(!is_joined("TSV", "Array(Date)"));
     for format in ["CSV", "TSV", "TSVRaw"] {
         assert!(!is_joined(format, "InventedTomorrow"), "{format}");
     }
     assert!(is_joined("JSONEachRow", "InventedTomorrow"));
+}
+
+/// `2020`, a line break, and `1,5` are one date to ClickHouse.
+#[test]
+fn values_read_by_counting_bytes_are_whole() {
+    let joins = |format: &str, type_name: &str, value: &str, is_last: bool| {
+        let (columns, delimiter) = ([("s", "Dynamic"), ("d", type_name)], if format == "CSV" { "," } else { "\t" });
+        match is_last {
+            true => plan_of(format, &columns).unwrap().join(format!("x{delimiter}{value}\n").as_bytes()).is_ok(),
+            false => {
+                let columns = [columns[1], columns[0]];
+                plan_of(format, &columns).unwrap().join(format!("{value}{delimiter}x\n").as_bytes()).is_ok()
+            }
+        }
+    };
+    for is_last in [true, false] {
+        for format in ["CSV", "TSV"] {
+            for (type_name, value) in [
+                ("Date", "2020-01-05"),
+                ("Nullable(Date32)", "2020-01-05"),
+                ("Nullable(Date)", "\\N"),
+                ("DateTime('UTC')", "2020-01-05 11:22:33"),
+                ("DateTime64(3)", "2020-01-05 11:22:33.123"),
+                ("LowCardinality(UUID)", "61f0c404-5cb3-11e7-907b-a6006ad3dba0"),
+            ] {
+                assert!(joins(format, type_name, value, is_last), "{format}, {type_name}: {value:?}");
+            }
+            for (type_name, value) in [
+                ("Date", "2020"),
+                ("Nullable(Date)", "2020-01"),
+                ("LowCardinality(Date32)", "2020-1-5"),
+                ("DateTime", "2020"),
+                ("DateTime64(3)", "160000000"),
+                ("SimpleAggregateFunction(max, DateTime)", "2020-01-05 11:22"),
+                ("UUID", "61f0c404-5cb3"),
+            ] {
+                assert!(!joins(format, type_name, value, is_last), "{format}, {type_name}: {value:?}");
+                assert!(joins("TSVRaw", type_name, value, is_last), "{type_name}: {value:?}");
+            }
+        }
+        assert!(joins("CSV", "Date", "\"2020-01-05\"", is_last) && joins("CSV", "Date", "", is_last));
+        assert!(!joins("CSV", "Date", "\"2020\"", is_last) && !joins("TSV", "Date", "", is_last));
+    }
 }
 
 #[test]
