@@ -17,13 +17,13 @@ PYTHON_SYNC = {
         " raw_jsoncompactstringseachrowwithnames raw_jsoncompactstringseachrowwithnamesandtypes raw_csv"
         " raw_csvwithnames raw_csvwithnamesandtypes raw_tabseparated raw_tsv raw_tsvwithnames"
         " raw_tsvwithnamesandtypes raw_values raw_native raw_rowbinary raw_rowbinarywithnames"
-        " raw_rowbinarywithnamesandtypes raw_msgpack raw_stream raw_gzip raw_lz4 checked",
+        " raw_rowbinarywithnamesandtypes raw_msgpack raw_stream raw_gzip raw_lz4 checked"
+        " frame_arrow arrow arrow_waiting raw_arrow raw_arrowstream raw_parquet raw_avro",
     ),
     **forwarded("async_insert=0", "rows_pinned_off"),
     **forwarded(
         "format",
-        "frame_arrow arrow arrow_waiting raw_customseparated raw_customseparatedwithnames"
-        " raw_customseparatedwithnamesandtypes raw_arrow raw_arrowstream raw_parquet raw_avro raw_orc"
+        "raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_orc"
         " raw_bsoneachrow",
     ),
     **forwarded("setting", "rows_token"),
@@ -33,9 +33,9 @@ PYTHON_SYNC = {
 PYTHON_ASYNC = {
     **gathered(
         "rows_plain rows_waiting rows_not_waiting rows_one_by_one rows_lz4 rows_zstd rows_gzip rows_br"
-        " rows_uncompressed frame raw_jsoneachrow raw_csvwithnames checked",
+        " rows_uncompressed frame raw_jsoneachrow raw_csvwithnames checked"
+        " frame_arrow arrow raw_parquet",
     ),
-    **forwarded("format", "frame_arrow arrow raw_parquet"),
 }
 # A column of each type, as clickhouse-connect writes it.
 PYTHON_TYPES = {
@@ -58,13 +58,10 @@ JAVASCRIPT = {
         " stream_JSONCompactStringsEachRowWithNamesAndTypes values_JSON values_JSONCompact"
         " values_JSONColumnsWithMetadata values_JSONObjectEachRow raw_CSV raw_CSVWithNames"
         " raw_CSVWithNamesAndTypes raw_TabSeparated raw_TabSeparatedRaw raw_TabSeparatedWithNames"
-        " raw_TabSeparatedWithNamesAndTypes packed_gzip packed_stream_gzip packed_br packed_stream_br checked",
+        " raw_TabSeparatedWithNamesAndTypes packed_gzip packed_stream_gzip packed_br packed_stream_br checked raw_Parquet",
     ),
     **forwarded("async_insert=0", "pinned_off"),
-    **forwarded(
-        "format",
-        "raw_CustomSeparated raw_CustomSeparatedWithNames raw_CustomSeparatedWithNamesAndTypes raw_Parquet",
-    ),
+    **forwarded("format", "raw_CustomSeparated raw_CustomSeparatedWithNames raw_CustomSeparatedWithNamesAndTypes"),
     **forwarded("insert_form", "except_columns"),
     **forwarded("syntax", "object_for_array"),
     **forwarded("value", "bad_json bad_csv"),
@@ -74,10 +71,9 @@ GO = {
         "batch batch_br batch_deflate batch_gzip batch_lz4 batch_lz4hc batch_none batch_not_waiting batch_waiting"
         " batch_with_async batch_zstd checked_batch checked_json format_csv format_csvwithnames"
         " format_jsoncompacteachrow format_jsoneachrow format_msgpack format_rowbinary"
-        " format_rowbinarywithnamesandtypes format_tsv format_values statements",
+        " format_rowbinarywithnamesandtypes format_tsv format_values statements format_arrow format_parquet",
     ),
     **forwarded("async_insert=0", "batch_pinned_off"),
-    **forwarded("format", "format_arrow format_parquet"),
     **forwarded("syntax", "statements_with_map"),
     **forwarded("value", "bad_json"),
 }
@@ -118,10 +114,10 @@ CLIENT_V2 = {
         "objects objects_waiting objects_not_waiting objects_one_by_one objects_lz4 objects_http_lz4"
         " written_rowbinary written_rowbinarywithdefaults stream_jsoneachrow stream_jsoncompacteachrow stream_csv"
         " stream_csvwithnames stream_tabseparated stream_tsvwithnamesandtypes stream_values stream_native"
-        " stream_rowbinary stream_rowbinarywithnames stream_rowbinarywithnamesandtypes stream_msgpack checked",
+        " stream_rowbinary stream_rowbinarywithnames stream_rowbinarywithnamesandtypes stream_msgpack checked"
+        " stream_parquet stream_arrowstream stream_avro",
     ),
     **forwarded("async_insert=0", "objects_pinned_off"),
-    **forwarded("format", "stream_parquet stream_arrowstream stream_avro"),
     **forwarded("value", "bad_json"),
 }
 JDBC = {

@@ -92,7 +92,7 @@ fn read_other_type(
     type_text: &str,
     row_count: usize,
 ) -> Result<(), NotTypedReason> {
-    let sent = sent_type::parse(type_text)?;
+    let sent = sent_type::parse_for(&rows.plan.columns()[column].data_type, type_text)?;
     rows.see(column)?;
     if row_count == 0 {
         return Ok(());

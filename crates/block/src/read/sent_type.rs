@@ -9,6 +9,14 @@ pub(super) fn parse(text: &str) -> Result<DataType, NotTypedReason> {
     DataType::parse(text).ok().filter(is_surely_valid).ok_or(NotTypedReason::Value)
 }
 
+/// A type for a column of type `known`: that one in any spelling, or another that ClickHouse surely takes.
+pub(super) fn parse_for(known: &DataType, text: &str) -> Result<DataType, NotTypedReason> {
+    match DataType::parse(text) {
+        Ok(sent) if sent == *known || is_surely_valid(&sent) => Ok(sent),
+        _ => Err(NotTypedReason::Value),
+    }
+}
+
 fn is_surely_valid(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
