@@ -210,6 +210,42 @@ def test_a_limit_that_only_warns_cuts_nothing(gateway: Gateway, tested: Endpoint
     assert tested.sql(log) == "1"
 
 
+# What throws while a part is written, when those of other partitions are written already.
+THROWS_IN_A_PART = [
+    "ORDER BY intDiv(100, a)",
+    "ORDER BY (p, intDiv(100, a)) PRIMARY KEY p",
+    "ORDER BY p",
+]
+
+
+@pytest.mark.parametrize("order", THROWS_IN_A_PART)
+@pytest.mark.parametrize("key", ["p", "p + 1"])
+@pytest.mark.parametrize("statement", [INTO_T, "INSERT INTO t FORMAT TSV"])
+def test_a_part_that_can_not_be_written_leaves_no_other(
+    gateway: Gateway, tested: Endpoint, direct: Endpoint, order: str, key: str, statement: str
+) -> None:
+    """ClickHouse writes a part per partition. Were some of them kept, the rows would be there twice after narrowing."""
+    projection = ", PROJECTION q (SELECT sum(intDiv(100, a)) GROUP BY p)" if order == "ORDER BY p" else ""
+    direct.sql(f"CREATE TABLE t (p UInt8, a UInt8{projection}) ENGINE = MergeTree PARTITION BY {key} {order}")
+    line = "%d\t%d\n" if statement.endswith("TSV") else '{"p":%d,"a":%d}\n'
+    bodies = [line % (p, 1) for p in range(8)] + [line % (99, 0)]
+    with Batch(tested, query=statement) as batch:
+        replies = batch.add(*bodies).flush()
+    assert verdicts(replies) == [None] * 8 + [153]
+    assert replies[-1].text == direct.insert(statement, bodies[-1]).text
+    assert direct.sql("SELECT p, count() FROM t GROUP BY p ORDER BY p").split() == [w for p in range(8) for w in (str(p), "1")]
+
+
+def test_a_clients_bound_on_open_parts_does_not_hold_for_a_batch(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    """With few of them open, some would be kept when another fails."""
+    direct.sql("CREATE TABLE t (p UInt8, a UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY intDiv(100, a)")
+    bound = {"max_insert_delayed_streams_for_parallel_write": 5}
+    with Batch(tested, **bound) as batch:
+        replies = batch.add(*(f'{{"p":{p},"a":{int(p != 5)}}}' for p in range(6))).flush()
+    assert verdicts(replies) == [None] * 5 + [153]
+    assert direct.sql("SELECT count(), uniqExact(p) FROM t").split() == ["5", "5"]
+
+
 def test_limits_of_blocks_do_not_cut_a_batch(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
     """A batch that ClickHouse took in blocks could be stored in part, and doubled by narrowing it down."""
     make_table(direct, "a UInt64, CONSTRAINT small CHECK a < 100")

@@ -22,11 +22,11 @@ pub(crate) fn cut(contents: Contents, destination: &Destination) -> Vec<Contents
 fn cuts(contents: &Contents, destination: &Destination) -> Option<Vec<usize>> {
     let partitioning = destination.partitioning.as_ref()?;
     let (Rows::Typed(block), Form::Native { types }) = (&contents.rows, &destination.form) else { return None };
-    let max = usize::try_from(partitioning.max_per_insert).ok()?;
+    let max = usize::try_from(partitioning.max_per_insert?).ok()?;
     if block.rows() <= max {
         return None;
     }
-    let keys = partitioning.key.of_rows(&destination.columns, types, block)?;
+    let keys = partitioning.key.as_ref()?.of_rows(&destination.columns, types, block)?;
     Some(greedy(&keys, &contents.members, max))
 }
 

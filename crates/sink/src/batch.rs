@@ -53,15 +53,17 @@ pub struct Destination {
     pub has_views: bool,
     /// Whether the table hands its rows on to other tables, of which some may have them when another refuses.
     pub hands_on: bool,
-    /// Where a bounded number of partitions may be written to at once, and it is known how rows are spread over them.
+    /// Where the table has a partition key.
     pub partitioning: Option<Partitioning>,
 }
 
-/// How a table's rows are spread over its partitions, and how many of them one INSERT may write to.
+/// A table's partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Partitioning {
-    pub key: PartitionKey,
-    pub max_per_insert: u64,
+    /// How rows are spread over them, where that is understood.
+    pub key: Option<PartitionKey>,
+    /// How many of them one INSERT may write to, where that is bounded.
+    pub max_per_insert: Option<u64>,
 }
 
 /// How the rows of a destination are written.

@@ -8,6 +8,7 @@ use windrow_client::{Call, CallError, Client, Credentials};
 use crate::batch::{Batch, Destination, Form};
 use crate::conclude::conclude;
 use crate::sink::{PartCount, Sink, StoreError, Stored};
+use crate::spread::{may_span_partitions, PARTS_AT_ONCE};
 
 /// The server may be silent for this long while it writes a batch. Past it the outcome is unknown.
 const STORE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -65,7 +66,7 @@ fn push_identifier(out: &mut String, name: &str) {
     out.push('`');
 }
 
-fn insert_call(batch: &Batch) -> Call<'_> {
+fn insert_call(batch: &Batch, spans_partitions: bool) -> Call<'_> {
     let destination = &batch.destination;
     let id = batch.id.to_string();
     let mut call = Call::new(&destination.credentials, &insert_statement(destination))
@@ -79,6 +80,9 @@ fn insert_call(batch: &Batch) -> Call<'_> {
         for (name, value) in ONE_BLOCK {
             call = call.param(name, value);
         }
+    }
+    if spans_partitions {
+        call = call.param(PARTS_AT_ONCE.0, PARTS_AT_ONCE.1);
     }
     for role in &destination.roles {
         call = call.param("role", role);
@@ -118,7 +122,8 @@ fn check_count(batch: &Batch, written_rows: u64) {
 impl Sink for ClickHouseSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
         let body = body(batch);
-        let call = insert_call(batch).body(&body);
+        let spans_partitions = may_span_partitions(batch);
+        let call = insert_call(batch, spans_partitions).body(&body);
         match self.client.call(call).await {
             Ok(answer) => {
                 let written_rows = answer.head.field_str("x-clickhouse-summary").and_then(written_rows);
@@ -129,7 +134,7 @@ impl Sink for ClickHouseSink {
             }
             Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
             Err(CallError::Unknown(text)) => Err(StoreError::Unknown(text)),
-            Err(CallError::Exception(exception)) => Err(conclude(exception, &batch.destination)),
+            Err(CallError::Exception(exception)) => Err(conclude(exception, &batch.destination, spans_partitions)),
         }
     }
 

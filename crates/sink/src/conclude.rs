@@ -4,6 +4,9 @@
 //! that hang on it, and keeps what was written when the block is through. So an error that comes of the values, and is not a
 //! view's, was raised before anything was kept, while an error of a view is raised when the table, and other views, may
 //! already have the rows (they mostly have). The text of a view's error says that it is one.
+//!
+//! A batch over several partitions is written as several parts, all of them before the first is kept (`spread.rs`). What can
+//! fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been taken by then.
 
 use windrow_client::Exception;
 
@@ -11,22 +14,23 @@ use crate::batch::Destination;
 use crate::sink::StoreError;
 
 const TOO_MANY_PARTS: i32 = 252;
+const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
 
-pub(crate) fn conclude(exception: Exception, destination: &Destination) -> StoreError {
+pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_partitions: bool) -> StoreError {
     if exception.code == QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING {
         return StoreError::StillRunning(exception.line);
     }
     if exception.leaves_outcome_open() {
         return StoreError::Unknown(exception.line);
     }
-    match stores_nothing(&exception, destination) {
+    match stores_nothing(&exception, destination, spans_partitions) {
         true => StoreError::Refused(exception),
         false => StoreError::Failed(exception),
     }
 }
 
-fn stores_nothing(exception: &Exception, destination: &Destination) -> bool {
+fn stores_nothing(exception: &Exception, destination: &Destination, spans_partitions: bool) -> bool {
     if exception.before_writing {
         return true;
     }
@@ -34,8 +38,12 @@ fn stores_nothing(exception: &Exception, destination: &Destination) -> bool {
     if exception.is_of_a_view() || *hands_on && exception.is_of_another_server() {
         return false;
     }
-    comes_before_writing(exception.code)
-        || !hands_on && (!has_views || exception.comes_of_values() || exception.code == TOO_MANY_PARTS)
+    if comes_before_writing(exception.code) {
+        return true;
+    }
+    let is_before_keeping = exception.comes_of_values() || exception.code == TOO_MANY_PARTS;
+    let is_of_one_part = !has_views && (!spans_partitions || exception.code == MEMORY_LIMIT_EXCEEDED);
+    !hands_on && (is_before_keeping || is_of_one_part)
 }
 
 /// Who asks, and whether the statement may run at all.
@@ -80,7 +88,7 @@ mod tests {
     }
 
     fn refused(code: i32, text: &str, has_views: bool, hands_on: bool) -> bool {
-        match conclude(Exception::new(code, text, ""), &destination(has_views, hands_on)) {
+        match conclude(Exception::new(code, text, ""), &destination(has_views, hands_on), false) {
             StoreError::Refused(_) => true,
             StoreError::Failed(_) => false,
             other => panic!("{other}"),
@@ -121,9 +129,9 @@ mod tests {
     fn where_no_row_was_counted_none_is_stored() {
         let text = "Cannot parse input: (at row 3): while pushing to view d.v";
         let mut exception = Exception::new(27, text, "");
-        assert!(matches!(conclude(exception.clone(), &destination(true, true)), StoreError::Failed(_)));
+        assert!(matches!(conclude(exception.clone(), &destination(true, true), false), StoreError::Failed(_)));
         exception.before_writing = true;
-        assert!(matches!(conclude(exception, &destination(true, true)), StoreError::Refused(_)));
+        assert!(matches!(conclude(exception, &destination(true, true), false), StoreError::Refused(_)));
     }
 
     #[test]
@@ -135,8 +143,22 @@ mod tests {
     }
 
     #[test]
+    fn of_several_partitions_some_may_be_kept_when_a_disk_fails() {
+        let is_refused = |code: i32| {
+            let exception = Exception::new(code, "", "");
+            matches!(conclude(exception, &destination(false, false), true), StoreError::Refused(_))
+        };
+        for code in [153, 241, 252, 395, 469, 60, 516] {
+            assert!(is_refused(code), "{code} comes before the first part is kept");
+        }
+        for code in [75, 242, 243, 499, 1001] {
+            assert!(!is_refused(code), "{code}");
+        }
+    }
+
+    #[test]
     fn open_outcomes_stay_open() {
-        let conclude = |code| conclude(Exception::new(code, "", ""), &destination(false, false));
+        let conclude = |code| conclude(Exception::new(code, "", ""), &destination(false, false), false);
         assert!(matches!(conclude(319), StoreError::Unknown(_)));
         assert!(matches!(conclude(216), StoreError::StillRunning(_)));
     }

@@ -6,7 +6,9 @@ mod batch;
 mod clickhouse;
 mod conclude;
 mod sink;
+mod spread;
 
 pub use batch::{Batch, BatchId, Destination, Form, Partitioning};
 pub use clickhouse::{ClickHouseSink, ONE_BLOCK};
 pub use sink::{PartCount, Sink, StoreError, Stored};
+pub use spread::PARTS_AT_ONCE;

@@ -168,6 +168,11 @@ impl Column {
 }
 
 impl TableSchema {
+    pub(crate) fn is_partitioned(&self) -> bool {
+        !matches!(self.partition_key.as_str(), "" | "tuple()")
+    }
+
+    /// `None`: there is none, or it isn't understood.
     pub(crate) fn partition_key(&self, server_timezone: &str) -> Option<PartitionKey> {
         PartitionKey::parse(&self.partition_key, server_timezone)
     }

@@ -265,11 +265,15 @@ impl<'a> Sorted<'a> {
         here.or_else(|| user.setting(name))
     }
 
-    /// What bounds the partitions of a batch; an insert that is refused for its own number of them is not concerned.
     fn partitioning(&self, schema: &TableSchema, user: &UserContext) -> Option<Partitioning> {
+        let key = schema.partition_key(&user.timezone);
+        schema.is_partitioned().then(|| Partitioning { key, max_per_insert: self.max_partitions(user) })
+    }
+
+    /// What bounds the partitions of a batch; an insert that is refused for its own number of them is not concerned.
+    fn max_partitions(&self, user: &UserContext) -> Option<u64> {
         let max: u64 = self.setting("max_partitions_per_insert_block", user)?.parse().ok()?;
         let throws = self.setting("throw_on_max_partitions_per_insert_block", user) != Some("0");
-        let key = schema.partition_key(&user.timezone).filter(|_| throws && max > 0)?;
-        Some(Partitioning { key, max_per_insert: max })
+        (throws && max > 0).then_some(max)
     }
 }

@@ -12,8 +12,8 @@ use crate::support::{outcomes, shape_of, Answer, World};
 /// Partitions of ten numbers each.
 fn partitioned(world: &World, max_per_insert: u64) -> Arc<Shape> {
     let mut destination = shape_of("t", "a");
-    let key = PartitionKey::parse("intDiv(id, 10)", "UTC").expect("the key is understood");
-    destination.partitioning = Some(Partitioning { key, max_per_insert });
+    let key = PartitionKey::parse("intDiv(id, 10)", "UTC");
+    destination.partitioning = Some(Partitioning { key, max_per_insert: Some(max_per_insert) });
     world.gatherer.shape(destination)
 }
 
