@@ -83,9 +83,9 @@ pub struct BlockBuilder<'p> {
 }
 
 impl<'p> BlockBuilder<'p> {
-    /// Fails where the plan takes no payload at all.
-    pub fn new(plan: &'p ReadPlan) -> Result<Self, NotTyped> {
-        Ok(BlockBuilder { rows: Rows::new(plan)? })
+    /// Fails where the plan takes no payload at all. The longer the payload is, the more may be put in for what it leaves out.
+    pub fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotTyped> {
+        Ok(BlockBuilder { rows: Rows::new(plan, payload_bytes)? })
     }
 
     /// The next `count` values of a column.

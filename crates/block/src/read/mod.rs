@@ -6,6 +6,7 @@
 //! what it takes. What it takes was tried on a real ClickHouse, type by type.
 
 mod address;
+mod allowance;
 mod binary;
 mod build;
 mod cursor;

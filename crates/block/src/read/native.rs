@@ -1,6 +1,7 @@
 //! Native as clients send it over HTTP: blocks one after the other, without BlockInfo, whatever protocol version the
 //! request names. Each names its columns, in any order, and may leave some out.
 
+use super::allowance::Allowance;
 use super::native_convert::convert;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
@@ -11,8 +12,9 @@ use crate::plan::ReadPlan;
 
 /// Reads a payload in the format Native.
 pub fn read_native(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
-    let mut input = Input::new(payload, NativeLimits::default());
+    let mut rows = Rows::new(plan, payload.len())?;
+    let max_unfolded_bytes = Allowance::of(payload.len()).left_bytes();
+    let mut input = Input::new(payload, NativeLimits { max_unfolded_bytes, ..NativeLimits::default() });
     while !input.at_end() {
         if let Err(reason) = read_block(&mut input, &mut rows) {
             return Err(rows.not_typed(reason));

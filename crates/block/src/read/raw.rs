@@ -103,7 +103,7 @@ fn read(
     plan: &ReadPlan,
     read_values: impl FnOnce(&mut Values<'_, '_>) -> Result<(), NotTypedReason>,
 ) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, 0)?;
     let is_string = |data_type: &DataType| matches!(data_type, DataType::String);
     if !matches!(plan.columns(), [column] if is_string(&column.data_type)) {
         return Err(rows.not_typed(NotTypedReason::ColumnKind));

@@ -1,12 +1,9 @@
+use super::allowance::Allowance;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::block::Block;
 use crate::column::Column;
 use crate::plan::ReadPlan;
 use crate::present::Present;
-
-/// What the values that rows leave out may take: a row of a few bytes can leave out many columns, or a FixedString of
-/// megabytes.
-const MAX_LEFT_OUT_BYTES: usize = 64 << 20;
 
 /// The rows read so far and what the current row has given.
 pub(super) struct Rows<'p> {
@@ -18,11 +15,11 @@ pub(super) struct Rows<'p> {
     seen_count: usize,
     /// Columns with a DEFAULT expression that were left out so far; what one row leaves out, all have to.
     left_out: Present,
-    left_out_bytes: usize,
+    allowance: Allowance,
 }
 
 impl<'p> Rows<'p> {
-    pub(super) fn new(plan: &'p ReadPlan) -> Result<Self, NotTyped> {
+    pub(super) fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotTyped> {
         match plan.refusal {
             Some(reason) => Err(NotTyped { reason, row: 0 }),
             None => Ok(Rows {
@@ -32,7 +29,7 @@ impl<'p> Rows<'p> {
                 seen: Present::default(),
                 seen_count: 0,
                 left_out: Present::default(),
-                left_out_bytes: 0,
+                allowance: Allowance::of(payload_bytes),
             }),
         }
     }
@@ -143,11 +140,7 @@ impl<'p> Rows<'p> {
     #[inline]
     fn account_for(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
         let bytes = self.columns[column].zero_bytes().saturating_mul(count);
-        self.left_out_bytes = self.left_out_bytes.saturating_add(bytes);
-        if self.left_out_bytes > MAX_LEFT_OUT_BYTES {
-            return Err(NotTypedReason::Value);
-        }
-        Ok(())
+        self.allowance.take(bytes)
     }
 
     /// Ends a row that gave every column or left it out explicitly, each once by its place in the row.

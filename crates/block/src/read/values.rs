@@ -7,7 +7,7 @@ use crate::plan::ReadPlan;
 
 /// Reads what follows VALUES, as far as it is made of literals: `(1, 'a'), (2, DEFAULT)`.
 pub fn read_values(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, payload.len())?;
     let mut values = SqlValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings: &plan.settings };
     match read_rows(&mut values, &mut rows) {
         Ok(()) => rows.finish(),

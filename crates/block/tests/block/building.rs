@@ -27,7 +27,7 @@ fn columns_of_several_batches_make_one_block() {
         ("m", "Map(LowCardinality(String), Array(UInt8))", DefaultKind::None),
         ("d", "String", DefaultKind::Default),
     ]);
-    let mut builder = BlockBuilder::new(&plan).unwrap();
+    let mut builder = BlockBuilder::new(&plan, 0).unwrap();
     for _ in 0..2 {
         let inner = ColumnData::Fixed(vec![7, 0, 0, 0]);
         builder.put(0, ColumnData::Nullable { nulls: vec![0, 1], inner: Box::new(inner) }, 2).unwrap();
@@ -58,9 +58,9 @@ fn layouts_that_do_not_fit_are_refused() {
     for (right, kind) in kinds.iter().enumerate() {
         let plan = plan(&[("v", kind, DefaultKind::None)]);
         for (index, data) in good.iter().enumerate() {
-            let put = BlockBuilder::new(&plan).unwrap().put(0, data.clone(), 1);
+            let put = BlockBuilder::new(&plan, 0).unwrap().put(0, data.clone(), 1);
             assert_eq!(put.is_ok(), index == right, "{kind}: {data:?}");
-            assert!(BlockBuilder::new(&plan).unwrap().put(0, data.clone(), 2).is_err(), "{kind}: too few rows");
+            assert!(BlockBuilder::new(&plan, 0).unwrap().put(0, data.clone(), 2).is_err(), "{kind}: too few rows");
         }
         let empty = ColumnData::empty(&plan.columns()[0].data_type);
         assert_eq!(std::mem::discriminant(&empty), std::mem::discriminant(&good[right]));
@@ -72,14 +72,14 @@ fn layouts_that_do_not_fit_are_refused() {
     ];
     for (kind, data) in bad {
         let plan = plan(&[("v", kind, DefaultKind::None)]);
-        assert!(BlockBuilder::new(&plan).unwrap().put(0, data.clone(), 1).is_err(), "{kind}: {data:?}");
+        assert!(BlockBuilder::new(&plan, 0).unwrap().put(0, data.clone(), 1).is_err(), "{kind}: {data:?}");
     }
 }
 
 #[test]
 fn a_default_is_wanted_by_all_rows_or_by_none() {
     let plan = plan(&[("a", "UInt8", DefaultKind::None), ("d", "UInt8", DefaultKind::Default)]);
-    let mut builder = BlockBuilder::new(&plan).unwrap();
+    let mut builder = BlockBuilder::new(&plan, 0).unwrap();
     builder.put(0, ColumnData::Fixed(vec![1]), 1).unwrap();
     builder.put_nulls(1, 1).unwrap();
     builder.end_rows(1).unwrap();
@@ -87,7 +87,7 @@ fn a_default_is_wanted_by_all_rows_or_by_none() {
     assert_eq!(builder.put(1, ColumnData::Fixed(vec![2]), 1), Err(NotTypedReason::MixedDefaults));
 
     let without_default = self::plan(&[("a", "UInt8", DefaultKind::None), ("b", "UInt8", DefaultKind::None)]);
-    let mut builder = BlockBuilder::new(&without_default).unwrap();
+    let mut builder = BlockBuilder::new(&without_default, 0).unwrap();
     assert!(builder.put(0, ColumnData::Fixed(vec![1]), 1).is_ok());
     assert_eq!(builder.put(0, ColumnData::Fixed(vec![1]), 1), Err(NotTypedReason::DuplicateField));
     assert_eq!(builder.end_rows(usize::MAX), Err(NotTypedReason::Value));

@@ -90,7 +90,12 @@ fn a_plan_needs_columns_that_can_be_told_apart() {
 
 #[test]
 fn what_is_left_out_is_bounded() {
-    let plan = plan(&["a UInt8", "wide FixedString(1000000)"]);
-    assert!(read_json_each_row("{}".repeat(20).as_bytes(), &plan).is_ok());
-    assert!(read_json_each_row("{}".repeat(100).as_bytes(), &plan).is_err());
+    let wide = plan(&["a UInt8", "wide FixedString(100000)"]);
+    assert!(read_json_each_row("{}".repeat(10).as_bytes(), &wide).is_ok());
+    assert!(read_json_each_row("{}".repeat(11).as_bytes(), &wide).is_err());
+    let columns: Vec<String> = (0..500).map(|at| format!("c{at} Int64")).collect();
+    let many = plan(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(read_json_each_row("{}\n".repeat(200).as_bytes(), &many).is_ok());
+    assert!(read_json_each_row("{}\n".repeat(15_000).as_bytes(), &many).is_err());
+    assert!(read_json_each_row(format!("{{}}{}\n", " ".repeat(250)).repeat(1_500).as_bytes(), &many).is_ok());
 }

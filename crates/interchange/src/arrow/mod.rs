@@ -26,7 +26,7 @@ const FILE_START: &[u8] = b"ARROW1\0\0";
 const FILE_END: &[u8] = b"ARROW1";
 
 pub(crate) fn read_stream(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let mut reader = Reader::new(plan)?;
+    let mut reader = Reader::new(plan, payload.len())?;
     let mut input = Input::new(payload);
     let read = reader.read_messages(&mut input, payload.len(), None).and_then(|_| match input.is_empty() {
         true => Ok(()),
@@ -37,7 +37,7 @@ pub(crate) fn read_stream(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, Not
 }
 
 pub(crate) fn read_file(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let mut reader = Reader::new(plan)?;
+    let mut reader = Reader::new(plan, payload.len())?;
     let read = reader.read_file(payload);
     reader.finish(read)
 }
@@ -58,10 +58,10 @@ struct Places {
 }
 
 impl<'p> Reader<'p> {
-    fn new(plan: &'p ReadPlan) -> Result<Self, NotTyped> {
+    fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotTyped> {
         Ok(Reader {
             plan,
-            builder: BlockBuilder::new(plan)?,
+            builder: BlockBuilder::new(plan, payload_bytes)?,
             converter: Converter::new(plan),
             budget: Budget::new(),
             dictionaries: Dictionaries::default(),

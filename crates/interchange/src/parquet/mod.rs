@@ -28,7 +28,7 @@ const MARK: &[u8] = b"PAR1";
 const BROKEN: NotTypedReason = NotTypedReason::Syntax;
 
 pub(crate) fn read(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let mut builder = BlockBuilder::new(plan)?;
+    let mut builder = BlockBuilder::new(plan, payload.len())?;
     match read_file(payload, plan, &mut builder) {
         Ok(()) => builder.finish(),
         Err(reason) => Err(builder.not_typed(reason)),

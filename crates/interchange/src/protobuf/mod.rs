@@ -18,7 +18,7 @@ use schema::Message;
 
 /// Messages, each behind its length.
 pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read(plan, |rows| {
+    read(payload, plan, |rows| {
         let mut input = Input::new(payload);
         while !input.is_empty() {
             let mut row = grow::delimited(2, &mut input)?;
@@ -30,7 +30,7 @@ pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTy
 
 /// One message, without its length.
 pub(crate) fn read_single(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read(plan, |rows| match payload.is_empty() {
+    read(payload, plan, |rows| match payload.is_empty() {
         true => Err(NotTypedReason::Syntax),
         false => rows.add(&mut Input::new(payload)),
     })
@@ -50,10 +50,11 @@ impl GrowingRows {
 }
 
 fn read(
+    payload: &[u8],
     plan: &ReadPlan,
     add_rows: impl FnOnce(&mut GrowingRows) -> Result<(), NotTypedReason>,
 ) -> Result<Parsed, NotTyped> {
-    let mut builder = BlockBuilder::new(plan)?;
+    let mut builder = BlockBuilder::new(plan, payload.len())?;
     let mut count = 0;
     let outcome = fields(plan).and_then(|fields| {
         let mut rows = GrowingRows { fields, count: 0, budget: Budget::new() };

@@ -1,19 +1,17 @@
+use super::super::allowance::Allowance;
 use super::NotTypedReason;
 use crate::varint::{read_varint, varint_length};
-
-/// What values may take that their bytes in the payload don't account for: one byte says that a wide FixedString is NULL.
-const MAX_FILLED_BYTES: usize = 64 << 20;
 
 /// A place in the payload.
 pub(crate) struct BinaryInput<'a> {
     bytes: &'a [u8],
     at: usize,
-    filled_bytes: usize,
+    allowance: Allowance,
 }
 
 impl<'a> BinaryInput<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        BinaryInput { bytes, at: 0, filled_bytes: 0 }
+        BinaryInput { bytes, at: 0, allowance: Allowance::of(bytes.len()) }
     }
 
     #[inline]
@@ -85,12 +83,8 @@ impl<'a> BinaryInput<'a> {
         self.take(length)
     }
 
-    /// Accounts for bytes that are made out of nothing.
+    /// Accounts for bytes that are made out of nothing: one byte says that a wide FixedString is NULL.
     pub(crate) fn fill(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
-        self.filled_bytes = self.filled_bytes.saturating_add(bytes);
-        if self.filled_bytes > MAX_FILLED_BYTES {
-            return Err(NotTypedReason::Value);
-        }
-        Ok(())
+        self.allowance.take(bytes)
     }
 }

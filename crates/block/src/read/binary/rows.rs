@@ -12,7 +12,7 @@ pub(super) fn read_rows(
     plan: &ReadPlan,
     mut targets: Vec<Target>,
 ) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, input.rest().len())?;
     for target in &targets {
         if let Target::Column(column) = target {
             rows.see(*column).map_err(|reason| rows.not_typed(reason))?;
@@ -97,7 +97,7 @@ pub(super) fn read_rows_with_defaults(
     plan: &ReadPlan,
     mut targets: Vec<Target>,
 ) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, input.rest().len())?;
     while !input.at_end() {
         read_row_with_defaults(input, &mut rows, &mut targets).map_err(|reason| rows.not_typed(reason))?;
     }

@@ -24,7 +24,7 @@ pub(super) fn read_table<D: Dialect>(
     dialect: D,
     heading: Heading,
 ) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, payload.len())?;
     let mut fields = Fields::new(payload, &plan.settings, dialect);
     match read_all(&mut fields, &mut rows, heading) {
         Ok(()) => rows.finish(),

@@ -10,7 +10,7 @@ use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::read::rows::Rows;
 
 pub fn read_tskv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, payload.len())?;
     let settings = &plan.settings.delimited;
     // ClickHouse applies these to some of the values, or to none.
     if settings.tsv_crlf || settings.tsv_empty_as_default || settings.tsv_skip_trailing_empty_lines {

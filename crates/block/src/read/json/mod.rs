@@ -96,7 +96,7 @@ fn read<'a, 'p, const STRINGS: bool>(
     plan: &'p ReadPlan,
     read_rows: impl for<'r> FnOnce(Fields<'a, 'p, 'r, STRINGS>) -> Result<(), NotTypedReason>,
 ) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, payload.len())?;
     match read_rows(Fields::new(payload, &mut rows)) {
         Ok(()) => rows.finish(),
         Err(reason) => Err(rows.not_typed(reason)),

@@ -14,7 +14,7 @@ use item::{read_item, Item};
 
 /// Reads a payload in the format MsgPack.
 pub fn read_msgpack(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    let mut rows = Rows::new(plan)?;
+    let mut rows = Rows::new(plan, payload.len())?;
     let mut input = BinaryInput::new(payload);
     while !input.at_end() {
         if let Err(reason) = read_row(&mut input, &mut rows) {
