@@ -239,7 +239,7 @@ def test_a_part_that_can_not_be_written_leaves_no_other(
 def test_a_clients_bound_on_open_parts_does_not_hold_for_a_batch(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
     """With few of them open, some would be kept when another fails."""
     direct.sql("CREATE TABLE t (p UInt8, a UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY intDiv(100, a)")
-    bound = {"max_insert_delayed_streams_for_parallel_write": 5}
+    bound = {"max_insert_delayed_streams_for_parallel_write": 1}
     with Batch(tested, **bound) as batch:
         replies = batch.add(*(f'{{"p":{p},"a":{int(p != 5)}}}' for p in range(6))).flush()
     assert verdicts(replies) == [None] * 5 + [153]
