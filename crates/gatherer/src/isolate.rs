@@ -169,6 +169,7 @@ fn concerns_all_typed(code: i32) -> bool {
         | 193 // WRONG_PASSWORD
         | 194 // REQUIRED_PASSWORD
         | 201 // QUOTA_EXCEEDED
+        | 452 // SETTING_CONSTRAINT_VIOLATION
         | 497 // ACCESS_DENIED
         | 511 // UNKNOWN_ROLE
         | 516 // AUTHENTICATION_FAILED

@@ -33,6 +33,16 @@ pub const ONE_BLOCK: [(&str, &str); 2] =
 /// More than a batch of text can have.
 const MANY_ROWS: &str = "16777216";
 
+/// What a flush sets by itself, besides what its inserts ask for. Who may not set these can't be gathered for.
+pub fn settings_of_flushes(
+    destination: &Destination,
+    spans_partitions: bool,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_text = matches!(destination.form, Form::Text { .. });
+    let one_block = ONE_BLOCK.into_iter().filter(move |_| is_text);
+    one_block.chain(spans_partitions.then_some(PARTS_AT_ONCE))
+}
+
 /// The statement that writes to `destination`.
 fn insert_statement(destination: &Destination) -> String {
     let mut statement = String::with_capacity(64 + 16 * destination.columns.len());
@@ -76,13 +86,8 @@ fn insert_call(batch: &Batch, spans_partitions: bool) -> Call<'_> {
     for (name, value) in &destination.settings {
         call = call.param(name, value);
     }
-    if let Form::Text { .. } = destination.form {
-        for (name, value) in ONE_BLOCK {
-            call = call.param(name, value);
-        }
-    }
-    if spans_partitions {
-        call = call.param(PARTS_AT_ONCE.0, PARTS_AT_ONCE.1);
+    for (name, value) in settings_of_flushes(destination, spans_partitions) {
+        call = call.param(name, value);
     }
     for role in &destination.roles {
         call = call.param("role", role);

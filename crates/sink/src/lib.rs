@@ -9,6 +9,5 @@ mod sink;
 mod spread;
 
 pub use batch::{Batch, BatchId, Destination, Form, Partitioning};
-pub use clickhouse::{ClickHouseSink, ONE_BLOCK};
+pub use clickhouse::{settings_of_flushes, ClickHouseSink, ONE_BLOCK};
 pub use sink::{PartCount, Sink, StoreError, Stored};
-pub use spread::PARTS_AT_ONCE;

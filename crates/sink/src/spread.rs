@@ -9,7 +9,7 @@ use windrow_block::Rows;
 use crate::batch::{Batch, Form};
 
 /// So many files and streams may be open before the first part is kept; more than any batch can need.
-pub const PARTS_AT_ONCE: (&str, &str) = ("max_insert_delayed_streams_for_parallel_write", "100000");
+pub(crate) const PARTS_AT_ONCE: (&str, &str) = ("max_insert_delayed_streams_for_parallel_write", "100000");
 
 /// `true` also where nobody can tell.
 pub(crate) fn may_span_partitions(batch: &Batch) -> bool {

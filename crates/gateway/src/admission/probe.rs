@@ -1,5 +1,5 @@
 use windrow_client::{Call, Client};
-use windrow_sink::{Destination, PARTS_AT_ONCE};
+use windrow_sink::{settings_of_flushes, Destination};
 use windrow_statement::backquote;
 
 use super::{NotAdmitted, QUESTION_TIMEOUT};
@@ -19,13 +19,13 @@ impl Probe<'_> {
         let table = format!("{}.{}", backquote(&to.database), backquote(&to.table));
         let statement = format!("INSERT INTO {table} ({}) FORMAT Native", columns.join(", "));
         let mut call = Call::new(&to.credentials, &statement).param("async_insert", "0");
-        // As the flush will be: who may not set this, or that the parts are written at once, is not gathered.
+        // As the flush will be: who may not set what it sets is not gathered.
         call = call.param("insert_deduplication_token", "").timeout(QUESTION_TIMEOUT);
         for (name, value) in &to.settings {
             call = call.param(name, value);
         }
-        if to.partitioning.is_some() {
-            call = call.param(PARTS_AT_ONCE.0, PARTS_AT_ONCE.1);
+        for (name, value) in settings_of_flushes(to, to.partitioning.is_some()) {
+            call = call.param(name, value);
         }
         for (name, value) in self.other_settings {
             call = call.param(name, value);

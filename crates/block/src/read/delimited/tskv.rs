@@ -24,7 +24,10 @@ pub fn read_tskv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
 }
 
 fn read_rows(fields: &mut Fields<'_, '_, Escaped<'_>>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
-    fields.cursor.eat_exactly(BYTE_ORDER_MARK);
+    if fields.cursor.eat_exactly(BYTE_ORDER_MARK) && fields.cursor.at_end() {
+        // ClickHouse wants a row behind it.
+        return Err(NotTypedReason::Syntax);
+    }
     while !fields.cursor.at_end() {
         // A line of nothing is a row of defaults.
         if !fields.cursor.eat(b'\n') {
