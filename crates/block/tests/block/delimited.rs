@@ -352,6 +352,7 @@ fn rows_of_tskv() {
             ("a=1", "syntax"),
             ("a=1\t\n", "syntax"),
             ("tskv\ta=1\n", "syntax"),
+            ("\u{feff}", "syntax"),
             ("a=1\ta=2\n", "duplicate_field"),
             ("A=1\n", "unknown_field"),
             ("\\x61=1\n", "syntax"),
