@@ -153,5 +153,8 @@ mod tests {
         for quick in [false, true] {
             assert_eq!(chosen(Choice::All { quick }).unwrap().len(), PARTS.len());
         }
+        for (name, _) in PARTS {
+            assert!(report::REGIONS.contains(&name), "the page has no place for {name}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::BenchError;
 
 const METHOD: &str = include_str!("method.md");
 /// The order of the page, whatever the order of the runs.
-const REGIONS: [&str; 5] = ["inserts", "bulk", "select", "idle", "article"];
+pub const REGIONS: [&str; 8] = ["inserts", "formats", "bulk", "parsing", "culprit", "select", "idle", "article"];
 
 /// What one benchmark has to say.
 #[derive(Debug, Clone)]

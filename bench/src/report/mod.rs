@@ -5,6 +5,8 @@ mod machine;
 mod svg;
 mod table;
 
+#[cfg(test)]
+pub use document::REGIONS;
 pub use document::{write_section, Section};
 pub use machine::describe;
 pub use svg::{Chart, Panel, Series};
