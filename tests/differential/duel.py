@@ -30,6 +30,11 @@ COUNTER = re.compile(r'^windrow_(inserts_accepted|forwarded_requests)_total(?:\{
 TABLE_ID = re.compile(r"(?<=\{table\}) \([0-9a-f-]{36}\)")
 # Positions in ClickHouse's own block, which depend on how the rows came: `FUNCTION plus(a :: 0, b : 1) -> ... : 2'`.
 POSITION = re.compile(r" ::? \d+(?=[,)'])")
+# What an error quotes of the payload. Of text that was gathered it is what was joined: without the brackets around all
+# rows, with a line break at its end, and so read by another of ClickHouse's ways of parsing.
+QUOTED = re.compile(r"before: '.*?'(?=: \(|: :|:? ?\n|$)", re.DOTALL)
+LINE_END = re.compile(r"\n+(?=: \(while)")
+READER = re.compile(r"While executing (\w+RowInputFormat|ParallelParsingBlockInputFormat)")
 MOST_SHOWN = 8
 
 
@@ -149,4 +154,6 @@ def answer_to(connection: http.client.HTTPConnection, endpoint: Endpoint, table:
     code = ERROR_CODE.search(text)
     summary = re.search(r'"written_rows":"(\d+)"', answer.getheader("X-ClickHouse-Summary") or "")
     written = summary.group(1) if summary and answer.status == 200 else None
-    return Answer(answer.status, code and code.group(1), POSITION.sub("", TABLE_ID.sub("", text)), written)
+    text = POSITION.sub("", TABLE_ID.sub("", text))
+    text = READER.sub("While executing the format", LINE_END.sub("", QUOTED.sub("before: '...'", text)))
+    return Answer(answer.status, code and code.group(1), text, written)
