@@ -21,6 +21,10 @@ use parts::{
 };
 use stack::{binary, Stack, StackOptions};
 
+// The gateway's own: its readers are measured in this process.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Windrow against the ClickHouse behind it.
 #[derive(Parser)]
 #[command(name = "bench/run")]
