@@ -1,7 +1,7 @@
-//! As `to_native` of windrow-block, with the formats of this crate as well: for comparing Windrow's readers with a real ClickHouse.
+//! Turns payloads of any typed format into Native blocks, for comparing Windrow's readers with a real ClickHouse.
 //!
 //! `to_native FORMAT [--setting NAME VALUE] [--timezone NAME] [--version MAJOR MINOR] [--frames] COLUMN...`
-//! FORMAT is one that `windrow_block::Format` knows; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
+//! FORMAT is one that windrow-block or windrow-interchange reads; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
 //!
 //! One payload is read from stdin and written to stdout as Native; what the reader leaves to ClickHouse ends with exit
 //! code 3 and the reason on stderr. With `--frames`, stdin is many payloads, each behind its length (32 bits,
