@@ -81,7 +81,7 @@ KINDS = [
             "CREATE MATERIALIZED VIEW {t}_w TO {t}_last AS SELECT a, v + 1000 AS v FROM {t}",
         ),
         True,
-        "SELECT 's', a, v FROM {t}_sums FINAL UNION ALL SELECT 'l', a, v FROM {t}_last ORDER BY ALL",
+        "SELECT * FROM (SELECT 's', a, v FROM {t}_sums FINAL UNION ALL SELECT 'l', a, v FROM {t}_last) ORDER BY ALL",
     ),
 ]  # fmt: skip
 
