@@ -66,7 +66,7 @@ def test_gathered_with_them(gateway: Gateway, tested: Endpoint, direct: Endpoint
     assert ids(direct) == [1, 2]
 
 
-@pytest.mark.parametrize("clause", ["windrow_ack='sotred'", "windrow_akc='stored'", "async_insert=0, windrow_ack='disk'"])
+@pytest.mark.parametrize("clause", ["windrow_ack='sotred'", "windrow_akc='stored'", "async_insert=0, windrow_ack='disc'"])
 def test_misspelt_ones_are_refused(gateway: Gateway, tested: Endpoint, direct: Endpoint, table: None, clause: str) -> None:
     """Somebody relies on what such a setting promises."""
     reply = tested.request(f"INSERT INTO t SETTINGS {clause} FORMAT JSONEachRow", ROWS)

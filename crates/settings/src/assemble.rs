@@ -11,8 +11,9 @@ use crate::layers::Layers;
 use crate::secret::Secret;
 use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRules};
 use crate::typed::{
-    AdminSettings, BackendPoolSettings, BackendTlsSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlushPolicy,
-    GatherSettings, HttpSettings, LogFormat, LogSettings, Settings, TlsFiles,
+    AdminSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, EmbeddedSettings, EmbeddedUser,
+    EngineSetting, FlushPolicy, GatherSettings, HttpSettings, JournalSettings, LogFormat, LogSettings, Settings,
+    TlsFiles,
 };
 
 /// Why the readers below can't meet another variant: a test loads every setting of the table.
@@ -41,6 +42,18 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             users: layers.entries.users.iter().map(embedded_user).collect(),
         },
         gather: gather(layers),
+        journal: JournalSettings {
+            segment_bytes: layers.integer("journal.segment_bytes"),
+            max_bytes: layers.integer("journal.max_bytes"),
+            max_table_share: layers.ratio("journal.max_table_share"),
+        },
+        dead_letters: DeadLetterSettings {
+            max_bytes: layers.integer("dead_letters.max_bytes"),
+            max_age_ms: layers.unless_zero("dead_letters.max_age_ms"),
+        },
+        manage_deduplication_window: layers
+            .optional_boolean("manage_deduplication_window")
+            .unwrap_or(layers.backend() == Backend::Embedded),
         tables: layers.entries.tables.iter().map(table_entry).collect(),
         rows: explain::rows(layers),
     }
@@ -76,6 +89,7 @@ fn gather(layers: &Layers) -> GatherSettings {
         admission_ttl_ms: layers.integer("gather.admission_ttl_ms"),
         schema_ttl_ms: layers.integer("gather.schema_ttl_ms"),
         shutdown_timeout_ms: layers.integer("gather.shutdown_timeout_ms"),
+        retry_for_ms: layers.unless_zero("gather.retry_for_ms"),
         insert_log_entries: layers.count("gather.insert_log_entries"),
         async_insert_busy_timeout_min_ms: layers.integer("gather.async_insert_busy_timeout_min_ms"),
         async_insert_busy_timeout_max_ms: layers.integer("gather.async_insert_busy_timeout_max_ms"),
@@ -101,6 +115,7 @@ fn table_entry(entry: &Entry) -> TableEntry {
         }),
         ack: entry.text("ack").map(|rule| match rule {
             "memory" => AckRule::Memory,
+            "disk" => AckRule::Disk,
             "stored" => AckRule::Stored,
             _ => AckRule::Client,
         }),
@@ -212,9 +227,19 @@ impl Layers {
         }
     }
 
+    /// Where 0 stands for no limit.
+    fn unless_zero(&self, path: &str) -> Option<u64> {
+        Some(self.integer(path)).filter(|number| *number > 0)
+    }
+
     fn boolean(&self, path: &str) -> bool {
+        self.optional_boolean(path).unwrap_or_else(|| unreachable!("{KIND}: {path} has a default"))
+    }
+
+    fn optional_boolean(&self, path: &str) -> Option<bool> {
         match &self.resolved(path).value {
-            Value::Bool(flag) => *flag,
+            Value::Bool(flag) => Some(*flag),
+            Value::Unset => None,
             other => unreachable!("{KIND}: {path} {other:?}"),
         }
     }

@@ -40,14 +40,18 @@ const fn row(path: &'static str, kind: Kind, default: DefaultValue, help: &'stat
 
 /// A day: longer waits are typing errors.
 const MAX_MS: u64 = 86_400_000;
+/// Ten years: for times in which what was acknowledged is kept.
+const MAX_KEEPING_MS: u64 = 315_360_000_000;
 const MS: Kind = Kind::Milliseconds { min: 1, max: MAX_MS };
 const MS_OR_ZERO: Kind = Kind::Milliseconds { min: 0, max: MAX_MS };
+const KEEPING_MS: Kind = Kind::Milliseconds { min: 0, max: MAX_KEEPING_MS };
 const SIZE: Kind = Kind::Bytes { min: 1, max: u64::MAX };
 const FLUSH_POLICIES: Kind = Kind::Choice(&["balanced", "adaptive", "fixed"]);
 
 pub(crate) const SETTINGS: &[Setting] = &[
     row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, or the URL of a server. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs."),
     row("data_dir", Kind::Path, Is("./windrow-data"), "Everything that Windrow keeps. Readable by its owner only; one gateway at a time."),
+    row("manage_deduplication_window", Kind::Bool, Unset, "Whether Windrow gives a window of deduplication to MergeTree tables that have none, so that a batch that is sent again after a crash or a lost answer is stored once. The rows of clients are not deduplicated by it. When not set: on for the embedded ClickHouse, off for a server, whose tables it would change by `ALTER TABLE ... MODIFY SETTING`."),
     row("log.format", Kind::Choice(&["text", "json"]), Is("text"), "Log lines for people or for machines."),
     row("log.level", Kind::LogLevel, Is("info"), "What is logged."),
     row("http.listen", Kind::Address, Is("127.0.0.1:8123"), "The data port: ClickHouse's HTTP interface. Port 0 takes a free one."),
@@ -77,7 +81,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("gather.overload_wait_ms", MS_OR_ZERO, Is("1000"), "How long an insert waits for room before it is refused with 503."),
     row("gather.admission_ttl_ms", MS_OR_ZERO, Is("5000"), "How long the backend's yes to a user's password and privileges is remembered. What is taken away can work for this long, and for up to twice as long a user's profile as it was. GRANT, REVOKE and the like that pass through Windrow are noticed at once."),
     row("gather.schema_ttl_ms", MS_OR_ZERO, Is("5000"), "How long a table's columns are remembered. DDL that passes through Windrow is noticed at once; other DDL after this time, or when a flush is refused because of it."),
-    row("gather.shutdown_timeout_ms", MS, Is("30000"), "How long a shutdown may take to store what is buffered and to end open requests. If something could not be stored by then, the exit code is 1."),
+    row("gather.shutdown_timeout_ms", MS, Is("30000"), "How long a shutdown may take to store what is buffered and to end open requests. What was acknowledged as kept on disk and isn't stored by then stays in the journal, and the next start stores it. If something else could not be stored, the exit code is 1."),
+    row("gather.retry_for_ms", KEEPING_MS, Is("0"), "How long a flush that fails for a reason that may pass (the backend is away, too many parts, too little memory) is tried again for inserts that nobody waits for. After that they become dead letters. 0: for ever."),
     row("gather.insert_log_entries", Kind::Count { min: 0, max: 10_000_000 }, Is("100000"), "Latest inserts kept in memory for `system.asynchronous_insert_log`."),
     row("gather.async_insert_busy_timeout_min_ms", MS, Is("50"), "ClickHouse's setting, for requests that don't say: the shortest hold of the policies `balanced` and `adaptive`."),
     row("gather.async_insert_busy_timeout_max_ms", MS, Is("200"), "ClickHouse's setting, for requests that don't say: the longest hold, and the only one of the `fixed` policy."),
@@ -85,8 +90,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("gather.async_insert_busy_timeout_decrease_rate", Kind::Ratio { max: 100.0 }, Is("0.2"), "ClickHouse's setting, for requests that don't say: how fast the hold of `balanced` and `adaptive` shrinks."),
     row("gather.async_insert_max_data_size", SIZE, Is("10485760"), "ClickHouse's setting, for requests that don't say: a batch of this many bytes is stored at once."),
     row("gather.async_insert_max_query_number", Kind::Count { min: 1, max: 1_000_000 }, Is("450"), "ClickHouse's setting, for tables that deduplicate: a batch of this many inserts is stored at once. For other tables it counts only where the request, the user's profile or `[[tables]]` gives a number; set here alone, it changes nothing for them."),
-    row("gather.wait_for_async_insert", Kind::Bool, Is("true"), "ClickHouse's setting, for requests that don't say: whether an insert is answered only when it is stored."),
+    row("gather.wait_for_async_insert", Kind::Bool, Is("true"), "ClickHouse's setting, for requests that don't say: whether an insert is answered only when it is stored, or when it is kept on disk."),
     row("gather.wait_for_async_insert_timeout_ms", MS, Is("120000"), "For requests that don't give `wait_for_async_insert_timeout` (in seconds, as in ClickHouse): the longest such wait."),
+    row("journal.segment_bytes", Kind::Bytes { min: 64 << 10, max: 1 << 30 }, Is("64MiB"), "Size of the journal's files. Room is given back a file at a time."),
+    row("journal.max_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, Is("4GiB"), "Disk space for inserts that were acknowledged as kept on disk and are not stored yet: what comes in while the backend is away. Beyond it such inserts get 503."),
+    row("journal.max_table_share", Kind::Ratio { max: 1.0 }, Is("0.5"), "The part of `journal.max_bytes` that one table may take."),
+    row("dead_letters.max_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, Is("1GiB"), "Disk space for inserts that were acknowledged and could not be stored. Nothing is thrown away for lack of it: tables that produce dead letters take no inserts of the ack levels `disk` and `memory` until some are retried or discarded."),
+    row("dead_letters.max_age_ms", KEEPING_MS, Is("0"), "How long a dead letter is kept; older ones are discarded and counted. 0: for ever."),
 ];
 
 pub(crate) const TABLES: ListSection = ListSection {
@@ -98,7 +108,7 @@ pub(crate) const TABLES: ListSection = ListSection {
         row("user", Kind::Text, Is("*"), "Which users, likewise."),
         row("async_insert", Kind::Choice(&["client", "always", "never"]), Unset, "Who decides whether inserts are gathered: the client, or Windrow whatever the client says."),
         row("flush_policy", FLUSH_POLICIES, Unset, "As `gather.flush_policy`."),
-        row("ack", Kind::Choice(&["client", "memory", "stored"]), Unset, "When inserts are acknowledged: as the client asks, once in memory, or once stored."),
+        row("ack", Kind::Choice(&["client", "memory", "disk", "stored"]), Unset, "When inserts are acknowledged: as the client asks, once in memory, once kept on disk, or once stored."),
         row("busy_timeout_min_ms", MS, Unset, "As `gather.async_insert_busy_timeout_min_ms`."),
         row("busy_timeout_max_ms", MS, Unset, "As `gather.async_insert_busy_timeout_max_ms`."),
         row("max_data_size", SIZE, Unset, "As `gather.async_insert_max_data_size`."),

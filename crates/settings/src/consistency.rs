@@ -4,10 +4,13 @@ use crate::backend::Backend;
 use crate::errors::SettingsError;
 use crate::kind::Value;
 use crate::layers::Layers;
+use crate::units::show_size_bytes;
 
 pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
     let mut conflict = |reason: String| errors.push(SettingsError::Conflict { reason });
-    for problem in [tls_pair(layers), admin_token(layers), default_password(layers), pinned_certificate(layers)] {
+    for problem in
+        [tls_pair(layers), admin_token(layers), default_password(layers), pinned_certificate(layers), journal(layers)]
+    {
         problem.into_iter().for_each(&mut conflict);
     }
     users(layers).into_iter().for_each(&mut conflict);
@@ -59,6 +62,19 @@ fn pinned_certificate(layers: &Layers) -> Option<String> {
         Backend::ClickHouse(url) if url.tls => None,
         _ => Some(format!("`{set}` is set, but `backend` is no https:// URL; change one of them")),
     }
+}
+
+/// Room is given back a segment at a time: with too few of them, none is ever free to go.
+fn journal(layers: &Layers) -> Option<String> {
+    const MIN_SEGMENTS: u64 = 4;
+    let (segment_bytes, max_bytes) = (layers.integer("journal.segment_bytes"), layers.integer("journal.max_bytes"));
+    (max_bytes / MIN_SEGMENTS < segment_bytes).then(|| {
+        format!(
+            "`journal.max_bytes` ({}) must hold at least {MIN_SEGMENTS} files of `journal.segment_bytes` ({}); raise the first or lower the second",
+            show_size_bytes(max_bytes),
+            show_size_bytes(segment_bytes)
+        )
+    })
 }
 
 fn users(layers: &Layers) -> Vec<String> {

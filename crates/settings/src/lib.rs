@@ -33,6 +33,7 @@ pub use reference::reference_markdown;
 pub use secret::Secret;
 pub use table_rules::{AckRule, AsyncInsertRule, TableRules};
 pub use typed::{
-    AdminSettings, BackendPoolSettings, BackendTlsSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlushPolicy,
-    GatherSettings, HttpSettings, LogFormat, LogSettings, Settings, TlsFiles,
+    AdminSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, EmbeddedSettings, EmbeddedUser,
+    EngineSetting, FlushPolicy, GatherSettings, HttpSettings, JournalSettings, LogFormat, LogSettings, Settings,
+    TlsFiles,
 };

@@ -21,6 +21,7 @@ pub enum AckRule {
     #[default]
     Client,
     Memory,
+    Disk,
     Stored,
 }
 

@@ -25,6 +25,10 @@ pub struct Settings {
     pub backend_pool: BackendPoolSettings,
     pub embedded: EmbeddedSettings,
     pub gather: GatherSettings,
+    pub journal: JournalSettings,
+    pub dead_letters: DeadLetterSettings,
+    /// Whether Windrow gives tables without a window of deduplication one for its own batches.
+    pub manage_deduplication_window: bool,
     pub(crate) tables: Vec<TableEntry>,
     pub(crate) rows: Vec<Row>,
 }
@@ -133,6 +137,8 @@ pub struct GatherSettings {
     pub admission_ttl_ms: u64,
     pub schema_ttl_ms: u64,
     pub shutdown_timeout_ms: u64,
+    /// How long passing errors are tried again for inserts that nobody waits for; `None`: for ever.
+    pub retry_for_ms: Option<u64>,
     pub insert_log_entries: usize,
     pub async_insert_busy_timeout_min_ms: u64,
     pub async_insert_busy_timeout_max_ms: u64,
@@ -142,6 +148,22 @@ pub struct GatherSettings {
     pub async_insert_max_query_number: u64,
     pub wait_for_async_insert: bool,
     pub wait_for_async_insert_timeout_ms: u64,
+}
+
+/// What keeps inserts that were acknowledged before they are stored.
+#[derive(Debug, Clone)]
+pub struct JournalSettings {
+    pub segment_bytes: u64,
+    pub max_bytes: u64,
+    /// The part of `max_bytes` that one table may take: above 0, at most 1.
+    pub max_table_share: f64,
+}
+
+#[derive(Debug, Clone)]
+pub struct DeadLetterSettings {
+    pub max_bytes: u64,
+    /// `None`: for ever.
+    pub max_age_ms: Option<u64>,
 }
 
 impl Settings {

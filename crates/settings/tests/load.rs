@@ -217,7 +217,7 @@ name = "x"
     let errors = errors_of("entries", text);
     let expected = [
         "unknown key `tabel` in windrow.toml line 3; did you mean `table`?",
-        "`ack` in windrow.toml line 4: expected `client`, `memory` or `stored`, got \"disc\"",
+        "`ack` in windrow.toml line 4: expected `client`, `memory`, `disk` or `stored`, got \"disc\"",
         "`password` in windrow.toml line 8: expected a text",
         "the entry `[[embedded.users]]` in windrow.toml line 10 needs the key `name`",
         "unknown key `[[embedded.user]]` in windrow.toml line 13; did you mean `[[embedded.users]]`?",
@@ -238,6 +238,28 @@ fn embedded_users_carry_grants_and_settings() {
     let pairs: Vec<_> = ann.settings.iter().map(|setting| (setting.name.as_str(), setting.value.as_str())).collect();
     assert_eq!(pairs, [("date_time_input_format", "basic"), ("max_threads", "4"), ("readonly", "1")]);
     assert_eq!((bob.grants.as_deref(), bob.settings.len()), (None, 0));
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let defaults = load_text("kept", "").expect("an empty file");
+    assert_eq!((defaults.journal.segment_bytes, defaults.journal.max_bytes), (64 << 20, 4 << 30));
+    assert_eq!((defaults.gather.retry_for_ms, defaults.dead_letters.max_age_ms), (None, None), "0 is for ever");
+    let text = "[gather]\nretry_for_ms = 1000\n[journal]\nsegment_bytes = \"1MiB\"\nmax_bytes = \"4MiB\"\n[dead_letters]\nmax_age_ms = 604800000\n";
+    let settings = load_text("kept", text).expect("valid settings");
+    assert_eq!((settings.gather.retry_for_ms, settings.dead_letters.max_age_ms), (Some(1000), Some(604_800_000)));
+    assert_eq!(settings.journal.max_bytes, 4 << 20);
+    let errors = errors_of("kept", "[journal]\nmax_bytes = \"255MiB\"\n");
+    assert!(errors[0].contains("at least 4 files of `journal.segment_bytes` (64MiB)"), "{errors:?}");
+}
+
+#[test]
+fn windows_are_managed_where_the_tables_are_windrows_own() {
+    let managed = |text: &str| load_text("windows", text).expect("valid settings").manage_deduplication_window;
+    assert!(managed(""));
+    assert!(!managed("manage_deduplication_window = false\n"));
+    assert!(!managed("backend = \"http://db:8123\"\n"));
+    assert!(managed("backend = \"http://db:8123\"\nmanage_deduplication_window = true\n"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use windrow_settings::{AckRule, AsyncInsertRule, FlushPolicy, GatherSettings, Ta
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AckLevel {
     Memory,
+    Disk,
     Stored,
 }
 
@@ -82,11 +83,12 @@ impl Said {
         };
         let asked = self.ack.unwrap_or(match self.wait.unwrap_or(defaults.wait_for_async_insert) {
             true => AckLevel::Stored,
-            false => AckLevel::Memory,
+            false => AckLevel::Disk,
         });
         let ack = match rules.ack {
             AckRule::Client => asked,
             AckRule::Memory => AckLevel::Memory,
+            AckRule::Disk => AckLevel::Disk,
             AckRule::Stored => AckLevel::Stored,
         };
         let wait_timeout =
@@ -164,6 +166,7 @@ fn seconds(value: &str) -> Result<Duration, InvalidValue> {
 fn ack_level(value: &str) -> Result<AckLevel, InvalidValue> {
     match value {
         "memory" => Ok(AckLevel::Memory),
+        "disk" => Ok(AckLevel::Disk),
         "stored" => Ok(AckLevel::Stored),
         _ => Err(InvalidValue),
     }
@@ -180,10 +183,7 @@ fn policy(value: &str) -> Result<PolicyKind, InvalidValue> {
 
 fn explain(name: &str, value: &str) -> String {
     match name {
-        "windrow_ack" if value == "disk" => {
-            "windrow_ack=disk needs a journal, which this version does not keep; use memory or stored".to_owned()
-        }
-        "windrow_ack" => format!("windrow_ack is memory or stored, not '{value}'"),
+        "windrow_ack" => format!("windrow_ack is memory, disk or stored, not '{value}'"),
         "windrow_flush_policy" => format!("windrow_flush_policy is balanced, adaptive or fixed, not '{value}'"),
         _ => format!("Windrow has no setting {name}; it has windrow_ack and windrow_flush_policy"),
     }
