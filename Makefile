@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test differential fuzz bench lint tidy fmt clean
+.PHONY: help setup setup-test build demo test differential chaos fuzz bench lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -23,6 +23,10 @@ test: setup-test ## Run every test: tidy, Rust, whole system with the real Click
 differential: build setup-test ## Compare formats and types with ClickHouse: CASES=70 is 10,500 odd cases per format, SEED=n others, FORMAT=CSV one
 	@WINDROW_DIFFERENTIAL_CASES=$(or $(CASES),10) $(if $(SEED),WINDROW_DIFFERENTIAL_SEED=$(SEED)) \
 	  .venv/bin/python -m pytest tests/differential -n 2 -q -rP $(if $(FORMAT),-k "$(FORMAT)")
+
+chaos: build setup-test ## Kill gateway and ClickHouse under load, ROUNDS=100 times from SEED=1 on, and count every insert
+	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),100) WINDROW_CHAOS_SEED=$(or $(SEED),1) \
+	  .venv/bin/python -m pytest tests/chaos -q -s
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone
 	@fuzz/run $(or $(FUZZ_SECONDS),30) $(TARGET)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -33,9 +34,14 @@ class Engine:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL)))
         (folder / "config.xml").write_text(config_xml(folder / "users.xml"))
-        port = free_port()
-        self.direct = Endpoint("127.0.0.1", port, TESTER.name, TESTER.password)
-        options = ["--path", str(folder / "data"), "--config-file", str(folder / "config.xml"), "--http_port", str(port)]
+        self.folder = folder
+        self.direct = Endpoint("127.0.0.1", free_port(), TESTER.name, TESTER.password)
+        self.start()
+
+    def start(self) -> None:
+        """Also after its end, on the same data and port."""
+        folder, port = self.folder, str(self.direct.port)
+        options = ["--path", str(folder / "data"), "--config-file", str(folder / "config.xml"), "--http_port", port]
         command = [sys.executable, "-c", RUNNER, str(engine_library()), *options, "--logger.level=warning"]
         self.child = Child([*command, "--query", LISTEN_FOR_EVER], folder / "engine.log")
         eventually(lambda: self.direct.answers() or self._died(), "the engine answers", 60)
@@ -44,6 +50,10 @@ class Engine:
         if not self.child.running():
             raise AssertionError(f"the engine ended at once:\n{self.child.log()[-3000:]}")
         return False
+
+    def kill(self) -> None:
+        self.child.signal(signal.SIGKILL)
+        self.child.wait()
 
     def stop(self) -> None:
         self.child.stop()

@@ -1,0 +1,105 @@
+"""The count at the end: every insert that was promised to be kept is in its table once and whole, in its writer's order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from chaos.kinds import AS_SENT, TABLES, Table, rows_of
+from chaos.load import Load
+from chaos.writer import Writer
+from harness.endpoint import Endpoint
+
+SHOWN = 10
+
+
+@dataclass
+class Count:
+    stored: int = 0
+    missing: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    # Stored although the answer said that nothing of it is, or never sent at all.
+    unasked: list[str] = field(default_factory=list)
+    # An insert of which only some rows are there.
+    torn: list[str] = field(default_factory=list)
+    disordered: list[str] = field(default_factory=list)
+    altered: list[str] = field(default_factory=list)
+    # Dead letters hold them.
+    dead: int = 0
+
+    def faults(self) -> dict[str, list[str]]:
+        kinds = ("missing", "twice", "unasked", "torn", "disordered", "altered")
+        return {kind: getattr(self, kind) for kind in kinds if getattr(self, kind)}
+
+    def line(self) -> str:
+        return f"stored {self.stored}, missing {len(self.missing)}, twice {len(self.twice)}, dead letters {self.dead}"
+
+    def check(self) -> None:
+        found = [f"{len(cases)} {kind}: {', '.join(cases[:SHOWN])}" for kind, cases in self.faults().items()]
+        assert not found, "\n".join([self.line(), *found])
+
+
+@dataclass
+class Found:
+    """What a table holds of one insert."""
+
+    rows: int
+    distinct: int
+    # Where its first row stands: the number of the block, the place in it.
+    place: tuple[int, int]
+
+
+def count(direct: Endpoint, load: Load) -> Count:
+    result = Count()
+    for table in TABLES:
+        there = found_in(direct, table, load)
+        altered = direct.sql(f"SELECT count() FROM {table.name} WHERE NOT ({AS_SENT})")
+        if altered != "0":
+            result.altered.append(f"{altered} rows of {table.name}")
+        for writer in load.writers:
+            if writer.kind.table is table:
+                judge(writer, there.get(writer.writer, {}), result)
+    return result
+
+
+def found_in(direct: Endpoint, table: Table, load: Load) -> dict[int, dict[int, Found]]:
+    place = "min((_block_number, _block_offset))" if table.ordered else "(0, 0)"
+    writers = [writer.writer for writer in load.writers]
+    query = (
+        f"SELECT writer, number, count(), uniqExact(row), {place} AS place FROM {table.name} "
+        f"WHERE writer BETWEEN {min(writers)} AND {max(writers)} GROUP BY writer, number FORMAT TSV"
+    )
+    there: dict[int, dict[int, Found]] = defaultdict(dict)
+    for line in direct.sql(query).splitlines():
+        writer, number, rows, distinct, at = line.split("\t")
+        block, offset = at.strip("()").split(",")
+        there[int(writer)][int(number)] = Found(int(rows), int(distinct), (int(block), int(offset)))
+    return there
+
+
+def judge(writer: Writer, there: dict[int, Found], result: Count) -> None:
+    promises, name = writer.promises, f"{writer.kind.name} {writer.writer}"
+    result.stored += len(there)
+    if writer.kind.kept:
+        result.missing += [f"{name}/{number}" for number in promises.acknowledged if number not in there]
+    acknowledged, allowed = set(promises.acknowledged), {*promises.acknowledged, *promises.open}
+    for number, found in there.items():
+        if found.rows > found.distinct:
+            result.twice.append(f"{name}/{number}: {found.rows} rows of {rows_of(number)}")
+        # What failed on its way into several partitions may be in some of them, as in ClickHouse.
+        elif found.rows < rows_of(number) and (number in acknowledged or writer.kind.table.ordered):
+            result.torn.append(f"{name}/{number}: {found.rows} rows of {rows_of(number)}")
+        if number not in allowed:
+            result.unasked.append(f"{name}/{number}")
+    if writer.kind.table.ordered:
+        result.disordered += disorder(name, [(number, there[number]) for number in sorted(acknowledged & there.keys())])
+
+
+def disorder(name: str, inserts: list[tuple[int, Found]]) -> list[str]:
+    """An insert that was sent after the one before it was acknowledged must not stand before it in the table."""
+    pairs = zip(inserts, inserts[1:])
+    return [
+        f"{name}: {later} at {after.place} stands before {earlier} at {before.place}"
+        for (earlier, before), (later, after) in pairs
+        if after.place < before.place
+    ]

@@ -1,0 +1,93 @@
+"""What kinds of writers there are, the tables that they insert into, and what an insert of theirs looks like."""
+
+from __future__ import annotations
+
+import random
+import struct
+from dataclasses import dataclass, field
+
+# Rows keep the number of the block they came in and their place in it, also through merges: the order of insertion can be asked for.
+ORDERED = "enable_block_number_column = 1, enable_block_offset_column = 1"
+COLUMNS = "writer UInt32, number UInt64, row UInt32, text String"
+MOST_ROWS = 4
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    clauses: str
+    # In partitions block numbers are counted apart, so they say nothing of the order between them.
+    ordered: bool = True
+
+    def create(self) -> str:
+        return f"CREATE TABLE {self.name} ({COLUMNS}) ENGINE = MergeTree {self.clauses}"
+
+
+PLAIN = Table("plain", f"ORDER BY tuple() SETTINGS {ORDERED}")
+# The owner's window: ClickHouse deduplicates equal inserts into it, so a repeat needs no token.
+WINDOW = Table("windowed", f"ORDER BY tuple() SETTINGS {ORDERED}, non_replicated_deduplication_window = 100000")
+# Each insert of several rows goes into several partitions, which ClickHouse commits one after the other.
+PARTED = Table("parted", "PARTITION BY row % 2 ORDER BY tuple()", ordered=False)
+TABLES = (PLAIN, WINDOW, PARTED)
+
+STORED = {"wait_for_async_insert": 1, "wait_for_async_insert_timeout": 20}
+DISK = {"wait_for_async_insert": 0}
+MEMORY = {"wait_for_async_insert": 0, "windrow_ack": "memory"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    table: Table
+    settings: dict[str, object] = field(default_factory=dict)
+    token: bool = False
+    # Sends an insert again until it is acknowledged, and some even after that: there has to be one of each.
+    repeats: bool = False
+    # What is acknowledged has to be there. Without, at most once is all that is promised.
+    kept: bool = True
+
+
+KINDS = (
+    Kind("stored", PLAIN, STORED),
+    Kind("disk", PLAIN, DISK),
+    Kind("memory", PLAIN, MEMORY, kept=False),
+    Kind("stored+token", PLAIN, STORED, token=True, repeats=True),
+    Kind("disk+token", PLAIN, DISK, token=True, repeats=True),
+    Kind("sync+token", PLAIN, {"async_insert": 0}, token=True, repeats=True),
+    Kind("stored+window", WINDOW, STORED, repeats=True),
+    Kind("disk+window", WINDOW, DISK, repeats=True),
+    Kind("disk+parts", PARTED, DISK),
+    Kind("stored+parts+token", PARTED, STORED, token=True, repeats=True),
+)
+
+
+def rows_of(number: int) -> int:
+    """How many rows an insert has."""
+    return 1 + number * 7 % MOST_ROWS
+
+
+def text_of(writer: int, number: int, row: int) -> str:
+    return f"w{writer}-{number}-{row}"
+
+
+# The same in SQL: a row for which this is not so was altered on its way.
+AS_SENT = "text = concat('w', toString(writer), '-', toString(number), '-', toString(row))"
+
+
+def payload(kind: str, writer: int, number: int) -> bytes:
+    rows = [(row, text_of(writer, number, row)) for row in range(rows_of(number))]
+    if kind == "JSONEachRow":
+        lines = (f'{{"writer":{writer},"number":{number},"row":{row},"text":"{text}"}}\n' for row, text in rows)
+        return "".join(lines).encode()
+    if kind == "CSV":
+        return "".join(f'{writer},{number},{row},"{text}"\n' for row, text in rows).encode()
+    if kind == "Values":
+        return ",".join(f"({writer},{number},{row},'{text}')" for row, text in rows).encode()
+    return b"".join(struct.pack("<IQIB", writer, number, row, len(text)) + text.encode() for row, text in rows)
+
+
+FORMATS = ("JSONEachRow", "CSV", "Values", "RowBinary")
+
+
+def some_format(rng: random.Random) -> str:
+    return rng.choice(FORMATS)

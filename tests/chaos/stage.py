@@ -1,0 +1,103 @@
+"""What is killed: a gateway with its embedded engine, or a gateway before an engine that it did not start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import urllib.parse
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from harness.endpoint import Endpoint
+from harness.engine import Engine
+from harness.gateway import Gateway
+from harness.process import wait_gone
+from harness.remote import RemoteGateway
+from harness.users import TESTER
+
+
+class Stage(ABC):
+    gateway: Gateway
+
+    def where(self) -> Endpoint | None:
+        """The data port for the load, or nothing while there is none."""
+        return self._http
+
+    def opened(self) -> None:
+        self._http = self.gateway.http.as_user(TESTER.name, TESTER.password)
+
+    @property
+    def direct(self) -> Endpoint:
+        return self.gateway.direct
+
+    def kill_gateway(self) -> None:
+        self.gateway.kill()
+        self._http = None
+
+    def end_gateway(self) -> int:
+        """SIGTERM; the exit code."""
+        code = self.gateway.stop()
+        self._http = None
+        return code
+
+    def start_gateway(self) -> None:
+        self.gateway.start()
+        self.opened()
+
+    @abstractmethod
+    def kill_engine(self) -> None: ...
+
+    @abstractmethod
+    def kill_both(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+
+class Embedded(Stage):
+    """The gateway starts its engine, starts it again when it dies, and takes it along when it ends."""
+
+    def __init__(self, folder: Path, config: str = ""):
+        self.gateway = Gateway(folder, config)
+        self.opened()
+
+    def kill_engine(self) -> None:
+        engine = self.gateway.engine_pid()
+        os.kill(engine, signal.SIGKILL)
+        wait_gone(engine)
+
+    def kill_both(self) -> None:
+        os.kill(self.gateway.engine_pid(), signal.SIGKILL)
+        self.kill_gateway()
+
+    def kill_gateway(self) -> None:
+        engine = self.gateway.engine_pid()
+        super().kill_gateway()
+        wait_gone(engine)
+
+    def stop(self) -> None:
+        self.gateway.stop()
+
+
+class Apart(Stage):
+    """Killed alone, the gateway leaves an engine behind that goes on with what it was sent."""
+
+    def __init__(self, folder: Path, config: str = "", through: str | None = None):
+        self.engine = Engine(folder / "engine")
+        direct = self.engine.direct
+        user, password = (urllib.parse.quote(part, safe="") for part in (direct.user, direct.password))
+        backend = f"http://{user}:{password}@{through or f'127.0.0.1:{direct.port}'}"
+        self.gateway = RemoteGateway(folder / "gateway", backend, direct, config)
+        self.opened()
+
+    def kill_engine(self) -> None:
+        self.engine.kill()
+        self.engine.start()
+
+    def kill_both(self) -> None:
+        self.kill_gateway()
+        self.kill_engine()
+
+    def stop(self) -> None:
+        self.gateway.stop()
+        self.engine.stop()

@@ -1,0 +1,115 @@
+"""A writer: one insert after the other, each tried once or until it is acknowledged, and what came of each."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chaos.kinds import Kind, payload, some_format
+from harness.endpoint import Endpoint
+from harness.quick_http import QuickConnection
+
+PATIENCE_SECONDS = 60
+# Between two attempts of a writer that was just refused; it ends at once when the load does.
+PAUSE_SECONDS = 0.02
+# One insert in so many is sent again although it was acknowledged.
+REPEATED_ONE_IN = 10
+# What answers say that promise that nothing of the insert is stored.
+NOTHING_STORED = (b"\r\nretry-after:", b"nothing of it is or will be stored", b"was not taken")
+
+
+@dataclass
+class Promises:
+    """Numbers of inserts by what their writer knows of them."""
+
+    acknowledged: list[int] = field(default_factory=list)
+    # Refused in words that promise that nothing is stored.
+    refused: list[int] = field(default_factory=list)
+    # The connection broke, or the answer left it open: stored once, or not at all.
+    open: list[int] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    repeats: int = 0
+
+    def sent(self) -> set[int]:
+        return {*self.acknowledged, *self.refused, *self.open}
+
+
+class Writer(threading.Thread):
+    """`where` is the data port as it is now, or nothing while the gateway is down and known to be."""
+
+    def __init__(self, number: int, kind: Kind, where: Callable[[], Endpoint | None], run: str, seed: int):
+        super().__init__(daemon=True)
+        self.writer, self.kind, self.where, self.run_name = number, kind, where, run
+        self.rng = random.Random(f"{seed}-{number}")
+        self.promises = Promises()
+        self.stopping = threading.Event()
+        self.connection: QuickConnection | None = None
+        self.next_number = 0
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            self.insert(self.next_number)
+            self.next_number += 1
+        self.disconnect()
+
+    def insert(self, number: int) -> None:
+        outcome = self.attempt(number)
+        while outcome != "acknowledged" and self.kind.repeats and not self.stopping.is_set():
+            outcome = self.again(number, outcome)
+        getattr(self.promises, outcome).append(number)
+        if outcome == "acknowledged" and self.kind.repeats and self.rng.randrange(REPEATED_ONE_IN) == 0:
+            self.promises.repeats += 1
+            self.attempt(number)
+
+    def again(self, number: int, before: str) -> str:
+        """A refused repeat says nothing of the attempts before it."""
+        self.promises.repeats += 1
+        outcome = self.attempt(number)
+        return before if outcome == "refused" else outcome
+
+    def attempt(self, number: int) -> str:
+        connection = self.connected()
+        if connection is None:
+            return "refused"
+        kind = some_format(self.rng)
+        settings = dict(self.kind.settings)
+        if self.kind.token:
+            settings["insert_deduplication_token"] = f"{self.run_name}-{self.writer}-{number}"
+        target = connection.endpoint.target(f"INSERT INTO {self.kind.table.name} FORMAT {kind}", settings)
+        try:
+            reply = connection.post(target, payload(kind, self.writer, number))
+        except ConnectionRefusedError:
+            return self.failed("refused")
+        except (OSError, ValueError) as error:
+            return self.failed("open", f"{type(error).__name__}: {error}")
+        if reply.status == 200:
+            return "acknowledged"
+        answer = reply.head.lower() + reply.body
+        nothing_stored = any(words in answer for words in NOTHING_STORED)
+        return self.failed("refused" if nothing_stored else "open", f"HTTP {reply.status}: {reply.text.strip()}")
+
+    def failed(self, outcome: str, error: str | None = None) -> str:
+        if error:
+            self.promises.errors.append(error)
+        self.disconnect()
+        self.stopping.wait(PAUSE_SECONDS)
+        return outcome
+
+    def connected(self) -> QuickConnection | None:
+        """A kept connection to where the gateway is now."""
+        endpoint = self.where()
+        if endpoint is None:
+            self.disconnect()
+            self.stopping.wait(PAUSE_SECONDS)
+            return None
+        if self.connection is None or self.connection.endpoint != endpoint:
+            self.disconnect()
+            self.connection = QuickConnection(endpoint, PATIENCE_SECONDS)
+        return self.connection
+
+    def disconnect(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
