@@ -29,6 +29,7 @@ const ABORTED: i32 = 236;
 const BAD_ARGUMENTS: i32 = 36;
 const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
 const AUTHENTICATION_FAILED: i32 = 516;
+const NOT_ENOUGH_SPACE: i32 = 243;
 
 impl Refusal {
     fn own(code: i32, text: String) -> Refusal {
@@ -81,6 +82,22 @@ impl Refusal {
             PushError::Overloaded { max_bytes, whose } => Refusal::too_busy(format!(
                 "The buffers of Windrow for {whose} are full ({max_bytes} bytes). The insert was not taken; try again later"
             )),
+            PushError::Behind => Refusal::too_busy(
+                "Inserts into this table that came before have not been stored yet. The insert was not taken; try again later".into(),
+            ),
+            PushError::JournalFull { max_bytes, whose } => Refusal::retryable(
+                NOT_ENOUGH_SPACE,
+                format!("The journal of Windrow has no room for {whose} ({max_bytes} bytes). The insert was not taken; try again later"),
+            ),
+            PushError::NotJournaled(cause) => Refusal::retryable(
+                NOT_ENOUGH_SPACE,
+                format!("Windrow could not write the insert to its journal: {cause}. The insert was not taken; try again later"),
+            ),
+            PushError::LettersFull { max_bytes } => Refusal::retryable(
+                NOT_ENOUGH_SPACE,
+                format!("Inserts into this table have failed, and there is no room for more dead letters ({max_bytes} bytes): retry or discard them. The insert was not taken"),
+            ),
+            PushError::Failed(error) => Refusal::insert(error.clone()),
             PushError::ShuttingDown => {
                 Refusal::retryable(ABORTED, "Windrow is shutting down. The insert was not taken; try again".into())
             }

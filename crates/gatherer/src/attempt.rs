@@ -131,7 +131,8 @@ async fn pause<S: Sink>(
     } else {
         tokio::time::sleep(experience.pause).await;
     }
-    experience.pause = (experience.pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * fastrand::f64());
+    let chance = (aloft.core.stores.surroundings.random_u128() as u32) as f64 / f64::from(u32::MAX);
+    experience.pause = (experience.pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * chance);
     aloft.table().metrics.retries.inc();
     Some(piece)
 }

@@ -6,13 +6,12 @@ use windrow_client::Exception;
 use windrow_policy::SealReason;
 use windrow_sink::{Destination, Sink};
 
-use crate::clock::wall_micros;
 use crate::gatherer::Gatherer;
 use crate::insert::{InsertKind, QueryId};
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::table::Table;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableName {
     pub database: String,
     pub table: String,
@@ -85,7 +84,7 @@ impl<S: Sink> Gatherer<S> {
         exception: Exception,
     ) {
         let insert = LogEntry {
-            event_time_micros: wall_micros(),
+            event_time_micros: self.core.stores.surroundings.wall_micros(),
             kind,
             query_id,
             bytes: payload_bytes,

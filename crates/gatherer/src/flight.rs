@@ -230,7 +230,7 @@ fn narrow<S: Sink>(aloft: &mut Aloft<'_, S>, pieces: &mut Pieces, refusal: Refus
 
 /// Answers, counts and logs inserts, and gives their memory back.
 fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<Settled>) {
-    let flush_time_micros = crate::clock::wall_micros();
+    let flush_time_micros = core.stores.surroundings.wall_micros();
     let lost = settled.iter().filter(|settled| settled.outcome.is_err() && settled.member.outcome.is_none()).count();
     if lost > 0 {
         let error = settled.iter().find_map(|settled| settled.outcome.as_ref().err()).map(ToString::to_string);

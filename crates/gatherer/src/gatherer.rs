@@ -11,17 +11,20 @@ use crate::budget::{Budget, Exhausted};
 use crate::clock::Clock;
 use crate::commands::TableName;
 use crate::flight::fly;
-use crate::insert::{Insert, PushError, Ticket};
+use crate::insert::{AckLevel, Insert, PushError, Ticket};
 use crate::log::InsertLog;
 use crate::metrics::Metrics;
 use crate::options::GathererOptions;
 use crate::shape::Shape;
+use crate::stores::Stores;
+use crate::surroundings::Surroundings;
 use crate::table::{Launch, Table};
 
 /// What all tables share.
 pub(crate) struct Core<S> {
     pub(crate) sink: S,
     pub(crate) options: GathererOptions,
+    pub(crate) stores: Stores,
     pub(crate) log: InsertLog,
     pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
 }
@@ -51,9 +54,10 @@ pub(crate) struct Tables {
 
 impl<S: Sink> Gatherer<S> {
     /// `on_stale_schema` is called when the sink's answer shows that a table isn't what its inserts were parsed against.
-    pub fn new(
+    pub fn open(
         sink: S,
         options: GathererOptions,
+        stores: Stores,
         registry: &mut Registry,
         on_stale_schema: impl Fn(&TableName) + Send + Sync + 'static,
     ) -> Gatherer<S> {
@@ -66,7 +70,7 @@ impl<S: Sink> Gatherer<S> {
             clock: Clock::start(),
         };
         let log = InsertLog::new(options.log_entries);
-        let core = Core { sink, options, log, on_stale_schema: Box::new(on_stale_schema) };
+        let core = Core { sink, options, stores, log, on_stale_schema: Box::new(on_stale_schema) };
         Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() }
     }
 
@@ -99,7 +103,9 @@ impl<S: Sink> Gatherer<S> {
         }
         forget_unused(&mut tables);
         let metrics = self.registry.metrics.for_table(&name.database, &name.table);
-        let table = Arc::new(Table::new(name.clone(), self.registry.budget.for_table(), metrics, self.registry.clock));
+        let (budget, clock) = (self.registry.budget.for_table(), self.registry.clock);
+        let table = Table::new(name.clone(), budget, metrics, clock, self.core.stores.surroundings.clone());
+        let table = Arc::new(table);
         tables.insert(name, Arc::downgrade(&table));
         tokio::spawn(keep_time(self.core.clone(), Arc::downgrade(&table), table.earlier.clone(), self.registry.clock));
         table
@@ -107,7 +113,10 @@ impl<S: Sink> Gatherer<S> {
 
     pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
         let tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        tables.values().filter_map(Weak::upgrade).collect()
+        let mut tables: Vec<_> = tables.values().filter_map(Weak::upgrade).collect();
+        // In an order that is the same in every run.
+        tables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        tables
     }
 
     /// Puts an insert into the buffer of its shape. For an insert that waits, the ticket brings the outcome; for others the
@@ -120,9 +129,9 @@ impl<S: Sink> Gatherer<S> {
             table.budget.give_back(bytes);
             return Err(PushError::ShuttingDown);
         }
-        let (sender, receiver) = match insert.waits {
-            true => Some(oneshot::channel()).unzip(),
-            false => (None, None),
+        let (sender, receiver) = match insert.ack {
+            AckLevel::Stored => Some(oneshot::channel()).unzip(),
+            AckLevel::Memory | AckLevel::Disk => (None, None),
         };
         let pushed = table.push(shape, insert, sender);
         if let Some(launch) = pushed.launch {
@@ -164,6 +173,7 @@ async fn keep_time<S: Sink>(core: Arc<Core<S>>, table: Weak<Table>, earlier: Arc
             look.next.and_then(|at| clock.instant(at)).unwrap_or_else(|| tokio::time::Instant::now() + IDLE)
         };
         tokio::select! {
+            biased;
             () = tokio::time::sleep_until(wake) => {}
             () = earlier.notified() => {}
         }
@@ -171,12 +181,6 @@ async fn keep_time<S: Sink>(core: Arc<Core<S>>, table: Weak<Table>, earlier: Arc
 }
 
 /// A random version 4 UUID.
-pub(crate) fn random_id() -> u128 {
-    let mut bytes = [0u8; 16];
-    if getrandom::fill(&mut bytes).is_err() {
-        // Without the system's randomness uniqueness is what counts, and this generator was seeded per thread.
-        bytes = fastrand::u128(..).to_le_bytes();
-    }
-    let random = u128::from_le_bytes(bytes);
-    random & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62)
+pub(crate) fn random_id(world: &dyn Surroundings) -> u128 {
+    world.random_u128() & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62)
 }

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use windrow_block::Rows;
@@ -24,6 +25,32 @@ impl fmt::Display for QueryId {
     }
 }
 
+/// What an acknowledgement promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AckLevel {
+    /// The rows are in the buffer.
+    Memory,
+    /// The rows survive a crash and the loss of power.
+    Disk,
+    /// The rows are in the database, and searchable.
+    Stored,
+}
+
+/// What an insert is known by when it comes again: hashes of its token, or of its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DedupKeys {
+    pub keys: Vec<u128>,
+}
+
+/// What an insert has behind it that comes back from the dead letters or from an earlier life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct History {
+    /// When it came first, in microseconds since 1970.
+    pub arrived_wall_micros: u64,
+    /// Attempts to store it before this life.
+    pub attempts: u32,
+}
+
 /// What a client sent in one request, admitted and read.
 pub struct Insert {
     pub rows: Rows,
@@ -31,8 +58,13 @@ pub struct Insert {
     pub payload_bytes: u64,
     /// The connection it came on.
     pub writer: u64,
-    /// Ack level `stored`: somebody waits for the outcome. Otherwise `memory`.
-    pub waits: bool,
+    pub ack: AckLevel,
+    /// How long its sender is willing to wait before it is in a buffer, if others are to go first.
+    pub patience: Duration,
+    /// Its batch is sealed with it: an insert that was not meant to be gathered.
+    pub at_once: bool,
+    pub dedup: Option<DedupKeys>,
+    pub history: Option<History>,
     pub query_id: QueryId,
     pub kind: Arc<InsertKind>,
 }
@@ -56,6 +88,22 @@ pub enum PushError {
         whose: &'static str,
     },
     ShuttingDown,
+    /// Inserts of its table that came before are still to be stored, and it would have had to wait longer for its turn than
+    /// its sender would.
+    Behind,
+    /// The journal has no room; worth trying again soon.
+    JournalFull {
+        max_bytes: u64,
+        whose: &'static str,
+    },
+    /// It could not be written to the journal.
+    NotJournaled(String),
+    /// The table's inserts have become dead letters, and there is no room for more of these.
+    LettersFull {
+        max_bytes: u64,
+    },
+    /// It was on its way to the sink before it could be written to the journal, and was not stored.
+    Failed(InsertError),
 }
 
 /// Why an insert that was taken is not stored.
@@ -109,7 +157,7 @@ impl Ticket {
     }
 
     /// Takes the insert out of its batch if that is still possible.
-    pub fn withdraw(mut self) -> Withdrawal {
+    pub async fn withdraw(mut self) -> Withdrawal {
         if let Some(withdrawal) = self.table.upgrade().and_then(|table| table.withdraw(self.member)) {
             return withdrawal;
         }

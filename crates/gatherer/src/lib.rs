@@ -22,15 +22,23 @@ mod flight;
 mod gatherer;
 mod insert;
 mod isolate;
+mod letters;
 mod log;
 mod metrics;
 mod options;
 mod shape;
+mod stores;
+mod surroundings;
 mod table;
 
 pub use commands::{BufferEntry, BufferSnapshot, TableName};
 pub use gatherer::Gatherer;
-pub use insert::{Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
+pub use insert::{
+    AckLevel, DedupKeys, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal,
+};
+pub use letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};
 pub use options::GathererOptions;
 pub use shape::Shape;
+pub use stores::Stores;
+pub use surroundings::{Machine, Surroundings};

@@ -4,7 +4,7 @@
 //! It exists only while it holds one of these. Whoever holds the lock does no I/O and drops no batch; what is to be
 //! launched is handed out and launched by the caller, after the lock is released.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, Notify};
@@ -13,12 +13,13 @@ use windrow_policy::{Arrival, BufferPolicy, FlushEnd, Lane as LaneState, Micros,
 use windrow_sink::{BatchId, PartCount};
 
 use crate::budget::TableBudget;
-use crate::clock::{wall_micros, Clock};
+use crate::clock::Clock;
 use crate::commands::TableName;
 use crate::flight::Flight;
-use crate::insert::{Insert, InsertKind, Outcome, QueryId, Withdrawal};
+use crate::insert::{AckLevel, Insert, InsertKind, Outcome, QueryId, Withdrawal};
 use crate::metrics::TableMetrics;
 use crate::shape::Shape;
+use crate::surroundings::Surroundings;
 
 /// What an insert costs to hold besides its rows: its member entry, its ids, its answer's channel.
 const MEMBER_BYTES: u64 = 256;
@@ -28,6 +29,7 @@ pub(crate) struct Table {
     pub(crate) budget: TableBudget,
     pub(crate) metrics: TableMetrics,
     pub(crate) clock: Clock,
+    pub(crate) world: Arc<dyn Surroundings>,
     /// Tells the table's timer that it has to wake earlier than it thinks.
     pub(crate) earlier: Arc<Notify>,
     state: Mutex<TableState>,
@@ -36,7 +38,7 @@ pub(crate) struct Table {
 #[derive(Default)]
 struct TableState {
     policy: TablePolicy,
-    lanes: HashMap<u64, Lane>,
+    lanes: BTreeMap<u64, Lane>,
     /// When the timer will look next.
     timer_wakes_at: Option<Micros>,
     next_member: u64,
@@ -198,8 +200,14 @@ impl Table {
     /// What an insert takes beside its rows, at the most that is usual.
     pub(crate) const OVERHEAD_BYTES: u64 = 2 * MEMBER_BYTES;
 
-    pub(crate) fn new(name: TableName, budget: TableBudget, metrics: TableMetrics, clock: Clock) -> Table {
-        Table { name, budget, metrics, clock, earlier: Arc::default(), state: Mutex::default() }
+    pub(crate) fn new(
+        name: TableName,
+        budget: TableBudget,
+        metrics: TableMetrics,
+        clock: Clock,
+        world: Arc<dyn Surroundings>,
+    ) -> Table {
+        Table { name, budget, metrics, clock, world, earlier: Arc::default(), state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, TableState> {
@@ -230,12 +238,12 @@ impl Table {
             policy: state.policy.open_buffer(),
             contents: Contents { rows: Rows::default(), members: Vec::new() },
             opened_at: now,
-            opened_wall_micros: wall_micros(),
+            opened_wall_micros: self.world.wall_micros(),
             flushed: Vec::new(),
         });
         let arrival = Arrival {
             writer: insert.writer,
-            waits: insert.waits,
+            waits: insert.ack == AckLevel::Stored,
             rows: insert.rows.count() as u64,
             bytes: insert.payload_bytes,
         };
@@ -256,7 +264,9 @@ impl Table {
             outcome,
             withdrawn: false,
         });
-        let launch = match state.policy.arrive(now, &mut open.policy, &arrival, &insert.kind.limits, lane_state) {
+        let verdict = state.policy.arrive(now, &mut open.policy, &arrival, &insert.kind.limits, lane_state);
+        let verdict = if insert.at_once { Verdict::Seal(SealReason::AtOnce) } else { verdict };
+        let launch = match verdict {
             Verdict::Seal(reason) => self.seal(now, lane, reason),
             Verdict::HoldForFlush => None,
             Verdict::HoldUntil(at) => {
@@ -280,7 +290,7 @@ impl Table {
         let by_time = matches!(reason, SealReason::Deadline | SealReason::Quiet);
         let sealed = Sealed {
             shape: open.shape,
-            id: BatchId(crate::gatherer::random_id()),
+            id: BatchId(crate::gatherer::random_id(&*self.world)),
             buffer: open.policy.id(),
             contents: open.contents,
             sealed_at: now,

@@ -48,6 +48,8 @@ pub enum SealReason {
     Deadline,
     /// Every writer that could send an insert has one in the buffer.
     EveryWriterIsHere,
+    /// The insert was not meant to be gathered: it goes without waiting for others. Given by the caller, never by a policy.
+    AtOnce,
     /// `SYSTEM FLUSH ASYNC INSERT QUEUE`. Given by the caller, never by a policy.
     Command,
     /// The gateway stops. Given by the caller, never by a policy.
@@ -55,7 +57,7 @@ pub enum SealReason {
 }
 
 impl SealReason {
-    pub const ALL: [SealReason; 9] = [
+    pub const ALL: [SealReason; 10] = [
         SealReason::Size,
         SealReason::Count,
         SealReason::Idle,
@@ -63,6 +65,7 @@ impl SealReason {
         SealReason::Plenty,
         SealReason::Deadline,
         SealReason::EveryWriterIsHere,
+        SealReason::AtOnce,
         SealReason::Command,
         SealReason::Shutdown,
     ];
@@ -76,6 +79,7 @@ impl SealReason {
             SealReason::Plenty => "plenty",
             SealReason::Deadline => "deadline",
             SealReason::EveryWriterIsHere => "every_writer_is_here",
+            SealReason::AtOnce => "at_once",
             SealReason::Command => "command",
             SealReason::Shutdown => "shutdown",
         }

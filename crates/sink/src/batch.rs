@@ -41,8 +41,11 @@ pub struct Destination {
     /// Names of the columns that the rows carry, in their order.
     pub columns: Vec<String>,
     pub form: Form,
-    /// Batches are written with their senders' own rights.
+    /// Batches are written with their senders' own rights...
     pub credentials: Credentials,
+    /// ... unless these can't be had any more, since no password outlives the process: then with the gateway's own account,
+    /// and without the sender's roles and quota key.
+    pub own_account: bool,
     pub roles: Vec<String>,
     pub quota_key: String,
     /// Settings that change what is written, sorted by name.

@@ -76,10 +76,12 @@ fn push_identifier(out: &mut String, name: &str) {
     out.push('`');
 }
 
-fn insert_call(batch: &Batch, spans_partitions: bool) -> Call<'_> {
+/// `own`: the gateway's own account.
+fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: bool) -> Call<'a> {
     let destination = &batch.destination;
     let id = batch.id.to_string();
-    let mut call = Call::new(&destination.credentials, &insert_statement(destination))
+    let account = if destination.own_account { own } else { &destination.credentials };
+    let mut call = Call::new(account, &insert_statement(destination))
         .param("query_id", &id)
         .param("async_insert", "0")
         .param("insert_deduplication_token", &id);
@@ -89,11 +91,13 @@ fn insert_call(batch: &Batch, spans_partitions: bool) -> Call<'_> {
     for (name, value) in settings_of_flushes(destination, spans_partitions) {
         call = call.param(name, value);
     }
-    for role in &destination.roles {
-        call = call.param("role", role);
-    }
-    if !destination.quota_key.is_empty() {
-        call = call.param("quota_key", &destination.quota_key);
+    if !destination.own_account {
+        for role in &destination.roles {
+            call = call.param("role", role);
+        }
+        if !destination.quota_key.is_empty() {
+            call = call.param("quota_key", &destination.quota_key);
+        }
     }
     call.timeout(STORE_TIMEOUT)
 }
@@ -128,7 +132,7 @@ impl Sink for ClickHouseSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
         let body = body(batch);
         let spans_partitions = may_span_partitions(batch);
-        let call = insert_call(batch, spans_partitions).body(&body);
+        let call = insert_call(batch, &self.client.endpoint().credentials, spans_partitions).body(&body);
         match self.client.call(call).await {
             Ok(answer) => {
                 let written_rows = answer.head.field_str("x-clickhouse-summary").and_then(written_rows);
@@ -173,6 +177,7 @@ mod tests {
             columns: vec!["a".into(), "b c".into()],
             form: Form::Native { types: vec![] },
             credentials: Credentials { user: "u".into(), password: "p".into() },
+            own_account: false,
             roles: vec![],
             quota_key: String::new(),
             settings: vec![],

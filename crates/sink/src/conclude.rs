@@ -77,6 +77,7 @@ mod tests {
             columns: vec![],
             form: Form::Native { types: vec![] },
             credentials: Credentials { user: "u".into(), password: "p".into() },
+            own_account: false,
             roles: vec![],
             quota_key: String::new(),
             settings: vec![],

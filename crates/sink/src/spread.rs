@@ -44,6 +44,7 @@ mod tests {
             columns: vec!["a".into()],
             form,
             credentials: Credentials { user: "u".into(), password: "p".into() },
+            own_account: false,
             roles: vec![],
             quota_key: String::new(),
             settings: vec![],

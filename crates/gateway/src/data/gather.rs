@@ -13,8 +13,7 @@ use super::serve::State;
 use crate::admission::{NotAdmitted, TableKey};
 use crate::error::Refusal;
 use crate::insert::{
-    prepare, role, AckLevel, Answer, AnswerForm, Gatherable, InsertRequest, Kinship, NotGatherable, Prepared, Role,
-    Said,
+    prepare, role, Answer, AnswerForm, Gatherable, InsertRequest, Kinship, NotGatherable, Prepared, Role, Said,
 };
 
 /// What became of an insert.
@@ -210,7 +209,11 @@ async fn hand_over(
         rows: brought,
         payload_bytes,
         writer: origin.connection_id,
-        waits: prepared.ack == AckLevel::Stored,
+        ack: prepared.ack,
+        patience: prepared.wait_timeout,
+        at_once: false,
+        dedup: None,
+        history: None,
         query_id,
         kind: prepared.kind(&kinship),
     };
@@ -241,7 +244,7 @@ async fn wait(
         }
     }
     let timeout_ms = timeout.as_millis() as u64;
-    match ticket.withdraw() {
+    match ticket.withdraw().await {
         Withdrawal::Done(outcome) => outcome.map_err(Refusal::insert),
         Withdrawal::Withdrawn { last_error } => Err(Refusal::withdrawn(timeout_ms, last_error)),
         Withdrawal::InFlight => Err(Refusal::in_flight(timeout_ms)),

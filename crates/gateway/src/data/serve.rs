@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, Semaphore};
 use windrow_client::Client;
-use windrow_gatherer::{Gatherer, GathererOptions};
+use windrow_gatherer::{Gatherer, GathererOptions, Stores};
 use windrow_http::{Connection, NextRequest, Stream};
 use windrow_sink::ClickHouseSink;
 
@@ -73,7 +73,7 @@ impl DataServer {
         tls: Option<Arc<rustls::ServerConfig>>,
         registry: &mut Registry,
     ) -> DataServer {
-        let gather = &options.settings.gather;
+        let (gather, journal) = (&options.settings.gather, &options.settings.journal);
         let (admission_ttl, schema_ttl) =
             (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
         let admission = Arc::new(Admission::new(client.clone(), admission_ttl, schema_ttl));
@@ -83,6 +83,8 @@ impl DataServer {
             max_buffer_bytes: gather.max_buffer_bytes,
             max_table_bytes: (gather.max_buffer_bytes as f64 * gather.max_table_share) as u64,
             overload_wait,
+            retry_for: gather.retry_for_ms.map(Duration::from_millis),
+            max_table_journal_bytes: (journal.max_bytes as f64 * journal.max_table_share) as u64,
             log_entries: gather.insert_log_entries,
         };
         let on_stale_schema = {
@@ -93,7 +95,8 @@ impl DataServer {
                 prepared.forget();
             }
         };
-        let gatherer = Gatherer::new(ClickHouseSink::new(client), gatherer_options, registry, on_stale_schema);
+        let sink = ClickHouseSink::new(client);
+        let gatherer = Gatherer::open(sink, gatherer_options, Stores::none(), registry, on_stale_schema);
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),

@@ -13,7 +13,7 @@ mod ways;
 
 pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::{Answer, Asking};
-pub(crate) use own_settings::{AckLevel, Said};
+pub(crate) use own_settings::Said;
 pub(crate) use prepare::{prepare, InsertRequest};
 pub(crate) use prepared::{Prepared, PreparedInserts};
 pub(crate) use role::{role, Role};

@@ -1,15 +1,8 @@
 use std::time::Duration;
 
+use windrow_gatherer::AckLevel;
 use windrow_policy::{CountLimit, FlushLimits, PolicyKind};
 use windrow_settings::{AckRule, AsyncInsertRule, FlushPolicy, GatherSettings, TableRules};
-
-/// When an insert is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AckLevel {
-    Memory,
-    Disk,
-    Stored,
-}
 
 /// The settings of an insert that concern gathering, from four places: the operator's `[[tables]]` rules, the request, the
 /// user's profile, Windrow's own settings. The first that says something decides.

@@ -74,6 +74,7 @@ pub(crate) async fn prepare(
         columns: targets.iter().map(|target| target.name.clone()).collect(),
         form: Form::Native { types: Vec::new() },
         credentials: request.credentials.clone(),
+        own_account: false,
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),
         settings: Vec::new(),

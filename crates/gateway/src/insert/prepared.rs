@@ -3,11 +3,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use windrow_gatherer::{Gatherer, InsertKind, Shape};
+use windrow_gatherer::{AckLevel, Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Sink};
 
 use super::answer_form::AnswerForm;
-use super::own_settings::AckLevel;
 use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.

@@ -132,7 +132,7 @@ async fn what_waits_is_shown_without_what_was_taken_back() {
     world.sink.set_gate(Gate::Closed);
     let mut tickets = world.push_all(&shape, 0..5).await;
     world.sink.begun(1).await;
-    drop(tickets.remove(3).withdraw());
+    drop(tickets.remove(3).withdraw().await);
     let shown: Vec<Vec<String>> = world
         .gatherer
         .buffers()

@@ -74,7 +74,7 @@ async fn what_was_taken_back_leaves_nothing_in_it() {
     let world = World::sealing_on_command();
     let shape = world.shape("t", "a");
     for row in 0..5 {
-        assert_eq!(world.push(&shape, row).await.withdraw(), Withdrawal::Withdrawn { last_error: None });
+        assert_eq!(world.push(&shape, row).await.withdraw().await, Withdrawal::Withdrawn { last_error: None });
         world.flush().await;
     }
     assert!(world.gatherer.log().is_empty(), "an entry without inserts is never forgotten");

@@ -34,7 +34,7 @@ async fn what_was_given_back_before_is_not_given_back_again() {
     world.sink.answer_first([Answer::NotSent, Answer::Panic]);
     let mut tickets = world.push_all(&shape, 0..3).await;
     world.sink.ended(1).await;
-    assert!(matches!(tickets.remove(1).withdraw(), Withdrawal::Withdrawn { .. }));
+    assert!(matches!(tickets.remove(1).withdraw().await, Withdrawal::Withdrawn { .. }));
     assert_eq!(outcomes(tickets).await, [Err(Told::OutcomeUnknown); 2]);
     world.flush().await;
     assert_eq!(world.gatherer.held_bytes(), 0);

@@ -12,7 +12,7 @@ async fn from_an_open_buffer() {
     let shape = world.shape("t", "a");
     let mut tickets = world.push_all(&shape, 0..4).await;
     let before = world.gatherer.held_bytes();
-    assert_eq!(tickets.remove(1).withdraw(), TAKEN_BACK);
+    assert_eq!(tickets.remove(1).withdraw().await, TAKEN_BACK);
     assert!(world.gatherer.held_bytes() < before, "its memory is free at once");
     world.flush().await;
     assert_eq!(outcomes(tickets).await, [Ok(()); 3]);
@@ -28,7 +28,7 @@ async fn from_the_queue_behind_a_held_flight() {
     let mut tickets = world.push_all(&shape, 0..9).await;
     world.sink.begun(1).await;
     for place in [8, 4, 3] {
-        assert_eq!(tickets.remove(place).withdraw(), TAKEN_BACK, "insert {place}");
+        assert_eq!(tickets.remove(place).withdraw().await, TAKEN_BACK, "insert {place}");
     }
     world.sink.open_gate();
     assert_eq!(outcomes(tickets).await, [Ok(()); 6]);
@@ -44,7 +44,7 @@ async fn between_two_attempts() {
     let mut tickets = world.push_all(&shape, 0..3).await;
     world.sink.ended(1).await;
     let last_error = Some(InsertError::Unreachable("connection refused".into()));
-    assert_eq!(tickets.remove(0).withdraw(), Withdrawal::Withdrawn { last_error });
+    assert_eq!(tickets.remove(0).withdraw().await, Withdrawal::Withdrawn { last_error });
     assert_eq!(outcomes(tickets).await, [Ok(()); 2]);
     let calls = world.sink.calls();
     assert_eq!(calls.len(), 2);
@@ -60,7 +60,7 @@ async fn while_an_attempt_runs_it_is_too_late() {
     world.sink.set_gate(Gate::Closed);
     let mut tickets = world.push_all(&shape, 0..2).await;
     world.sink.begun(1).await;
-    assert_eq!(tickets.remove(0).withdraw(), Withdrawal::InFlight);
+    assert_eq!(tickets.remove(0).withdraw().await, Withdrawal::InFlight);
     world.sink.open_gate();
     assert_eq!(outcomes(tickets).await, [Ok(())]);
     assert_eq!(world.sink.stored(), [0, 1]);
@@ -74,7 +74,7 @@ async fn what_may_be_stored_cannot_be_taken_back() {
     world.sink.answer_first([Answer::LostAfterStoring]);
     let mut tickets = world.push_all(&shape, 0..2).await;
     world.sink.ended(1).await;
-    assert_eq!(tickets.remove(0).withdraw(), Withdrawal::InFlight);
+    assert_eq!(tickets.remove(0).withdraw().await, Withdrawal::InFlight);
     assert_eq!(outcomes(tickets).await, [Ok(())]);
     assert_eq!(world.sink.stored(), [0, 1]);
 }
@@ -86,9 +86,9 @@ async fn after_the_end_the_outcome_is_told() {
     world.sink.refuse(469, &[1]);
     let mut tickets = world.push_all(&shape, 0..2).await;
     world.flush().await;
-    let refused = tickets.remove(1).withdraw();
+    let refused = tickets.remove(1).withdraw().await;
     assert!(matches!(&refused, Withdrawal::Done(Err(InsertError::Exception(e))) if e.code == 469), "{refused:?}");
-    assert_eq!(tickets.remove(0).withdraw(), Withdrawal::Done(Ok(())));
+    assert_eq!(tickets.remove(0).withdraw().await, Withdrawal::Done(Ok(())));
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_batch_that_all_have_left_is_not_sent() {
     let open = world.push_all(&shape, 4..5).await;
     world.sink.ended(1).await;
     for ticket in on_ground.into_iter().chain(queued).chain(open) {
-        assert!(matches!(ticket.withdraw(), Withdrawal::Withdrawn { .. }));
+        assert!(matches!(ticket.withdraw().await, Withdrawal::Withdrawn { .. }));
     }
     assert_eq!(world.gatherer.held_bytes(), 0);
     let after = world.push_all(&shape, 5..7).await;
@@ -123,7 +123,7 @@ async fn it_is_gone_from_a_batch_that_is_narrowed() {
     });
     let mut tickets = world.push_all(&shape, 0..4).await;
     world.sink.ended(1).await;
-    assert!(matches!(tickets.remove(1).withdraw(), Withdrawal::Withdrawn { .. }));
+    assert!(matches!(tickets.remove(1).withdraw().await, Withdrawal::Withdrawn { .. }));
     assert_eq!(outcomes(tickets).await, [Ok(()), Ok(()), Err(Told::Exception(469))]);
     assert_eq!(world.sink.stored(), [0, 2]);
     assert_eq!(world.gatherer.held_bytes(), 0);

@@ -97,7 +97,7 @@ impl Run {
     async fn apply(&mut self, op: Op) {
         match op {
             Op::Push { shape, waits } => self.push(shape, waits).await,
-            Op::Withdraw => self.withdraw(),
+            Op::Withdraw => self.withdraw().await,
             Op::Flush => {
                 self.world.sink.open_gate();
                 self.world.flush().await;
@@ -128,7 +128,7 @@ impl Run {
         self.sent.push(Sent { shape, rows, fate });
     }
 
-    fn withdraw(&mut self) {
+    async fn withdraw(&mut self) {
         let mut waiting: Vec<&mut Sent> =
             self.sent.iter_mut().filter(|sent| matches!(sent.fate, Fate::Waiting(_))).collect();
         if waiting.is_empty() {
@@ -137,7 +137,7 @@ impl Run {
         let chosen = self.random.usize(0..waiting.len());
         let fate = &mut waiting[chosen].fate;
         if let Fate::Waiting(ticket) = std::mem::replace(fate, Fate::LetGo) {
-            *fate = match ticket.withdraw() {
+            *fate = match ticket.withdraw().await {
                 Withdrawal::Withdrawn { .. } => Fate::TakenBack { calls: self.world.sink.call_count() },
                 Withdrawal::InFlight => Fate::LetGo,
                 Withdrawal::Done(outcome) => Fate::Told(outcome.map_err(Told::from)),

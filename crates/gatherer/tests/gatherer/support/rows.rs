@@ -71,6 +71,7 @@ pub fn shape_of(table: &str, role: &str) -> Destination {
             _ => Form::Native { types: PLAN.columns().iter().map(|column| column.data_type.clone()).collect() },
         },
         credentials: Credentials { user: "joe".into(), password: String::new() },
+        own_account: false,
         roles: vec![role.into()],
         quota_key: String::new(),
         settings: Vec::new(),

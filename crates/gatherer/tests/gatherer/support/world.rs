@@ -1,9 +1,10 @@
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use windrow_gatherer::{
-    Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus, PushError, QueryId, Shape, TableName,
-    Ticket,
+    AckLevel, Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus, PushError, QueryId, Shape,
+    Stores, TableName, Ticket,
 };
 use windrow_policy::{FlushLimits, PolicyKind};
 
@@ -40,7 +41,7 @@ impl World {
             InsertKind { query: "INSERT INTO t FORMAT JSONEachRow".into(), format: "JSONEachRow".into(), limits };
         let (sink, stale) = (FakeSink::new(), Arc::new(Mutex::new(Vec::new())));
         let told = stale.clone();
-        let gatherer = Gatherer::new(sink.clone(), options, &mut Registry::default(), move |table| {
+        let gatherer = Gatherer::open(sink.clone(), options, Stores::none(), &mut Registry::default(), move |table| {
             told.lock().unwrap().push(table.table.clone());
         });
         World { gatherer, sink, kind: Arc::new(kind), stale }
@@ -63,7 +64,11 @@ impl World {
             rows: rows_for(shape.destination(), rows),
             payload_bytes: 30 * rows.len() as u64,
             writer: rows[0],
-            waits,
+            ack: if waits { AckLevel::Stored } else { AckLevel::Memory },
+            patience: Duration::ZERO,
+            at_once: false,
+            dedup: None,
+            history: None,
             query_id: QueryId::Given(rows[0].to_string().into()),
             kind: self.kind.clone(),
         }

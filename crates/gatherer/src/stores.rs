@@ -1,0 +1,19 @@
+use std::sync::Arc;
+
+use crate::letters::DeadLetterStore;
+use crate::surroundings::{Machine, Surroundings};
+
+/// What a gatherer is given beside its sink.
+#[derive(Clone)]
+pub struct Stores {
+    /// Without it an acknowledged insert that can't be stored is logged and lost.
+    pub dead_letters: Option<Arc<dyn DeadLetterStore>>,
+    pub surroundings: Arc<dyn Surroundings>,
+}
+
+impl Stores {
+    /// Keeps nothing on disk.
+    pub fn none() -> Stores {
+        Stores { dead_letters: None, surroundings: Arc::new(Machine) }
+    }
+}
