@@ -87,6 +87,7 @@ fn gather(layers: &Layers) -> GatherSettings {
         max_table_share: layers.ratio("gather.max_table_share"),
         overload_wait_ms: layers.integer("gather.overload_wait_ms"),
         admission_ttl_ms: layers.integer("gather.admission_ttl_ms"),
+        admission_away_ttl_ms: layers.integer("gather.admission_away_ttl_ms"),
         schema_ttl_ms: layers.integer("gather.schema_ttl_ms"),
         shutdown_timeout_ms: layers.integer("gather.shutdown_timeout_ms"),
         retry_for_ms: layers.unless_zero("gather.retry_for_ms"),

@@ -135,6 +135,8 @@ pub struct GatherSettings {
     pub max_table_share: f64,
     pub overload_wait_ms: u64,
     pub admission_ttl_ms: u64,
+    /// For inserts of ack levels `disk` and `memory`, while the backend can't be asked.
+    pub admission_away_ttl_ms: u64,
     pub schema_ttl_ms: u64,
     pub shutdown_timeout_ms: u64,
     /// How long passing errors are tried again for inserts that nobody waits for; `None`: for ever.

@@ -3,18 +3,16 @@ use std::time::{Duration, Instant};
 
 use windrow_client::{Credentials, Exception};
 use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
-use windrow_sink::Destination;
 use windrow_statement::{InsertStatement, TableName};
 
+use super::admit::{prepared, prepared_anew};
 use super::answer::Summary;
 use super::progress::Progress;
 use super::request::Request;
 use super::serve::State;
-use crate::admission::{NotAdmitted, TableKey};
+use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{
-    prepare, role, Answer, AnswerForm, Gatherable, InsertRequest, Kinship, NotGatherable, Prepared, Role, Said,
-};
+use crate::insert::{role, AnswerForm, Gatherable, Kinship, NotGatherable, Prepared, Role, Said};
 
 /// What became of an insert.
 pub(crate) struct Gathered {
@@ -35,11 +33,8 @@ pub(crate) enum NotGathered {
     },
 }
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
 const MAX_QUERY_ID_BYTES: usize = 1024;
-const MAX_LOGGED_QUERY_BYTES: usize = 4096;
 
 /// An insert, as the text of a request gives it.
 pub(crate) struct Candidate<'a> {
@@ -121,24 +116,6 @@ impl Ready {
     pub(crate) fn is_doubtful(&self) -> bool {
         self.prepared.is_doubtful()
     }
-}
-
-/// The insert's admission with the table as it is now: `doubtful` may not know all of its columns.
-async fn prepared_anew(
-    state: &Arc<State>,
-    candidate: &Candidate<'_>,
-    doubtful: &Prepared,
-) -> Result<Arc<Prepared>, NotAdmitted> {
-    let signature = signature(candidate);
-    if let Some(known) = state.prepared.get(&signature).filter(|known| !known.is_doubtful()) {
-        return Ok(known);
-    }
-    let request = insert_request(candidate)?;
-    let Destination { database, table, .. } = &doubtful.destination;
-    let key = TableKey { database: database.clone(), table: table.clone() };
-    state.admission.doubt_table(&key, Prepared::BELIEVED_FOR);
-    let answer = state.asking.join(&[b"anew", &signature[..]].concat());
-    answer.wait(|| prepare_and_keep(state, &signature, &request)).await
 }
 
 /// Reads the payload of an insert of which nothing else is new.
@@ -257,144 +234,4 @@ fn invalid_own_setting(request: &Request<'_>, statement: &InsertStatement) -> Op
     let in_text = statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let mut own = in_url.chain(in_text).filter(|(name, _)| role(name) == Role::Windrow);
     own.find_map(|(name, value)| Said::check_own(name, value).err()).map(Refusal::bad_argument)
-}
-
-/// The insert's admission: remembered, or asked for. While the backend is away, for as long as the insert would wait.
-async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
-    let signature = signature(candidate);
-    if let Some(prepared) = state.prepared.get(&signature) {
-        if prepared.should_renew(state.prepared.ttl()) {
-            renew(state, candidate, signature, prepared.clone());
-        }
-        return Ok(prepared);
-    }
-    let request = insert_request(candidate)?;
-    let patience = patience(state, &request);
-    // Who begins to ask after a DDL statement must not get an answer from before it.
-    let answer = state.asking.join(&[&signature[..], &state.prepared.epoch().to_le_bytes()].concat());
-    let asked = answer.wait(|| ask(state, &signature, &request, &answer));
-    tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| {
-        let obstacle = answer.last_obstacle().unwrap_or_else(|| "it does not answer".to_owned());
-        let waited_ms = patience.as_millis();
-        Err(NotAdmitted::Unreachable(format!("{obstacle} (waited wait_for_async_insert_timeout, {waited_ms} ms)")))
-    })
-}
-
-/// How long the insert would wait to be stored; it waits no longer to be admitted.
-fn patience(state: &State, request: &InsertRequest) -> Duration {
-    let said = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
-    let said = said.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
-    let default = Duration::from_millis(state.options.settings.gather.wait_for_async_insert_timeout_ms);
-    said.unwrap_or(default).min(Duration::from_secs(86_400))
-}
-
-async fn ask(
-    state: &Arc<State>,
-    signature: &[u8],
-    request: &InsertRequest,
-    answer: &Answer,
-) -> Result<Arc<Prepared>, NotAdmitted> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match prepare_and_keep(state, signature, request).await {
-            Err(NotAdmitted::Unreachable(cause)) if !state.is_closing() => {
-                answer.note_obstacle(cause);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            result => return result,
-        }
-    }
-}
-
-async fn prepare_and_keep(
-    state: &State,
-    signature: &[u8],
-    request: &InsertRequest,
-) -> Result<Arc<Prepared>, NotAdmitted> {
-    let epoch = state.prepared.epoch();
-    state.metrics.admissions.inc();
-    let prepared = Arc::new(prepare(&state.admission, &state.options.settings, request).await?);
-    state.prepared.put(signature, epoch, prepared.clone());
-    Ok(prepared)
-}
-
-/// Asks the backend again, while the last answer is still good.
-fn renew(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>, old: Arc<Prepared>) {
-    let Ok(request) = insert_request(candidate) else { return };
-    let state = state.clone();
-    tokio::spawn(async move {
-        let epoch = state.prepared.epoch();
-        state.metrics.admissions.inc();
-        match prepare(&state.admission, &state.options.settings, &request).await {
-            Ok(prepared) => state.prepared.put(&signature, epoch, Arc::new(prepared)),
-            Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => old.renewal_failed(),
-            // It is refused now: let the next insert hear it.
-            Err(NotAdmitted::Forward(_)) => state.prepared.remove(&signature),
-        }
-    });
-}
-
-/// Everything that decides how an insert is prepared: of the statement what it says, not how it is written. Lengths go before the parts, so that no two requests look alike.
-fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
-    let mut signature = Vec::with_capacity(256);
-    let mut add = |part: &[u8]| {
-        signature.extend_from_slice(&(part.len() as u32).to_le_bytes());
-        signature.extend_from_slice(part);
-    };
-    let request = candidate.request;
-    add(candidate.credentials.user.as_bytes());
-    add(candidate.credentials.password.as_bytes());
-    add(request.quota_key().as_bytes());
-    add(request.database().unwrap_or("").as_bytes());
-    let statement = &candidate.statement;
-    add(candidate.table.database.as_deref().unwrap_or("").as_bytes());
-    add(candidate.table.table.as_bytes());
-    add(statement.format.as_bytes());
-    // No list and an empty one are different things; an empty one does not parse.
-    add(&(statement.columns.as_ref().map_or(0, Vec::len) as u32).to_le_bytes());
-    for column in statement.columns.iter().flatten() {
-        add(column.as_bytes());
-    }
-    for (name, value) in statement.settings.iter().filter(|(name, _)| role(name) != Role::Private) {
-        add(name.as_bytes());
-        add(value.as_bytes());
-    }
-    for param in &request.params {
-        if matters(param.name()) {
-            add(&param.name);
-            add(&param.value);
-        }
-    }
-    signature
-}
-
-fn matters(name: &str) -> bool {
-    name == "role" || !matches!(role(name), Role::Request | Role::Private)
-}
-
-fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
-    let request = candidate.request;
-    let text = |value: Option<&str>| value.map(str::to_owned).ok_or(NotAdmitted::Forward("not_text"));
-    let (mut roles, mut settings) = (Vec::new(), Vec::new());
-    for param in request.params.iter().filter(|param| matters(param.name())) {
-        match param.name() {
-            "" => return Err(NotAdmitted::Forward("not_text")),
-            "role" => roles.push(text(param.text())?),
-            name => settings.push((name.to_owned(), text(param.text())?)),
-        }
-    }
-    settings.extend(candidate.statement.settings.iter().cloned());
-    Ok(InsertRequest {
-        credentials: candidate.credentials.clone(),
-        roles,
-        quota_key: request.quota_key().to_owned(),
-        database: request.database().map(str::to_owned),
-        settings,
-        statement: candidate.statement.clone(),
-        table: candidate.table.clone(),
-        query: String::from_utf8_lossy(&candidate.head[..candidate.head.len().min(MAX_LOGGED_QUERY_BYTES)])
-            .trim()
-            .to_owned(),
-    })
 }

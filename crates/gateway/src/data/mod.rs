@@ -1,5 +1,6 @@
 //! The data port: one connection at a time, one request after another.
 
+mod admit;
 mod answer;
 mod body;
 mod claim;

@@ -77,7 +77,8 @@ impl DataServer {
         let (admission_ttl, schema_ttl) =
             (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
         let admission = Arc::new(Admission::new(client.clone(), admission_ttl, schema_ttl));
-        let prepared = Arc::new(PreparedInserts::new(admission_ttl));
+        let prepared =
+            Arc::new(PreparedInserts::new(admission_ttl, Duration::from_millis(gather.admission_away_ttl_ms)));
         let overload_wait = Duration::from_millis(gather.overload_wait_ms);
         let gatherer_options = GathererOptions {
             max_buffer_bytes: gather.max_buffer_bytes,

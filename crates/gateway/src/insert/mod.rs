@@ -8,6 +8,7 @@ mod prepare_opaque;
 mod prepared;
 mod query_settings;
 mod read;
+mod renewal;
 mod role;
 mod ways;
 
@@ -15,6 +16,6 @@ pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::{Answer, Asking};
 pub(crate) use own_settings::Said;
 pub(crate) use prepare::{prepare, InsertRequest};
-pub(crate) use prepared::{Prepared, PreparedInserts};
+pub(crate) use prepared::{Known, Prepared, PreparedInserts};
 pub(crate) use role::{role, Role};
 pub(crate) use ways::{Gatherable, Kinship, NotGatherable};

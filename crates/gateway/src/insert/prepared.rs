@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use windrow_gatherer::{AckLevel, Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Sink};
 
 use super::answer_form::AnswerForm;
+use super::renewal::Renewal;
 use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
@@ -23,7 +24,7 @@ pub(crate) struct Prepared {
     /// One per kinship of the payloads that have come so far.
     shapes: RwLock<Vec<(Kinship, Arc<Shape>)>>,
     prepared_at: Instant,
-    renewing: AtomicBool,
+    pub(crate) renewal: Renewal,
 }
 
 impl Prepared {
@@ -44,7 +45,7 @@ impl Prepared {
             schema_asked_at: Instant::now(),
             shapes: RwLock::default(),
             prepared_at: Instant::now(),
-            renewing: AtomicBool::new(false),
+            renewal: Renewal::default(),
         }
     }
 
@@ -91,11 +92,7 @@ impl Prepared {
     /// True for one caller, once half of `ttl` has passed: it is to ask the backend again, so that nobody has to wait for
     /// the answer when the rest has passed too.
     pub(crate) fn should_renew(&self, ttl: Duration) -> bool {
-        self.prepared_at.elapsed() > ttl / 2 && !self.renewing.swap(true, Ordering::Relaxed)
-    }
-
-    pub(crate) fn renewal_failed(&self) {
-        self.renewing.store(false, Ordering::Relaxed);
+        self.prepared_at.elapsed() > ttl / 2 && self.renewal.begin()
     }
 }
 
@@ -103,6 +100,8 @@ impl Prepared {
 pub(crate) struct PreparedInserts {
     entries: RwLock<HashMap<Box<[u8]>, Entry>>,
     ttl: Duration,
+    /// For so long an answer may be gone by where there is no newer one to be had.
+    away_ttl: Duration,
     /// Grows whenever what was learnt from the backend may no longer be so.
     epoch: AtomicU64,
 }
@@ -112,13 +111,22 @@ struct Entry {
     epoch: u64,
 }
 
+/// What is known of inserts of one kind.
+pub(crate) enum Known {
+    /// It holds.
+    Fresh(Arc<Prepared>),
+    /// It was so: the backend is to be asked again, if it can be.
+    Earlier(Arc<Prepared>),
+    Nothing,
+}
+
 const MAX_ENTRIES: usize = 10_000;
 /// Statements with a longer head are admitted each time: ten thousand of them would be too much to keep.
 const MAX_SIGNATURE_BYTES: usize = 16 * 1024;
 
 impl PreparedInserts {
-    pub(crate) fn new(ttl: Duration) -> PreparedInserts {
-        PreparedInserts { entries: RwLock::default(), ttl, epoch: AtomicU64::new(0) }
+    pub(crate) fn new(ttl: Duration, away_ttl: Duration) -> PreparedInserts {
+        PreparedInserts { entries: RwLock::default(), ttl, away_ttl, epoch: AtomicU64::new(0) }
     }
 
     pub(crate) fn ttl(&self) -> Duration {
@@ -133,11 +141,15 @@ impl PreparedInserts {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn get(&self, signature: &[u8]) -> Option<Arc<Prepared>> {
+    pub(crate) fn get(&self, signature: &[u8]) -> Known {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get(signature)?;
-        let valid = entry.epoch == self.epoch() && entry.prepared.prepared_at.elapsed() < self.ttl;
-        valid.then(|| entry.prepared.clone())
+        let Some(entry) = entries.get(signature) else { return Known::Nothing };
+        let age = entry.prepared.prepared_at.elapsed();
+        match () {
+            () if age < self.ttl && entry.epoch == self.epoch() => Known::Fresh(entry.prepared.clone()),
+            () if age < self.away_ttl => Known::Earlier(entry.prepared.clone()),
+            () => Known::Nothing,
+        }
     }
 
     pub(crate) fn remove(&self, signature: &[u8]) {
