@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use windrow_client::Exception;
 use windrow_sink::{Batch, Sink, StoreError};
 
@@ -13,6 +14,7 @@ use crate::flight::Aloft;
 use crate::gatherer::Core;
 use crate::insert::InsertError;
 use crate::isolate::{concerns_whole_batch, shows_stale_schema, Piece};
+use crate::member::Member;
 use crate::table::Sealed;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -36,16 +38,35 @@ impl Refusal {
 
 /// What the attempts so far have shown.
 struct Experience {
+    began: Instant,
     pause: Duration,
     too_large: u32,
     surely_not_stored: bool,
 }
 
-/// Tries until the piece is stored or finally refused, however long that takes: those who wait withdraw when their time
-/// is over, and the others were promised that their rows are kept.
+impl Experience {
+    fn new() -> Experience {
+        Experience { began: Instant::now(), pause: FIRST_PAUSE, too_large: 0, surely_not_stored: true }
+    }
+
+    fn is_over(&self, retry_for: Option<Duration>) -> bool {
+        retry_for.is_some_and(|limit| self.began.elapsed() >= limit)
+    }
+
+    /// The error to give up with: after a lost answer none is as sure as it sounds.
+    fn last_word(&self, error: InsertError) -> InsertError {
+        match (&error, self.surely_not_stored) {
+            (InsertError::OutcomeUnknown(_), _) | (_, true) => error,
+            (_, false) => InsertError::OutcomeUnknown(error.to_string()),
+        }
+    }
+}
+
+/// Tries until the piece is stored or finally refused, for as long as the options say: those who wait withdraw when their
+/// time is over, and the others were promised that their rows are kept.
 pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece) -> Option<Refusal> {
     let deduplicates = aloft.sealed.shape.destination.deduplicates;
-    let mut experience = Experience { pause: FIRST_PAUSE, too_large: 0, surely_not_stored: true };
+    let mut experience = Experience::new();
     while !piece.contents.members.is_empty() {
         let error = match send(aloft.core, aloft.sealed, &mut piece).await {
             Ok(()) => {
@@ -55,6 +76,7 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
             Err(StoreError::Refused(exception)) => match is_final(&exception, &piece, &experience, deduplicates) {
                 true => {
                     report_stale(aloft, &exception);
+                    piece.contents.count_attempt();
                     return Some(Refusal::new(piece, exception));
                 }
                 false => InsertError::Exception(exception),
@@ -62,7 +84,8 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
             // Nobody knows how much of it is stored: another attempt, of all or of a part, could store rows twice.
             Err(StoreError::Failed(exception)) => {
                 report_stale(aloft, &exception);
-                aloft.settle(piece.id, piece.contents.members, Err(InsertError::Exception(exception)));
+                piece.contents.count_attempt();
+                aloft.fail(piece, &InsertError::Exception(exception));
                 return None;
             }
             // The sink's system answers a little before it takes an attempt off its list: where all attempts have ended, this
@@ -71,6 +94,12 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
             Err(StoreError::NotSent(text)) => InsertError::Unreachable(text),
             Err(StoreError::Unknown(text) | StoreError::StillRunning(text)) => InsertError::OutcomeUnknown(text),
         };
+        piece.contents.count_attempt();
+        if experience.is_over(aloft.core.options.retry_for) {
+            report_given_up(aloft, &piece, &error);
+            aloft.fail(piece, &experience.last_word(error));
+            return None;
+        }
         report_retry(aloft, &piece, &error);
         experience.too_large += u32::from(is_too_large(&error));
         if let InsertError::OutcomeUnknown(_) = error {
@@ -103,7 +132,7 @@ fn is_too_large(error: &InsertError) -> bool {
 /// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows are
 /// kept is kept to, at that risk.
 fn leave_the_decision<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError) {
-    let asked = piece.contents.extract(|member| member.outcome.is_some());
+    let asked = piece.contents.extract(Member::waits);
     if !asked.is_empty() {
         let sent_as = piece.id;
         piece.rename(aloft.sealed.id);
@@ -156,5 +185,13 @@ fn report_retry<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &InsertErro
     tracing::warn!(
         database = name.database, table = name.table, batch = %piece.id, inserts = piece.contents.members.len(), %error,
         "a batch could not be stored; trying again"
+    );
+}
+
+fn report_given_up<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &InsertError) {
+    let name = &aloft.table().name;
+    tracing::error!(
+        database = name.database, table = name.table, batch = %piece.id, inserts = piece.contents.members.len(), %error,
+        "a batch could not be stored for as long as it is tried (gather.retry_for_ms); given up"
     );
 }

@@ -50,6 +50,7 @@ impl<S: Sink> Gatherer<S> {
             // An error means that the batch ended without telling, which is an end.
             let _ = end.await;
         }
+        self.core.posting.all_arrived().await;
     }
 
     /// Takes no more inserts and stores what there is. False: not everything was stored within `limit`.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use windrow_block::Rows;
 use windrow_sink::{Destination, Form};
 
-use crate::table::{Contents, Member};
+use crate::member::{Contents, Member};
 
 /// The batch in pieces, in order; mostly one.
 pub(crate) fn cut(contents: Contents, destination: &Destination) -> Vec<Contents> {

@@ -16,8 +16,9 @@ use crate::cut::cut;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome, Withdrawal};
 use crate::isolate::{Piece, Pieces, Unbroken};
-use crate::log::{InsertStatus, LogEntry, LoggedBatch};
-use crate::table::{Contents, Launch, Member, Sealed, Table};
+use crate::member::{Contents, Member};
+use crate::settle::{failed, held_bytes, settle, Settled};
+use crate::table::{Launch, Sealed, Table};
 
 const PARTS_INTERVAL: Micros = Micros::from_millis(2_000);
 
@@ -85,17 +86,9 @@ impl Flight {
     }
 }
 
-/// An insert that has come to its end.
-struct Settled {
-    member: Member,
-    outcome: Outcome,
-    /// The piece that it was stored in, or refused with.
-    flush: BatchId,
-}
-
 /// A batch in the air, with all that its attempts need to know.
 pub(crate) struct Aloft<'a, S: Sink> {
-    pub(crate) core: &'a Core<S>,
+    pub(crate) core: &'a Arc<Core<S>>,
     pub(crate) sealed: &'a Sealed,
     pub(crate) flight: &'a Flight,
     /// Whose end is known, and who has not been answered.
@@ -111,13 +104,18 @@ struct Landed {
 }
 
 impl<S: Sink> Aloft<'_, S> {
-    pub(crate) fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &Arc<Table> {
         &self.sealed.shape.table
     }
 
     pub(crate) fn settle(&mut self, flush: BatchId, members: Vec<Member>, outcome: Outcome) {
         self.any_stored |= outcome.is_ok() && !members.is_empty();
-        self.settled.extend(members.into_iter().map(|member| Settled { member, outcome: outcome.clone(), flush }));
+        self.settled.extend(members.into_iter().map(|member| Settled::new(member, flush, outcome.clone())));
+    }
+
+    /// The piece will not be stored.
+    pub(crate) fn fail(&mut self, piece: Piece, error: &InsertError) {
+        self.settled.extend(failed(piece.id, piece.contents, error));
     }
 
     /// Answers those whose end is known, while the others fly on.
@@ -128,10 +126,6 @@ impl<S: Sink> Aloft<'_, S> {
             settle(self.core, self.table(), self.sealed, known);
         }
     }
-}
-
-fn held_bytes(settled: &[Settled]) -> u64 {
-    settled.iter().map(|settled| settled.member.held_bytes).sum()
 }
 
 /// Flies a batch, and those that queue behind it in its lane.
@@ -190,7 +184,7 @@ async fn store_apart<S: Sink>(
 }
 
 /// Stores the batch piece by piece, and tells how each member ended that was not answered on the way.
-async fn store<S: Sink>(core: &Core<S>, sealed: &Sealed, flight: &Flight, contents: Contents) -> Landed {
+async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Flight, contents: Contents) -> Landed {
     let mut aloft =
         Aloft { core, sealed, flight, settled: Vec::with_capacity(contents.members.len()), any_stored: false };
     let mut pieces = Pieces::new(sealed.id, cut(contents, &sealed.shape.destination));
@@ -217,60 +211,14 @@ fn narrow<S: Sink>(aloft: &mut Aloft<'_, S>, pieces: &mut Pieces, refusal: Refus
         Ok(()) => {
             metrics.narrowings.inc();
         }
-        Err(Unbroken { piece: Piece { id, contents }, is_given_up }) => {
+        Err(Unbroken { piece, is_given_up }) => {
             if is_given_up {
                 metrics.given_up.inc();
             } else if can_be_narrowed {
-                metrics.culprits.inc_by(contents.members.len() as u64);
+                metrics.culprits.inc_by(piece.contents.members.len() as u64);
             }
-            aloft.settle(id, contents.members, Err(InsertError::Exception(exception)));
+            aloft.fail(piece, &InsertError::Exception(exception));
         }
-    }
-}
-
-/// Answers, counts and logs inserts, and gives their memory back.
-fn settle<S: Sink>(core: &Core<S>, table: &Table, sealed: &Sealed, settled: Vec<Settled>) {
-    let flush_time_micros = core.stores.surroundings.wall_micros();
-    let lost = settled.iter().filter(|settled| settled.outcome.is_err() && settled.member.outcome.is_none()).count();
-    if lost > 0 {
-        let error = settled.iter().find_map(|settled| settled.outcome.as_ref().err()).map(ToString::to_string);
-        tracing::error!(
-            database = table.name.database,
-            table = table.name.table,
-            inserts = lost,
-            error,
-            "inserts that nobody waited for could not be stored"
-        );
-    }
-    for piece in settled.chunk_by(|one, other| one.flush == other.flush) {
-        core.log.add(LoggedBatch {
-            destination: sealed.shape.destination.clone(),
-            flush_query_id: piece.first().map(|settled| settled.flush),
-            flush_time_micros,
-            timeout_ms: sealed.hold_ms,
-            inserts: piece.iter().map(|settled| log_entry(sealed, &settled.member, &settled.outcome)).collect(),
-        });
-    }
-    table.budget.give_back(held_bytes(&settled));
-    for Settled { member, outcome, .. } in settled {
-        let counters = if outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
-        counters.add(1, member.rows as u64, member.payload_bytes);
-        if let Some(sender) = member.outcome {
-            // Its client may have gone; the insert is settled all the same.
-            let _ = sender.send(outcome);
-        }
-    }
-}
-
-fn log_entry(sealed: &Sealed, member: &Member, outcome: &Outcome) -> LogEntry {
-    LogEntry {
-        event_time_micros: sealed.arrival_wall_micros(member),
-        kind: member.kind.clone(),
-        query_id: member.query_id.clone(),
-        bytes: member.payload_bytes,
-        rows: member.rows as u64,
-        exception: outcome.as_ref().err().map(|error| Arc::from(error.to_string())),
-        status: if outcome.is_ok() { InsertStatus::Ok } else { InsertStatus::FlushError },
     }
 }
 

@@ -12,9 +12,11 @@ use crate::clock::Clock;
 use crate::commands::TableName;
 use crate::flight::fly;
 use crate::insert::{AckLevel, Insert, PushError, Ticket};
+use crate::letters::LettersFull;
 use crate::log::InsertLog;
 use crate::metrics::Metrics;
 use crate::options::GathererOptions;
+use crate::posting::Posting;
 use crate::shape::Shape;
 use crate::stores::Stores;
 use crate::surroundings::Surroundings;
@@ -25,6 +27,7 @@ pub(crate) struct Core<S> {
     pub(crate) sink: S,
     pub(crate) options: GathererOptions,
     pub(crate) stores: Stores,
+    pub(crate) posting: Posting,
     pub(crate) log: InsertLog,
     pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
 }
@@ -70,7 +73,14 @@ impl<S: Sink> Gatherer<S> {
             clock: Clock::start(),
         };
         let log = InsertLog::new(options.log_entries);
-        let core = Core { sink, options, stores, log, on_stale_schema: Box::new(on_stale_schema) };
+        let core = Core {
+            sink,
+            options,
+            stores,
+            posting: Posting::default(),
+            log,
+            on_stale_schema: Box::new(on_stale_schema),
+        };
         Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() }
     }
 
@@ -125,6 +135,10 @@ impl<S: Sink> Gatherer<S> {
         let table = &shape.table;
         let bytes = Table::held_bytes(&insert);
         table.budget.take(bytes, self.core.options.overload_wait).await.map_err(overloaded)?;
+        if let Some(full) = self.letters_full(&table.name, insert.ack) {
+            table.budget.give_back(bytes);
+            return Err(PushError::LettersFull { max_bytes: full.max_bytes });
+        }
         if self.closing.load(Ordering::Acquire) {
             table.budget.give_back(bytes);
             return Err(PushError::ShuttingDown);
@@ -138,6 +152,14 @@ impl<S: Sink> Gatherer<S> {
             self.launch(launch);
         }
         Ok(receiver.map(|outcome| Ticket { outcome, table: Arc::downgrade(table), member: pushed.member }))
+    }
+
+    /// What nobody waits for may become a dead letter, and is refused if that could not be kept.
+    fn letters_full(&self, table: &TableName, ack: AckLevel) -> Option<LettersFull> {
+        if ack == AckLevel::Stored {
+            return None;
+        }
+        self.core.stores.dead_letters.as_ref()?.refuses(table)
     }
 
     pub(crate) fn launch(&self, launch: Launch) {

@@ -18,7 +18,7 @@ use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_sink::BatchId;
 
-use crate::table::{Contents, Member};
+use crate::member::{Contents, Member};
 
 /// A batch, or a part of one, that is stored under an id of its own.
 pub(crate) struct Piece {

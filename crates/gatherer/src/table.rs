@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::commands::TableName;
 use crate::flight::Flight;
 use crate::insert::{AckLevel, Insert, InsertKind, Outcome, QueryId, Withdrawal};
+use crate::member::{Baggage, Contents, Member};
 use crate::metrics::TableMetrics;
 use crate::shape::Shape;
 use crate::surroundings::Surroundings;
@@ -79,81 +80,6 @@ struct OpenBuffer {
     flushed: Vec<oneshot::Sender<()>>,
 }
 
-/// Rows and whose they are.
-pub(crate) struct Contents {
-    pub(crate) rows: Rows,
-    pub(crate) members: Vec<Member>,
-}
-
-/// An insert within a batch.
-pub(crate) struct Member {
-    pub(crate) id: u64,
-    pub(crate) rows: usize,
-    pub(crate) payload_bytes: u64,
-    pub(crate) held_bytes: u64,
-    pub(crate) arrived_at: Micros,
-    pub(crate) query_id: QueryId,
-    pub(crate) kind: Arc<InsertKind>,
-    /// Whoever waits; `None` for ack level `memory`.
-    pub(crate) outcome: Option<oneshot::Sender<Outcome>>,
-    /// Taken back by its sender. Its rows are left out when the batch takes off.
-    pub(crate) withdrawn: bool,
-}
-
-impl Contents {
-    /// Marks an insert as taken back. Cheap: many may give up in the same moment, under the table's lock.
-    pub(crate) fn withdraw(&mut self, member: u64) -> Option<&Member> {
-        let index = self.members.binary_search_by_key(&member, |member| member.id).ok()?;
-        let member = &mut self.members[index];
-        if std::mem::replace(&mut member.withdrawn, true) {
-            return None;
-        }
-        Some(member)
-    }
-
-    /// Takes out what was taken back; true if there was anything.
-    pub(crate) fn drop_withdrawn(&mut self) -> bool {
-        self.members.iter().any(|member| member.withdrawn) && !self.extract(|member| member.withdrawn).is_empty()
-    }
-
-    /// Cuts before the member at `index`; the second half is returned.
-    pub(crate) fn split_off(&mut self, index: usize) -> Contents {
-        let start: usize = self.members[..index].iter().map(|member| member.rows).sum();
-        let (mut first, mut second) = (self.rows.take(), self.rows.take());
-        second.append_range(&first, start..first.count());
-        let all = first.take();
-        first.append_range(&all, 0..start);
-        self.rows = first;
-        Contents { rows: second, members: self.members.split_off(index) }
-    }
-
-    /// Takes out the member at `index` with its rows.
-    pub(crate) fn split_out(&mut self, index: usize) -> Contents {
-        let mut picked = self.split_off(index);
-        let mut after = picked.split_off(1);
-        self.rows.append(&after.rows);
-        self.members.append(&mut after.members);
-        picked
-    }
-
-    /// Takes out all members that `picked` says, rows and all.
-    pub(crate) fn extract(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
-        let all = self.rows.take();
-        let (mut out, mut start) = (Vec::new(), 0);
-        for member in std::mem::take(&mut self.members) {
-            let end = start + member.rows;
-            if picked(&member) {
-                out.push(member);
-            } else {
-                self.rows.append_range(&all, start..end);
-                self.members.push(member);
-            }
-            start = end;
-        }
-        out
-    }
-}
-
 /// A batch with its members, decided once and for all.
 pub(crate) struct Sealed {
     pub(crate) shape: Arc<Shape>,
@@ -171,8 +97,8 @@ pub(crate) struct Sealed {
 impl Sealed {
     /// When the member arrived, in microseconds since 1970. Reckoned from the buffer's opening: one look at the wall clock
     /// serves all of a batch.
-    pub(crate) fn arrival_wall_micros(&self, member: &Member) -> u64 {
-        self.opened_wall_micros + (member.arrived_at - self.opened_at).0
+    pub(crate) fn arrival_wall_micros(&self, arrived_at: Micros) -> u64 {
+        self.opened_wall_micros + (arrived_at - self.opened_at).0
     }
 }
 
@@ -261,7 +187,10 @@ impl Table {
             arrived_at: now,
             query_id: insert.query_id,
             kind: insert.kind.clone(),
+            ack: insert.ack,
             outcome,
+            attempts: 0,
+            baggage: Baggage::of(insert.dedup, insert.history),
             withdrawn: false,
         });
         let verdict = state.policy.arrive(now, &mut open.policy, &arrival, &insert.kind.limits, lane_state);

@@ -6,6 +6,7 @@
 mod budget;
 mod flushing;
 mod lanes;
+mod letters;
 mod log;
 mod model;
 mod narrowing;

@@ -1,12 +1,12 @@
 //! Rows that can be told apart, and that show when they were torn: a text of varying length beside the row's number.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use windrow_block::{
     read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, OpaqueRows, ReadPlan, ReadSettings, Rows,
 };
 use windrow_client::Credentials;
-use windrow_sink::{Batch, Destination, Form};
+use windrow_sink::{Batch, BatchId, Destination, Form};
 
 static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
     let column = |name: &str, data_type| ColumnSpec { name: name.into(), data_type, default_kind: DefaultKind::None };
@@ -58,6 +58,11 @@ pub fn rows_of(batch: &Batch) -> Vec<u64> {
     };
     assert!(as_sent, "rows were torn: {ids:?}");
     ids
+}
+
+/// The numbers of rows that are of this destination.
+pub fn numbers_of(destination: Arc<Destination>, rows: Rows) -> Vec<u64> {
+    rows_of(&Batch { id: BatchId(0), destination, rows })
 }
 
 /// A destination of its own for each `role`: the shapes of a table.

@@ -8,6 +8,7 @@ use windrow_gatherer::{
 };
 use windrow_policy::{FlushLimits, PolicyKind};
 
+use super::letters::FakeLetters;
 use super::rows::{rows_for, shape_of};
 use super::sink::FakeSink;
 
@@ -15,6 +16,7 @@ use super::sink::FakeSink;
 pub struct World {
     pub gatherer: Gatherer<FakeSink>,
     pub sink: FakeSink,
+    pub letters: FakeLetters,
     kind: Arc<InsertKind>,
     stale: Arc<Mutex<Vec<String>>>,
 }
@@ -41,10 +43,12 @@ impl World {
             InsertKind { query: "INSERT INTO t FORMAT JSONEachRow".into(), format: "JSONEachRow".into(), limits };
         let (sink, stale) = (FakeSink::new(), Arc::new(Mutex::new(Vec::new())));
         let told = stale.clone();
-        let gatherer = Gatherer::open(sink.clone(), options, Stores::none(), &mut Registry::default(), move |table| {
+        let letters = FakeLetters::default();
+        let stores = Stores { dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
+        let gatherer = Gatherer::open(sink.clone(), options, stores, &mut Registry::default(), move |table| {
             told.lock().unwrap().push(table.table.clone());
         });
-        World { gatherer, sink, kind: Arc::new(kind), stale }
+        World { gatherer, sink, letters, kind: Arc::new(kind), stale }
     }
 
     pub fn shape(&self, table: &str, role: &str) -> Arc<Shape> {

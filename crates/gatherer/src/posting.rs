@@ -1,0 +1,92 @@
+//! How letters come to their store: at once, or as soon as it takes them. Until then their rows stay in memory, and count as
+//! held.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use windrow_sink::Sink;
+
+use crate::gatherer::Core;
+use crate::letters::Letter;
+use crate::table::Table;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Letters that are not kept yet.
+#[derive(Default)]
+pub(crate) struct Posting {
+    under_way: AtomicUsize,
+    arrived: Notify,
+}
+
+impl Posting {
+    fn begin(&self) {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn end(&self) {
+        self.under_way.fetch_sub(1, Ordering::AcqRel);
+        self.arrived.notify_waiters();
+    }
+
+    /// Waits until no letter is under way.
+    pub(crate) async fn all_arrived(&self) {
+        loop {
+            let arrived = self.arrived.notified();
+            tokio::pin!(arrived);
+            // Registered before the look, so that the last one's arrival in between is not missed.
+            arrived.as_mut().enable();
+            if self.under_way.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            arrived.await;
+        }
+    }
+}
+
+impl<S: Sink> Core<S> {
+    /// Sees to it that letters are kept; `held_bytes` of the table's memory are theirs until then.
+    pub(crate) fn post(self: &Arc<Self>, table: &Arc<Table>, letters: Vec<Letter>, held_bytes: u64) {
+        if letters.is_empty() {
+            return;
+        }
+        report(table, &letters, self.stores.dead_letters.is_some());
+        let (core, table) = (self.clone(), table.clone());
+        core.posting.begin();
+        tokio::spawn(async move {
+            keep(&core, &table, letters).await;
+            table.budget.give_back(held_bytes);
+            core.posting.end();
+        });
+    }
+}
+
+/// Tries until the letters are kept.
+async fn keep<S: Sink>(core: &Core<S>, table: &Table, mut letters: Vec<Letter>) {
+    let Some(store) = &core.stores.dead_letters else { return };
+    let mut pause = FIRST_PAUSE;
+    while let Err(error) = store.keep(letters).await {
+        tracing::error!(
+            database = table.name.database,
+            table = table.name.table,
+            inserts = error.letters.len(),
+            error = error.why,
+            "dead letters could not be written; trying again"
+        );
+        letters = error.letters;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn report(table: &Table, letters: &[Letter], are_kept: bool) {
+    let error = letters.first().map(|letter| letter.error.to_string());
+    let text = match are_kept {
+        true => "inserts that nobody waited for could not be stored: they become dead letters",
+        false => "inserts that nobody waited for could not be stored",
+    };
+    tracing::error!(database = table.name.database, table = table.name.table, inserts = letters.len(), error, "{text}");
+}

@@ -1,0 +1,98 @@
+//! What nobody waits for and can't be stored becomes a dead letter; what somebody waits for does not.
+
+use std::time::Duration;
+
+use windrow_gatherer::{AckLevel, GathererOptions, InsertError, Letter, PushError};
+
+use crate::support::{numbers_of, outcomes, Answer, Told, World, OPAQUE};
+
+fn code(letter: &Letter) -> i32 {
+    match &letter.error {
+        InsertError::Exception(exception) => exception.code,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_culprit_at_level_memory_is_kept_with_its_rows() {
+    for role in ["a", OPAQUE] {
+        let world = World::sealing_at(4);
+        let shape = world.shape("t", role);
+        world.sink.refuse(469, &[1, 3]);
+        world.leave(&shape, 0).await;
+        world.leave(&shape, 1).await;
+        let tickets = world.push_all(&shape, 2..4).await;
+        assert_eq!(outcomes(tickets).await, [Ok(()), Err(Told::Exception(469))]);
+        world.flush().await;
+        assert_eq!(world.sink.stored(), [0, 2]);
+        let letters = world.letters.kept(|letter| {
+            assert_eq!((code(letter), letter.ack, letter.journal_id), (469, AckLevel::Memory, None));
+            assert_eq!((letter.query_id.to_string().as_str(), letter.payload_bytes), ("1", 30));
+            assert_eq!(letter.attempts, 3, "with all, with half, alone");
+            numbers_of(letter.destination.clone(), letter.rows.clone())
+        });
+        assert_eq!(letters, [[1]], "who waits is told instead");
+        assert_eq!(world.gatherer.held_bytes(), 0);
+    }
+}
+
+#[tokio::test]
+async fn letters_that_can_not_be_written_are_tried_again_and_the_lane_goes_on() {
+    tokio::time::pause();
+    let world = World::sealing_at(2);
+    let shape = world.shape("t", "a");
+    world.letters.fail(3);
+    world.sink.answer_first([Answer::Failed(469)]);
+    world.leave(&shape, 0).await;
+    world.leave(&shape, 1).await;
+    let next = world.push_all(&shape, 2..4).await;
+    assert_eq!(outcomes(next).await, [Ok(()); 2]);
+    assert!(world.letters.kept(|_| ()).is_empty());
+    assert!(world.gatherer.held_bytes() > 0, "what is not kept yet is held");
+    world.flush().await;
+    assert_eq!(world.letters.kept(|letter| numbers_of(letter.destination.clone(), letter.rows.clone())), [[0], [1]]);
+    assert_eq!(world.gatherer.held_bytes(), 0);
+}
+
+#[tokio::test]
+async fn after_its_time_a_batch_is_given_up() {
+    tokio::time::pause();
+    let options = GathererOptions { retry_for: Some(Duration::from_secs(60)), ..GathererOptions::default() };
+    let world = World::with(2, options);
+    let shape = world.shape("t", "a");
+    world.sink.answer(|_, call| match call.rows.contains(&0) {
+        true => Answer::NotSent,
+        false => Answer::Ok,
+    });
+    world.leave(&shape, 0).await;
+    let mut tickets = vec![world.push(&shape, 1).await];
+    tickets.extend(world.push_all(&shape, 2..4).await);
+    assert_eq!(outcomes(tickets).await, [Err(Told::Unreachable), Ok(()), Ok(())]);
+    world.flush().await;
+    assert_eq!(world.letters.kept(|letter| matches!(letter.error, InsertError::Unreachable(_))), [true]);
+    let attempts = world.sink.calls().iter().filter(|call| call.rows.contains(&0)).count();
+    assert!((25..100).contains(&attempts), "{attempts} attempts in a minute");
+}
+
+#[tokio::test]
+async fn what_was_given_up_after_a_lost_answer_may_be_stored() {
+    tokio::time::pause();
+    let options = GathererOptions { retry_for: Some(Duration::from_secs(60)), ..GathererOptions::default() };
+    let world = World::with(1, options);
+    world.sink.answer(|call, _| if call == 0 { Answer::LostAfterStoring } else { Answer::NotSent });
+    world.leave(&world.deduplicating_shape("t"), 0).await;
+    world.flush().await;
+    assert_eq!(world.letters.kept(|letter| matches!(letter.error, InsertError::OutcomeUnknown(_))), [true]);
+}
+
+#[tokio::test]
+async fn without_room_for_letters_only_those_who_wait_are_taken() {
+    let world = World::sealing_at(1);
+    let shape = world.shape("t", "a");
+    world.letters.fill();
+    let left = world.gatherer.push(&shape, world.insert(&shape, &[1], false)).await;
+    assert_eq!(left.err(), Some(PushError::LettersFull { max_bytes: 7 }));
+    assert_eq!(world.gatherer.held_bytes(), 0);
+    let ticket = world.push(&shape, 2).await;
+    assert_eq!(outcomes(vec![ticket]).await, [Ok(())]);
+}
