@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.inserts import INTO_T, ids, make_table, rows
+from harness.process import surroundings
 from harness.remote import RemoteGateway
 from harness.users import TESTER
 
@@ -90,3 +92,24 @@ def test_an_earlier_answer_ends_with_a_refusal(backend: Engine, start_remote: Ca
     backend.direct.sql("DROP TABLE t SYNC")
     reply = tested.insert(INTO_T, rows(1), **KEPT)
     assert (reply.status, reply.code) == (404, 60), reply.text
+
+
+def test_a_directory_belongs_to_one_gateway(start_remote: Callable[..., RemoteGateway]) -> None:
+    """Also where the ClickHouse is somebody else's: the journal is the gateway's own."""
+    first = start_remote()
+    second = subprocess.run(first.command(), capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    said = second.stdout + second.stderr
+    assert second.returncode == 1 and str(first.data_dir) in said and str(first.child.pid) in said, said
+    assert first.data_dir.stat().st_mode & 0o777 == 0o700
+    assert as_tester(first).sql("SELECT 1") == "1"
+
+
+def test_it_stays_ready_while_the_backend_is_away(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
+    gateway = start_remote()
+    kept(as_tester(gateway), 0)
+    assert gateway.ready() == (200, "ready\n")
+    backend.stop()
+    eventually(lambda: "the backend is away" in gateway.ready().text, "it is noticed")
+    assert gateway.ready().status == 200
+    newcomer = start_remote()
+    assert newcomer.ready().status == 503, "it knows nothing of the backend and can take nothing for it"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
@@ -13,6 +15,11 @@ from harness.process import Child, children_of
 from harness.users import ALL, TESTER
 
 READY = "windrow is ready"
+
+
+class Ready(NamedTuple):
+    status: int
+    text: str
 
 
 class Gateway:
@@ -53,6 +60,15 @@ class Gateway:
         if not found and not self.child.running():
             raise AssertionError(f"the gateway ended at once:\n{self.child.log()[-3000:]}")
         return found[0] if found else None
+
+    def ready(self) -> Ready:
+        connection = http.client.HTTPConnection(self.admin.host, self.admin.port, timeout=10)
+        connection.request("GET", "/readyz")
+        answer = connection.getresponse()
+        try:
+            return Ready(answer.status, answer.read().decode())
+        finally:
+            connection.close()
 
     def engine_pid(self) -> int:
         """The child that holds the engine: the gateway starts no other."""

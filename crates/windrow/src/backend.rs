@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use windrow_client::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
-use windrow_embedded::{DataDirLock, Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
+use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
 use windrow_gateway::DefaultUser;
 use windrow_settings::{Backend, Settings};
 
@@ -18,13 +18,7 @@ pub(crate) struct RunningBackend {
     pub(crate) relay: Arc<Client>,
     pub(crate) available: Availability,
     pub(crate) default_user: Option<DefaultUser>,
-    embedded: Option<EmbeddedBackend>,
-}
-
-struct EmbeddedBackend {
-    engine: Embedded,
-    /// Held for as long as the engine runs: two gateways on one directory would destroy each other's data.
-    _lock: DataDirLock,
+    engine: Option<Embedded>,
 }
 
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
@@ -44,13 +38,12 @@ impl RunningBackend {
                 let relay = client(settings, endpoint.clone())?;
                 let client = client(settings, endpoint)?;
                 let available = ask_now_and_then(client.clone()).await;
-                Ok(RunningBackend { client, relay, available, default_user: None, embedded: None })
+                Ok(RunningBackend { client, relay, available, default_user: None, engine: None })
             }
         }
     }
 
     async fn embedded(settings: &Settings) -> Result<RunningBackend, String> {
-        let lock = DataDirLock::acquire(&settings.data_dir).map_err(|error| error.to_string())?;
         let mut options = EmbeddedOptions::new(&settings.data_dir);
         options.engine = settings.embedded.engine.clone();
         options.system_logs = settings.embedded.system_logs;
@@ -66,20 +59,20 @@ impl RunningBackend {
             client: client(settings, endpoint)?,
             available: follow(engine.state()),
             default_user: Some(DefaultUser { password, credentials }),
-            embedded: Some(EmbeddedBackend { engine, _lock: lock }),
+            engine: Some(engine),
         })
     }
 
     /// The embedded engine's process, while it is up.
     pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
-        self.embedded.as_ref().map(|embedded| embedded.engine.state())
+        self.engine.as_ref().map(Embedded::state)
     }
 
     pub(crate) async fn stop(self) {
         self.client.close_idle();
         self.relay.close_idle();
-        if let Some(embedded) = self.embedded {
-            let outcome = embedded.engine.stop(STOP_GRACE).await;
+        if let Some(engine) = self.engine {
+            let outcome = engine.stop(STOP_GRACE).await;
             tracing::info!(?outcome, "the embedded ClickHouse has ended");
         }
     }

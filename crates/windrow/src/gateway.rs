@@ -6,12 +6,13 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::watch;
-use windrow_embedded::EngineState;
+use windrow_embedded::{DataDirLock, EngineState};
 use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions};
 use windrow_settings::Settings;
 
 use crate::backend::RunningBackend;
 use crate::logging;
+use crate::readiness::Readiness;
 
 /// A gateway that accepts requests.
 pub(crate) struct Gateway {
@@ -19,7 +20,10 @@ pub(crate) struct Gateway {
     pub(crate) admin: SocketAddr,
     data: Arc<DataServer>,
     backend: RunningBackend,
+    readiness: Readiness,
     shutdown_timeout: Duration,
+    /// Two gateways on one directory would destroy each other's data. Given back last.
+    _lock: DataDirLock,
 }
 
 impl Gateway {
@@ -37,14 +41,18 @@ impl Gateway {
         let address = |listener: &tokio::net::TcpListener| listener.local_addr().map_err(|error| error.to_string());
         let (http, admin) = (address(&http_listener)?, address(&admin_listener)?);
 
+        let lock = DataDirLock::acquire(&settings.data_dir).map_err(|error| error.to_string())?;
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
         let data =
             Arc::new(DataServer::new(backend.client.clone(), backend.relay.clone(), options, tls, &mut registry));
+        let readiness = Readiness::follow(backend.available.clone(), &mut registry);
+        let ready = {
+            let readiness = readiness.clone();
+            move || readiness.verdict()
+        };
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
-        let available = backend.available.clone();
-        let ready = move || available.borrow().clone();
         let admin_server = AdminServer::new(registry, data.gatherer().clone(), AdminOptions { token }, ready);
         tokio::spawn(Arc::new(admin_server).run(admin_listener));
         tokio::spawn({
@@ -54,7 +62,7 @@ impl Gateway {
         let backend_name = backend.client.endpoint().to_string();
         tracing::info!(%http, %admin, backend = backend_name, "windrow is ready");
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
-        Ok(Gateway { http, admin, data, backend, shutdown_timeout })
+        Ok(Gateway { http, admin, data, backend, readiness, shutdown_timeout, _lock: lock })
     }
 
     pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
@@ -64,6 +72,7 @@ impl Gateway {
     /// The ports first, then what has been gathered, then the backend. False: not everything could be stored in time.
     pub(crate) async fn stop(self) -> bool {
         tracing::info!("shutting down: no more requests are taken, buffers are flushed");
+        self.readiness.note_end();
         let clean = self.data.shut_down(self.shutdown_timeout).await;
         if !clean {
             let bytes = self.data.gatherer().held_bytes();

@@ -5,6 +5,7 @@ mod cli;
 mod demo;
 mod gateway;
 mod logging;
+mod readiness;
 
 use std::process::ExitCode;
 

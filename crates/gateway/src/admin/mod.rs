@@ -14,8 +14,8 @@ use windrow_sink::ClickHouseSink;
 use crate::data::same_secret;
 use crate::options::AdminOptions;
 
-/// Whether the gateway can do its work now; the sentence says what is missing.
-type Readiness = dyn Fn() -> Result<(), String> + Send + Sync;
+/// Whether the gateway can do its work now, and a sentence that says more.
+type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
 
 pub struct AdminServer {
     registry: Registry,
@@ -37,7 +37,7 @@ impl AdminServer {
         registry: Registry,
         gatherer: Gatherer<ClickHouseSink>,
         options: AdminOptions,
-        ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
         AdminServer { registry, gatherer, options, ready: Box::new(ready), limits: Arc::new(limits) }
@@ -86,7 +86,7 @@ impl AdminServer {
             _ if !matches!(head.method(), Method::Get | Method::Head) => (405, text, "only GET\n".to_owned()),
             "/healthz" => (200, text, "ok\n".to_owned()),
             "/readyz" => match (self.ready)() {
-                Ok(()) => (200, text, "ready\n".to_owned()),
+                Ok(said) => (200, text, format!("{said}\n")),
                 Err(reason) => (503, text, format!("{reason}\n")),
             },
             "/metrics" => (200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),

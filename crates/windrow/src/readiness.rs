@@ -1,0 +1,83 @@
+//! What `/readyz` says, and the gauge of the backend.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::backend::Availability;
+
+/// Whether requests are to be sent here. A backend that goes away is no reason to say no: all gateways in front of it would
+/// say so at once, and a load balancer would turn away the very inserts that they keep until it is back.
+#[derive(Clone)]
+pub(crate) struct Readiness {
+    available: Availability,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    backend: AtomicBool,
+    end: AtomicBool,
+}
+
+impl Readiness {
+    pub(crate) fn follow(available: Availability, registry: &mut Registry) -> Readiness {
+        let gauge = Gauge::<i64>::default();
+        registry.register("windrow_backend_up", "Whether the backend answers: 1 or 0", gauge.clone());
+        let readiness = Readiness { available: available.clone(), seen: Arc::default() };
+        tokio::spawn(watch(available, gauge, readiness.seen.clone()));
+        readiness
+    }
+
+    pub(crate) fn note_end(&self) {
+        self.seen.end.store(true, Ordering::Relaxed);
+    }
+
+    /// A sentence for people, with the answer.
+    pub(crate) fn verdict(&self) -> Result<String, String> {
+        if self.seen.end.load(Ordering::Relaxed) {
+            return Err("shutting down".to_owned());
+        }
+        match &*self.available.borrow() {
+            Ok(()) => Ok("ready".to_owned()),
+            // Nothing is known of its users and tables, so nothing can be taken for it.
+            Err(reason) if !self.seen.backend.load(Ordering::Relaxed) => Err(reason.clone()),
+            Err(reason) => Ok(format!("ready to keep inserts on disk; the backend is away: {reason}")),
+        }
+    }
+}
+
+async fn watch(mut available: Availability, gauge: Gauge, seen: Arc<Seen>) {
+    loop {
+        let is_up = available.borrow_and_update().is_ok();
+        gauge.set(i64::from(is_up));
+        seen.backend.fetch_or(is_up, Ordering::Relaxed);
+        if available.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_backend_that_was_there_may_go() {
+        let away = || Err("it is away".to_owned());
+        let (sender, available) = tokio::sync::watch::channel(away());
+        let readiness = Readiness::follow(available, &mut Registry::default());
+        tokio::task::yield_now().await;
+        assert_eq!(readiness.verdict(), away().map(|()| String::new()), "nothing is known of it");
+        for verdict in [Ok(()), away()] {
+            let _ = sender.send_replace(verdict);
+            tokio::task::yield_now().await;
+            assert!(readiness.verdict().is_ok());
+        }
+        assert!(readiness.verdict().is_ok_and(|said| said.contains("it is away")));
+        readiness.note_end();
+        assert!(readiness.verdict().is_err());
+    }
+}
