@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -9,8 +10,10 @@ from chaos.kinds import AS_SENT, TABLES, Table, rows_of
 from chaos.load import Load
 from chaos.writer import Writer
 from harness.endpoint import Endpoint
+from harness.eventually import eventually
 
 SHOWN = 10
+DRAINS_WITHIN_SECONDS = 60
 
 
 @dataclass
@@ -60,6 +63,16 @@ def count(direct: Endpoint, load: Load) -> Count:
             if writer.kind.table is table:
                 judge(writer, there.get(writer.writer, {}), result)
     return result
+
+
+def drained(direct: Endpoint, load: Load) -> Count:
+    """What was acknowledged has to come into its table by itself; what is missing after that time is lost."""
+    end = time.monotonic() + DRAINS_WITHIN_SECONDS
+    while True:
+        eventually(direct.answers, "the engine answers", 60)
+        counted = count(direct, load)
+        if not counted.missing or time.monotonic() > end:
+            return counted
 
 
 def found_in(direct: Endpoint, table: Table, load: Load) -> dict[int, dict[int, Found]]:

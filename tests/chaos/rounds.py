@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from chaos.count import Count, count
+from chaos.count import Count, count, drained
 from chaos.kinds import KINDS, Kind
 from chaos.load import Load, create_tables
 from chaos.stage import Stage
@@ -23,7 +23,6 @@ MOST_KILLS = 3
 # Of each writer, before the next kill: those who wait for storage take long for one, the others send dozens meanwhile.
 MOST_ACKNOWLEDGED = 6
 MOST_DELAY_SECONDS = 0.05
-DRAINS_WITHIN_SECONDS = 60
 
 
 @dataclass
@@ -68,17 +67,9 @@ class Rounds:
                 threading.Event().wait(self.rng.uniform(0, MOST_DELAY_SECONDS))
                 self.kill(this, self.rng.choice(VICTIMS))
             eventually(load.every_writer_more(1), "every writer is served again", 60)
-        counted = self.drained(load)
+        counted = drained(self.stage.direct, load)
         print(this.line(counted), flush=True)
         counted.check()
-
-    def drained(self, load: Load) -> Count:
-        """What was acknowledged has to come into its table by itself; what is wrong then is wrong for good."""
-        end = time.monotonic() + DRAINS_WITHIN_SECONDS
-        counted = count(self.stage.direct, load)
-        while counted.missing and time.monotonic() < end:
-            counted = count(self.stage.direct, load)
-        return counted
 
     def kill(self, this: Round, victim: str) -> None:
         this.kills.append(victim)

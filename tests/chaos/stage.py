@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import urllib.parse
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -14,6 +15,9 @@ from harness.gateway import Gateway
 from harness.process import wait_gone
 from harness.remote import RemoteGateway
 from harness.users import TESTER
+
+
+LOOKED_AFTER_SECONDS = 0.1
 
 
 class Stage(ABC):
@@ -82,22 +86,37 @@ class Embedded(Stage):
 class Apart(Stage):
     """Killed alone, the gateway leaves an engine behind that goes on with what it was sent."""
 
-    def __init__(self, folder: Path, config: str = "", through: str | None = None):
-        self.engine = Engine(folder / "engine")
+    def __init__(self, folder: Path, config: str = "", through: str | None = None, port: int | None = None):
+        self.engine = Engine(folder / "engine", port)
         direct = self.engine.direct
         user, password = (urllib.parse.quote(part, safe="") for part in (direct.user, direct.password))
         backend = f"http://{user}:{password}@{through or f'127.0.0.1:{direct.port}'}"
+        # Whoever runs a server has it started again when it falls.
+        self.falls, self.ending, self.engine_lock = 0, threading.Event(), threading.Lock()
+        self.keeper = threading.Thread(target=self._keep_engine, daemon=True)
+        self.keeper.start()
         self.gateway = RemoteGateway(folder / "gateway", backend, direct, config)
         self.opened()
 
+    def _keep_engine(self) -> None:
+        while not self.ending.wait(LOOKED_AFTER_SECONDS):
+            with self.engine_lock:
+                if self.engine.fell():
+                    self.falls += 1
+                    self.engine.kill()
+                    self.engine.start()
+
     def kill_engine(self) -> None:
-        self.engine.kill()
-        self.engine.start()
+        with self.engine_lock:
+            self.engine.kill()
+            self.engine.start()
 
     def kill_both(self) -> None:
         self.kill_gateway()
         self.kill_engine()
 
     def stop(self) -> None:
+        self.ending.set()
+        self.keeper.join()
         self.gateway.stop()
         self.engine.stop()
