@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -15,11 +13,11 @@ from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway, engine_environment
 from harness.inserts import HELD, HELD_NOT_WAITING, INTO_T, Background, ids, make_table, queued_inserts, rows
+from harness.load import Load
 from harness.process import is_alive, surroundings, wait_gone
 from harness.users import TESTER
 
 StartGateway = Callable[..., Gateway]
-WRITERS = 16
 
 
 def as_tester(gateway: Gateway) -> Endpoint:
@@ -74,54 +72,10 @@ def test_second_gateway_on_the_same_directory_is_refused(start_gateway: StartGat
     assert gateway.http.sql("SELECT 1") == "1"
 
 
-@dataclass
-class Written:
-    """What the writers of a load know about their rows."""
-
-    acknowledged: list[int] = field(default_factory=list)
-    refused: list[int] = field(default_factory=list)
-    uncertain: list[int] = field(default_factory=list)
-
-    def tried(self) -> set[int]:
-        return {*self.acknowledged, *self.refused, *self.uncertain}
-
-
-class Load:
-    """Writers that each insert one row after another and wait for it to be stored, until told to stop."""
-
-    def __init__(self, endpoint: Endpoint):
-        self.endpoint, self.written, self.stopping = endpoint, Written(), threading.Event()
-        self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
-
-    def __enter__(self) -> Load:
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join()
-
-    def write(self, writer: int) -> None:
-        number = writer
-        while not self.stopping.is_set():
-            try:
-                status = self.endpoint.insert(INTO_T, rows(number), wait_for_async_insert_timeout=5).status
-                (self.written.acknowledged if status == 200 else self.written.refused).append(number)
-            except OSError:
-                self.written.uncertain.append(number)
-            number += WRITERS
-
-    def acknowledged_more(self, by: int) -> Callable[[], bool]:
-        goal = len(self.written.acknowledged) + by
-        return lambda: len(self.written.acknowledged) >= goal
-
-
 def test_kill_of_the_engine_under_load_loses_nothing_acknowledged(start_gateway: StartGateway) -> None:
     gateway = start_gateway()
     make_table(gateway.direct)
-    with Load(as_tester(gateway)) as load:
+    with Load(as_tester(gateway), wait_for_async_insert_timeout=5) as load:
         for _ in range(3):
             eventually(load.acknowledged_more(200), "rows are stored")
             killed = gateway.engine_pid()

@@ -50,8 +50,16 @@ impl Readiness {
 }
 
 async fn watch(mut available: Availability, gauge: Gauge, seen: Arc<Seen>) {
+    let mut was_up = None;
     loop {
-        let is_up = available.borrow_and_update().is_ok();
+        let state = available.borrow_and_update().clone();
+        let is_up = state.is_ok();
+        match state {
+            Ok(()) if was_up == Some(false) => tracing::info!("the backend is back"),
+            Err(reason) if was_up != Some(false) => tracing::warn!(reason, "the backend is away"),
+            _ => {}
+        }
+        was_up = Some(is_up);
         gauge.set(i64::from(is_up));
         seen.backend.fetch_or(is_up, Ordering::Relaxed);
         if available.changed().await.is_err() {

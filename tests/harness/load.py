@@ -1,0 +1,57 @@
+"""Writers that each insert one row after another, and know what became of each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.endpoint import Endpoint
+from harness.inserts import INTO_T, rows
+
+WRITERS = 16
+
+
+@dataclass
+class Written:
+    """What the writers know about their rows."""
+
+    acknowledged: list[int] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    uncertain: list[int] = field(default_factory=list)
+
+    def tried(self) -> set[int]:
+        return {*self.acknowledged, *self.refused, *self.uncertain}
+
+
+class Load:
+    """Inserts into `t` until told to stop. `settings` say what an acknowledgement is to mean."""
+
+    def __init__(self, endpoint: Endpoint, **settings: object):
+        self.endpoint, self.settings = endpoint, settings
+        self.written, self.stopping = Written(), threading.Event()
+        self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
+
+    def __enter__(self) -> Load:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+
+    def write(self, writer: int) -> None:
+        number = writer
+        while not self.stopping.is_set():
+            try:
+                status = self.endpoint.insert(INTO_T, rows(number), **self.settings).status
+                (self.written.acknowledged if status == 200 else self.written.refused).append(number)
+            except OSError:
+                self.written.uncertain.append(number)
+            number += WRITERS
+
+    def acknowledged_more(self, by: int) -> Callable[[], bool]:
+        goal = len(self.written.acknowledged) + by
+        return lambda: len(self.written.acknowledged) >= goal
