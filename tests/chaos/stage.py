@@ -9,9 +9,12 @@ import urllib.parse
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from chaos.load import create_tables
+from chaos.relay import Relay
 from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.gateway import Gateway
+from harness.ports import free_port
 from harness.process import wait_gone
 from harness.remote import RemoteGateway
 from harness.users import TESTER
@@ -86,7 +89,14 @@ class Embedded(Stage):
 class Apart(Stage):
     """Killed alone, the gateway leaves an engine behind that goes on with what it was sent."""
 
-    def __init__(self, folder: Path, config: str = "", through: str | None = None, port: int | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        config: str = "",
+        through: str | None = None,
+        port: int | None = None,
+        environment: dict[str, str] | None = None,
+    ):
         self.engine = Engine(folder / "engine", port)
         direct = self.engine.direct
         user, password = (urllib.parse.quote(part, safe="") for part in (direct.user, direct.password))
@@ -95,7 +105,7 @@ class Apart(Stage):
         self.falls, self.ending, self.engine_lock = 0, threading.Event(), threading.Lock()
         self.keeper = threading.Thread(target=self._keep_engine, daemon=True)
         self.keeper.start()
-        self.gateway = RemoteGateway(folder / "gateway", backend, direct, config)
+        self.gateway = RemoteGateway(folder / "gateway", backend, direct, config, environment)
         self.opened()
 
     def _keep_engine(self) -> None:
@@ -120,3 +130,13 @@ class Apart(Stage):
         self.keeper.join()
         self.gateway.stop()
         self.engine.stop()
+
+
+class Behind(Apart):
+    """The gateway's way to its engine leads through a relay. The tables of the load are there."""
+
+    def __init__(self, folder: Path, seed: int, config: str = "", environment: dict[str, str] | None = None):
+        engine_port = free_port()
+        self.relay = Relay(engine_port, seed)
+        super().__init__(folder, config, self.relay.address, engine_port, environment)
+        create_tables(self.direct)

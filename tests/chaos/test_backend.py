@@ -11,12 +11,10 @@ import pytest
 
 from chaos.count import drained
 from chaos.kinds import KINDS
-from chaos.load import Load, create_tables
+from chaos.load import Load
 from chaos.relay import Fault, Relay
-from chaos.stage import Apart
-from harness.endpoint import Endpoint
+from chaos.stage import Behind
 from harness.eventually import eventually
-from harness.ports import free_port
 
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
 # `make chaos` takes the two minutes that are promised.
@@ -25,27 +23,13 @@ WAITED_FOR = tuple(kind for kind in KINDS if kind.name in ("stored",))
 NOT_WAITED_FOR = tuple(kind for kind in KINDS if kind.name in ("memory",))
 
 
-class Behind:
-    """A gateway whose way to its engine leads through a relay."""
-
-    def __init__(self, folder: Path):
-        engine_port = free_port()
-        self.relay = Relay(engine_port, SEED)
-        self.stage = Apart(folder, through=self.relay.address, port=engine_port)
-        create_tables(self.stage.direct)
-
-    @property
-    def direct(self) -> Endpoint:
-        return self.stage.direct
-
-
 @pytest.fixture
 def behind(tmp_path: Path) -> Iterator[Behind]:
-    started = Behind(tmp_path)
+    started = Behind(tmp_path, SEED)
     with started.relay:
         yield started
         started.relay.behave()
-        started.stage.stop()
+        started.stop()
 
 
 # A stalled answer holds up its table, so there won't be many.
@@ -62,20 +46,20 @@ CHANCES = {
 @pytest.mark.parametrize("chances", CHANCES.values(), ids=CHANCES.keys())
 def test_connections_that_break(behind: Behind, chances: dict[Fault, float]) -> None:
     relay = behind.relay
-    with Load(behind.stage.where, SEED, kinds=WAITED_FOR) as load:
+    with Load(behind.where, SEED, kinds=WAITED_FOR) as load:
         eventually(load.every_writer_more(1), "every writer is served")
         relay.misbehave(chances)
         eventually(lambda: all(relay.done[fault] >= FAULTS[fault] for fault in chances), "there are faults of every sort", 60)
         relay.behave()
         eventually(load.every_writer_more(1), "every writer is served again", 60)
     counted = drained(behind.direct, load)
-    print(f"{ {fault.name: times for fault, times in relay.done.items()} }, engine fell {behind.stage.falls} times; {load.figures()}; {counted.line()}")
+    print(f"{ {fault.name: times for fault, times in relay.done.items()} }, engine fell {behind.falls} times; {load.figures()}; {counted.line()}")
     counted.check()
 
 
 def test_a_backend_that_hangs(behind: Behind) -> None:
     """Who can be acknowledged without it is, and what was under way is stored once when it goes on."""
-    with Load(behind.stage.where, SEED, kinds=(*WAITED_FOR, *NOT_WAITED_FOR)) as load:
+    with Load(behind.where, SEED, kinds=(*WAITED_FOR, *NOT_WAITED_FOR)) as load:
         eventually(load.every_writer_more(2), "every writer is served")
         behind.relay.hang()
         without_it = [writer for writer in load.writers if writer.kind in NOT_WAITED_FOR]
@@ -91,7 +75,7 @@ def test_a_backend_that_hangs(behind: Behind) -> None:
 
 def test_a_backend_that_is_away_under_load(behind: Behind) -> None:
     """Ack level disk goes on without it: no error to any writer, and all is stored after, once, in each writer's order."""
-    with Load(behind.stage.where, SEED, kinds=NOT_WAITED_FOR, per_kind=8) as load:
+    with Load(behind.where, SEED, kinds=NOT_WAITED_FOR, per_kind=8) as load:
         eventually(load.every_writer_more(5), "every writer is served")
         behind.relay.go_away()
         away_until = time.monotonic() + AWAY_SECONDS

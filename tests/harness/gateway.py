@@ -25,8 +25,15 @@ class Ready(NamedTuple):
 class Gateway:
     """Started when constructed; `http` speaks to its data port, `direct` to the engine behind it."""
 
-    def __init__(self, folder: Path, config: str = "", arguments: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        folder: Path,
+        config: str = "",
+        arguments: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ):
         folder.mkdir(parents=True, exist_ok=True)
+        self.environment = {**engine_environment(), **(environment or {})}
         self.folder, self.data_dir = folder, folder / "data"
         self.config_path = folder / "windrow.toml"
         self.config_path.write_text(config + users_toml())
@@ -36,7 +43,7 @@ class Gateway:
 
     def start(self) -> None:
         self.starts += 1
-        self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", engine_environment())
+        self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", self.environment)
         ready = eventually(self._ready_line, "the gateway says that it is ready", 60)
         self.http = endpoint_of(ready["http"])
         self.admin = endpoint_of(ready["admin"])

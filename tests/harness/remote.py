@@ -12,9 +12,16 @@ from harness.paths import gateway_binary
 class RemoteGateway(Gateway):
     """`direct` is the backend's own endpoint, which the caller knows."""
 
-    def __init__(self, folder: Path, backend_url: str, direct: Endpoint, config: str = ""):
+    def __init__(
+        self,
+        folder: Path,
+        backend_url: str,
+        direct: Endpoint,
+        config: str = "",
+        environment: dict[str, str] | None = None,
+    ):
         self.backend_url, self._direct, self._config = backend_url, direct, config
-        super().__init__(folder)
+        super().__init__(folder, environment=environment)
 
     def command(self) -> list[str]:
         self.config_path.write_text(self._config)
