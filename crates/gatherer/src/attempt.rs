@@ -20,6 +20,8 @@ use crate::table::Sealed;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+/// Where it does not pass, it is about partitions: the rows go into too many of them.
+const TOO_MANY_PARTS: i32 = 252;
 
 /// A piece that will not be stored as it is.
 pub(crate) struct Refusal {
@@ -53,6 +55,13 @@ impl Experience {
         retry_for.is_some_and(|limit| self.began.elapsed() >= limit)
     }
 
+    /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values themselves rule
+    /// out; but rights, say, may have been there then.
+    fn leaves_in_doubt(&self, exception: &Exception) -> bool {
+        let was_never_possible = exception.comes_of_values() || exception.code == TOO_MANY_PARTS;
+        !self.surely_not_stored && !exception.is_passing() && !was_never_possible
+    }
+
     /// The error to give up with: after a lost answer none is as sure as it sounds.
     fn last_word(&self, error: InsertError) -> InsertError {
         match (&error, self.surely_not_stored) {
@@ -77,6 +86,10 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                 true => {
                     report_stale(aloft, &exception);
                     piece.contents.count_attempt();
+                    if experience.leaves_in_doubt(&exception) {
+                        aloft.fail(piece, &experience.last_word(InsertError::Exception(exception)));
+                        return None;
+                    }
                     return Some(Refusal::new(piece, exception));
                 }
                 false => InsertError::Exception(exception),

@@ -174,3 +174,22 @@ async fn a_batch_that_may_be_stored_is_not_halved() {
     assert_same_batch(&world, 5);
     assert_eq!(world.sink.stored(), [0, 1]);
 }
+
+#[tokio::test]
+async fn a_refusal_after_a_lost_answer_leaves_the_outcome_open_unless_the_values_are_to_blame() {
+    let world = World::sealing_at(2);
+    let shape = world.deduplicating_shape("t");
+    // Stored; then the rights are revoked.
+    world.sink.answer_first([Answer::LostAfterStoring, Answer::Refused(497)]);
+    let tickets = world.push_all(&shape, 0..2).await;
+    assert_eq!(outcomes(tickets).await, [Err(Told::OutcomeUnknown); 2]);
+    assert_eq!(world.sink.stored(), [0, 1]);
+
+    let world = World::sealing_at(2);
+    let shape = world.deduplicating_shape("t");
+    // What violates a constraint now did so then.
+    world.sink.answer_first([Answer::LostBeforeStoring, Answer::Refused(469), Answer::Refused(469)]);
+    let tickets = world.push_all(&shape, 0..2).await;
+    assert_eq!(outcomes(tickets).await, [Err(Told::Exception(469)), Ok(())]);
+    assert_eq!(world.sink.stored(), [1]);
+}
