@@ -70,8 +70,8 @@ impl EngineFiles {
 
     pub(crate) fn write_config(&self, options: &EmbeddedOptions, password: &str) -> Result<(), EmbeddedError> {
         let users = self.users();
-        self.write(&users, &config::users_xml(password, &options.users))?;
-        self.write(&self.config(), &config::config_xml(&users, options.log_level, options.system_logs))
+        self.write(&users, &config::users_xml(password, options))?;
+        self.write(&self.config(), &config::config_xml(&users, options))
     }
 
     pub(crate) fn write_endpoint(&self, endpoint: &Endpoint) -> Result<(), EmbeddedError> {

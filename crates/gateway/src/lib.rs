@@ -18,6 +18,7 @@ mod metrics;
 mod options;
 
 pub use admin::AdminServer;
+pub use admission::MARKED_WINDOW;
 pub use data::DataServer;
 pub use listener::{bind, ListenError};
 pub use options::{AdminOptions, DefaultUser, GatewayOptions};

@@ -101,13 +101,18 @@ struct Target {
     columns: Option<Vec<String>>,
 }
 
-fn target(cursor: &mut Cursor) -> Result<Target, InsertForm> {
+/// `INTO [TABLE] t`.
+pub(crate) fn table_behind_insert(cursor: &mut Cursor) -> Result<InsertTable, InsertForm> {
     require(cursor.eat_keyword("INTO"))?;
     cursor.eat_keyword("TABLE");
     if cursor.eat_keyword("FUNCTION") {
         return Err(InsertForm::Function);
     }
-    let table = table(cursor)?;
+    table(cursor)
+}
+
+fn target(cursor: &mut Cursor) -> Result<Target, InsertForm> {
+    let table = table_behind_insert(cursor)?;
     let columns = if cursor.eat_symbol(b'(') { Some(columns(cursor)?) } else { None };
     Ok(Target { table, columns })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use windrow_client::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
-use windrow_gateway::DefaultUser;
+use windrow_gateway::{DefaultUser, MARKED_WINDOW};
 use windrow_settings::{Backend, Settings};
 
 /// Whether the backend answers; the sentence says why not.
@@ -47,6 +47,7 @@ impl RunningBackend {
         let mut options = EmbeddedOptions::new(&settings.data_dir);
         options.engine = settings.embedded.engine.clone();
         options.system_logs = settings.embedded.system_logs;
+        options.deduplication_window = settings.manage_deduplication_window.then_some(MARKED_WINDOW);
         options.users = settings.embedded.users.iter().map(embedded_user).collect();
         let engine = Embedded::start(options).await.map_err(|error| error.to_string())?;
         let at = engine.endpoint();

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::options::{GATEWAY_USER, STARTUP_USER};
 use crate::xml::Xml;
-use crate::{EmbeddedUser, EngineLogLevel};
+use crate::{EmbeddedOptions, EmbeddedUser};
 
 /// A query that ends when it is killed, and with it the engine.
 pub(crate) const ENDLESS_QUERY: &str = "SELECT sleepEachRow(0.2) FROM system.numbers \
@@ -37,11 +37,21 @@ const SMALL_MACHINE: [(&str, &str); 8] = [
     ("query_cache.max_size_in_bytes", "33554432"),
 ];
 
-pub(crate) fn config_xml(users: &Path, log_level: EngineLogLevel, system_logs: bool) -> String {
+/// The default profile holds for all users and for what the engine does by itself: views, `Buffer` tables, `Kafka` tables. Where
+/// tables have a window for batches, equal rows of these would be dropped by it. Left to the older settings, which are off,
+/// so that who asks by either the old name or the new one is deduplicated.
+const NOT_DEDUPLICATED: [(&str, &str); 4] = [
+    ("deduplicate_insert", "backward_compatible_choice"),
+    ("deduplicate_insert_select", "disable"),
+    ("insert_deduplicate", "0"),
+    ("async_insert_deduplicate", "0"),
+];
+
+pub(crate) fn config_xml(users: &Path, options: &EmbeddedOptions) -> String {
     Xml::document(|xml| {
         xml.element("logger", |xml| {
             xml.value("console", "1");
-            xml.value("console_log_level", log_level.name());
+            xml.value("console_log_level", options.log_level.name());
             xml.element("formatting", |xml| xml.value("type", "json"));
         });
         xml.element("user_directories", |xml| {
@@ -55,7 +65,10 @@ pub(crate) fn config_xml(users: &Path, log_level: EngineLogLevel, system_logs: b
                 None => xml.value(name, value),
             }
         }
-        if system_logs {
+        if let Some(blocks) = options.deduplication_window {
+            xml.element("merge_tree", |xml| xml.value("non_replicated_deduplication_window", &blocks.to_string()));
+        }
+        if options.system_logs {
             ["query_log", "part_log"].iter().for_each(|name| system_log(xml, name));
         }
     })
@@ -69,10 +82,15 @@ fn system_log(xml: &mut Xml, table: &str) {
     });
 }
 
-pub(crate) fn users_xml(gateway_password: &str, users: &[EmbeddedUser]) -> String {
+pub(crate) fn users_xml(gateway_password: &str, options: &EmbeddedOptions) -> String {
+    let users = &options.users;
     Xml::document(|xml| {
         xml.element("profiles", |xml| {
-            xml.element("default", |_| ());
+            xml.element("default", |xml| {
+                if options.deduplication_window.is_some() {
+                    NOT_DEDUPLICATED.iter().for_each(|(name, value)| xml.value(name, value));
+                }
+            });
             users.iter().for_each(|user| profile(xml, user));
         });
         xml.element("quotas", |xml| {
@@ -151,6 +169,10 @@ fn sha256_hex(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn options(users: Vec<EmbeddedUser>) -> EmbeddedOptions {
+        EmbeddedOptions { users, ..EmbeddedOptions::new("data") }
+    }
+
     #[test]
     fn passwords_are_written_as_hashes_only() {
         let user = EmbeddedUser {
@@ -159,7 +181,7 @@ mod tests {
             grants: vec!["GRANT SELECT ON `a<b`.*".to_owned()],
             settings: vec![("max_threads".to_owned(), "1".to_owned())],
         };
-        let text = users_xml("secret", &[user]);
+        let text = users_xml("secret", &options(vec![user]));
         assert!(!text.contains("hunter2") && !text.contains(">secret<"), "{text}");
         // `printf secret | sha256sum`
         assert!(text.contains("2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"), "{text}");
@@ -171,14 +193,25 @@ mod tests {
     fn a_user_without_grants_gets_an_empty_list_of_them() {
         let user =
             EmbeddedUser { name: "a".to_owned(), password: String::new(), grants: Vec::new(), settings: Vec::new() };
-        assert!(users_xml("secret", &[user]).contains("<grants></grants>"));
+        assert!(users_xml("secret", &options(vec![user])).contains("<grants></grants>"));
     }
 
     #[test]
     fn system_logs_are_off_unless_asked_for() {
         let path = Path::new("users.xml");
-        assert!(!config_xml(path, EngineLogLevel::Warning, false).contains("_log>\n"));
-        let with = config_xml(path, EngineLogLevel::Warning, true);
+        assert!(!config_xml(path, &options(vec![])).contains("_log>\n"));
+        let with = config_xml(path, &EmbeddedOptions { system_logs: true, ..options(vec![]) });
         assert!(with.contains("<query_log>") && with.contains("<part_log>"));
+    }
+
+    #[test]
+    fn a_window_for_all_tables_deduplicates_nobody_who_does_not_ask() {
+        let (path, without) = (Path::new("users.xml"), options(vec![]));
+        assert!(!config_xml(path, &without).contains("window") && !users_xml("", &without).contains("deduplicate"));
+        let with = EmbeddedOptions { deduplication_window: Some(7), ..options(vec![]) };
+        let window =
+            "<merge_tree><non_replicated_deduplication_window>7</non_replicated_deduplication_window></merge_tree>";
+        assert!(config_xml(path, &with).contains(window));
+        assert!(users_xml("", &with).contains("<deduplicate_insert>backward_compatible_choice</deduplicate_insert>"));
     }
 }

@@ -14,6 +14,7 @@ mod probe;
 mod remembered;
 mod schema;
 mod user;
+mod windows;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,10 @@ pub(crate) use probe::Probe;
 pub(crate) use remembered::Remembered;
 pub(crate) use schema::{TableKey, TableSchema, Target};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
+#[cfg(test)]
+pub(crate) use windows::Bounds;
+pub(crate) use windows::{Window, Windows};
+pub use windows::MARKED_WINDOW;
 
 /// Why an insert can't be taken.
 #[derive(Debug, Clone)]
@@ -63,15 +68,17 @@ pub(crate) struct Admission {
     pub(crate) facts: Facts,
     users: Remembered<UserKey, UserContext>,
     tables: Remembered<TableKey, TableSchema>,
+    pub(crate) windows: Windows,
 }
 
 impl Admission {
-    pub(crate) fn new(client: Arc<Client>, admission_ttl: Duration, schema_ttl: Duration) -> Admission {
+    pub(crate) fn new(client: Arc<Client>, admission_ttl: Duration, schema_ttl: Duration, windows: Windows) -> Admission {
         Admission {
             client,
             facts: Facts::default(),
             users: Remembered::new(admission_ttl),
             tables: Remembered::new(schema_ttl),
+            windows,
         }
     }
 
@@ -93,6 +100,15 @@ impl Admission {
     /// The table may have changed: whoever asks next gets a new answer, unless there is one that is younger than `age`.
     pub(crate) fn doubt_table(&self, key: &TableKey, age: Duration) {
         self.tables.doubt(key, age);
+    }
+
+    /// Gives the table a window if it is to have one; true: it has one now, or had one before.
+    pub(crate) async fn settle_window(&self, key: &TableKey, window: Window) -> bool {
+        let given = self.windows.settle(&self.client, key, window).await;
+        if given {
+            self.doubt_table(key, Duration::ZERO);
+        }
+        given || window.recognises_batches()
     }
 
     pub(crate) async fn probe(&self, probe: Probe<'_>) -> Result<(), NotAdmitted> {

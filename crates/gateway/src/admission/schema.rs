@@ -1,8 +1,9 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey, TypeError};
 use windrow_client::{Call, CallError, Client, Credentials};
 
+use super::windows::{Bounds, Window};
 use super::{NotAdmitted, QUESTION_TIMEOUT};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -18,8 +19,8 @@ pub(crate) struct TableSchema {
     columns: Vec<Column>,
     /// Whether its engine takes a gathered batch as it would take the inserts one by one.
     pub(crate) gatherable: bool,
-    /// Whether it remembers what was inserted, so that a repeat is dropped.
-    pub(crate) deduplicates: bool,
+    /// What it remembers of earlier inserts, so that a repeat is dropped.
+    pub(crate) window: Window,
     pub(crate) has_views: bool,
     /// Whether its rows go on to other tables.
     pub(crate) hands_on: bool,
@@ -68,9 +69,11 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
     let engine = "SELECT engine, engine_full, (SELECT value FROM system.merge_tree_settings WHERE name = \
-                  'non_replicated_deduplication_window'), toString(notEmpty(dependencies_table)), \
-                  toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key FROM system.tables WHERE database = {database:String} AND \
-                  name = {table:String} FORMAT JSONCompactEachRow";
+                  'non_replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE \
+                  name = 'replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE \
+                  name = 'replicated_deduplication_window_seconds'), toString(notEmpty(dependencies_table)), \
+                  toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key FROM system.tables WHERE \
+                  database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
     let (columns, engine) = tokio::try_join!(client.call(describe), client.call(engine.timeout(QUESTION_TIMEOUT)))?;
     let engine = Engine::read(engine.text());
@@ -81,7 +84,7 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
         columns,
         computes: has_expressions || engine.as_ref().is_none_or(|engine| engine.has_views || engine.has_constraints),
         gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
-        deduplicates: engine.as_ref().is_none_or(Engine::deduplicates),
+        window: engine.as_ref().map_or(Window::Never, Engine::window),
         has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
         hands_on: engine.as_ref().is_none_or(Engine::hands_on),
         partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
@@ -110,18 +113,38 @@ struct Engine {
     name: String,
     /// The engine with its parameters and settings, as in the table's definition.
     definition: String,
-    default_window: String,
+    defaults: WindowDefaults,
     has_views: bool,
     has_constraints: bool,
     partition_key: String,
 }
 
+/// What the server sets for tables that set nothing themselves.
+struct WindowDefaults {
+    blocks: u64,
+    replicated_blocks: u64,
+    replicated_seconds: u64,
+}
+
 impl Engine {
     fn read(text: &str) -> Option<Engine> {
-        let fields: [String; 6] = serde_json::from_str(text.lines().next()?).ok()?;
-        let [name, definition, default_window, has_views, has_constraints, partition_key] = fields;
-        let (has_views, has_constraints) = (has_views != "0", has_constraints != "0");
-        Some(Engine { name, definition, default_window, has_views, has_constraints, partition_key })
+        let fields: [Option<String>; 8] = serde_json::from_str(text.lines().next()?).ok()?;
+        let [name, definition, blocks, replicated_blocks, replicated_seconds, has_views, has_constraints, partition_key] =
+            fields;
+        // A server that does not know a setting has no such window.
+        let number = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        Some(Engine {
+            name: name?,
+            definition: definition?,
+            defaults: WindowDefaults {
+                blocks: number(blocks),
+                replicated_blocks: number(replicated_blocks),
+                replicated_seconds: number(replicated_seconds),
+            },
+            has_views: has_views? != "0",
+            has_constraints: has_constraints? != "0",
+            partition_key: partition_key?,
+        })
     }
 
     fn is_gatherable(&self) -> bool {
@@ -133,15 +156,27 @@ impl Engine {
         matches!(self.name.as_str(), "Distributed" | "Buffer")
     }
 
-    fn deduplicates(&self) -> bool {
-        let has_window = |name: &str| self.setting(name).is_none_or(|value| value.trim() != "0");
-        if self.name.starts_with("Replicated") || self.name.starts_with("Shared") {
-            return has_window("replicated_deduplication_window");
+    fn window(&self) -> Window {
+        let number = |name: &str, default: u64| {
+            self.setting(name).map_or(default, |text| text.trim().parse().unwrap_or(default))
+        };
+        if !self.name.ends_with("MergeTree") {
+            return Window::Never;
         }
-        match self.setting("non_replicated_deduplication_window") {
-            Some(window) => window.trim() != "0",
-            None => self.name.ends_with("MergeTree") && self.default_window != "0",
+        if !self.is_replicated() {
+            return Window::of_blocks(number("non_replicated_deduplication_window", self.defaults.blocks), None);
         }
+        let seconds = number("replicated_deduplication_window_seconds", self.defaults.replicated_seconds);
+        let age = (seconds > 0).then(|| Duration::from_secs(seconds));
+        match number("replicated_deduplication_window", self.defaults.replicated_blocks) {
+            // Not Windrow's to give: the window would be every client's.
+            0 => Window::Never,
+            blocks => Window::Owners(Bounds { blocks, age }),
+        }
+    }
+
+    fn is_replicated(&self) -> bool {
+        self.name.starts_with("Replicated") || self.name.starts_with("Shared")
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
@@ -199,32 +234,52 @@ impl TableSchema {
 
 #[cfg(test)]
 mod tests {
+    use super::super::windows::MARKED_WINDOW;
     use super::*;
 
-    fn engine(name: &str, definition: &str, default_window: &str) -> Engine {
-        Engine {
-            name: name.into(),
-            definition: definition.into(),
-            default_window: default_window.into(),
-            has_views: false,
-            has_constraints: false,
-            partition_key: String::new(),
-        }
+    fn window(name: &str, definition: &str, default_blocks: u64) -> Window {
+        let defaults = WindowDefaults { blocks: default_blocks, replicated_blocks: 10_000, replicated_seconds: 3_600 };
+        let (name, definition) = (name.to_owned(), definition.to_owned());
+        let partition_key = String::new();
+        Engine { name, definition, defaults, has_views: false, has_constraints: false, partition_key }.window()
     }
 
     #[test]
     fn windows_are_found_where_they_are_set() {
+        let owners =
+            |blocks, seconds: Option<u64>| Window::Owners(Bounds { blocks, age: seconds.map(Duration::from_secs) });
         let plain = "MergeTree ORDER BY a SETTINGS index_granularity = 8192";
-        assert!(!engine("MergeTree", plain, "0").deduplicates());
-        assert!(engine("MergeTree", plain, "100").deduplicates());
+        assert_eq!(window("MergeTree", plain, 0), Window::None);
+        assert_eq!(window("MergeTree", plain, 100), owners(100, None));
+        assert_eq!(window("MergeTree", plain, MARKED_WINDOW), Window::Windrows);
         let set = "MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 5, index_granularity = 8192";
-        assert!(engine("MergeTree", set, "0").deduplicates());
+        assert_eq!(window("MergeTree", set, MARKED_WINDOW), owners(5, None));
         let off = "MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 0";
-        assert!(!engine("MergeTree", off, "100").deduplicates());
-        assert!(engine("ReplicatedMergeTree", "ReplicatedMergeTree('/a', 'b') ORDER BY a", "0").deduplicates());
-        let off = "ReplicatedMergeTree('/a', 'b') ORDER BY a SETTINGS replicated_deduplication_window = 0";
-        assert!(!engine("ReplicatedMergeTree", off, "0").deduplicates());
-        assert!(!engine("Null", "Null", "100").deduplicates());
+        assert_eq!(window("MergeTree", off, 100), Window::None);
+        let marked = format!("MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = {MARKED_WINDOW}");
+        assert_eq!(window("ReplacingMergeTree", &marked, 0), Window::Windrows);
+        assert_eq!(window("Null", "Null", 100), Window::Never);
+        let replicated = "ReplicatedMergeTree('/a', 'b') ORDER BY a";
+        assert_eq!(window("ReplicatedMergeTree", replicated, 0), owners(10_000, Some(3_600)));
+        let set = format!(
+            "{replicated} SETTINGS replicated_deduplication_window = 7, replicated_deduplication_window_seconds = 0"
+        );
+        assert_eq!(window("ReplicatedMergeTree", &set, 0), owners(7, None));
+        let off = format!("{replicated} SETTINGS replicated_deduplication_window = 0");
+        assert_eq!(window("ReplicatedMergeTree", &off, 0), Window::Never);
+    }
+
+    #[test]
+    fn the_engines_answer_is_read() {
+        let line = r#"["MergeTree","MergeTree ORDER BY a","10061","10000","3600","1","0","p"]"#;
+        let engine = Engine::read(line).expect("all fields are there");
+        assert_eq!(engine.window(), Window::Windrows);
+        assert_eq!((engine.has_views, engine.partition_key.as_str()), (true, "p"));
+        let unknown = line.replace("\"10000\"", "null");
+        assert_eq!(Engine::read(&unknown).map(|engine| engine.defaults.replicated_blocks), Some(0));
+        for length in 0..line.len() {
+            assert!(Engine::read(&line[..length]).is_none(), "cut after {length}");
+        }
     }
 
     #[test]
@@ -241,7 +296,7 @@ mod tests {
             asked_at: Instant::now(),
             columns,
             gatherable: true,
-            deduplicates: false,
+            window: Window::None,
             has_views: false,
             hands_on: false,
             partition_key: String::new(),

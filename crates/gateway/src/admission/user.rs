@@ -33,8 +33,8 @@ pub(crate) struct ServerVersion {
 /// Settings that inserts depend on and whose default has changed over time, so that they are read, not assumed.
 const VERSIONED_SETTINGS: &str =
     "'date_time_input_format', 'input_format_null_as_default', 'input_format_skip_unknown_fields', \
-    'input_format_defaults_for_omitted_fields', 'deduplicate_insert', 'async_insert_deduplicate', 'insert_deduplicate', \
-    'enable_http_compression', \
+    'input_format_defaults_for_omitted_fields', 'deduplicate_insert', 'deduplicate_insert_select', \
+    'async_insert_deduplicate', 'insert_deduplicate', 'enable_http_compression', \
     'max_partitions_per_insert_block', 'throw_on_max_partitions_per_insert_block'";
 
 pub(crate) async fn ask(client: &Client, facts: &Facts, key: UserKey) -> Result<UserContext, NotAdmitted> {

@@ -7,11 +7,12 @@ use windrow_client::Credentials;
 use windrow_compression::{DecompressError, Encoding};
 use windrow_gatherer::{QueryId, TableName};
 use windrow_http::{BodyFraming, Connection, RequestHead};
-use windrow_statement::{classify, classify_prefix, InsertStatement, OtherStatement, Statement};
+use windrow_statement::{classify, classify_prefix, InsertOutline, InsertStatement, OtherStatement, Statement};
 
 use super::answer::{After, Answering, Summary};
 use super::body::{Read, ReadError};
 use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
+use super::forwarding::Cause;
 use super::gather::{
     log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, NotGathered, Origin,
 };
@@ -72,10 +73,19 @@ pub(crate) async fn exchange(
         Plan::Refuse(refusal) => exchange.refuse(connection, out, &refusal).await,
         Plan::Flush(tables) => exchange.flush(connection, out, tables, read).await,
         Plan::Forward { reason, statement, text } => {
-            exchange.forward(connection, out, reason, statement.as_ref(), text, read).await
+            let insert = exchange.outline(text.as_ref());
+            let cause = Cause { reason, statement: statement.as_ref(), text, insert };
+            exchange.forward(connection, out, cause, read).await
         }
         Plan::Gather { statement, text } => exchange.gather(connection, out, statement, text, read).await,
     }
+}
+
+/// An insert that is not gathered, before it is decided what becomes of it.
+struct Pending {
+    stripping: Option<Text>,
+    insert: Option<InsertOutline>,
+    read: Read,
 }
 
 enum Repeated {
@@ -256,10 +266,15 @@ impl Exchange<'_> {
         let own_settings = statement.settings.iter().any(|(name, _)| role(name) == Role::Windrow);
         let stripping = own_settings.then(|| text.clone());
         let Some(credentials) = self.credentials() else {
-            return self.forward(connection, out, "credentials", None, stripping, read).await;
+            let insert = self.outline(Some(&text));
+            let cause = Cause { text: stripping, insert, ..Cause::plain("credentials") };
+            return self.forward(connection, out, cause, read).await;
         };
         let Some(table) = statement.table.resolve(|parameter| self.request.query_parameter(parameter)) else {
-            return self.forward(connection, out, "insert_form", None, Some(text), read).await;
+            let insert = self.outline(Some(&text));
+            return self
+                .forward(connection, out, Cause { text: Some(text), insert, ..Cause::plain("insert_form") }, read)
+                .await;
         };
         let candidate = Candidate {
             request: &self.request,
@@ -273,12 +288,17 @@ impl Exchange<'_> {
         };
         let ready = match make_ready(self.state, candidate).await {
             Ok(ready) => ready,
-            Err(reason) => return self.not_gathered(connection, out, reason, stripping, read).await,
+            Err(reason) => {
+                let insert = self.outline(Some(&text));
+                return self.not_gathered(connection, out, reason, Pending { stripping, insert, read }).await;
+            }
         };
         let claim = match claim_for_insert(self.state, &self.request, credentials).await {
             Ok(claim) => claim,
             Err(NotClaimed::Forward) => {
-                return self.forward(connection, out, "query_id", None, stripping, read).await;
+                let insert = self.outline(Some(&text));
+                let cause = Cause { text: stripping, insert, ..Cause::plain("query_id") };
+                return self.forward(connection, out, cause, read).await;
             }
             Err(NotClaimed::Refused(refusal)) => return self.refuse(connection, out, &refusal).await,
         };
@@ -307,12 +327,15 @@ impl Exchange<'_> {
         connection: &mut Connection,
         out: &mut Vec<u8>,
         why: NotGathered,
-        stripping: Option<Text>,
-        read: Read,
+        pending: Pending,
     ) -> After {
+        let Pending { stripping, insert, read } = pending;
         match why {
             NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
-            NotGathered::Forward(reason) => self.forward(connection, out, reason, None, stripping, read).await,
+            NotGathered::Forward(reason) => {
+                let cause = Cause { text: stripping, insert, ..Cause::plain(reason) };
+                self.forward(connection, out, cause, read).await
+            }
             NotGathered::NotRead { reason, prepared, query_id } => {
                 let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
                     Ok(claim) => claim,
@@ -326,6 +349,7 @@ impl Exchange<'_> {
                     // The log is to name the id that the client is told.
                     forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));
                 }
+                self.settle_deduplication(&mut forwarded, insert).await;
                 let (after, exception) = self.relay(connection, out, forwarded).await;
                 if let Some(exception) = exception {
                     log_unreadable(self.state, &prepared, query_id, payload_bytes, exception);
@@ -360,11 +384,11 @@ impl Exchange<'_> {
         read: Read,
     ) -> After {
         let Some(credentials) = self.credentials() else {
-            return self.forward(connection, out, "credentials", None, None, read).await;
+            return self.forward(connection, out, Cause::plain("credentials"), read).await;
         };
         let privilege = "SYSTEM FLUSH ASYNC INSERT QUEUE ON *.*";
         if !self.state.admission.is_granted(credentials, privilege).await.unwrap_or(false) {
-            return self.forward(connection, out, "refused", None, None, read).await;
+            return self.forward(connection, out, Cause::plain("refused"), read).await;
         }
         let database = self.current_database(credentials).await;
         let names: Vec<TableName> = tables
@@ -373,7 +397,7 @@ impl Exchange<'_> {
             .collect();
         self.state.gatherer.flush((!names.is_empty()).then_some(names.as_slice())).await;
         if self.state.options.default_user.is_none() {
-            return self.forward(connection, out, "other_statement", None, None, read).await;
+            return self.forward(connection, out, Cause::plain("other_statement"), read).await;
         }
         let facts = self.state.admission.facts.get();
         let id = query_id(&self.request);

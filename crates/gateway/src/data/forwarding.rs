@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use windrow_client::{push_param, Exception};
 use windrow_http::{Connection, Method};
-use windrow_statement::{own_table_references, without_system_prefix, OtherStatement, OwnTableUse};
+use windrow_statement::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
 
 use super::answer::{self, After};
 use super::body::Read;
@@ -17,16 +17,33 @@ use super::text::Text;
 use crate::error::Refusal;
 use crate::insert::{role, Role};
 
+/// Why a request is forwarded, and what is known of it.
+pub(super) struct Cause<'a> {
+    pub(super) reason: &'static str,
+    /// Unless it is a plain INSERT, or nobody looked.
+    pub(super) statement: Option<&'a OtherStatement>,
+    /// Where something in it may have to be replaced.
+    pub(super) text: Option<Text>,
+    /// If it is an INSERT.
+    pub(super) insert: Option<InsertOutline>,
+}
+
+impl Cause<'_> {
+    /// Of a request that needs no looking into.
+    pub(super) fn plain(reason: &'static str) -> Self {
+        Cause { reason, statement: None, text: None, insert: None }
+    }
+}
+
 impl Exchange<'_> {
     pub(super) async fn forward(
         &self,
         connection: &mut Connection,
         out: &mut Vec<u8>,
-        reason: &'static str,
-        statement: Option<&OtherStatement>,
-        text: Option<Text>,
+        cause: Cause<'_>,
         read: Read,
     ) -> After {
+        let Cause { reason, statement, text, insert } = cause;
         let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
             Ok(claim) => claim,
             // No query begins there, so an id is nobody's.
@@ -46,7 +63,8 @@ impl Exchange<'_> {
             },
             None => None,
         };
-        let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
+        let mut forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
+        self.settle_deduplication(&mut forwarded, insert).await;
         let (after, exception) = self.relay(connection, out, forwarded).await;
         if let (Some(session), Some(true)) =
             (newly_marked, exception.map(|exception| is_about_identity(exception.code)))

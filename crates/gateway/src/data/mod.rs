@@ -4,6 +4,7 @@ mod admit;
 mod answer;
 mod body;
 mod claim;
+mod deduplication;
 mod dispatch;
 mod forward;
 mod forwarding;

@@ -17,7 +17,7 @@ use super::gather::Origin;
 use super::known_heads::{KnownHeads, Latest};
 use super::query_ids::QueryIds;
 use super::sessions::Sessions;
-use crate::admission::Admission;
+use crate::admission::{Admission, Windows};
 use crate::insert::{Asking, PreparedInserts};
 use crate::metrics::Metrics;
 use crate::options::GatewayOptions;
@@ -76,7 +76,8 @@ impl DataServer {
         let (gather, journal) = (&options.settings.gather, &options.settings.journal);
         let (admission_ttl, schema_ttl) =
             (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
-        let admission = Arc::new(Admission::new(client.clone(), admission_ttl, schema_ttl));
+        let windows = Windows::new(options.settings.manage_deduplication_window);
+        let admission = Arc::new(Admission::new(client.clone(), admission_ttl, schema_ttl, windows));
         let prepared =
             Arc::new(PreparedInserts::new(admission_ttl, Duration::from_millis(gather.admission_away_ttl_ms)));
         let overload_wait = Duration::from_millis(gather.overload_wait_ms);

@@ -24,6 +24,15 @@ impl Text {
         }
     }
 
+    /// The text's first bytes, up to `limit` of the body.
+    pub(super) fn start(&self, limit: usize) -> Bytes {
+        let body = self.body.slice(..self.body.len().min(limit));
+        match self.head.is_empty() {
+            true => body,
+            false => [&self.head[..], &body].concat().into(),
+        }
+    }
+
     /// Whether the text's first bytes, up to `limit` of the body, contain `needle`.
     pub(super) fn may_contain(&self, needle: &[u8], limit: usize) -> bool {
         let body = &self.body[..self.body.len().min(limit)];

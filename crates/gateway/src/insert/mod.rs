@@ -2,6 +2,7 @@
 
 mod answer_form;
 mod asking;
+mod dedup_settings;
 mod own_settings;
 mod prepare;
 mod prepare_opaque;
@@ -14,6 +15,7 @@ mod ways;
 
 pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::{Answer, Asking};
+pub(crate) use dedup_settings::{is_dedup_setting, DedupSettings, DefaultProfile};
 pub(crate) use own_settings::Said;
 pub(crate) use prepare::{prepare, InsertRequest};
 pub(crate) use prepared::{Known, Prepared, PreparedInserts};

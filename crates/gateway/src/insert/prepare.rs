@@ -6,13 +6,14 @@ use windrow_sink::{Destination, Form, Partitioning};
 use windrow_statement::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;
+use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
 use super::own_settings::Said;
 use super::prepare_opaque::OpaqueRequest;
 use super::prepared::Prepared;
 use super::query_settings::QuerySettings;
 use super::role::{role, Role};
 use super::ways::{OpaqueWay, TypedWay, Ways};
-use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey};
+use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey, Window};
 
 /// An insert's request, without its payload.
 #[derive(Clone)]
@@ -57,20 +58,26 @@ pub(crate) async fn prepare(
     let key = TableKey { database, table: request.table.table.clone() };
     let schema = admission.table(key.clone(), &request.credentials).await?;
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
-    let own = sorted.said(&user)?.resolve(&rules, &settings.gather, schema.deduplicates);
+    let own = sorted.said(&user)?.resolve(&rules, &settings.gather, matches!(schema.window, Window::Owners(_)));
     if !own.async_insert {
         return Err(NotAdmitted::Forward("async_insert=0"));
     }
     if !schema.gatherable {
         return Err(NotAdmitted::Forward("engine"));
     }
-    if schema.deduplicates && sorted.expects_deduplication(&user) {
+    if sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings)) {
         return Err(NotAdmitted::Forward("deduplication"));
+    }
+    let deduplicates = admission.windows.will_recognise_batches(schema.window);
+    if deduplicates || schema.has_views {
+        // The profile may have it off, and the batch's own token is all that a repeat is known by.
+        sorted.shape.extend(switched_on(&user));
+        sorted.shape.sort_unstable();
     }
     let targets = schema.target_columns(statement.columns.as_deref())?;
     let destination = Destination {
-        database: key.database,
-        table: key.table,
+        database: key.database.clone(),
+        table: key.table.clone(),
         columns: targets.iter().map(|target| target.name.clone()).collect(),
         form: Form::Native { types: Vec::new() },
         credentials: request.credentials.clone(),
@@ -78,8 +85,7 @@ pub(crate) async fn prepare(
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),
         settings: Vec::new(),
-        // Such tables are only gathered for those who want no deduplication: nothing recognises a repeat.
-        deduplicates: false,
+        deduplicates,
         has_views: schema.has_views,
         hands_on: schema.hands_on,
         partitioning: sorted.partitioning(&schema, &user),
@@ -93,7 +99,11 @@ pub(crate) async fn prepare(
         let not_typed = typed.as_ref().err().copied();
         OpaqueRequest { format, targets, user, settings, formatting, kind, not_typed }.way(&destination)
     });
-    let ways = ask_for_ways(admission, typed, opaque, &sorted.others).await?;
+    let mut ways = ask_for_ways(admission, typed, opaque, &sorted.others).await?;
+    // Not before: a table is changed for those only who may insert into it.
+    if !admission.settle_window(&key, schema.window).await && deduplicates {
+        ways.no_repeat_is_recognised();
+    }
     let mut prepared = Prepared::new(ways, own.ack, own.wait_timeout, kind, destination);
     prepared.answer_form = sorted.answer_form(&user);
     prepared.schema_asked_at = schema.asked_at;
@@ -135,6 +145,7 @@ struct Sorted<'a> {
     shape: Vec<(&'a str, &'a str)>,
     formatting: Vec<(&'a str, &'a str)>,
     query: QuerySettings<'a>,
+    dedup: DedupSettings<'a>,
     /// What the flush does not carry. ClickHouse is to see it once all the same: it may refuse a name or a value.
     others: Vec<(&'a str, &'a str)>,
 }
@@ -157,6 +168,12 @@ impl<'a> Sorted<'a> {
                     }
                 }
                 Role::Formatting => sorted.formatting.push((name, value)),
+                Role::Deduplication => {
+                    sorted.dedup.set(name, value);
+                    if name != "insert_deduplication_token" {
+                        sorted.others.push((name, value));
+                    }
+                }
                 Role::Alone => return Err(NotAdmitted::Forward("setting")),
                 Role::Shape => {
                     sorted.shape.retain(|(known, _)| known != name);
@@ -164,6 +181,7 @@ impl<'a> Sorted<'a> {
                 }
             }
         }
+        sorted.dedup.check().map_err(|_| NotAdmitted::Forward("setting"))?;
         sorted.shape.sort_unstable();
         sorted.formatting.sort_unstable();
         Ok(sorted)
@@ -247,16 +265,6 @@ impl<'a> Sorted<'a> {
             self.shape.retain(|(name, _)| *name != LIMITS);
             self.shape.push((LIMITS, "0"));
             self.shape.sort_unstable();
-        }
-    }
-
-    /// Whether ClickHouse would drop a repeat of this insert, given a table that remembers. Gathered, it would only be
-    /// recognised as a part of the same batch.
-    fn expects_deduplication(&self, user: &UserContext) -> bool {
-        match self.setting("deduplicate_insert", user) {
-            Some("disable") => false,
-            Some("backward_compatible_choice") | None => self.setting("async_insert_deduplicate", user) == Some("1"),
-            Some(_) => true,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a URL parameter or setting means for an insert: the one table that decides.
 
+use super::dedup_settings::is_dedup_setting;
+
 /// What to do about a parameter of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -13,6 +15,8 @@ pub(crate) enum Role {
     Formatting,
     /// Says whether, how and for how long to gather.
     Gathering,
+    /// Says whether a repeat of the insert is to be recognised.
+    Deduplication,
     /// Windrow's own; the backend does not know it.
     Windrow,
     /// Says what format the data is in; neither probe nor flush carry it, which have a format of their own.
@@ -43,6 +47,7 @@ pub(crate) fn role(name: &str) -> Role {
         "async_insert" | "wait_for_async_insert" | "wait_for_async_insert_timeout" => Role::Gathering,
         _ if name.starts_with("windrow_") => Role::Windrow,
         _ if is_gathering(name) => Role::Gathering,
+        _ if is_dedup_setting(name) => Role::Deduplication,
         _ if is_alone(name) => Role::Alone,
         "log_comment" => Role::Private,
         _ if ["param_", "opentelemetry_"].iter().any(|prefix| name.starts_with(prefix)) => Role::Private,
@@ -69,12 +74,11 @@ fn is_gathering(name: &str) -> bool {
     )
 }
 
-/// A token of its own, a transaction, a session that has to exist, a profile; an answer of another make than ours.
+/// A transaction, a session that has to exist, a profile; an answer of another make than ours.
 fn is_alone(name: &str) -> bool {
     matches!(
         name,
-        "insert_deduplication_token"
-            | "implicit_transaction"
+        "implicit_transaction"
             | "session_check"
             | "close_session"
             | "profile"
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_needs_an_insert_of_its_own_is_forwarded() {
-        for name in ["insert_deduplication_token", "implicit_transaction", "compression", "session_check"] {
+        for name in ["implicit_transaction", "compression", "session_check"] {
             assert_eq!(role(name), Role::Alone, "{name}");
         }
     }

@@ -76,6 +76,13 @@ impl Ways {
         }
     }
 
+    /// The table did not get the window that was counted on.
+    pub(crate) fn no_repeat_is_recognised(&mut self) {
+        let typed = self.typed.as_mut().map(|way| &mut way.destination);
+        let opaque = self.opaque.as_mut().map(|way| &mut way.destination);
+        typed.into_iter().chain(opaque).for_each(|destination| destination.deduplicates = false);
+    }
+
     /// Whether a payload had a field with the name of no column known here.
     pub(crate) fn has_skipped(&self) -> bool {
         self.typed.as_ref().is_some_and(|typed| typed.plan.has_skipped())

@@ -1,0 +1,147 @@
+//! Windows of deduplication: how many of the blocks stored last a table remembers, so that a repeat is dropped, and whose
+//! wish that was.
+//!
+//! Windrow needs a window so that a batch which is sent again, after a lost answer or a crash, is stored once. It can give a
+//! table one: by a default for all tables on an engine of its own, by `ALTER TABLE ... MODIFY SETTING` elsewhere. That window
+//! must not deduplicate what clients send, so it has to be told from one that the table's owner has set: its size is a number
+//! that nobody else chooses.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use windrow_client::{Call, Client};
+use windrow_statement::backquote;
+
+use super::{TableKey, QUESTION_TIMEOUT};
+
+/// The size of a window that is Windrow's.
+pub const MARKED_WINDOW: u64 = 10_061;
+
+/// What a table remembers of the blocks it stored last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Window {
+    /// Nothing, and it can't be given a window: its engine has none.
+    Never,
+    /// Nothing so far.
+    None,
+    /// A window for Windrow's batches. Clients' inserts are not to be deduplicated by it.
+    Windrows,
+    /// A window that is meant for clients' inserts.
+    Owners(Bounds),
+}
+
+/// How much is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) blocks: u64,
+    /// For how long; without it, for ever.
+    pub(crate) age: Option<Duration>,
+}
+
+impl Window {
+    /// Whether a batch that is sent again under its id is stored once.
+    pub(crate) fn recognises_batches(self) -> bool {
+        matches!(self, Window::Windrows | Window::Owners(_))
+    }
+
+    /// Of a window whose size a setting gives.
+    pub(crate) fn of_blocks(blocks: u64, age: Option<Duration>) -> Window {
+        match blocks {
+            0 => Window::None,
+            MARKED_WINDOW => Window::Windrows,
+            blocks => Window::Owners(Bounds { blocks, age }),
+        }
+    }
+}
+
+/// Sets windows where that is wanted, and tells the log, once for each table, where there is none.
+pub(crate) struct Windows {
+    manage: bool,
+    reported: Mutex<HashSet<TableKey>>,
+}
+
+/// More tables than anybody wants to read about.
+const MAX_REPORTED: usize = 10_000;
+
+impl Windows {
+    pub(crate) fn new(manage: bool) -> Windows {
+        Windows { manage, reported: Mutex::default() }
+    }
+
+    /// Whether batches will be recognised, if [`settle`](Self::settle) succeeds.
+    pub(crate) fn will_recognise_batches(&self, window: Window) -> bool {
+        window.recognises_batches() || (self.manage && window == Window::None)
+    }
+
+    /// Gives the table a window if it has none and shall have one. True: it was given one.
+    pub(crate) async fn settle(&self, client: &Client, key: &TableKey, window: Window) -> bool {
+        match window {
+            Window::None if self.manage => {}
+            Window::None => {
+                self.report(
+                    key,
+                    "set non_replicated_deduplication_window for it, or manage_deduplication_window for all",
+                );
+                return false;
+            }
+            Window::Never => {
+                self.report(key, "its engine has no window of deduplication");
+                return false;
+            }
+            Window::Windrows | Window::Owners(_) => return false,
+        }
+        let table = format!("{}.{}", backquote(&key.database), backquote(&key.table));
+        let statement =
+            format!("ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = {MARKED_WINDOW}");
+        let call = Call::new(&client.endpoint().credentials, &statement).timeout(QUESTION_TIMEOUT);
+        match client.call(call).await {
+            Ok(_) => {
+                let TableKey { database, table } = key;
+                tracing::info!(
+                    database,
+                    table,
+                    blocks = MARKED_WINDOW,
+                    "the table was given a window of deduplication for Windrow's batches"
+                );
+                true
+            }
+            Err(error) => {
+                let user = &client.endpoint().credentials.user;
+                self.report(
+                    key,
+                    &format!("it can't be given a window (GRANT ALTER SETTINGS ON {table} TO {user}): {error}"),
+                );
+                false
+            }
+        }
+    }
+
+    fn report(&self, key: &TableKey, why: &str) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.len() < MAX_REPORTED && reported.insert(key.clone()) {
+            let TableKey { database, table } = key;
+            tracing::warn!(database, table, "the table does not deduplicate: a batch that is sent again after a crash or a lost answer may be stored twice; {why}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_marked_size_is_windrows() {
+        assert_eq!(Window::of_blocks(MARKED_WINDOW, None), Window::Windrows);
+        assert_eq!(Window::of_blocks(0, None), Window::None);
+        assert_eq!(Window::of_blocks(100, None), Window::Owners(Bounds { blocks: 100, age: None }));
+    }
+
+    #[test]
+    fn batches_are_recognised_by_any_window() {
+        let (by_hand, managed) = (Windows::new(false), Windows::new(true));
+        assert!(!by_hand.will_recognise_batches(Window::None) && managed.will_recognise_batches(Window::None));
+        assert!(!managed.will_recognise_batches(Window::Never));
+        assert!(by_hand.will_recognise_batches(Window::Windrows));
+    }
+}

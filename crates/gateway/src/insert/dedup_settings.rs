@@ -1,0 +1,232 @@
+//! What the settings of an insert say of its deduplication, and what that comes to with a table's window.
+//!
+//! Since 26.2 ClickHouse asks `deduplicate_insert`, which is on by default; `backward_compatible_choice` means the older
+//! `insert_deduplicate` (sync) and `async_insert_deduplicate` (async). An INSERT SELECT has a setting of its own.
+//! On an engine of Windrow's own the default profile switches all of them off, because every table there has a window for
+//! Windrow's batches: only who asks, or whose table has a window of its owner, is deduplicated.
+
+use windrow_settings::{Backend, Settings};
+
+use crate::admission::{UserContext, Window};
+
+const CHOICE: &str = "deduplicate_insert";
+const CHOICE_OF_SELECT: &str = "deduplicate_insert_select";
+const OLD_SYNC: &str = "insert_deduplicate";
+const OLD_ASYNC: &str = "async_insert_deduplicate";
+const TOKEN: &str = "insert_deduplication_token";
+/// The value of [`CHOICE`] that leaves it to the older settings.
+const BY_OLD_SETTINGS: &str = "backward_compatible_choice";
+
+/// What one insert says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DedupSettings<'a> {
+    choice: Option<&'a str>,
+    choice_of_select: Option<&'a str>,
+    old_sync: Option<&'a str>,
+    old_async: Option<&'a str>,
+    token: Option<&'a str>,
+}
+
+/// A value that ClickHouse would refuse.
+#[derive(Debug)]
+pub(crate) struct UnknownValue;
+
+pub(crate) fn is_dedup_setting(name: &str) -> bool {
+    matches!(name, CHOICE | CHOICE_OF_SELECT | OLD_SYNC | OLD_ASYNC | TOKEN)
+}
+
+impl<'a> DedupSettings<'a> {
+    /// Takes one setting if it is of these; later ones of the same name win.
+    pub(crate) fn set(&mut self, name: &str, value: &'a str) {
+        match name {
+            CHOICE => self.choice = Some(value),
+            CHOICE_OF_SELECT => self.choice_of_select = Some(value),
+            OLD_SYNC => self.old_sync = Some(value),
+            OLD_ASYNC => self.old_async = Some(value),
+            TOKEN => self.token = Some(value),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn of(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> DedupSettings<'a> {
+        let mut dedup = DedupSettings::default();
+        settings.into_iter().for_each(|(name, value)| dedup.set(name, value));
+        dedup
+    }
+
+    pub(crate) fn check(&self) -> Result<(), UnknownValue> {
+        let choices = [None, Some("enable"), Some("disable"), Some(BY_OLD_SETTINGS)];
+        let flags = [None, Some("0"), Some("1"), Some("true"), Some("false")];
+        match choices.contains(&self.choice) && flags.contains(&self.old_sync) && flags.contains(&self.old_async) {
+            true => Ok(()),
+            false => Err(UnknownValue),
+        }
+    }
+
+    /// The name that the insert gives itself.
+    pub(crate) fn token(&self) -> Option<&'a str> {
+        self.token.filter(|token| !token.is_empty())
+    }
+
+    /// Whether a repeat of the insert is to be recognised by what the insert itself says. `None`: it says nothing.
+    fn asks(&self) -> Option<bool> {
+        match self.choice {
+            Some("disable") => Some(false),
+            Some(BY_OLD_SETTINGS) => Some([self.old_sync, self.old_async].into_iter().flatten().any(is_on)),
+            Some(_) => Some(true),
+            None if self.token().is_some() => Some(true),
+            None => [self.old_sync, self.old_async].into_iter().flatten().find(|value| is_on(value)).map(|_| true),
+        }
+    }
+
+    /// Whether a repeat of the insert is to be recognised.
+    pub(crate) fn wants(&self, window: Window, user: &UserContext, profile: DefaultProfile) -> bool {
+        self.asks().unwrap_or_else(|| matches!(window, Window::Owners(_)) && is_on_by_profile(user, profile))
+    }
+
+    /// What a request has to say besides so that ClickHouse does what [`wants`](Self::wants) says.
+    pub(crate) fn additions(
+        &self,
+        window: Window,
+        has_views: bool,
+        user: &UserContext,
+        profile: DefaultProfile,
+    ) -> Vec<(&'static str, &'static str)> {
+        let wants = self.wants(window, user, profile);
+        let is_needed = match (profile, wants) {
+            // Views write into tables that may have a window of Windrow's, where the table itself has none.
+            (DefaultProfile::Backends, false) => {
+                window == Window::Windrows || (has_views && !matches!(window, Window::Owners(_)))
+            }
+            (DefaultProfile::Backends, true) => false,
+            (DefaultProfile::SwitchedOff, wants) => wants,
+        };
+        let choice = if wants { switched_on(user) } else { switched_off(user) };
+        let given = [self.choice.map(|_| CHOICE), self.choice_of_select.map(|_| CHOICE_OF_SELECT)];
+        choice.into_iter().filter(|(name, _)| is_needed && !given.contains(&Some(name))).collect()
+    }
+}
+
+/// Whose default profile the backend has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DefaultProfile {
+    Backends,
+    /// Ours, which leaves deduplication to the older settings and switches those off.
+    SwitchedOff,
+}
+
+impl DefaultProfile {
+    pub(crate) fn of(settings: &Settings) -> DefaultProfile {
+        match settings.backend {
+            Backend::Embedded if settings.manage_deduplication_window => DefaultProfile::SwitchedOff,
+            _ => DefaultProfile::Backends,
+        }
+    }
+}
+
+fn is_on(value: &str) -> bool {
+    matches!(value, "1" | "true")
+}
+
+/// What ClickHouse does with an asynchronous insert that says nothing itself.
+fn is_on_by_profile(user: &UserContext, profile: DefaultProfile) -> bool {
+    match user.setting(CHOICE) {
+        Some("disable") => false,
+        Some(BY_OLD_SETTINGS) if profile == DefaultProfile::SwitchedOff => true,
+        Some(BY_OLD_SETTINGS) | None => user.setting(OLD_ASYNC).is_some_and(is_on),
+        Some(_) => true,
+    }
+}
+
+/// The settings that make ClickHouse recognise a repeat of an INSERT. Names that the backend doesn't know are left out.
+pub(crate) fn switched_on(user: &UserContext) -> Vec<(&'static str, &'static str)> {
+    choose(user, [(CHOICE, "enable"), (CHOICE_OF_SELECT, "enable_when_possible")], (OLD_SYNC, "1"))
+}
+
+fn switched_off(user: &UserContext) -> Vec<(&'static str, &'static str)> {
+    choose(user, [(CHOICE, "disable"), (CHOICE_OF_SELECT, "disable")], (OLD_SYNC, "0"))
+}
+
+fn choose(
+    user: &UserContext,
+    newer: [(&'static str, &'static str); 2],
+    older: (&'static str, &'static str),
+) -> Vec<(&'static str, &'static str)> {
+    match user.setting(CHOICE) {
+        Some(_) => newer.into_iter().filter(|(name, _)| user.setting(name).is_some()).collect(),
+        None => vec![older],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::{Bounds, ServerVersion};
+
+    const OWNERS: Window = Window::Owners(Bounds { blocks: 100, age: None });
+    const DEFAULTS: &[(&str, &str)] =
+        &[(CHOICE, "enable"), (CHOICE_OF_SELECT, "enable_when_possible"), (OLD_SYNC, "1"), (OLD_ASYNC, "0")];
+    const OURS: &[(&str, &str)] =
+        &[(CHOICE, BY_OLD_SETTINGS), (CHOICE_OF_SELECT, "disable"), (OLD_SYNC, "0"), (OLD_ASYNC, "0")];
+    const BEFORE_26_2: &[(&str, &str)] = &[(OLD_SYNC, "1"), (OLD_ASYNC, "0")];
+
+    fn user(settings: &[(&str, &str)]) -> UserContext {
+        UserContext {
+            database: "d".into(),
+            timezone: "UTC".into(),
+            version: ServerVersion { major: 26, minor: 7 },
+            changed_settings: Vec::new(),
+            effective_settings: settings.iter().map(|&(name, value)| (name.into(), value.into())).collect(),
+        }
+    }
+
+    fn wants(window: Window, profile: &[(&str, &str)], said: &[(&str, &str)]) -> bool {
+        let whose = if profile == OURS { DefaultProfile::SwitchedOff } else { DefaultProfile::Backends };
+        DedupSettings::of(said.iter().copied()).wants(window, &user(profile), whose)
+    }
+
+    #[test]
+    fn an_owners_window_deduplicates_unless_it_is_switched_off() {
+        for profile in [DEFAULTS, OURS] {
+            assert!(wants(OWNERS, profile, &[]));
+            assert!(!wants(OWNERS, profile, &[(CHOICE, "disable")]));
+            assert!(!wants(OWNERS, profile, &[(CHOICE, "disable"), (TOKEN, "t")]), "as ClickHouse has it");
+            assert!(!wants(OWNERS, profile, &[(CHOICE, BY_OLD_SETTINGS)]));
+            assert!(wants(OWNERS, profile, &[(CHOICE, BY_OLD_SETTINGS), (OLD_ASYNC, "1")]));
+        }
+        assert!(!wants(OWNERS, BEFORE_26_2, &[]) && wants(OWNERS, BEFORE_26_2, &[(OLD_ASYNC, "1")]));
+        assert!(!wants(OWNERS, &[(CHOICE, "disable")], &[]));
+    }
+
+    #[test]
+    fn any_other_table_deduplicates_only_for_those_who_ask() {
+        for window in [Window::Windrows, Window::None, Window::Never] {
+            for profile in [DEFAULTS, OURS, BEFORE_26_2] {
+                assert!(!wants(window, profile, &[]));
+                assert!(!wants(window, profile, &[(TOKEN, "")]) && !wants(window, profile, &[(OLD_SYNC, "0")]));
+                assert!(wants(window, profile, &[(TOKEN, "t")]) && wants(window, profile, &[(OLD_SYNC, "1")]));
+            }
+        }
+    }
+
+    fn added(window: Window, profile: &[(&str, &str)], said: &[(&str, &str)]) -> String {
+        let whose = if profile == OURS { DefaultProfile::SwitchedOff } else { DefaultProfile::Backends };
+        let added = DedupSettings::of(said.iter().copied()).additions(window, false, &user(profile), whose);
+        added.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
+    }
+
+    #[test]
+    fn what_is_forwarded_is_told_only_what_it_does_not_know() {
+        const OFF: &str = "deduplicate_insert=disable&deduplicate_insert_select=disable";
+        const ON: &str = "deduplicate_insert=enable&deduplicate_insert_select=enable_when_possible";
+        assert_eq!(added(Window::Windrows, DEFAULTS, &[]), OFF);
+        assert_eq!(added(Window::Windrows, BEFORE_26_2, &[]), "insert_deduplicate=0");
+        assert_eq!(added(Window::Windrows, DEFAULTS, &[(TOKEN, "t")]), "");
+        assert_eq!(added(Window::Windrows, OURS, &[]), "");
+        assert_eq!(added(Window::Windrows, OURS, &[(TOKEN, "t")]), ON);
+        assert_eq!(added(OWNERS, OURS, &[]), ON);
+        assert_eq!(added(OWNERS, OURS, &[(CHOICE, "enable")]), "deduplicate_insert_select=enable_when_possible");
+        assert_eq!(added(OWNERS, DEFAULTS, &[]), "");
+        assert_eq!(added(Window::None, DEFAULTS, &[]), "");
+    }
+}
