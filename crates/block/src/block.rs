@@ -106,6 +106,18 @@ impl Block {
         pieces
     }
 
+    /// The columns alone, for those who know their names and types: how many rows, then what Native has of each column.
+    pub fn write_columns(&self, out: &mut Vec<u8>) {
+        write_varint(out, self.rows as u64);
+        if self.rows == 0 {
+            return;
+        }
+        for column in &self.columns {
+            column.write_prefix(out);
+            column.write_native(out);
+        }
+    }
+
     fn write_counts(&self, out: &mut Vec<u8>) {
         write_varint(out, self.columns.len() as u64);
         write_varint(out, self.rows as u64);

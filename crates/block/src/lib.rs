@@ -22,7 +22,7 @@ mod zone;
 
 pub use block::Block;
 pub use format::{families, Families, Format, Lines};
-pub use native::{decode_native, NativeBlock, NativeError, NativeLimits};
+pub use native::{decode_columns, decode_native, NativeBlock, NativeError, NativeLimits};
 pub use opaque::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueRows, OpaqueSettings};
 pub use partition::PartitionKey;
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan};

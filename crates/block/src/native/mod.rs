@@ -92,3 +92,20 @@ pub fn decode_native(bytes: &[u8], limits: NativeLimits) -> Result<NativeBlock, 
     decoded.consumed_bytes = input.consumed_bytes();
     Ok(decoded)
 }
+
+/// Reads what [`Block::write_columns`] has written, all of it. Values of LowCardinality types are their own, as in every
+/// block: [`DataType::native_name`] is the type to give.
+pub fn decode_columns(bytes: &[u8], types: &[DataType], limits: NativeLimits) -> Result<Block, NativeError> {
+    let mut input = Input::new(bytes, limits);
+    let rows = input.rows()?;
+    let mut block = Block { rows, columns: Vec::with_capacity(types.len()) };
+    for data_type in types {
+        let mut column = Column::empty(data_type);
+        read_column(&mut input, data_type, rows, &mut column)?;
+        block.columns.push(column);
+    }
+    match input.at_end() {
+        true => Ok(block),
+        false => Err(NativeError::Malformed("more bytes than its columns have")),
+    }
+}

@@ -17,6 +17,8 @@ use element::Element;
 /// A partition key: `PARTITION BY` of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionKey {
+    /// As it was given, so that it can be written down.
+    expression: String,
     elements: Vec<Element>,
     /// For moments whose column names no time zone.
     server_timezone: String,
@@ -26,7 +28,20 @@ impl PartitionKey {
     /// A key as `system.tables` shows it. `None`: there is none, or it isn't understood.
     pub fn parse(expression: &str, server_timezone: &str) -> Option<PartitionKey> {
         let elements = parse::elements(expression)?;
-        (!elements.is_empty()).then(|| PartitionKey { elements, server_timezone: server_timezone.to_owned() })
+        (!elements.is_empty()).then(|| PartitionKey {
+            expression: expression.to_owned(),
+            elements,
+            server_timezone: server_timezone.to_owned(),
+        })
+    }
+
+    /// What [`PartitionKey::parse`] made it of.
+    pub fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    pub fn server_timezone(&self) -> &str {
+        &self.server_timezone
     }
 
     /// For every row a number that rows of one partition share. `None`: a column isn't in the block, or has a type for which

@@ -1,0 +1,168 @@
+//! The one that writes. It takes a group, writes it with one call, syncs, and tells those who wait; meanwhile the next group
+//! gathers. Between groups it removes old segments.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::durable::{block_on, GroupOutcome};
+use super::error::CommitError;
+use super::format::KIND_CLOSED;
+use super::queue::{Entry, PendingGroup, Room};
+use super::segment::Active;
+use super::{LogOptions, RecordId, Shared};
+use crate::disk::Disk;
+
+/// Writes what is appended to a log. While it is not run, nothing becomes durable.
+pub struct Committer<D: Disk> {
+    pub(super) disk: D,
+    pub(super) shared: Arc<Shared>,
+    pub(super) options: LogOptions,
+    /// `None`: the next group begins a segment.
+    pub(super) active: Option<Active>,
+    pub(super) next_number: u64,
+    pub(super) buffer: Vec<u8>,
+    /// The last try to remove or rewrite something failed, and is not repeated before the next group.
+    pub(super) chores_paused: bool,
+    pub(super) marked_closed: bool,
+}
+
+/// A large group's buffer is not kept.
+const KEPT_BUFFER_BYTES: usize = 4 << 20;
+
+impl<D: Disk> Committer<D> {
+    /// Works until the log is closed, or nobody has it any more, and all is written. Blocks: it wants a thread of its own.
+    pub fn run(mut self) {
+        loop {
+            while self.turn() {}
+            if self.shared.queue.is_closed() {
+                return;
+            }
+            let shared = self.shared.clone();
+            block_on(std::future::poll_fn(|context| match shared.queue.has_work(context.waker()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }));
+        }
+    }
+
+    /// Writes one group, or does one of the other things that are due. False: there was nothing to do.
+    pub fn turn(&mut self) -> bool {
+        if let Some(group) = self.shared.queue.take() {
+            self.chores_paused = false;
+            self.commit(group);
+            self.do_chore();
+            return true;
+        }
+        self.shared.queue.take_chores();
+        self.do_chore() || self.mark_closed()
+    }
+
+    fn commit(&mut self, group: PendingGroup) {
+        let outcome = self.write_group(&group.entries);
+        self.shared.counters.groups.fetch_add(1, Ordering::Relaxed);
+        if outcome.ordinary.is_err() || outcome.reserve.is_err() {
+            self.shared.counters.failed_groups.fetch_add(1, Ordering::Relaxed);
+        }
+        self.shared.queue.settle(group.bytes, self.used_bytes());
+        for mut entry in group.entries {
+            if let Some(then) = entry.then.take() {
+                then(entry.id, outcome.of(entry.room).clone());
+            }
+        }
+        group.completion.complete(outcome);
+    }
+
+    fn write_group(&mut self, entries: &[Entry]) -> GroupOutcome {
+        let all: Vec<&Entry> = entries.iter().collect();
+        let full = match self.make_room(&all) {
+            Ok(()) => return GroupOutcome::all(self.write(&all)),
+            Err(error) => error,
+        };
+        // What frees room is written even so, if the active segment has kept some for it.
+        let (reserve, ordinary): (Vec<&Entry>, Vec<&Entry>) =
+            all.into_iter().partition(|entry| entry.room == Room::Reserve);
+        let reserve_outcome = match !reserve.is_empty() && self.make_room(&reserve).is_ok() {
+            true => self.write(&reserve),
+            false => Err(full.clone()),
+        };
+        if reserve_outcome.is_err() {
+            self.skip(&reserve);
+        }
+        self.skip(&ordinary);
+        GroupOutcome { ordinary: Err(full), reserve: reserve_outcome }
+    }
+
+    /// Writes and syncs entries for which there is room.
+    fn write(&mut self, entries: &[&Entry]) -> Result<(), CommitError> {
+        let Some(mut active) = self.active.take() else { return Err(CommitError::Closed) };
+        let encoded = active.encode(entries, &mut self.buffer);
+        let written = active.file.write_at(active.end, &self.buffer).and_then(|()| active.file.sync());
+        self.shared.counters.syncs.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = written {
+            tracing::error!(segment = %active.name(), %error, "the log's disk failed; the segment is left behind");
+            active.forget(&encoded);
+            self.skip(entries);
+            self.shared.index().has_active = false;
+            // The next segment says where this one ends. As long as it isn't there, a start might take the group for valid.
+            let certain = self.begin_segment(0, Room::Reserve).is_ok();
+            return Err(CommitError::io(&error, certain));
+        }
+        self.shared.counters.written_bytes.fetch_add(self.buffer.len() as u64, Ordering::Relaxed);
+        active.end += self.buffer.len() as u64;
+        self.shared.index().commit(&encoded, active.end);
+        self.active = Some(active);
+        if self.buffer.capacity() > KEPT_BUFFER_BYTES {
+            self.buffer = Vec::new();
+        }
+        Ok(())
+    }
+
+    fn skip(&self, entries: &[&Entry]) {
+        let mut index = self.shared.index();
+        entries.iter().for_each(|entry| index.skip(entry.id.0));
+    }
+
+    /// What closes a log tells its next opening that nothing behind is missing.
+    fn mark_closed(&mut self) -> bool {
+        if self.marked_closed || !self.shared.queue.is_closed() {
+            return false;
+        }
+        self.marked_closed = true;
+        if self.active.is_some() {
+            let mark = Entry {
+                id: RecordId(0),
+                kind: KIND_CLOSED,
+                room: Room::Reserve,
+                context: None,
+                payload: Vec::new(),
+                then: None,
+            };
+            if self.has_room(&[&mark]) {
+                // If it can't be written, the next opening finds the log as a crash leaves it.
+                let _ = self.write(&[&mark]);
+            }
+        }
+        true
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        let file_bytes = self.shared.index().totals().file_bytes;
+        file_bytes - self.active.as_ref().map_or(0, |active| active.bytes - active.end)
+    }
+}
+
+impl<D: Disk> Drop for Committer<D> {
+    /// Nobody may wait for a group that nobody will write.
+    fn drop(&mut self) {
+        self.shared.queue.close();
+        while let Some(group) = self.shared.queue.take() {
+            for entry in group.entries {
+                if let Some(then) = entry.then {
+                    then(entry.id, Err(CommitError::Closed));
+                }
+            }
+            group.completion.complete(GroupOutcome::all(Err(CommitError::Closed)));
+        }
+    }
+}

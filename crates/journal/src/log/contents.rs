@@ -1,0 +1,184 @@
+//! Which records a segment has, how large they are, and which of them are still needed: a little more than a byte for each,
+//! since a backlog may be of tens of millions.
+
+/// How far apart the places are that are remembered; between them, headers are followed from one to the next.
+const MARK_EVERY_BYTES: u32 = 64 << 10;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    /// Ids that follow each other without a gap, ascending.
+    runs: Vec<Run>,
+    /// By rank: how large, rounded up.
+    sizes: Vec<SizeClass>,
+    live: Bits,
+    marks: Vec<Mark>,
+    live_records: u64,
+    live_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first_id: u64,
+    /// How many records are before the first of it.
+    first_rank: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    rank: u32,
+    offset: u32,
+}
+
+impl Contents {
+    /// Adds a record, live, with a higher id than all before.
+    pub(crate) fn push(&mut self, id: u64, offset: u32, bytes: usize) {
+        let rank = self.sizes.len() as u32;
+        if self.runs.last().is_none_or(|run| run.first_id + u64::from(rank - run.first_rank) != id) {
+            self.runs.push(Run { first_id: id, first_rank: rank });
+        }
+        if self.marks.last().is_none_or(|mark| offset - mark.offset >= MARK_EVERY_BYTES) {
+            self.marks.push(Mark { rank, offset });
+        }
+        let size = SizeClass::of(bytes);
+        self.sizes.push(size);
+        self.live.push(true);
+        self.live_records += 1;
+        self.live_bytes += size.bytes();
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.sizes.len() as u64
+    }
+
+    pub(crate) fn live_records(&self) -> u64 {
+        self.live_records
+    }
+
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// What the record took, if it was live.
+    pub(crate) fn release(&mut self, id: u64) -> Option<u64> {
+        let rank = self.rank(id)?;
+        if !self.live.clear(rank) {
+            return None;
+        }
+        let bytes = self.sizes[rank].bytes();
+        self.live_records -= 1;
+        self.live_bytes -= bytes;
+        Some(bytes)
+    }
+
+    pub(crate) fn is_live(&self, id: u64) -> bool {
+        self.rank(id).is_some_and(|rank| self.live.get(rank))
+    }
+
+    /// The offset of a record that is the wanted one, or stands less than a mark's distance before it.
+    pub(crate) fn near(&self, id: u64) -> Option<u32> {
+        let rank = self.rank(id)? as u32;
+        let after = self.marks.partition_point(|mark| mark.rank <= rank);
+        Some(self.marks[after.checked_sub(1)?].offset)
+    }
+
+    fn rank(&self, id: u64) -> Option<usize> {
+        let after = self.runs.partition_point(|run| run.first_id <= id);
+        let run = self.runs[..after].last()?;
+        let end = self.runs.get(after).map_or(self.sizes.len(), |next| next.first_rank as usize);
+        let rank = usize::try_from(id - run.first_id).ok()?.checked_add(run.first_rank as usize)?;
+        (rank < end).then_some(rank)
+    }
+}
+
+/// A size in one byte: three bits of it and an exponent, in units of the records' alignment. Up to an eighth too large.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct SizeClass(u8);
+
+impl SizeClass {
+    fn of(bytes: usize) -> SizeClass {
+        let units = bytes.div_ceil(8) as u64;
+        if units < 8 {
+            return SizeClass(units as u8);
+        }
+        let exponent = 63 - units.leading_zeros() - 3;
+        let rounded = (units + (1 << exponent) - 1) >> exponent;
+        // Rounding may have carried over into the next power of two, which the sum expresses by itself.
+        SizeClass((u64::from(exponent) * 8 + rounded) as u8)
+    }
+
+    fn bytes(self) -> u64 {
+        let code = u64::from(self.0);
+        if code < 16 {
+            return code * 8;
+        }
+        let (exponent, bits) = (code / 8 - 1, code % 8 + 8);
+        (bits << exponent) * 8
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Bits {
+    words: Vec<u64>,
+    count: usize,
+}
+
+impl Bits {
+    fn push(&mut self, bit: bool) {
+        if self.count % 64 == 0 {
+            self.words.push(0);
+        }
+        self.words[self.count / 64] |= u64::from(bit) << (self.count % 64);
+        self.count += 1;
+    }
+
+    fn get(&self, at: usize) -> bool {
+        self.words[at / 64] >> (at % 64) & 1 == 1
+    }
+
+    /// Whether it was set.
+    fn clear(&mut self, at: usize) -> bool {
+        let was = self.get(at);
+        self.words[at / 64] &= !(1 << (at % 64));
+        was
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_rounded_up_by_an_eighth_at_most() {
+        for bytes in (1..100_000).chain([1 << 20, (64 << 20) + 1, 1 << 30, (1 << 30) + 1000]) {
+            let rounded = SizeClass::of(bytes).bytes();
+            assert!(rounded >= bytes as u64, "{bytes} as {rounded}");
+            assert!(rounded <= bytes as u64 + bytes as u64 / 8 + 8, "{bytes} as {rounded}");
+        }
+    }
+
+    #[test]
+    fn records_are_found_by_their_ids_and_released_once() {
+        let mut contents = Contents::default();
+        let ids: Vec<u64> = (10..20).chain([25]).chain(40..2000).collect();
+        for (rank, id) in ids.iter().enumerate() {
+            contents.push(*id, 96 + 104 * rank as u32, 104);
+        }
+        assert_eq!(contents.records(), ids.len() as u64);
+        for (rank, id) in ids.iter().enumerate() {
+            let offset = 96 + 104 * rank as u32;
+            let near = contents.near(*id).unwrap();
+            assert!(near <= offset && offset - near < MARK_EVERY_BYTES);
+        }
+        for id in [0, 9, 20, 24, 26, 39, 2000, u64::MAX] {
+            assert_eq!((contents.is_live(id), contents.near(id), contents.release(id)), (false, None, None), "{id}");
+        }
+        let before = contents.live_bytes();
+        assert_eq!(contents.release(25), Some(104));
+        assert_eq!(contents.release(25), None);
+        assert_eq!((contents.live_records(), contents.live_bytes()), (ids.len() as u64 - 1, before - 104));
+        for id in &ids {
+            contents.release(*id);
+        }
+        assert_eq!((contents.live_records(), contents.live_bytes()), (0, 0));
+    }
+}

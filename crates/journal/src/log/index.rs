@@ -1,0 +1,159 @@
+//! The segments that there are, oldest first, and what is in them.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::contents::Contents;
+use super::context::Context;
+use super::format::{Checksums, SegmentHeader};
+use crate::disk::DiskFile;
+
+/// A segment's file, whatever disk it is on.
+pub(crate) type SharedFile = Arc<dyn DiskFile>;
+
+pub(crate) struct Segment {
+    pub(crate) header: SegmentHeader,
+    pub(crate) file: SharedFile,
+    /// What the file takes on the disk.
+    pub(crate) file_bytes: u64,
+    /// Up to here, everything was synced.
+    pub(crate) valid_bytes: u64,
+    pub(crate) contents: Contents,
+    /// In the order of their definition in the segment.
+    pub(crate) contexts: Vec<Context>,
+}
+
+impl Segment {
+    pub(crate) fn new(header: SegmentHeader, file: SharedFile, file_bytes: u64, valid_bytes: u64) -> Segment {
+        Segment { header, file, file_bytes, valid_bytes, contents: Contents::default(), contexts: Vec::new() }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Index {
+    /// The last is the active one, while there is one.
+    pub(crate) segments: VecDeque<Segment>,
+    /// All lower ids are in a segment, or will never be.
+    indexed_below: u64,
+    /// Released before they were written.
+    released_early: BTreeSet<u64>,
+    /// Whether the last segment is the one that is written to.
+    pub(crate) has_active: bool,
+}
+
+/// Where to look for a record.
+pub(crate) struct Place {
+    pub(crate) segment: u64,
+    /// Changes when a segment is rewritten.
+    pub(crate) salt: u64,
+    pub(crate) file: SharedFile,
+    pub(crate) checksums: Checksums,
+    pub(crate) near: u32,
+    pub(crate) valid_bytes: u64,
+}
+
+/// What old segments hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) file_bytes: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) live_records: u64,
+    pub(crate) records: u64,
+}
+
+impl Index {
+    pub(crate) fn new(indexed_below: u64) -> Index {
+        Index { indexed_below, ..Index::default() }
+    }
+
+    /// A segment whose records are added next.
+    pub(crate) fn begin(&mut self, segment: Segment) {
+        self.indexed_below = self.indexed_below.max(segment.header.first_id);
+        self.segments.push_back(segment);
+    }
+
+    /// The last segment ends here.
+    pub(crate) fn end(&mut self, valid_bytes: u64) {
+        self.segments.iter_mut().last().into_iter().for_each(|segment| segment.valid_bytes = valid_bytes);
+    }
+
+    /// Adds a record of the active segment.
+    pub(crate) fn add(&mut self, id: u64, offset: u32, bytes: usize) {
+        self.indexed_below = id + 1;
+        let was_released = self.released_early.remove(&id);
+        let Some(active) = self.segments.back_mut() else { return };
+        active.contents.push(id, offset, bytes);
+        if was_released {
+            active.contents.release(id);
+        }
+    }
+
+    /// A record that won't be written.
+    pub(crate) fn skip(&mut self, id: u64) {
+        self.indexed_below = self.indexed_below.max(id + 1);
+        self.released_early.remove(&id);
+    }
+
+    pub(crate) fn release(&mut self, id: u64) {
+        if id >= self.indexed_below {
+            self.released_early.insert(id);
+        } else if let Some(segment) = self.segment_of(id) {
+            self.segments[segment].contents.release(id);
+        }
+    }
+
+    pub(crate) fn place(&self, id: u64) -> Option<Place> {
+        let segment = &self.segments[self.segment_of(id)?];
+        if !segment.contents.is_live(id) {
+            return None;
+        }
+        Some(Place {
+            segment: segment.header.number,
+            salt: segment.header.salt,
+            file: segment.file.clone(),
+            checksums: segment.header.checksums(),
+            near: segment.contents.near(id)?,
+            valid_bytes: segment.valid_bytes,
+        })
+    }
+
+    /// A context of a segment, counted from 1; nothing if the segment is not the same any more.
+    pub(crate) fn context(&self, segment: u64, salt: u64, index: u32) -> Option<Context> {
+        let at = self.segments.partition_point(|known| known.header.number < segment);
+        let found =
+            self.segments.get(at).filter(|found| found.header.number == segment && found.header.salt == salt)?;
+        found.contexts.get((index as usize).checked_sub(1)?).cloned()
+    }
+
+    /// Old segments are those that nothing is written to any more.
+    pub(crate) fn old_segments(&self) -> usize {
+        self.segments.len() - usize::from(self.has_active && !self.segments.is_empty())
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        totals(self.segments.iter())
+    }
+
+    /// Whether the oldest segment can go. The last one stays: it says which ids were given.
+    pub(crate) fn front_is_dead(&self) -> bool {
+        self.old_segments() > 0 && self.segments.len() > 1 && self.segments[0].contents.live_records() == 0
+    }
+
+    /// All lower ids are in a segment, or will never be.
+    pub(crate) fn indexed_below(&self) -> u64 {
+        self.indexed_below
+    }
+
+    fn segment_of(&self, id: u64) -> Option<usize> {
+        self.segments.partition_point(|segment| segment.header.first_id <= id).checked_sub(1)
+    }
+}
+
+fn totals<'a>(segments: impl Iterator<Item = &'a Segment>) -> Totals {
+    segments.fold(Totals::default(), |sum, segment| Totals {
+        file_bytes: sum.file_bytes + segment.file_bytes,
+        live_bytes: sum.live_bytes + segment.contents.live_bytes(),
+        live_records: sum.live_records + segment.contents.live_records(),
+        records: sum.records + segment.contents.records(),
+    })
+}

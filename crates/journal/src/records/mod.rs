@@ -1,0 +1,19 @@
+//! What the journal's records mean. Pure: bytes to values and back. Each kind begins with its version.
+//!
+//! An insert's record has all of it but what many inserts share, which is the record's context. When its batch is about to be
+//! stored, a piece says under which id and with whom; when nothing more is to be done for it, it is named as done.
+
+mod bytes;
+mod context;
+mod insert;
+mod progress;
+
+pub use bytes::RecordError;
+pub use context::{decode_context, encode_context, ContextRecord, RecordedContext};
+pub use insert::{decode_insert, decode_insert_head, encode_insert, AckLevel, InsertHead, InsertRecord, QueryId};
+pub use progress::{decode_done, decode_piece, encode_done, encode_piece, Done, Piece};
+
+/// Kinds of the journal's records.
+pub const INSERT: u8 = 1;
+pub const PIECE: u8 = 2;
+pub const DONE: u8 = 3;
