@@ -16,8 +16,8 @@ use clap::{Parser, Subcommand};
 
 use error::BenchError;
 use parts::{
-    ArticleOptions, BulkOptions, CulpritOptions, FormatsOptions, IdleOptions, InsertsOptions, ParsingOptions, Part,
-    SelectOptions,
+    ArticleOptions, BulkOptions, CulpritOptions, DurabilityOptions, FormatsOptions, IdleOptions, InsertsOptions,
+    ParsingOptions, Part, SelectOptions,
 };
 use stack::{binary, Stack, StackOptions};
 
@@ -56,6 +56,8 @@ enum Choice {
     Formats(FormatsOptions),
     /// A batch with one insert that ClickHouse refuses.
     Culprit(CulpritOptions),
+    /// One-row inserts at ack level disk, beside memory and beside one sync per insert.
+    Durability(DurabilityOptions),
     /// A large answer, forwarded.
     Select(SelectOptions),
     /// Memory of idle connections.
@@ -114,6 +116,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Parsing(part) => vec![Box::new(part)],
         Choice::Formats(part) => vec![Box::new(part)],
         Choice::Culprit(part) => vec![Box::new(part)],
+        Choice::Durability(part) => vec![Box::new(part)],
         Choice::Select(part) => vec![Box::new(part)],
         Choice::Idle(part) => vec![Box::new(part)],
         Choice::Article(part) => vec![Box::new(part)],
@@ -128,12 +131,13 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 8] = [
+const PARTS: [(&str, &[&str]); 9] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
     ("parsing", &["--rounds=1", "--megabytes=20"]),
     ("formats", &["--seconds=1", "--rounds=1"]),
     ("culprit", &["--rounds=3"]),
+    ("durability", &["--seconds=1", "--rounds=1"]),
     ("select", &["--rounds=1", "--megabytes=200"]),
     ("idle", &["--connections=1000"]),
     ("article", &["--seconds=8"]),

@@ -49,8 +49,12 @@ pub enum Mode {
     Hyper,
     /// Straight into ClickHouse, which inserts synchronously.
     Direct,
+    /// A handler that appends each row to a file and syncs it.
+    SyncEach,
     /// Through the gateway; answered when the row is in ClickHouse.
     Stored,
+    /// Through the gateway; answered when the row is in the journal and synced.
+    Disk,
     /// Through the gateway; answered when the row is parsed and in memory.
     Memory,
 }
@@ -61,23 +65,26 @@ impl std::fmt::Display for Mode {
             Mode::Empty => "empty",
             Mode::Hyper => "hyper",
             Mode::Direct => "direct",
+            Mode::SyncEach => "sync-each",
             Mode::Stored => "stored",
+            Mode::Disk => "disk",
             Mode::Memory => "memory",
         })
     }
 }
 
 impl Mode {
-    const ALL: [Mode; 5] = [Mode::Empty, Mode::Hyper, Mode::Direct, Mode::Stored, Mode::Memory];
+    const ALL: [Mode; 6] = [Mode::Empty, Mode::Hyper, Mode::Direct, Mode::Stored, Mode::Disk, Mode::Memory];
 
     pub fn needs_gateway(self) -> bool {
-        matches!(self, Mode::Stored | Mode::Memory)
+        matches!(self, Mode::Stored | Mode::Disk | Mode::Memory)
     }
 
     fn settings(self) -> &'static [&'static str] {
         match self {
-            Mode::Empty | Mode::Hyper | Mode::Direct => &["async_insert=0"],
+            Mode::Empty | Mode::Hyper | Mode::Direct | Mode::SyncEach => &["async_insert=0"],
             Mode::Stored => &["async_insert=1", "wait_for_async_insert=1"],
+            Mode::Disk => &["async_insert=1", "wait_for_async_insert=0", "windrow_ack=disk"],
             Mode::Memory => &["async_insert=1", "wait_for_async_insert=0", "windrow_ack=memory"],
         }
     }
@@ -131,6 +138,7 @@ impl InsertsOptions {
     ) -> Result<Measured, BenchError> {
         match mode {
             Mode::Empty => self.run_limit(LimitServer::start(options, Limit::Windrow)?, mode, connections),
+            Mode::SyncEach => self.run_limit(LimitServer::start(options, Limit::SyncEach)?, mode, connections),
             Mode::Hyper => self.run_limit(LimitServer::start(options, Limit::Hyper)?, mode, connections),
             _ => self.run_inserts(stack, mode, connections),
         }

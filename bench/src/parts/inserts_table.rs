@@ -53,6 +53,14 @@ impl Measured {
         self.requests_per_second
     }
 
+    pub fn p50_ms(&self) -> f64 {
+        self.p50_ms
+    }
+
+    pub fn p99_ms(&self) -> f64 {
+        self.p99_ms
+    }
+
     pub fn gateway_microseconds_per_insert(&self) -> f64 {
         self.microseconds_per_insert(self.server_cpu_seconds)
     }
@@ -164,7 +172,7 @@ fn cost_table(measured: &[Measured]) -> Table {
         let runs = Runs::of(measured, connections, mode);
         let cost = |of: fn(&Measured) -> f64| figure(runs.median(|one| one.microseconds_per_insert(of(one))));
         let unless = |idle: bool, text: String| if idle { "–".to_owned() } else { text };
-        let is_limit = matches!(mode, Mode::Empty | Mode::Hyper);
+        let is_limit = matches!(mode, Mode::Empty | Mode::Hyper | Mode::SyncEach);
         let is_direct = mode == Mode::Direct;
         table.row([
             connections.to_string(),
@@ -212,7 +220,9 @@ fn way(mode: Mode) -> &'static str {
         Mode::Empty => "limit: empty handler",
         Mode::Hyper => "empty handler on hyper",
         Mode::Direct => "direct: ClickHouse, synchronous",
+        Mode::SyncEach => "handler that syncs each row",
         Mode::Stored => "gateway, ack stored",
+        Mode::Disk => "gateway, ack disk",
         Mode::Memory => "gateway, ack memory",
     }
 }

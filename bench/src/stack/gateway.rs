@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -118,7 +119,9 @@ struct DataDir {
 
 impl DataDir {
     fn create() -> Result<Self, BenchError> {
-        let path = std::env::temp_dir().join(format!("windrow-bench-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("windrow-bench-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).map_err(BenchError::io(format!("creating {}", path.display())))?;
         Ok(DataDir { path })
     }

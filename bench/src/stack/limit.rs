@@ -12,6 +12,8 @@ pub enum Limit {
     /// On the gateway's own HTTP layer.
     Windrow,
     Hyper,
+    /// On the gateway's own HTTP layer, and each request is synced to disk by itself.
+    SyncEach,
 }
 
 pub struct LimitServer {
@@ -24,9 +26,11 @@ impl LimitServer {
         let name = match limit {
             Limit::Windrow => "examples/empty",
             Limit::Hyper => "examples/empty_hyper",
+            Limit::SyncEach => "examples/sync_each",
         };
         let starting = || BenchError::io(format!("starting {name}"));
         let mut command = Command::new(binary(options, name)?);
+        command.envs(options.env.iter().map(|pair| pair.split_once('=').unwrap_or((pair, ""))));
         let mut child =
             Child::spawn(command.arg("127.0.0.1:0").stdin(Stdio::null()).stdout(Stdio::piped())).map_err(starting())?;
         let mut line = String::new();
