@@ -1,13 +1,14 @@
 //! The guard: keeps one engine running until it is told to stop.
 //!
-//! One task owns the child. When the child dies the task starts it again after a back-off that doubles from 100 ms to
-//! 10 s and begins anew after a minute of health; ports, user and password stay what they were. Everybody else sees an
-//! [`EngineState`] in a watch channel.
+//! One task owns the child. When the child dies, or lives on but refuses everything (`pulse.rs`), the task starts it again
+//! after a back-off that doubles from 100 ms to 10 s and begins anew after a minute of health; ports, user and password stay
+//! what they were. Everybody else sees an [`EngineState`] in a watch channel.
 
 mod ask;
 mod launch;
 mod log;
 mod ports;
+mod pulse;
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use crate::options::GATEWAY_USER;
 use crate::{EmbeddedError, EmbeddedOptions, Endpoint};
 use launch::{own_executable, Launch, Running};
 use ports::Ports;
+use pulse::Pace;
 
 const FIRST_BACK_OFF: Duration = Duration::from_millis(100);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
@@ -140,6 +142,10 @@ impl Guard {
             let reason = tokio::select! {
                 grace = &mut stop => break self.end(running, grace.ok()).await,
                 reason = running.wait_for_death() => reason,
+                reason = pulse::lost(&self.launch.endpoint, Pace::default()) => {
+                    running.kill().await;
+                    reason
+                }
             };
             if up_since.elapsed() >= HEALTHY_AFTER {
                 back_off = FIRST_BACK_OFF;
