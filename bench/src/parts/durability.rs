@@ -14,6 +14,10 @@ use crate::load::RowFormat;
 use crate::report::{count, figure, median, paired_ratio, Section, Table};
 use crate::stack::{binary, Stack, StackOptions};
 
+const METHOD: &str = "One-row inserts. The disk's own rate is that of one thread which appends 128 bytes to a preallocated file \
+    and calls fdatasync. This machine's disk syncs faster than most: so the same stands here for a disk on which each sync takes \
+    longer, in all processes. One sync per insert: the gateway's HTTP layer, and a file to which each request is \
+    appended and synced before it is answered. The rows that the gateway acknowledged are looked up afterwards as above.\n\n";
 const MODES: [Mode; 3] = [Mode::Memory, Mode::Disk, Mode::SyncEach];
 
 #[derive(Debug, Clone, clap::Args)]
@@ -120,13 +124,7 @@ impl DurabilityOptions {
     }
 
     fn report(&self, disks: &[Disk]) -> String {
-        let mut text = format!(
-            "One-row inserts. The disk's own rate is that of one thread which appends 128 bytes to a preallocated file and calls \
-             fdatasync; below each table a disk stands on which every sync takes longer by as much as is said, in all \
-             processes, because this machine's is faster than most. One sync per insert: the gateway's HTTP layer, \
-             and a file that each request is appended to and synced in. Rows that the gateway acknowledged are \
-             looked up afterwards as above.\n\n"
-        );
+        let mut text = String::from(METHOD);
         let mut goals = Goals::new();
         for disk in disks {
             text.push_str(&self.table(disk).to_markdown());
