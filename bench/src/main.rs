@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 use error::BenchError;
 use parts::{
     ArticleOptions, BulkOptions, CulpritOptions, DurabilityOptions, FormatsOptions, IdleOptions, InsertsOptions,
-    ParsingOptions, Part, SelectOptions,
+    ParsingOptions, Part, ReplayOptions, SelectOptions,
 };
 use stack::{binary, Stack, StackOptions};
 
@@ -58,6 +58,8 @@ enum Choice {
     Culprit(CulpritOptions),
     /// One-row inserts at ack level disk, beside memory and beside one sync per insert.
     Durability(DurabilityOptions),
+    /// What a killed gateway left in its journal.
+    Replay(ReplayOptions),
     /// A large answer, forwarded.
     Select(SelectOptions),
     /// Memory of idle connections.
@@ -117,6 +119,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Formats(part) => vec![Box::new(part)],
         Choice::Culprit(part) => vec![Box::new(part)],
         Choice::Durability(part) => vec![Box::new(part)],
+        Choice::Replay(part) => vec![Box::new(part)],
         Choice::Select(part) => vec![Box::new(part)],
         Choice::Idle(part) => vec![Box::new(part)],
         Choice::Article(part) => vec![Box::new(part)],
@@ -131,13 +134,14 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 9] = [
+const PARTS: [(&str, &[&str]); 10] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
     ("parsing", &["--rounds=1", "--megabytes=20"]),
     ("formats", &["--seconds=1", "--rounds=1"]),
     ("culprit", &["--rounds=3"]),
     ("durability", &["--seconds=1", "--rounds=1"]),
+    ("replay", &["--megabytes=100"]),
     ("select", &["--rounds=1", "--megabytes=200"]),
     ("idle", &["--connections=1000"]),
     ("article", &["--seconds=8"]),

@@ -12,6 +12,7 @@ mod idle;
 mod inserts;
 mod inserts_table;
 mod parsing;
+mod replay;
 mod sampler;
 mod select;
 
@@ -23,6 +24,7 @@ pub use formats::FormatsOptions;
 pub use idle::IdleOptions;
 pub use inserts::InsertsOptions;
 pub use parsing::ParsingOptions;
+pub use replay::ReplayOptions;
 pub use select::SelectOptions;
 
 use crate::error::BenchError;

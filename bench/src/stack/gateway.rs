@@ -1,7 +1,8 @@
 //! A gateway of our own on free ports and a fresh data directory, with its embedded ClickHouse.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,15 +13,18 @@ use serde::Deserialize;
 
 use super::Child;
 use crate::error::BenchError;
+use crate::process::{descendants, usage};
 use crate::wire::Endpoint;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
+const GONE_POLL: Duration = Duration::from_millis(5);
 const STOPS_WITHIN: Duration = Duration::from_secs(30);
 
 pub struct Gateway {
     child: Child,
     data_dir: DataDir,
     pub http_address: String,
+    admin_address: String,
     /// The way around the gateway, to the ClickHouse that it started.
     pub clickhouse: Endpoint,
 }
@@ -35,7 +39,14 @@ struct EndpointFile {
 
 impl Gateway {
     pub fn start<'a>(binary: &Path, environment: impl Iterator<Item = &'a String>) -> Result<Gateway, BenchError> {
-        let data_dir = DataDir::create()?;
+        Gateway::start_on(DataDir::create()?, binary, environment)
+    }
+
+    fn start_on<'a>(
+        data_dir: DataDir,
+        binary: &Path,
+        environment: impl Iterator<Item = &'a String>,
+    ) -> Result<Gateway, BenchError> {
         let mut child = Child::spawn(
             Command::new(binary)
                 .args(["serve", "--backend", "embedded", "--log-format", "json"])
@@ -48,12 +59,42 @@ impl Gateway {
         )
         .map_err(BenchError::io(format!("starting {}", binary.display())))?;
         let log = data_dir.path.join("gateway.log");
-        let http_address = match child.inner().stderr.take() {
+        let ready = match child.inner().stderr.take() {
             Some(stderr) => wait_until_ready(stderr, &log)?,
             None => return Err(BenchError::Setup("the gateway has no stderr to read its ready line from".into())),
         };
         let clickhouse = read_endpoint(&data_dir.path.join("data/embedded/endpoint.json"))?;
-        Ok(Gateway { child, data_dir, http_address, clickhouse })
+        Ok(Gateway { child, data_dir, http_address: ready.http, admin_address: ready.admin, clickhouse })
+    }
+
+    /// As a machine that loses its power would: what it started is gone too. Then another on the same data.
+    pub fn killed_and_started<'a>(
+        mut self,
+        binary: &Path,
+        environment: impl Iterator<Item = &'a String>,
+    ) -> Result<Gateway, BenchError> {
+        let started_by_it = descendants(self.pid());
+        let killing = || BenchError::io("killing the gateway");
+        self.child.inner().kill().map_err(killing())?;
+        self.child.inner().wait().map_err(killing())?;
+        for pid in started_by_it {
+            // SAFETY: kill takes no pointers; the process was this gateway's, which nobody has waited for.
+            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+            while usage(pid).resident_bytes > 0 {
+                std::thread::sleep(GONE_POLL);
+            }
+        }
+        Gateway::start_on(self.data_dir, binary, environment)
+    }
+
+    /// The text of its metrics.
+    pub fn metrics(&self) -> Result<String, BenchError> {
+        let reading = || BenchError::io("reading the gateway's metrics");
+        let mut stream = TcpStream::connect(&self.admin_address).map_err(reading())?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n").map_err(reading())?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).map_err(reading())?;
+        Ok(text)
     }
 
     pub fn pid(&self) -> u32 {
@@ -71,15 +112,22 @@ impl Gateway {
     }
 }
 
-fn wait_until_ready(stderr: ChildStderr, log: &Path) -> Result<String, BenchError> {
+/// The addresses of a gateway that is ready.
+#[derive(Debug, PartialEq)]
+struct Ready {
+    http: String,
+    admin: String,
+}
+
+fn wait_until_ready(stderr: ChildStderr, log: &Path) -> Result<Ready, BenchError> {
     let mut file = fs::File::create(log).map_err(BenchError::io("writing the gateway's log"))?;
     let (ready, is_ready) = mpsc::channel();
     // Goes on after the ready line, or the gateway would block once the pipe is full.
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            if let Some(address) = ready_address(&line) {
+            if let Some(addresses) = ready_addresses(&line) {
                 // Nobody listens any more after the first one.
-                let _ = ready.send(address);
+                let _ = ready.send(addresses);
             }
             let _ = writeln!(file, "{line}");
         }
@@ -89,14 +137,15 @@ fn wait_until_ready(stderr: ChildStderr, log: &Path) -> Result<String, BenchErro
     })
 }
 
-/// The data port's address, if this is the line that a ready gateway logs.
-fn ready_address(line: &str) -> Option<String> {
+/// The addresses, if this is the line that a ready gateway logs.
+fn ready_addresses(line: &str) -> Option<Ready> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let fields = line.get("fields").unwrap_or(&line);
     if fields.get("message")?.as_str()? != "windrow is ready" {
         return None;
     }
-    Some(fields.get("http")?.as_str()?.to_owned())
+    let address = |of: &str| Some(fields.get(of)?.as_str()?.to_owned());
+    Some(Ready { http: address("http")?, admin: address("admin")? })
 }
 
 fn read_endpoint(path: &Path) -> Result<Endpoint, BenchError> {
@@ -139,13 +188,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_address_in_the_ready_line_only() {
-        let flat = r#"{"level":"INFO","message":"windrow is ready","http":"127.0.0.1:5"}"#;
-        let nested = r#"{"level":"INFO","fields":{"message":"windrow is ready","http":"127.0.0.1:5"}}"#;
-        assert_eq!(ready_address(flat).as_deref(), Some("127.0.0.1:5"));
-        assert_eq!(ready_address(nested).as_deref(), Some("127.0.0.1:5"));
+    fn finds_the_addresses_in_the_ready_line_only() {
+        let flat = r#"{"level":"INFO","message":"windrow is ready","http":"127.0.0.1:5","admin":"127.0.0.1:6"}"#;
+        let nested =
+            r#"{"level":"INFO","fields":{"message":"windrow is ready","http":"127.0.0.1:5","admin":"127.0.0.1:6"}}"#;
+        let expected = Ready { http: "127.0.0.1:5".to_owned(), admin: "127.0.0.1:6".to_owned() };
+        assert_eq!(ready_addresses(flat).as_ref(), Some(&expected));
+        assert_eq!(ready_addresses(nested).as_ref(), Some(&expected));
         for other in [r#"{"message":"starting","http":"127.0.0.1:5"}"#, "plain text", "{", ""] {
-            assert_eq!(ready_address(other), None, "{other}");
+            assert_eq!(ready_addresses(other), None, "{other}");
         }
     }
 }

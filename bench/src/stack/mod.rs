@@ -87,14 +87,17 @@ impl Stack {
     }
 
     fn start(options: &StackOptions, environment: &[String]) -> Result<Stack, BenchError> {
-        let gateway = Gateway::start(&binary(options, "windrow")?, environment.iter().chain(&options.env))?;
-        Ok(Stack {
+        Ok(Stack::around(Gateway::start(&binary(options, "windrow")?, environment.iter().chain(&options.env))?))
+    }
+
+    fn around(gateway: Gateway) -> Stack {
+        Stack {
             clickhouse: Sql::new(gateway.clickhouse.clone()),
             gateway: Some(Sql::new(Endpoint::without_user(gateway.http_address.clone()))),
             clickhouse_pid: None,
             gateway_pid: Some(gateway.pid()),
             own: Some(gateway),
-        })
+        }
     }
 
     /// The gateway, for a benchmark that makes no sense without one.
@@ -102,6 +105,24 @@ impl Stack {
         self.gateway
             .as_ref()
             .ok_or_else(|| BenchError::Setup("this benchmark needs a gateway: add --gateway URL".into()))
+    }
+
+    /// Kills the gateway that was started here, and its ClickHouse, and starts both on the same data.
+    pub fn kill_and_start(mut self, options: &StackOptions, environment: &[String]) -> Result<Stack, BenchError> {
+        let own =
+            self.own.take().ok_or_else(|| BenchError::Setup("only a gateway of one's own can be killed".into()))?;
+        let environment = environment.iter().chain(&options.env);
+        Ok(Stack::around(own.killed_and_started(&binary(options, "windrow")?, environment)?))
+    }
+
+    /// The sum of a metric's samples.
+    pub fn metric(&self, name: &str) -> Result<f64, BenchError> {
+        let own =
+            self.own.as_ref().ok_or_else(|| BenchError::Setup("only one's own gateway is asked for metrics".into()))?;
+        let text = own.metrics()?;
+        let samples =
+            text.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+        Ok(samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 
     pub fn gateway_pid(&self) -> Option<u32> {
