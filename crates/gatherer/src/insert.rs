@@ -7,6 +7,7 @@ use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_policy::FlushLimits;
 
+pub(crate) use crate::ledger::DedupKeys;
 use crate::table::Table;
 
 /// A query's id: the client's own, or a random one that is only written out where it is shown.
@@ -34,12 +35,6 @@ pub enum AckLevel {
     Disk,
     /// The rows are in the database, and searchable.
     Stored,
-}
-
-/// What an insert is known by when it comes again: hashes of its token, or of its rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DedupKeys {
-    pub keys: Vec<u128>,
 }
 
 /// What an insert has behind it that comes back from the dead letters or from an earlier life.

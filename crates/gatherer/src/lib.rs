@@ -22,6 +22,7 @@ mod flight;
 mod gatherer;
 mod insert;
 mod isolate;
+mod ledger;
 mod letters;
 mod log;
 mod member;
@@ -37,8 +38,9 @@ mod table;
 pub use commands::{BufferEntry, BufferSnapshot, TableName};
 pub use gatherer::Gatherer;
 pub use insert::{
-    AckLevel, DedupKeys, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal,
+    AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal,
 };
+pub use ledger::{table_by_name, DedupKeys, Entered, Ledger, LedgerBounds, LedgerError, Resolved};
 pub use letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};
 pub use options::GathererOptions;

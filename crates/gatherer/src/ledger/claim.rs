@@ -1,0 +1,83 @@
+//! An insert that is on its way under its keys, and those who wait for its end.
+
+use std::sync::{Arc, Weak};
+
+use tokio::sync::watch;
+
+use super::Shared;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    UnderWay,
+    /// It can't be lost any more.
+    Durable,
+    Ended,
+}
+
+/// What others see of an insert on its way.
+pub(super) struct Flight {
+    progress: watch::Sender<Progress>,
+}
+
+impl Flight {
+    pub(super) fn new() -> Flight {
+        Flight { progress: watch::Sender::new(Progress::UnderWay) }
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        *self.progress.borrow() >= Progress::Durable
+    }
+
+    /// Ends when something has changed that a repeat may go by.
+    pub(super) async fn wait(&self, durable_will_do: bool) {
+        let enough = if durable_will_do { Progress::Durable } else { Progress::Ended };
+        let mut progress = self.progress.subscribe();
+        // It is told of the end before it is gone.
+        let _ = progress.wait_for(|progress| *progress >= enough).await;
+    }
+
+    fn advance(&self, to: Progress) {
+        self.progress.send_if_modified(|progress| {
+            let is_news = *progress < to;
+            *progress = to.max(*progress);
+            is_news
+        });
+    }
+
+    pub(super) fn end(&self) {
+        self.advance(Progress::Ended);
+    }
+}
+
+/// The right to store an insert under its keys. Dropped before the insert is stored, it frees them.
+pub(super) struct Claim {
+    pub(super) ledger: Weak<Shared>,
+    pub(super) table: u128,
+    pub(super) key: u128,
+    pub(super) flight: Arc<Flight>,
+    /// Whether the keys are to be freed at the end.
+    pub(super) holds: bool,
+}
+
+impl Claim {
+    pub(super) fn tell_durable(&self) {
+        self.flight.advance(Progress::Durable);
+    }
+
+    /// The keys stay taken until the insert is claimed anew.
+    pub(super) fn park(mut self) {
+        self.holds = false;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.holds {
+            return;
+        }
+        if let Some(ledger) = self.ledger.upgrade() {
+            ledger.lock().release(self.table, self.key, &self.flight);
+        }
+        self.flight.end();
+    }
+}

@@ -1,0 +1,219 @@
+//! What is remembered, and what follows from it for an insert that comes. Pure: it is told the time.
+//!
+//! As ClickHouse has it: an insert is remembered once for each partition that got rows of it. One that comes again is not
+//! stored again in those partitions, and is in others. A table keeps its latest entries, up to a number and an age.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::claim::Flight;
+use super::keys::{DedupKeys, LedgerBounds};
+
+/// `None`: the table as a whole, or nobody can tell.
+pub(super) type Partition = Option<u64>;
+
+/// However much a table's settings ask for.
+const MOST_ENTRIES: u64 = 1_000_000;
+
+#[derive(Default)]
+pub(super) struct State {
+    tables: BTreeMap<u128, Entries>,
+    /// How many entries a record of the log still speaks of.
+    records: HashMap<u64, u64>,
+    /// Of this record nothing is remembered any more.
+    free_records: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Entries {
+    by_key: HashMap<u128, Vec<Place>>,
+    /// The oldest first.
+    stored: VecDeque<Stored>,
+}
+
+struct Place {
+    partition: Partition,
+    state: PlaceState,
+}
+
+enum PlaceState {
+    InFlight(Arc<Flight>),
+    Stored,
+}
+
+struct Stored {
+    key: u128,
+    partition: Partition,
+    at_micros: u64,
+    record: Option<u64>,
+}
+
+/// What is known of an insert that has come.
+pub(super) enum Known {
+    /// All of it is stored, or so safe that it may count as that.
+    Repeat,
+    /// Another insert of this name is on its way.
+    Wait(Arc<Flight>),
+    /// Its rows for these partitions are not known; `None` for all of them.
+    New { partitions: Vec<Partition> },
+}
+
+impl State {
+    /// `durable_will_do`: an insert that can't be lost any more counts as stored.
+    pub(super) fn look(&mut self, keys: &DedupKeys, durable_will_do: bool, now_micros: u64) -> Known {
+        self.expire(keys.table, keys.bounds, now_micros);
+        let places = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
+        let places = places.map(Vec::as_slice).unwrap_or_default();
+        let (mut new, mut under_way) = (Vec::new(), None);
+        for wanted in wanted(keys) {
+            let mut known = places.iter().filter(|place| overlap(place.partition, wanted)).peekable();
+            if known.peek().is_none() {
+                new.push(wanted);
+            }
+            for place in known {
+                match &place.state {
+                    PlaceState::Stored => {}
+                    PlaceState::InFlight(flight) if durable_will_do && flight.is_durable() => {}
+                    PlaceState::InFlight(flight) => under_way = Some(flight),
+                }
+            }
+        }
+        match under_way {
+            Some(flight) => Known::Wait(flight.clone()),
+            None if new.is_empty() => Known::Repeat,
+            None => Known::New { partitions: new },
+        }
+    }
+
+    /// An insert sets out under these keys.
+    pub(super) fn claim(&mut self, keys: &DedupKeys, flight: &Arc<Flight>) {
+        let entries = self.tables.entry(keys.table).or_default();
+        let places = entries.by_key.entry(keys.key).or_default();
+        for partition in wanted(keys) {
+            // What is stored stays so: a claim from before a crash may be of what was stored.
+            if !places.iter().any(|place| place.partition == partition) {
+                places.push(Place { partition, state: PlaceState::InFlight(flight.clone()) });
+            }
+        }
+    }
+
+    /// Whose insert was not stored.
+    pub(super) fn release(&mut self, table: u128, key: u128, flight: &Arc<Flight>) {
+        let Some(entries) = self.tables.get_mut(&table) else { return };
+        let Some(places) = entries.by_key.get_mut(&key) else { return };
+        places.retain(|place| !matches!(&place.state, PlaceState::InFlight(other) if Arc::ptr_eq(other, flight)));
+        if places.is_empty() {
+            entries.by_key.remove(&key);
+        }
+        self.drop_if_empty(table);
+    }
+
+    /// The flight of an insert that sets out again under keys that it had already.
+    pub(super) fn flight(&self, keys: &DedupKeys) -> Option<Arc<Flight>> {
+        let places = self.tables.get(&keys.table)?.by_key.get(&keys.key)?;
+        let ours = places.iter().filter(|place| wanted(keys).any(|partition| partition == place.partition));
+        ours.into_iter().find_map(|place| match &place.state {
+            PlaceState::InFlight(flight) => Some(flight.clone()),
+            PlaceState::Stored => None,
+        })
+    }
+
+    /// An insert is stored. `record` is where that stands in the log.
+    pub(super) fn enter(&mut self, keys: &DedupKeys, at_micros: u64, record: Option<u64>) {
+        let entries = self.tables.entry(keys.table).or_default();
+        let places = entries.by_key.entry(keys.key).or_default();
+        for partition in wanted(keys) {
+            match places.iter_mut().find(|place| place.partition == partition) {
+                Some(Place { state: PlaceState::Stored, .. }) => continue,
+                Some(place) => place.state = PlaceState::Stored,
+                None => places.push(Place { partition, state: PlaceState::Stored }),
+            }
+            entries.stored.push_back(Stored { key: keys.key, partition, at_micros, record });
+            if let Some(record) = record {
+                *self.records.entry(record).or_default() += 1;
+            }
+        }
+        if let Some(record) = record.filter(|record| !self.records.contains_key(record)) {
+            self.free_records.push(record);
+        }
+        self.expire(keys.table, keys.bounds, at_micros);
+    }
+
+    /// The table's rows are gone. What is on its way stays.
+    pub(super) fn forget(&mut self, table: u128) {
+        while self.drop_oldest(table) {}
+        self.drop_if_empty(table);
+    }
+
+    /// Records that nothing is remembered of any more.
+    pub(super) fn take_free_records(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.free_records)
+    }
+
+    /// The oldest entries of the table that has most of them go; false: there are none.
+    pub(super) fn make_room(&mut self) -> bool {
+        let largest = self.tables.iter().max_by_key(|(_, entries)| entries.stored.len());
+        let Some((&table, most)) = largest.map(|(table, entries)| (table, entries.stored.len())) else { return false };
+        let some = most.div_ceil(4);
+        for _ in 0..some {
+            self.drop_oldest(table);
+        }
+        self.drop_if_empty(table);
+        some > 0
+    }
+
+    pub(super) fn entries(&self) -> u64 {
+        self.tables.values().map(|entries| entries.stored.len() as u64).sum()
+    }
+
+    fn expire(&mut self, table: u128, bounds: LedgerBounds, now_micros: u64) {
+        let most = usize::try_from(bounds.entries.min(MOST_ENTRIES)).unwrap_or(usize::MAX);
+        loop {
+            let Some(entries) = self.tables.get(&table) else { return };
+            let Some(oldest) = entries.stored.front() else { return };
+            let age_micros = now_micros.saturating_sub(oldest.at_micros);
+            if entries.stored.len() <= most && bounds.age_micros.is_none_or(|most| age_micros <= most) {
+                return;
+            }
+            self.drop_oldest(table);
+        }
+    }
+
+    fn drop_oldest(&mut self, table: u128) -> bool {
+        let Some(entries) = self.tables.get_mut(&table) else { return false };
+        let Some(oldest) = entries.stored.pop_front() else { return false };
+        if let Some(places) = entries.by_key.get_mut(&oldest.key) {
+            let is_it =
+                |place: &Place| place.partition == oldest.partition && matches!(place.state, PlaceState::Stored);
+            places.retain(|place| !is_it(place));
+            if places.is_empty() {
+                entries.by_key.remove(&oldest.key);
+            }
+        }
+        if let Some(record) = oldest.record {
+            let left = self.records.entry(record).or_default();
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.records.remove(&record);
+                self.free_records.push(record);
+            }
+        }
+        true
+    }
+
+    fn drop_if_empty(&mut self, table: u128) {
+        if self.tables.get(&table).is_some_and(|entries| entries.by_key.is_empty()) {
+            self.tables.remove(&table);
+        }
+    }
+}
+
+fn wanted(keys: &DedupKeys) -> impl Iterator<Item = Partition> + '_ {
+    let whole = keys.partitions.is_empty().then_some(None);
+    whole.into_iter().chain(keys.partitions.iter().copied().map(Some))
+}
+
+/// Where nobody can tell, a repeat is one of all.
+fn overlap(one: Partition, other: Partition) -> bool {
+    one.is_none() || other.is_none() || one == other
+}
