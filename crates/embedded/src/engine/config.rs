@@ -209,8 +209,7 @@ mod tests {
         let (path, without) = (Path::new("users.xml"), options(vec![]));
         assert!(!config_xml(path, &without).contains("window") && !users_xml("", &without).contains("deduplicate"));
         let with = EmbeddedOptions { deduplication_window: Some(7), ..options(vec![]) };
-        let window =
-            "<merge_tree><non_replicated_deduplication_window>7</non_replicated_deduplication_window></merge_tree>";
+        let window = "<non_replicated_deduplication_window>7</non_replicated_deduplication_window>";
         assert!(config_xml(path, &with).contains(window));
         assert!(users_xml("", &with).contains("<deduplicate_insert>backward_compatible_choice</deduplicate_insert>"));
     }
