@@ -15,9 +15,10 @@ mod error;
 mod insert;
 mod listener;
 mod metrics;
+mod multipart;
 mod options;
 
-pub use admin::AdminServer;
+pub use admin::{letter_json, listing_json, AdminServer};
 pub use admission::MARKED_WINDOW;
 pub use data::DataServer;
 pub use listener::{bind, ListenError};

@@ -10,32 +10,7 @@ use windrow_policy::FlushLimits;
 pub(crate) use crate::ledger::DedupKeys;
 use crate::table::Table;
 
-/// A query's id: the client's own, or a random one that is only written out where it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum QueryId {
-    Given(Arc<str>),
-    Random(u128),
-}
-
-impl fmt::Display for QueryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            QueryId::Given(id) => f.write_str(id),
-            QueryId::Random(id) => windrow_sink::BatchId(*id).fmt(f),
-        }
-    }
-}
-
-/// What an acknowledgement promises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AckLevel {
-    /// The rows are in the buffer.
-    Memory,
-    /// The rows survive a crash and the loss of power.
-    Disk,
-    /// The rows are in the database, and searchable.
-    Stored,
-}
+pub use windrow_journal::records::{AckLevel, QueryId};
 
 /// What an insert has behind it that comes back from the dead letters or from an earlier life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod budget;
 mod clock;
 mod commands;
 mod cut;
+pub mod dead_letters;
 mod flight;
 mod gatherer;
 mod insert;

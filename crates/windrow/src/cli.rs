@@ -4,6 +4,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use windrow_settings::Flag;
 
+use crate::dead_letters::DeadLettersArguments;
+
 /// Gathers many small inserts into few large ones for ClickHouse.
 #[derive(Parser)]
 #[command(name = "windrow", version, about)]
@@ -20,6 +22,7 @@ pub(crate) enum Command {
     Config(SettingsFlags),
     /// UpClick: hundreds of probes insert one row each through a gateway on an embedded ClickHouse.
     Demo(DemoArguments),
+    DeadLetters(DeadLettersArguments),
 }
 
 /// Settings as flags; they override variables, which override the file.

@@ -11,6 +11,7 @@ use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOption
 use windrow_settings::Settings;
 
 use crate::backend::RunningBackend;
+use crate::dead_letters;
 use crate::logging;
 use crate::readiness::Readiness;
 
@@ -45,15 +46,17 @@ impl Gateway {
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
-        let data =
-            Arc::new(DataServer::new(backend.client.clone(), backend.relay.clone(), options, tls, &mut registry));
+        let letters = dead_letters::open(&settings, &mut registry)?;
+        let (client, relay) = (backend.client.clone(), backend.relay.clone());
+        let data = Arc::new(DataServer::new(client.clone(), relay, letters.clone(), options, tls, &mut registry));
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let readiness = readiness.clone();
             move || readiness.verdict()
         };
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
-        let admin_server = AdminServer::new(registry, data.gatherer().clone(), AdminOptions { token }, ready);
+        let admin_server =
+            AdminServer::new(registry, data.gatherer().clone(), client, letters, AdminOptions { token }, ready);
         tokio::spawn(Arc::new(admin_server).run(admin_listener));
         tokio::spawn({
             let data = data.clone();

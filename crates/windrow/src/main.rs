@@ -2,6 +2,7 @@
 
 mod backend;
 mod cli;
+mod dead_letters;
 mod demo;
 mod gateway;
 mod logging;
@@ -26,6 +27,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Command::Serve(flags) => load(&flags).and_then(gateway::serve),
+        Command::DeadLetters(arguments) => {
+            load(arguments.settings()).and_then(|settings| dead_letters::run(&settings, &arguments))
+        }
         Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
     };
     outcome.unwrap_or_else(|problem| {

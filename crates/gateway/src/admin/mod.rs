@@ -1,18 +1,30 @@
-//! The admin port: health, metrics, and what is under way as JSON.
+//! The admin port: health, metrics, what is under way as JSON, and the dead letters.
 
+mod answer;
 mod exposition;
+mod letters;
 
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::net::TcpListener;
+use windrow_client::Client;
+use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::Gatherer;
-use windrow_http::{Connection, Limits, Method, NextRequest, RequestHead, ResponseBuilder, Stream};
+use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Stream};
 use windrow_sink::ClickHouseSink;
 
+use self::answer::Answer;
+use self::letters::LettersApi;
 use crate::data::same_secret;
 use crate::options::AdminOptions;
+
+pub use letters::{letter_json, listing_json};
+
+const LETTERS: &str = "/api/v1/dead-letters";
+/// A selection of some ten thousand letters by their ids.
+const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// Whether the gateway can do its work now, and a sentence that says more.
 type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
@@ -20,27 +32,24 @@ type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
 pub struct AdminServer {
     registry: Registry,
     gatherer: Gatherer<ClickHouseSink>,
+    letters: LettersApi,
     options: AdminOptions,
     ready: Box<Readiness>,
     limits: Arc<Limits>,
-}
-
-fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
-    match head.method() {
-        Method::Head => response.number("Content-Length", body.len() as u64).end(),
-        _ => response.body(body),
-    }
 }
 
 impl AdminServer {
     pub fn new(
         registry: Registry,
         gatherer: Gatherer<ClickHouseSink>,
+        client: Arc<Client>,
+        letters: DeadLetters,
         options: AdminOptions,
         ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
-        AdminServer { registry, gatherer, options, ready: Box::new(ready), limits: Arc::new(limits) }
+        let letters = LettersApi { letters, client, gatherer: gatherer.clone() };
+        AdminServer { registry, gatherer, letters, options, ready: Box::new(ready), limits: Arc::new(limits) }
     }
 
     /// Serves until the task is dropped.
@@ -62,7 +71,11 @@ impl AdminServer {
     async fn serve(&self, mut connection: Connection) -> std::io::Result<()> {
         let mut out = Vec::new();
         while let NextRequest::Request(head) = connection.next_request().await? {
-            self.answer(&head, &mut out);
+            let answer = match self.is_allowed(&head) {
+                true => self.answer(&head, &mut connection).await?,
+                false => Answer::text(401, "the admin port needs the token of the setting admin.token\n"),
+            };
+            answer.write(&head, &mut out);
             connection.send(&out).await?;
             if !head.keep_alive() {
                 break;
@@ -72,28 +85,31 @@ impl AdminServer {
         Ok(())
     }
 
-    fn answer(&self, head: &RequestHead, out: &mut Vec<u8>) {
-        let text = "text/plain; charset=utf-8";
-        let path = head.target().split('?').next().unwrap_or("");
-        // Health is asked by machines that have no secrets, and tells none.
-        let open = matches!(path, "/healthz" | "/readyz");
-        if !open && !self.is_authorised(head) {
-            let response =
-                ResponseBuilder::new(out, 401).field("WWW-Authenticate", "Bearer").field("Content-Type", text);
-            return end(response, head, b"the admin port needs the token of the setting admin.token\n");
+    async fn answer(&self, head: &RequestHead, connection: &mut Connection) -> std::io::Result<Answer> {
+        let (path, query) = head.target().split_once('?').unwrap_or((head.target(), ""));
+        if let Some(rest) = path.strip_prefix(LETTERS).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            let (mut body, _) = connection.body().await?;
+            return Ok(match body.collect(MAX_BODY_BYTES).await.map_err(std::io::Error::other)? {
+                Collected::Whole(body) => self.letters.answer(head, rest, query, &body).await,
+                Collected::Longer(_) => Answer::error(413, "the body is too long"),
+            });
         }
-        let (status, kind, body) = match path {
-            _ if !matches!(head.method(), Method::Get | Method::Head) => (405, text, "only GET\n".to_owned()),
-            "/healthz" => (200, text, "ok\n".to_owned()),
+        Ok(match path {
+            _ if !matches!(head.method(), Method::Get | Method::Head) => Answer::text(405, "only GET\n"),
+            "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" => match (self.ready)() {
-                Ok(said) => (200, text, format!("{said}\n")),
-                Err(reason) => (503, text, format!("{reason}\n")),
+                Ok(said) => Answer::text(200, format!("{said}\n")),
+                Err(reason) => Answer::text(503, format!("{reason}\n")),
             },
-            "/metrics" => (200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
-            "/api/v1/buffers" => (200, "application/json", self.buffers().to_string()),
-            _ => (404, text, "there are /healthz, /readyz, /metrics and /api/v1/buffers\n".to_owned()),
-        };
-        end(ResponseBuilder::new(out, status).field("Content-Type", kind), head, body.as_bytes());
+            "/metrics" => Answer::new(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
+            "/api/v1/buffers" => Answer::json(200, &self.buffers()),
+            _ => Answer::text(404, "there are /healthz, /readyz, /metrics, /api/v1/buffers and /api/v1/dead-letters\n"),
+        })
+    }
+
+    /// Health is asked by machines that have no secrets, and tells none.
+    fn is_allowed(&self, head: &RequestHead) -> bool {
+        matches!(head.target().split('?').next(), Some("/healthz" | "/readyz")) || self.is_authorised(head)
     }
 
     fn is_authorised(&self, head: &RequestHead) -> bool {

@@ -191,7 +191,13 @@ impl Exchange<'_> {
             if !admission.is_granted(credentials, &format!("SELECT ON system.{name}")).await.ok()? {
                 return None;
             }
-            tables.extend(own_tables::external_table(name, &self.state.gatherer, &visible, &hostname));
+            tables.extend(own_tables::external_table(
+                name,
+                &self.state.gatherer,
+                &self.state.letters,
+                &visible,
+                &hostname,
+            ));
         }
         let form = own_tables::form(&without_system_prefix(&bytes, &own), &tables);
         let mut target = self.target(|name| !matches!(name, "query" | "decompress"));

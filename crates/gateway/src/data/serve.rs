@@ -6,6 +6,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, Semaphore};
 use windrow_client::Client;
+use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, GathererOptions, Stores};
 use windrow_http::{Connection, NextRequest, Stream};
 use windrow_sink::ClickHouseSink;
@@ -31,6 +32,7 @@ pub(crate) struct State {
     pub(crate) prepared: Arc<PreparedInserts>,
     pub(crate) asking: Asking,
     pub(crate) gatherer: Gatherer<ClickHouseSink>,
+    pub(crate) letters: DeadLetters,
     pub(crate) sessions: Sessions,
     pub(crate) query_ids: QueryIds,
     pub(crate) known_heads: KnownHeads,
@@ -69,6 +71,7 @@ impl DataServer {
     pub fn new(
         client: Arc<Client>,
         relay: Arc<Client>,
+        letters: DeadLetters,
         options: GatewayOptions,
         tls: Option<Arc<rustls::ServerConfig>>,
         registry: &mut Registry,
@@ -98,7 +101,8 @@ impl DataServer {
             }
         };
         let sink = ClickHouseSink::new(client);
-        let gatherer = Gatherer::open(sink, gatherer_options, Stores::none(), registry, on_stale_schema);
+        let stores = Stores { dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
+        let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
@@ -107,6 +111,7 @@ impl DataServer {
             prepared,
             asking: Asking::default(),
             gatherer,
+            letters,
             sessions: Sessions::default(),
             query_ids: QueryIds::default(),
             known_heads: KnownHeads::default(),

@@ -24,6 +24,16 @@ pub enum AckLevel {
     Stored,
 }
 
+impl AckLevel {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AckLevel::Memory => "memory",
+            AckLevel::Disk => "disk",
+            AckLevel::Stored => "stored",
+        }
+    }
+}
+
 /// A query's id: the client's own, or a random one that is only written out where it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryId {

@@ -1,16 +1,22 @@
-//! `system.asynchronous_inserts` and `system.asynchronous_insert_log` in any SELECT: the statement is sent to the backend
-//! with the tables' rows beside it, as external tables of the same names, and loses the `system.` before them.
+//! `system.asynchronous_inserts`, `system.asynchronous_insert_log` and `system.windrow_dead_letters` in any SELECT: the statement
+//! is sent to the backend with the tables' rows beside it, as external tables of the same names, and loses the `system.` before
+//! them.
+
+mod dead_letters;
 
 use std::fmt::Write;
 
 use serde_json::json;
 use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_client::{push_param, Credentials};
+use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{BufferSnapshot, Gatherer, LogEntry, LoggedBatch};
 use windrow_sink::Sink;
 use windrow_statement::backquote;
 
-pub(crate) const NAMES: [&str; 2] = ["asynchronous_inserts", "asynchronous_insert_log"];
+use crate::multipart::{Form, Multipart};
+
+pub(crate) const NAMES: [&str; 3] = ["asynchronous_inserts", "asynchronous_insert_log", dead_letters::NAME];
 
 /// Name and type, as ClickHouse documents them.
 type ColumnList = &'static [(&'static str, &'static str)];
@@ -72,6 +78,7 @@ pub(crate) struct ExternalTable {
 pub(crate) fn external_table<S: Sink>(
     name: &str,
     gatherer: &Gatherer<S>,
+    letters: &DeadLetters,
     visible: &Visible<'_>,
     hostname: &str,
 ) -> Option<ExternalTable> {
@@ -86,6 +93,10 @@ pub(crate) fn external_table<S: Sink>(
             let seen = log.iter().filter(|batch| visible.shows(&batch.destination.credentials));
             let rows = seen.flat_map(|batch| batch.inserts.iter().map(move |insert| log_row(batch, insert, hostname)));
             Some(ExternalTable::new(NAMES[1], LOG, rows))
+        }
+        dead_letters::NAME => {
+            let rows = dead_letters::rows(letters, visible).into_iter();
+            Some(ExternalTable::new(dead_letters::NAME, dead_letters::COLUMNS, rows))
         }
         _ => None,
     }
@@ -170,27 +181,11 @@ fn native(columns: ColumnList, rows: impl Iterator<Item = serde_json::Value>) ->
 }
 
 /// A request with the statement and the tables as parts of a form.
-pub(crate) struct Form {
-    pub(crate) content_type: String,
-    pub(crate) body: Vec<u8>,
-}
-
 pub(crate) fn form(statement: &[u8], tables: &[ExternalTable]) -> Form {
-    let boundary: String = std::iter::repeat_with(fastrand::alphanumeric).take(48).collect();
-    let mut body = Vec::new();
-    let mut part = |disposition: &str, content: &[u8]| {
-        body.extend_from_slice(
-            format!("--{boundary}\r\nContent-Disposition: form-data; {disposition}\r\n\r\n").as_bytes(),
-        );
-        body.extend_from_slice(content);
-        body.extend_from_slice(b"\r\n");
-    };
-    part("name=\"query\"", statement);
-    for table in tables {
-        part(&format!("name=\"{0}\"; filename=\"{0}\"", table.name), &table.native);
-    }
-    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Form { content_type: format!("multipart/form-data; boundary={boundary}"), body }
+    let mut parts = Multipart::new();
+    parts.field("query", statement);
+    tables.iter().for_each(|table| parts.table(table.name, &[&table.native]));
+    parts.end()
 }
 
 /// Tells the backend, in the URL, how to read the tables.
@@ -206,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_both_tables_can_be_written() {
+    fn rows_of_all_tables_can_be_written() {
         let inserts = json!({"query": "q", "first_update": 1_700_000_000_123_456u64, "total_bytes": 5,
             "entries.query_id": ["a", "b"], "entries.bytes": [2, 3]});
         assert!(native(INSERTS, std::iter::once(inserts)).len() > 100);
@@ -214,5 +209,7 @@ mod tests {
             "event_time_microseconds": 1_728_000_000_000_001u64, "status": "FlushError", "data_kind": "Parsed",
             "flush_time": 0, "flush_time_microseconds": 0});
         assert!(native(LOG, std::iter::once(log)).len() > 100);
+        let letter = json!({"id": 1, "code": -1, "error": "no\n", "arrived": 1_700_000_000_123_456u64, "ack": "disk"});
+        assert!(native(dead_letters::COLUMNS, std::iter::once(letter)).len() > 100);
     }
 }

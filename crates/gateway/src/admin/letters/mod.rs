@@ -1,0 +1,141 @@
+//! `/api/v1/dead-letters`: looking at the inserts that were acknowledged and could not be stored, and dealing with them.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /api/v1/dead-letters?table=db.t&code=469&since=2h&limit=100&offset=0` | the letters that fulfil all conditions, the latest first |
+//! | `GET /api/v1/dead-letters/17` | one of them, with its settings |
+//! | `GET /api/v1/dead-letters/17/rows?limit=100` | its rows, in ClickHouse's FORMAT JSON |
+//! | `GET /api/v1/dead-letters/17/payload` | its rows as they are kept |
+//! | `POST /api/v1/dead-letters/retry` | hands the letters that the body selects back to the gatherer |
+//! | `POST /api/v1/dead-letters/discard` | throws them away |
+//!
+//! What changes something has to come as `application/json`: a page in somebody's browser can send that to another address
+//! only if that address agrees.
+
+mod json;
+mod request;
+mod retry;
+mod rows;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use windrow_client::Client;
+use windrow_gatherer::dead_letters::{parse_id, DeadLetter, DeadLetters, Gone, Selection};
+use windrow_gatherer::Gatherer;
+use windrow_http::{Method, RequestHead};
+use windrow_sink::ClickHouseSink;
+
+use super::answer::Answer;
+
+pub use json::{letter_json, listing_json};
+
+/// Rows shown of a letter if nobody says how many.
+const USUALLY_SHOWN: usize = 100;
+const NO_LETTER: &str = "there is no dead letter of this id: it may have been retried or discarded";
+
+/// Needed to serve the API.
+pub(super) struct LettersApi {
+    pub(super) letters: DeadLetters,
+    pub(super) client: Arc<Client>,
+    pub(super) gatherer: Gatherer<ClickHouseSink>,
+}
+
+/// What to do to the letters that a body selects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Retry,
+    Discard,
+}
+
+impl LettersApi {
+    /// Serves what stands behind `/api/v1/dead-letters` in a path.
+    pub(super) async fn answer(&self, head: &RequestHead, path: &str, query: &str, body: &[u8]) -> Answer {
+        let reading = matches!(head.method(), Method::Get | Method::Head);
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        match segments.as_slice() {
+            [] if reading => self.list(query),
+            [id] if reading => self.with_letter(id, |letter| Answer::json(200, &letter_json(letter))).await,
+            [id, "payload"] if reading => self.with_letter(id, rows::payload).await,
+            [id, "rows"] if reading => self.rows(id, query).await,
+            ["retry"] if *head.method() == Method::Post => self.change(head, body, Deed::Retry).await,
+            ["discard"] if *head.method() == Method::Post => self.change(head, body, Deed::Discard).await,
+            [] | [_] | [_, "payload" | "rows"] => {
+                Answer::error(405, "letters are read with GET; retry and discard are POSTed")
+            }
+            _ => Answer::error(
+                404,
+                "there are /api/v1/dead-letters, and under it <id>, <id>/rows, <id>/payload, retry and discard",
+            ),
+        }
+    }
+
+    fn list(&self, query: &str) -> Answer {
+        match request::listed(query, now_micros()) {
+            Ok(listed) => Answer::json(200, &listing_json(&self.letters.list(&listed.selection, listed.page))),
+            Err(sentence) => Answer::error(400, &sentence),
+        }
+    }
+
+    async fn with_letter(&self, id: &str, answer: impl FnOnce(&DeadLetter) -> Answer) -> Answer {
+        match self.letter(id).await {
+            Ok(letter) => answer(&letter),
+            Err(refusal) => refusal,
+        }
+    }
+
+    async fn letter(&self, id: &str) -> Result<DeadLetter, Answer> {
+        let id = parse_id(id).map_err(|sentence| Answer::error(404, &sentence))?;
+        let letters = self.letters.clone();
+        match tokio::task::spawn_blocking(move || letters.read(id)).await {
+            Ok(Ok(Some(letter))) => Ok(letter),
+            Ok(Ok(None)) => Err(Answer::error(404, NO_LETTER)),
+            Ok(Err(error)) => Err(Answer::error(500, &error.to_string())),
+            Err(error) => Err(Answer::error(500, &error.to_string())),
+        }
+    }
+
+    async fn rows(&self, id: &str, query: &str) -> Answer {
+        let mut limit = USUALLY_SHOWN;
+        for (name, value) in request::parameters(query) {
+            let wanted = match name.as_str() {
+                "limit" => request::number(&name, &value),
+                _ => Err(format!("there is no parameter '{name}' here, only 'limit'")),
+            };
+            match wanted {
+                Ok(wanted) => limit = wanted,
+                Err(sentence) => return Answer::error(400, &sentence),
+            }
+        }
+        match self.letter(id).await {
+            Ok(letter) => rows::as_json(&self.client, &letter, limit).await,
+            Err(refusal) => refusal,
+        }
+    }
+
+    async fn change(&self, head: &RequestHead, body: &[u8], deed: Deed) -> Answer {
+        let kind = head.field_str("content-type").and_then(|kind| kind.split(';').next()).unwrap_or("");
+        if !kind.trim().eq_ignore_ascii_case("application/json") {
+            return Answer::error(415, "send the selection as Content-Type: application/json");
+        }
+        match request::chosen(body, now_micros()) {
+            Err(sentence) => Answer::error(400, &sentence),
+            Ok(selection) if deed == Deed::Discard => self.discard(&selection).await,
+            Ok(selection) => retry::retry(self, &selection).await,
+        }
+    }
+
+    async fn discard(&self, selection: &Selection) -> Answer {
+        let ids = self.letters.select(selection);
+        let selected = ids.len();
+        match self.letters.forget(&ids, Gone::Discarded).await {
+            Ok(discarded) => Answer::json(200, &json!({ "selected": selected, "discarded": discarded })),
+            Err(error) => Answer::error(503, &format!("nothing was discarded: {error}")),
+        }
+    }
+}
+
+pub(super) fn now_micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}

@@ -1,0 +1,156 @@
+//! Letters go back to the gatherer: as inserts of ack level `disk`, the oldest first. A letter goes when its insert is in the
+//! journal.
+//!
+//! Some are on their way at once, so that one sync of the journal serves them all; how many is bounded by their bytes.
+
+use std::collections::HashSet;
+use std::future::{poll_fn, Future};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use serde_json::{json, Value};
+use windrow_gatherer::dead_letters::{DeadLetter, Gone, LetterId, Origin, Revived, Selection};
+
+use super::super::answer::Answer;
+use super::LettersApi;
+use crate::error::Refusal;
+
+const MAX_AT_ONCE: usize = 256;
+const MAX_BYTES_AT_ONCE: u64 = 16 << 20;
+/// Failures that are told one by one.
+const MAX_TOLD: usize = 100;
+
+#[derive(Default)]
+struct Tally {
+    retried: u64,
+    failed: Vec<Failure>,
+    /// What has refused a letter refuses those behind it too: no room, a gateway that ends.
+    stuck: HashSet<Table>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Table {
+    database: String,
+    table: String,
+}
+
+struct Failure {
+    id: LetterId,
+    why: String,
+}
+
+pub(super) async fn retry(api: &LettersApi, selection: &Selection) -> Answer {
+    let ids = api.letters.select(selection);
+    let mut tally = Tally::default();
+    let mut left = ids.as_slice();
+    while !left.is_empty() {
+        let (some, rest) = left.split_at(api.letters.how_many(left, MAX_AT_ONCE, MAX_BYTES_AT_ONCE));
+        retry_some(api, some, &mut tally).await;
+        left = rest;
+    }
+    let failed: Vec<Value> = tally.failed.iter().take(MAX_TOLD).map(Failure::json).collect();
+    Answer::json(200, &json!({ "selected": ids.len(), "retried": tally.retried, "failed": failed }))
+}
+
+impl Failure {
+    fn json(&self) -> Value {
+        json!({ "id": self.id.0, "error": self.why })
+    }
+}
+
+impl Tally {
+    fn fail(&mut self, id: LetterId, why: String) {
+        self.failed.push(Failure { id, why });
+    }
+}
+
+async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
+    let mut pushes = Vec::new();
+    for Read { id, letter } in read(api, ids).await {
+        match letter {
+            Ok(Some(letter)) if tally.stuck.contains(&table_of(&letter.summary.origin)) => {
+                tally.fail(id, "not tried: one of the same table was not taken".to_owned());
+            }
+            Ok(Some(letter)) => pushes.push(push(api, letter)),
+            // Somebody else has dealt with it.
+            Ok(None) => {}
+            Err(why) => tally.fail(id, why),
+        }
+    }
+    let mut retried = Vec::new();
+    for Pushed { id, origin, outcome } in all(pushes).await {
+        match outcome {
+            Ok(()) => retried.push(id),
+            Err(why) => {
+                tally.stuck.insert(table_of(&origin));
+                tally.fail(id, why);
+            }
+        }
+    }
+    match api.letters.forget(&retried, Gone::Retried).await {
+        Ok(gone) => tally.retried += gone,
+        Err(error) => {
+            let why =
+                format!("it is an insert again, and a letter still: {error}. Retried once more, it is stored once");
+            retried.into_iter().for_each(|id| tally.fail(id, why.clone()));
+        }
+    }
+}
+
+fn table_of(origin: &Origin) -> Table {
+    Table { database: origin.database.clone(), table: origin.table.clone() }
+}
+
+struct Read {
+    id: LetterId,
+    letter: Result<Option<DeadLetter>, String>,
+}
+
+async fn read(api: &LettersApi, ids: &[LetterId]) -> Vec<Read> {
+    let (letters, ids) = (api.letters.clone(), ids.to_vec());
+    let reading = tokio::task::spawn_blocking(move || {
+        let read = |id| Read { id, letter: letters.read(id).map_err(|error| error.to_string()) };
+        ids.into_iter().map(read).collect()
+    });
+    // It neither panics nor is it cancelled.
+    reading.await.unwrap_or_default()
+}
+
+struct Pushed {
+    id: LetterId,
+    origin: Arc<Origin>,
+    outcome: Result<(), String>,
+}
+
+async fn push(api: &LettersApi, letter: DeadLetter) -> Pushed {
+    let (id, origin) = (letter.summary.id, letter.summary.origin.clone());
+    let Revived { destination, insert } = letter.revive();
+    let shape = api.gatherer.shape(destination);
+    let outcome = api.gatherer.push(&shape, insert).await;
+    Pushed { id, origin, outcome: outcome.map(drop).map_err(|error| Refusal::push(&error).line("")) }
+}
+
+/// All of them at once, begun in their order.
+async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    let mut outputs: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut all_done = true;
+        for (future, output) in running.iter_mut().zip(&mut outputs) {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(done) => *output = Some(done),
+                    Poll::Pending => all_done = false,
+                }
+            }
+        }
+        if all_done {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    outputs.into_iter().flatten().collect()
+}

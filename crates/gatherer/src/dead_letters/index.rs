@@ -1,0 +1,182 @@
+//! The letters there are, in memory, without their rows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::selection::{Page, Selection};
+use super::summary::{LetterId, LetterSummary, Origin};
+
+/// What an entry takes in memory, beside its texts. Counted with its record, so that the bound on disk space bounds the memory
+/// that a flood of tiny letters takes as well.
+const ENTRY_BYTES: u64 = 512;
+
+pub(super) struct Entry {
+    pub(super) summary: Arc<LetterSummary>,
+    /// The record of the journal that it was.
+    pub(super) journal_id: Option<u64>,
+    /// What it counts against the bound.
+    pub(super) held_bytes: u64,
+}
+
+impl Entry {
+    pub(super) fn new(summary: LetterSummary, journal_id: Option<u64>, record_bytes: usize) -> Entry {
+        let held_bytes = record_bytes as u64 + ENTRY_BYTES;
+        Entry { summary: Arc::new(summary), journal_id, held_bytes }
+    }
+
+    /// For a letter that was made before it had its number.
+    pub(super) fn set_id(&mut self, id: LetterId) {
+        Arc::make_mut(&mut self.summary).id = id;
+    }
+}
+
+/// How much of something there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub letters: u64,
+    /// What they count against the bound.
+    pub bytes: u64,
+}
+
+impl Amount {
+    fn add(&mut self, entry: &Entry) {
+        self.letters += 1;
+        self.bytes += entry.held_bytes;
+    }
+
+    fn subtract(&mut self, entry: &Entry) {
+        self.letters -= 1;
+        self.bytes -= entry.held_bytes;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct TableKey {
+    database: String,
+    table: String,
+}
+
+impl TableKey {
+    fn of(origin: &Origin) -> TableKey {
+        TableKey { database: origin.database.clone(), table: origin.table.clone() }
+    }
+}
+
+/// A part of the letters that a selection means.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// How many it means altogether.
+    pub total: usize,
+    /// The latest first.
+    pub letters: Vec<Arc<LetterSummary>>,
+}
+
+#[derive(Default)]
+pub(super) struct Index {
+    letters: BTreeMap<LetterId, Entry>,
+    by_journal_id: HashMap<u64, LetterId>,
+    tables: BTreeMap<TableKey, Amount>,
+    all: Amount,
+    /// A broken table gives many letters the same error: its text is kept once while they follow each other.
+    latest_error: Option<Arc<str>>,
+}
+
+impl Index {
+    pub(super) fn insert(&mut self, mut entry: Entry) {
+        self.share_error(&mut entry);
+        let id = entry.summary.id;
+        if let Some(journal_id) = entry.journal_id {
+            self.by_journal_id.insert(journal_id, id);
+        }
+        self.tables.entry(TableKey::of(&entry.summary.origin)).or_default().add(&entry);
+        self.all.add(&entry);
+        self.letters.insert(id, entry);
+    }
+
+    fn share_error(&mut self, entry: &mut Entry) {
+        match &self.latest_error {
+            Some(latest) if *latest == entry.summary.error => {
+                if let Some(summary) = Arc::get_mut(&mut entry.summary) {
+                    summary.error = latest.clone();
+                }
+            }
+            _ => self.latest_error = Some(entry.summary.error.clone()),
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: LetterId) -> Option<Entry> {
+        let entry = self.letters.remove(&id)?;
+        if let Some(journal_id) = entry.journal_id {
+            self.by_journal_id.remove(&journal_id);
+        }
+        let key = TableKey::of(&entry.summary.origin);
+        if let Some(amount) = self.tables.get_mut(&key) {
+            amount.subtract(&entry);
+            if amount.letters == 0 {
+                self.tables.remove(&key);
+            }
+        }
+        self.all.subtract(&entry);
+        Some(entry)
+    }
+
+    pub(super) fn get(&self, id: LetterId) -> Option<&Entry> {
+        self.letters.get(&id)
+    }
+
+    /// The letter that this record of the journal has become.
+    pub(super) fn of_journal(&self, journal_id: u64) -> Option<LetterId> {
+        self.by_journal_id.get(&journal_id).copied()
+    }
+
+    pub(super) fn all(&self) -> Amount {
+        self.all
+    }
+
+    pub(super) fn of_table(&self, database: &str, table: &str) -> Amount {
+        let key = TableKey { database: database.to_owned(), table: table.to_owned() };
+        self.tables.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Every table that has letters.
+    pub(super) fn by_table(&self) -> impl Iterator<Item = TableAmount> + '_ {
+        let amount = |(key, amount): (&TableKey, &Amount)| TableAmount {
+            database: key.database.clone(),
+            table: key.table.clone(),
+            amount: *amount,
+        };
+        self.tables.iter().map(amount)
+    }
+
+    pub(super) fn list(&self, selection: &Selection, page: Page) -> Listing {
+        let mut listing = Listing { total: 0, letters: Vec::new() };
+        for entry in self.matching(selection).rev() {
+            if listing.total >= page.offset && listing.letters.len() < page.limit {
+                listing.letters.push(entry.summary.clone());
+            }
+            listing.total += 1;
+        }
+        listing
+    }
+
+    /// The ids of all that are meant, in the order in which they became letters.
+    pub(super) fn select(&self, selection: &Selection) -> Vec<LetterId> {
+        self.matching(selection).map(|entry| entry.summary.id).collect()
+    }
+
+    fn matching<'a>(&'a self, selection: &'a Selection) -> Box<dyn DoubleEndedIterator<Item = &'a Entry> + 'a> {
+        let matches = |entry: &&Entry| selection.matches(&entry.summary);
+        match selection.ids.is_empty() {
+            true => Box::new(self.letters.values().filter(matches)),
+            false => Box::new(selection.ids.iter().filter_map(|id| self.letters.get(id)).filter(matches)),
+        }
+    }
+}
+
+/// How many letters a table has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableAmount {
+    pub database: String,
+    pub table: String,
+    pub amount: Amount,
+}

@@ -1,0 +1,40 @@
+//! Dead letters: inserts that were acknowledged and can't be stored, kept with their rows until somebody deals with them.
+//!
+//! # How they are kept
+//!
+//! A log of its own (`windrow_journal::log`, in `dead-letters/` of the data directory) holds one record per letter
+//! (`record.rs`), which is durable before the gatherer forgets the insert. What lists and selections need is kept in memory
+//! (`index.rs`), about half a kilobyte a letter; rows are read when somebody asks for them. Passwords are not written: what is
+//! retried is stored with the gateway's own account.
+//!
+//! # When there is no more room
+//!
+//! Letters are only thrown away by someone who says so, or by their age if an age was set. When they have reached their bound,
+//! no more are taken: the gatherer keeps on trying, inserts that are in the journal stay there, and tables that have letters
+//! take no inserts any more that could become one.
+//!
+//! # What a crash leaves
+//!
+//! - After the letter, before the journal heard that the insert is done: the insert comes back at the next start, is found to
+//!   be a letter (`holds`), and is done.
+//! - After a retried letter's insert is in the journal, before the letter is gone: the letter is still there. If it is retried
+//!   again, the insert has the same deduplication key as before, so that it is stored once.
+
+mod index;
+mod letter;
+mod metrics;
+mod moment;
+mod record;
+mod recovery;
+mod selection;
+mod store;
+mod summary;
+
+pub use index::{Amount, Listing};
+pub use letter::{DeadLetter, Revived};
+pub use moment::{parse_moment, write_moment};
+pub use record::Gone;
+pub use recovery::LettersOpenError;
+pub use selection::{parse_id, Page, Selection};
+pub use store::{DeadLetterOptions, DeadLetters, LetterError};
+pub use summary::{LetterId, LetterSummary, Origin};

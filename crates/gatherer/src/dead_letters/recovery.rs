@@ -1,0 +1,108 @@
+//! What is found in the log when it is opened.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use windrow_journal::log::{open, Committer, ContextKey, Log, LogOptions, OpenError, RecordId, Recovered};
+use windrow_journal::Disk;
+
+use super::index::{Entry, Index};
+use super::letter::{self, origin_of_context};
+use super::record::{decode_gone, GONE, LETTER};
+use super::summary::{LetterId, Origin};
+
+pub(super) struct Opened<D: Disk> {
+    pub(super) index: Index,
+    pub(super) log: Log,
+    pub(super) committer: Committer<D>,
+}
+
+/// Why the dead letters can't be opened.
+#[derive(Debug)]
+pub enum LettersOpenError {
+    Log(OpenError),
+    /// A record is whole, and not understood: another version wrote it.
+    Record(RecordId),
+}
+
+impl fmt::Display for LettersOpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LettersOpenError::Log(error) => write!(f, "dead letters: {error}"),
+            LettersOpenError::Record(id) => write!(
+                f,
+                "dead letters: record {id} is whole, but this version of Windrow does not know what it says. Start the version \
+                 that wrote it, and retry or discard its letters"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LettersOpenError {}
+
+/// What the records say, one after the other.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub(super) index: Index,
+    origins: HashMap<ContextKey, Arc<Origin>>,
+    /// Of letters that are gone, and of what says so. In this order they are released.
+    finished: Vec<RecordId>,
+    tombstones: Vec<RecordId>,
+    pub(super) not_understood: Option<RecordId>,
+}
+
+pub(super) fn recover<D: Disk>(disk: D, options: LogOptions) -> Result<Opened<D>, LettersOpenError> {
+    let mut reading = Reading::default();
+    let (log, committer) = open(disk, options, &mut |record| reading.visit(&record)).map_err(LettersOpenError::Log)?;
+    if let Some(id) = reading.not_understood {
+        return Err(LettersOpenError::Record(id));
+    }
+    log.release_all(reading.finished);
+    log.release_all(reading.tombstones);
+    Ok(Opened { index: reading.index, log, committer })
+}
+
+impl Reading {
+    pub(super) fn visit(&mut self, record: &Recovered<'_>) {
+        let understood = match record.kind {
+            LETTER => self.letter(record),
+            GONE => self.gone(record),
+            _ => None,
+        };
+        if understood.is_none() {
+            self.not_understood.get_or_insert(record.id);
+        }
+    }
+
+    fn letter(&mut self, record: &Recovered<'_>) -> Option<()> {
+        let (key, context) = record.context?;
+        let origin = match self.origins.get(&key) {
+            Some(origin) => origin.clone(),
+            None => {
+                let origin = Arc::new(origin_of_context(context)?);
+                self.origins.insert(key, origin.clone());
+                origin
+            }
+        };
+        let letter = letter::Recovered::decode(LetterId(record.id.0), origin, record.payload)?;
+        // Written twice: the first time nobody could be told that it had been. The later one counts: as long as the earlier is
+        // in the log, it is too, and so is what says that it is gone.
+        if let Some(earlier) = letter.journal_id.and_then(|id| self.index.of_journal(id)) {
+            self.index.remove(earlier);
+            self.finished.push(RecordId(earlier.0));
+        }
+        self.index.insert(Entry::new(letter.summary, letter.journal_id, record.payload.len()));
+        Some(())
+    }
+
+    fn gone(&mut self, record: &Recovered<'_>) -> Option<()> {
+        for id in decode_gone(record.payload)? {
+            if self.index.remove(id).is_some() {
+                self.finished.push(RecordId(id.0));
+            }
+        }
+        self.tombstones.push(record.id);
+        Some(())
+    }
+}

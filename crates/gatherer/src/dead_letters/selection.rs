@@ -1,0 +1,86 @@
+//! Which dead letters are meant.
+
+use std::collections::BTreeSet;
+
+use super::moment::parse_moment;
+use super::summary::{LetterId, LetterSummary};
+
+/// A choice of letters: those that fulfil every condition it has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Empty: any.
+    pub ids: BTreeSet<LetterId>,
+    pub database: Option<String>,
+    pub table: Option<String>,
+    pub user: Option<String>,
+    /// ClickHouse's code of the error.
+    pub code: Option<i32>,
+    /// Failed at this moment or later, in microseconds since 1970.
+    pub since_micros: Option<u64>,
+    /// Failed before this moment.
+    pub until_micros: Option<u64>,
+}
+
+/// The names that [`Selection::add`] knows.
+pub const CONDITIONS: [&str; 7] = ["id", "database", "table", "user", "code", "since", "until"];
+
+impl Selection {
+    /// Adds a condition by its name, as it is written in a URL or on the command line. The error is a sentence for whoever wrote it.
+    pub fn add(&mut self, name: &str, value: &str, now_micros: u64) -> Result<(), String> {
+        match name {
+            "id" => {
+                for id in value.split(',') {
+                    self.ids.insert(parse_id(id)?);
+                }
+            }
+            "database" => self.database = Some(value.to_owned()),
+            "table" => self.name_table(value),
+            "user" => self.user = Some(value.to_owned()),
+            "code" => {
+                self.code = Some(value.trim().parse().map_err(|_| format!("'{value}' is no error code, such as 469"))?);
+            }
+            "since" => self.since_micros = Some(parse_moment(value, now_micros)?),
+            "until" => self.until_micros = Some(parse_moment(value, now_micros)?),
+            _ => return Err(format!("there is no condition '{name}'; there are {}", CONDITIONS.join(", "))),
+        }
+        Ok(())
+    }
+
+    /// `database.table` names both, unless another database was given for itself: a table's name may have a dot in it.
+    fn name_table(&mut self, value: &str) {
+        match value.split_once('.') {
+            Some((database, table)) if self.database.as_deref().is_none_or(|known| known == database) => {
+                self.database = Some(database.to_owned());
+                self.table = Some(table.to_owned());
+            }
+            _ => self.table = Some(value.to_owned()),
+        }
+    }
+
+    /// Whether it has no condition, and so means all letters.
+    pub fn is_everything(&self) -> bool {
+        *self == Selection::default()
+    }
+
+    pub fn matches(&self, letter: &LetterSummary) -> bool {
+        let is = |wanted: &Option<String>, have: &str| wanted.as_deref().is_none_or(|wanted| wanted == have);
+        (self.ids.is_empty() || self.ids.contains(&letter.id))
+            && is(&self.database, &letter.origin.database)
+            && is(&self.table, &letter.origin.table)
+            && is(&self.user, &letter.origin.user)
+            && self.code.is_none_or(|code| code == letter.code)
+            && self.since_micros.is_none_or(|since| letter.failed_micros >= since)
+            && self.until_micros.is_none_or(|until| letter.failed_micros < until)
+    }
+}
+
+pub fn parse_id(text: &str) -> Result<LetterId, String> {
+    text.trim().parse().map(LetterId).map_err(|_| format!("'{text}' is no id of a dead letter, which is a number"))
+}
+
+/// A stretch of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    pub offset: usize,
+    pub limit: usize,
+}

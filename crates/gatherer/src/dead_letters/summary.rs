@@ -1,0 +1,61 @@
+//! What is known of a dead letter without reading it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::insert::{AckLevel, QueryId};
+
+/// Names a dead letter for as long as the data directory exists: no other ever gets its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LetterId(pub u64);
+
+impl fmt::Display for LetterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What many letters have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub database: String,
+    pub table: String,
+    pub user: String,
+    /// The statement without its data.
+    pub query: String,
+    pub format: String,
+}
+
+/// All of a letter but its rows, its settings and the end of a long error text: what is kept in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LetterSummary {
+    pub id: LetterId,
+    pub origin: Arc<Origin>,
+    pub query_id: QueryId,
+    pub ack: AckLevel,
+    /// When it was first acknowledged. This and the next in microseconds since 1970.
+    pub arrived_micros: u64,
+    /// When it was given up.
+    pub failed_micros: u64,
+    /// How often it was tried to store it, before it became a letter and by `retry`.
+    pub attempts: u32,
+    /// ClickHouse's code of the last error; 0 if it was none of ClickHouse's.
+    pub code: i32,
+    /// At most [`ERROR_BYTES`] of the last error.
+    pub error: Arc<str>,
+    pub rows: u64,
+    pub payload_bytes: u64,
+}
+
+/// How much of an error's text is kept in memory.
+pub const ERROR_BYTES: usize = 512;
+
+/// The beginning of an error's text.
+pub(super) fn beginning(error: &str) -> &str {
+    let end = (0..=ERROR_BYTES).rev().find(|&end| error.is_char_boundary(end)).unwrap_or(0);
+    if error.len() <= ERROR_BYTES {
+        error
+    } else {
+        &error[..end]
+    }
+}

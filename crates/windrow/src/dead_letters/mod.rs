@@ -1,0 +1,115 @@
+//! `windrow dead-letters`: looks at the dead letters and deals with them, through the admin port of the gateway that has them.
+//! What only looks works without a gateway too: the files are read then.
+
+mod api;
+mod arguments;
+mod offline;
+mod opened;
+mod print;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde_json::Value;
+use windrow_settings::Settings;
+
+use self::api::{Api, ApiError};
+use self::arguments::{ChangeArguments, DeadLettersCommand, ListArguments, OutputFormat, ShowArguments};
+use crate::gateway::runtime;
+
+pub(crate) use arguments::DeadLettersArguments;
+pub(crate) use opened::open;
+
+pub(crate) fn run(settings: &Settings, arguments: &DeadLettersArguments) -> Result<ExitCode, String> {
+    let api = Api::new(settings);
+    runtime()?.block_on(async {
+        match &arguments.command {
+            DeadLettersCommand::List(arguments) => list(settings, &api, arguments).await,
+            DeadLettersCommand::Show(arguments) => show(settings, &api, arguments).await,
+            DeadLettersCommand::Retry(arguments) => change(&api, arguments, "/retry", "retried").await,
+            DeadLettersCommand::Discard(arguments) => change(&api, arguments, "/discard", "discarded").await,
+        }
+    })
+}
+
+async fn list(settings: &Settings, api: &Api, arguments: &ListArguments) -> Result<ExitCode, String> {
+    let listing = match api.get_json(&arguments.target()).await {
+        Ok(listing) => listing,
+        Err(ApiError::Failed(why)) => return Err(why),
+        Err(ApiError::NoGateway(why)) => offline::list(settings, arguments, &why)?,
+    };
+    match arguments.format {
+        OutputFormat::Table => print(print::list(&listing).as_bytes())?,
+        OutputFormat::Json => print(format!("{listing}\n").as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(settings: &Settings, api: &Api, arguments: &ShowArguments) -> Result<ExitCode, String> {
+    let id = arguments.id;
+    if arguments.payload {
+        let payload = match api.get(&format!("/{id}/payload")).await {
+            Ok(payload) => payload,
+            Err(ApiError::Failed(why)) => return Err(why),
+            Err(ApiError::NoGateway(why)) => offline::letter(settings, id, &why)?.payload(),
+        };
+        print(&payload)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (letter, rows) = match api.get_json(&format!("/{id}")).await {
+        Ok(letter) => (letter, rows(api, arguments).await),
+        Err(ApiError::Failed(why)) => return Err(why),
+        Err(ApiError::NoGateway(why)) => {
+            (windrow_gateway::letter_json(&offline::letter(settings, id, &why)?), Value::Null)
+        }
+    };
+    match arguments.format {
+        OutputFormat::Table => print(format!("{}{}", print::letter(&letter), print::rows(&rows)).as_bytes())?,
+        OutputFormat::Json => print(format!("{}\n", with_rows(letter, &rows)).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A letter whose rows ClickHouse can't read is shown without them.
+async fn rows(api: &Api, arguments: &ShowArguments) -> Value {
+    if arguments.rows == 0 {
+        return Value::Null;
+    }
+    match api.get_json(&format!("/{}/rows?limit={}", arguments.id, arguments.rows)).await {
+        Ok(rows) => rows,
+        Err(ApiError::Failed(why) | ApiError::NoGateway(why)) => {
+            eprintln!("windrow: {why}");
+            Value::Null
+        }
+    }
+}
+
+fn with_rows(mut letter: Value, rows: &Value) -> Value {
+    if let (Some(fields), Some(data)) = (letter.as_object_mut(), rows.get("data")) {
+        fields.insert("data".to_owned(), data.clone());
+    }
+    letter
+}
+
+async fn change(api: &Api, arguments: &ChangeArguments, path: &str, deed: &str) -> Result<ExitCode, String> {
+    let answer = match api.post(path, &arguments.selection()?).await {
+        Ok(answer) => answer,
+        Err(ApiError::Failed(why)) => return Err(why),
+        Err(ApiError::NoGateway(why)) => return Err(format!("{why}; only a running gateway can change them")),
+    };
+    match arguments.format {
+        OutputFormat::Table => print(print::change(&answer, deed).as_bytes())?,
+        OutputFormat::Json => print(format!("{answer}\n").as_bytes())?,
+    }
+    let all_done = answer.get("failed").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    Ok(if all_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whoever reads the output may have had enough, which is no error.
+fn print(bytes: &[u8]) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
