@@ -76,8 +76,15 @@ impl Experience {
 pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece) -> Option<Refusal> {
     let deduplicates = aloft.sealed.shape.destination.deduplicates;
     let mut experience = Experience::new();
+    // What an earlier life sent may be stored, or even be on its way.
+    let was_sent_before = aloft.sealed.record.is_some() && piece.id == aloft.sealed.id;
+    experience.surely_not_stored = !was_sent_before;
     while !piece.contents.members.is_empty() {
-        let error = match send(aloft.core, aloft.sealed, &mut piece).await {
+        let sent = match aloft.write_down(&piece).await {
+            Ok(()) => send(aloft.core, aloft.sealed, &mut piece).await,
+            Err(error) => Err(StoreError::NotSent(format!("the journal can't be written: {error}"))),
+        };
+        let error = match sent {
             Ok(()) => {
                 aloft.settle(piece.id, piece.contents.members, Ok(()));
                 return None;

@@ -71,7 +71,17 @@ impl TableBudget {
         self.table.held.load(Ordering::Relaxed)
     }
 
-    fn try_take(&self, bytes: u64) -> Result<(), Exhausted> {
+    /// What of `bytes` can be had at all: the table may have been given a larger share when the rows came.
+    pub(crate) fn at_most(&self, bytes: u64) -> u64 {
+        bytes.min(self.table.max).min(self.total.max)
+    }
+
+    /// Takes `bytes`, however long that takes.
+    pub(crate) async fn take_at_last(&self, bytes: u64) {
+        self.take_when_freed(bytes).await;
+    }
+
+    pub(crate) fn try_take(&self, bytes: u64) -> Result<(), Exhausted> {
         if !self.table.try_take(bytes) {
             return Err(Exhausted::Table { max_bytes: self.table.max });
         }

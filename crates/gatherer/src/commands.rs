@@ -8,6 +8,7 @@ use windrow_sink::{Destination, Sink};
 
 use crate::gatherer::Gatherer;
 use crate::insert::{InsertKind, QueryId};
+use crate::journaling::Leftovers;
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::table::Table;
 
@@ -31,6 +32,15 @@ pub struct BufferEntry {
     pub bytes: u64,
 }
 
+/// What a gatherer leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShutDown {
+    /// What the next start will store.
+    pub left_in_journal: Leftovers,
+    /// Inserts acknowledged at level `memory` that were not stored.
+    pub lost_inserts: u64,
+}
+
 impl<S: Sink> Gatherer<S> {
     /// Flushes all buffers, or those of some tables, and waits for everything of these tables that was under way.
     pub async fn flush(&self, only: Option<&[TableName]>) {
@@ -39,11 +49,12 @@ impl<S: Sink> Gatherer<S> {
 
     async fn flush_for(&self, reason: SealReason, only: Option<&[TableName]>) {
         let tables = self.tables();
-        let meant = |table: &Arc<Table>| only.is_none_or(|names| names.contains(&table.name));
+        let meant = |table: &&Arc<Table>| only.is_none_or(|names| names.contains(&table.name));
+        self.catch_up(reason, &tables.iter().filter(meant).collect::<Vec<_>>()).await;
         let mut ended = Vec::new();
-        for table in tables.iter().filter(|table| meant(table)) {
+        for table in tables.iter().filter(meant) {
             let flushing = table.flush(reason);
-            flushing.launches.into_iter().for_each(|launch| self.launch(launch));
+            self.launch(flushing.launches);
             ended.extend(flushing.ended);
         }
         for end in ended {
@@ -53,10 +64,26 @@ impl<S: Sink> Gatherer<S> {
         self.core.posting.all_arrived().await;
     }
 
-    /// Takes no more inserts and stores what there is. False: not everything was stored within `limit`.
-    pub async fn shut_down(&self, limit: Duration) -> bool {
+    /// Waits until what is in the backlogs of these tables is in their buffers.
+    async fn catch_up(&self, reason: SealReason, tables: &[&Arc<Table>]) {
+        for (table, turn) in tables.iter().filter_map(|table| Some((table, table.last_turn()?))) {
+            // What lies in the buffers may take the room that the backlog needs.
+            self.launch(table.flush(reason).launches);
+            table.turn_comes(turn).await;
+        }
+    }
+
+    /// Takes no more inserts and stores what there is, for as long as `limit` says.
+    pub async fn shut_down(&self, limit: Duration) -> ShutDown {
         self.closing.store(true, Ordering::Release);
-        tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await.is_ok()
+        let all_stored = tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await.is_ok();
+        let lost = if all_stored { 0 } else { self.tables().iter().map(|table| table.unkept_inserts()).sum() };
+        ShutDown { left_in_journal: self.leftovers(), lost_inserts: lost }
+    }
+
+    /// What is in the journal and not at its end.
+    pub fn leftovers(&self) -> Leftovers {
+        self.core.journal.as_ref().map(|journal| journal.leftovers()).unwrap_or_default()
     }
 
     pub fn buffers(&self) -> Vec<BufferSnapshot> {

@@ -16,6 +16,7 @@ use crate::cut::cut;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome, Withdrawal};
 use crate::isolate::{Piece, Pieces, Unbroken};
+use crate::journaling::PieceRecords;
 use crate::member::{Contents, Member};
 use crate::settle::{failed, held_bytes, settle, Settled};
 use crate::table::{Launch, Sealed, Table};
@@ -25,6 +26,10 @@ const PARTS_INTERVAL: Micros = Micros::from_millis(2_000);
 /// The part of a flight that others may touch while it is under way.
 pub(crate) struct Flight {
     pub(crate) oldest_arrival: Micros,
+    /// How many of its inserts nothing but memory keeps, though they were acknowledged.
+    pub(crate) unkept_inserts: u64,
+    /// What of it stands in the journal.
+    pub(crate) records: PieceRecords,
     state: Mutex<FlightState>,
 }
 
@@ -39,8 +44,8 @@ struct FlightState {
 }
 
 impl Flight {
-    pub(crate) fn new(oldest_arrival: Micros) -> Flight {
-        Flight { oldest_arrival, state: Mutex::default() }
+    pub(crate) fn new(oldest_arrival: Micros, unkept_inserts: u64) -> Flight {
+        Flight { oldest_arrival, unkept_inserts, records: PieceRecords::default(), state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, FlightState> {
@@ -90,7 +95,9 @@ impl Flight {
 pub(crate) struct Aloft<'a, S: Sink> {
     pub(crate) core: &'a Arc<Core<S>>,
     pub(crate) sealed: &'a Sealed,
-    pub(crate) flight: &'a Flight,
+    pub(crate) flight: &'a Arc<Flight>,
+    /// The id under which the journal has the piece at hand.
+    written_as: Option<BatchId>,
     /// Whose end is known, and who has not been answered.
     settled: Vec<Settled>,
     any_stored: bool,
@@ -101,6 +108,8 @@ pub(crate) struct Aloft<'a, S: Sink> {
 struct Landed {
     settled: Vec<Settled>,
     any_stored: bool,
+    /// False: nobody knows what became of the others.
+    is_complete: bool,
 }
 
 impl<S: Sink> Aloft<'_, S> {
@@ -123,8 +132,21 @@ impl<S: Sink> Aloft<'_, S> {
         let known = std::mem::take(&mut self.settled);
         if !known.is_empty() {
             self.flight.leave(held_bytes(&known));
-            settle(self.core, self.table(), self.sealed, known);
+            settle(self.core, self.sealed, self.flight, known);
         }
+    }
+
+    /// Writes down that the piece is about to be sent, for those who come after a crash: they have to send it again with the
+    /// same members under the same id.
+    pub(crate) async fn write_down(&mut self, piece: &Piece) -> Result<(), String> {
+        let Some(journal) = &self.core.journal else { return Ok(()) };
+        if self.written_as == Some(piece.id) {
+            return Ok(());
+        }
+        let record = journal.record_piece(piece.id, &piece.contents.members).await?;
+        record.into_iter().for_each(|record| self.flight.records.add(record));
+        self.written_as = Some(piece.id);
+        Ok(())
     }
 }
 
@@ -139,12 +161,25 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
             Contents { rows: sealed.contents.rows.take(), members: std::mem::take(&mut sealed.contents.members) };
         contents.drop_withdrawn();
         observe_sealed(&table, &sealed, &contents);
+        let left_over = contents.members.iter().filter(|member| member.left_over).count() as u64;
+        flight.records.hold();
+        sealed.record.into_iter().for_each(|record| flight.records.add(record));
         let sealed = Arc::new(sealed);
-        let Landed { settled, any_stored } = store_apart(&core, &sealed, &flight, contents).await;
+        let Landed { settled, any_stored, is_complete } = store_apart(&core, &sealed, &flight, contents).await;
         let duration = Micros(started.elapsed().as_micros() as u64);
         // The policy and the lane are told first: a writer that is answered may be back before we look again.
         next = table.land(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok: any_stored });
-        settle(&core, &table, &sealed, settled);
+        settle(&core, &sealed, &flight, settled);
+        if let Some(journal) = core.journal.as_ref().filter(|_| is_complete) {
+            flight.records.let_go(journal);
+        }
+        if table.leftovers_settled(left_over) {
+            tracing::info!(
+                database = table.name.database,
+                table = table.name.table,
+                "all inserts that were left in the journal from before have come to their end"
+            );
+        }
         table.metrics.flush.observe((table.clock.now() - sealed.sealed_at).0 as f64 / 1e6);
         for ended in flushed.into_iter().chain(flight.take_ends()) {
             // Whoever asked may have gone.
@@ -163,7 +198,8 @@ fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
 }
 
 /// Stores the batch in a task of its own: a panic in there must not leave the lane blocked and the bytes taken for ever.
-/// Its members then hear that their outcome is unknown, since nobody is left to tell them.
+/// Its members then hear that their outcome is unknown, since nobody is left to tell them; those in the journal are stored
+/// after the next start.
 async fn store_apart<S: Sink>(
     core: &Arc<Core<S>>,
     sealed: &Arc<Sealed>,
@@ -184,9 +220,15 @@ async fn store_apart<S: Sink>(
 }
 
 /// Stores the batch piece by piece, and tells how each member ended that was not answered on the way.
-async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Flight, contents: Contents) -> Landed {
-    let mut aloft =
-        Aloft { core, sealed, flight, settled: Vec::with_capacity(contents.members.len()), any_stored: false };
+async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, contents: Contents) -> Landed {
+    let mut aloft = Aloft {
+        core,
+        sealed,
+        flight,
+        written_as: None,
+        settled: Vec::with_capacity(contents.members.len()),
+        any_stored: false,
+    };
     let mut pieces = Pieces::new(sealed.id, cut(contents, &sealed.shape.destination));
     while let Some(piece) = pieces.next() {
         if let Some(refusal) = attempt(&mut aloft, piece).await {
@@ -196,7 +238,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Flight, c
             aloft.answer();
         }
     }
-    Landed { settled: aloft.settled, any_stored: aloft.any_stored }
+    Landed { settled: aloft.settled, any_stored: aloft.any_stored, is_complete: true }
 }
 
 /// Takes a refused piece apart, or gives its members the refusal.

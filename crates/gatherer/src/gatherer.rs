@@ -4,19 +4,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use tokio::sync::{oneshot, Notify};
+use tokio::sync::Notify;
 use windrow_sink::{Destination, Sink};
 
-use crate::budget::{Budget, Exhausted};
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::commands::TableName;
 use crate::flight::fly;
-use crate::insert::{AckLevel, Insert, PushError, Ticket};
-use crate::letters::LettersFull;
+use crate::journaling::{Contexts, Journaling};
 use crate::log::InsertLog;
 use crate::metrics::Metrics;
 use crate::options::GathererOptions;
 use crate::posting::Posting;
+use crate::recovery::recover;
 use crate::shape::Shape;
 use crate::stores::Stores;
 use crate::surroundings::Surroundings;
@@ -27,6 +27,7 @@ pub(crate) struct Core<S> {
     pub(crate) sink: S,
     pub(crate) options: GathererOptions,
     pub(crate) stores: Stores,
+    pub(crate) journal: Option<Arc<Journaling>>,
     pub(crate) posting: Posting,
     pub(crate) log: InsertLog,
     pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
@@ -56,11 +57,11 @@ pub(crate) struct Tables {
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// `on_stale_schema` is called when the sink's answer shows that a table isn't what its inserts were parsed against.
+    /// Begins at once to store what `stores` say is left. `on_stale_schema` is called when the sink's answer shows that a table isn't what its inserts were parsed against.
     pub fn open(
         sink: S,
         options: GathererOptions,
-        stores: Stores,
+        mut stores: Stores,
         registry: &mut Registry,
         on_stale_schema: impl Fn(&TableName) + Send + Sync + 'static,
     ) -> Gatherer<S> {
@@ -73,15 +74,15 @@ impl<S: Sink> Gatherer<S> {
             clock: Clock::start(),
         };
         let log = InsertLog::new(options.log_entries);
-        let core = Core {
-            sink,
-            options,
-            stores,
-            posting: Posting::default(),
-            log,
-            on_stale_schema: Box::new(on_stale_schema),
-        };
-        Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() }
+        let (journal, scan) =
+            stores.journal.take().map(|opened| (Arc::new(Journaling::new(opened.log)), opened.scan)).unzip();
+        let posting = Posting::default();
+        let core = Core { sink, options, stores, journal, posting, log, on_stale_schema: Box::new(on_stale_schema) };
+        let gatherer = Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() };
+        if let Some((journal, scan)) = gatherer.core.journal.as_ref().zip(scan) {
+            recover(&gatherer, journal, scan);
+        }
+        gatherer
     }
 
     /// Whether rows of this size fit into a table's share of the memory at all.
@@ -101,12 +102,18 @@ impl<S: Sink> Gatherer<S> {
             table: self.table(TableName { database: destination.database.clone(), table: destination.table.clone() }),
             destination: destination.clone(),
             id: self.registry.next_shape.fetch_add(1, Ordering::Relaxed),
+            contexts: Contexts::default(),
         });
         shapes.insert(destination, Arc::downgrade(&shape));
         shape
     }
 
-    fn table(&self, name: TableName) -> Arc<Table> {
+    /// The shape of inserts whose senders' passwords nobody has any more: they are stored with the gateway's own account.
+    pub fn own_shape(&self, destination: Destination) -> Arc<Shape> {
+        self.shape(Destination { own_account: true, ..destination })
+    }
+
+    pub(crate) fn table(&self, name: TableName) -> Arc<Table> {
         let mut tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = tables.get(&name).and_then(Weak::upgrade) {
             return table;
@@ -129,48 +136,10 @@ impl<S: Sink> Gatherer<S> {
         tables
     }
 
-    /// Puts an insert into the buffer of its shape. For an insert that waits, the ticket brings the outcome; for others the
-    /// push itself is the acknowledgement at level `memory`.
-    pub async fn push(&self, shape: &Arc<Shape>, insert: Insert) -> Result<Option<Ticket>, PushError> {
-        let table = &shape.table;
-        let bytes = Table::held_bytes(&insert);
-        table.budget.take(bytes, self.core.options.overload_wait).await.map_err(overloaded)?;
-        if let Some(full) = self.letters_full(&table.name, insert.ack) {
-            table.budget.give_back(bytes);
-            return Err(PushError::LettersFull { max_bytes: full.max_bytes });
+    pub(crate) fn launch(&self, launches: impl IntoIterator<Item = Launch>) {
+        for launch in launches {
+            tokio::spawn(fly(self.core.clone(), launch));
         }
-        if self.closing.load(Ordering::Acquire) {
-            table.budget.give_back(bytes);
-            return Err(PushError::ShuttingDown);
-        }
-        let (sender, receiver) = match insert.ack {
-            AckLevel::Stored => Some(oneshot::channel()).unzip(),
-            AckLevel::Memory | AckLevel::Disk => (None, None),
-        };
-        let pushed = table.push(shape, insert, sender);
-        if let Some(launch) = pushed.launch {
-            self.launch(launch);
-        }
-        Ok(receiver.map(|outcome| Ticket { outcome, table: Arc::downgrade(table), member: pushed.member }))
-    }
-
-    /// What nobody waits for may become a dead letter, and is refused if that could not be kept.
-    fn letters_full(&self, table: &TableName, ack: AckLevel) -> Option<LettersFull> {
-        if ack == AckLevel::Stored {
-            return None;
-        }
-        self.core.stores.dead_letters.as_ref()?.refuses(table)
-    }
-
-    pub(crate) fn launch(&self, launch: Launch) {
-        tokio::spawn(fly(self.core.clone(), launch));
-    }
-}
-
-fn overloaded(exhausted: Exhausted) -> PushError {
-    match exhausted {
-        Exhausted::Total { max_bytes } => PushError::Overloaded { max_bytes, whose: "all tables" },
-        Exhausted::Table { max_bytes } => PushError::Overloaded { max_bytes, whose: "this table" },
     }
 }
 

@@ -7,6 +7,7 @@ use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_policy::FlushLimits;
 
+use crate::journaling::{Journaled, Journaling};
 pub(crate) use crate::ledger::DedupKeys;
 use crate::table::Table;
 
@@ -99,11 +100,20 @@ impl fmt::Display for InsertError {
 
 pub(crate) type Outcome = Result<(), InsertError>;
 
+/// What a member's sender is told.
+pub(crate) async fn outcome_of(receiver: &mut oneshot::Receiver<Outcome>) -> Outcome {
+    // The flight answers each member before it is dropped. If it could not, the gateway itself has failed or ends.
+    let unanswered = || InsertError::OutcomeUnknown("the gateway ended before it knew".to_owned());
+    receiver.await.unwrap_or_else(|_| Err(unanswered()))
+}
+
 /// A place in a batch. Its holder may wait for the outcome or walk away: the insert stays.
 pub struct Ticket {
     pub(crate) outcome: oneshot::Receiver<Outcome>,
     pub(crate) table: Weak<Table>,
     pub(crate) member: u64,
+    /// Where it stands in the journal, if it does.
+    pub(crate) journal: Option<(Arc<Journaling>, Journaled)>,
 }
 
 /// What became of an insert whose sender does not want to wait any longer.
@@ -121,15 +131,21 @@ pub enum Withdrawal {
 impl Ticket {
     /// Waits for the outcome. May be dropped and called again.
     pub async fn outcome(&mut self) -> Outcome {
-        // The sender answers each member before it is dropped. If it could not, the gateway itself has failed or ends.
-        let unanswered = || InsertError::OutcomeUnknown("the gateway ended before it knew".to_owned());
-        (&mut self.outcome).await.unwrap_or_else(|_| Err(unanswered()))
+        outcome_of(&mut self.outcome).await
     }
 
     /// Takes the insert out of its batch if that is still possible.
     pub async fn withdraw(mut self) -> Withdrawal {
-        if let Some(withdrawal) = self.table.upgrade().and_then(|table| table.withdraw(self.member)) {
-            return withdrawal;
+        if let Some(table) = self.table.upgrade() {
+            if let Some(withdrawal) = table.withdraw(self.member) {
+                return match &self.journal {
+                    // Until that is on the disk, a crash would bring it back.
+                    Some((journal, journaled)) if !journal.done_for_sure(&table, *journaled).await => {
+                        Withdrawal::InFlight
+                    }
+                    _ => withdrawal,
+                };
+            }
         }
         match self.outcome.try_recv() {
             Ok(outcome) => Withdrawal::Done(outcome),

@@ -43,7 +43,7 @@ impl Piece {
 fn piece_id(batch: BatchId, members: &[Member]) -> BatchId {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    let members = members.iter().flat_map(|member| member.id.to_le_bytes());
+    let members = members.iter().flat_map(Member::lasting_id);
     let bytes = batch.0.to_le_bytes().into_iter().chain(members);
     let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
     BatchId(hash & !(0xf << 76) & !(0x3 << 62) | (8 << 76) | (2 << 62))

@@ -14,34 +14,41 @@
 //! `stored`) or the rows are in the buffer (`memory`).
 
 mod attempt;
+mod backlog;
 mod budget;
 mod clock;
 mod commands;
 mod cut;
 pub mod dead_letters;
+mod feeder;
 mod flight;
 mod gatherer;
 mod insert;
 mod isolate;
+mod journaling;
 mod ledger;
+mod leftovers;
 mod letters;
 mod log;
 mod member;
 mod metrics;
 mod options;
 mod posting;
+mod push;
+mod queueing;
+mod recovery;
 mod settle;
 mod shape;
 mod stores;
 mod surroundings;
 mod table;
 
-pub use commands::{BufferEntry, BufferSnapshot, TableName};
+pub use commands::{BufferEntry, BufferSnapshot, ShutDown, TableName};
 pub use gatherer::Gatherer;
-pub use insert::{
-    AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal,
-};
+pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
+pub use journaling::Leftovers;
 pub use ledger::{table_by_name, DedupKeys, Entered, Ledger, LedgerBounds, LedgerError, Resolved};
+pub use leftovers::{open_journal, OpenedJournal};
 pub use letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};
 pub use options::GathererOptions;

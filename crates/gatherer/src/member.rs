@@ -6,7 +6,8 @@ use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_policy::Micros;
 
-use crate::insert::{AckLevel, DedupKeys, History, InsertKind, Outcome, QueryId};
+use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, Outcome, QueryId};
+use crate::journaling::Journaled;
 
 /// Rows and whose they are.
 pub(crate) struct Contents {
@@ -29,6 +30,8 @@ pub(crate) struct Member {
     /// Attempts to store it that have failed.
     pub(crate) attempts: u32,
     pub(crate) baggage: Option<Box<Baggage>>,
+    pub(crate) journaled: Option<Journaled>,
+    pub(crate) left_over: bool,
     /// Taken back by its sender. Its rows are left out when the batch takes off.
     pub(crate) withdrawn: bool,
 }
@@ -51,9 +54,54 @@ impl Member {
     pub(crate) fn waits(&self) -> bool {
         self.ack == AckLevel::Stored
     }
+
+    /// What a part of a batch is known by: the same over restarts for those in the journal.
+    pub(crate) fn lasting_id(&self) -> [u8; 9] {
+        let (kind, id) = self.journaled.map_or((0, self.id), |journaled| (1, journaled.record.0));
+        let mut bytes = [kind; 9];
+        bytes[1..].copy_from_slice(&id.to_le_bytes());
+        bytes
+    }
+}
+
+/// An insert on its way into a batch, with memory granted.
+pub(crate) struct Arriving {
+    pub(crate) insert: Insert,
+    pub(crate) held_bytes: u64,
+    pub(crate) outcome: Option<oneshot::Sender<Outcome>>,
+    pub(crate) journaled: Option<Journaled>,
+    /// By an earlier life: what comes now waits for its end.
+    pub(crate) left_over: bool,
 }
 
 impl Contents {
+    /// Adds an insert's rows, and its entry under a higher number than all before.
+    pub(crate) fn add(&mut self, id: u64, now: Micros, arriving: Arriving) {
+        let Arriving { insert, held_bytes, outcome, journaled, left_over } = arriving;
+        let rows = insert.rows.count();
+        match self.members.is_empty() {
+            // The first insert's rows become the buffer's: many are not copied, and it is they that say of which kind it is.
+            true => self.rows = insert.rows,
+            false => self.rows.append(&insert.rows),
+        }
+        self.members.push(Member {
+            id,
+            rows,
+            payload_bytes: insert.payload_bytes,
+            held_bytes,
+            arrived_at: now,
+            query_id: insert.query_id,
+            kind: insert.kind,
+            ack: insert.ack,
+            outcome,
+            attempts: 0,
+            baggage: Baggage::of(insert.dedup, insert.history),
+            journaled,
+            left_over,
+            withdrawn: false,
+        });
+    }
+
     /// Marks an insert as taken back. Cheap: many may give up in the same moment, under the table's lock.
     pub(crate) fn withdraw(&mut self, member: u64) -> Option<&Member> {
         let index = self.members.binary_search_by_key(&member, |member| member.id).ok()?;
@@ -67,6 +115,12 @@ impl Contents {
     /// An attempt to store them has failed.
     pub(crate) fn count_attempt(&mut self) {
         self.members.iter_mut().for_each(|member| member.attempts = member.attempts.saturating_add(1));
+    }
+
+    /// How many of them nothing but memory keeps, though they were acknowledged.
+    pub(crate) fn unkept_inserts(&self) -> u64 {
+        let unkept = |member: &&Member| member.ack != AckLevel::Stored && member.journaled.is_none();
+        self.members.iter().filter(unkept).count() as u64
     }
 
     /// Takes out what was taken back; true if there was anything.

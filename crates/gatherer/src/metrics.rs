@@ -51,6 +51,11 @@ pub(crate) struct Metrics {
     oldest: Family<TableLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     parts_active: Family<TableLabels, Gauge>,
     parts_created: Family<TableLabels, Counter>,
+    parked: Family<TableLabels, Counter>,
+    recovered: Family<TableLabels, Counter>,
+    backlog_inserts: Family<TableLabels, Gauge>,
+    backlog_bytes: Family<TableLabels, Gauge>,
+    journal_bytes: Family<TableLabels, Gauge>,
 }
 
 fn seconds() -> Histogram {
@@ -80,6 +85,11 @@ impl Metrics {
             oldest: Family::default(),
             parts_active: Family::default(),
             parts_created: Family::default(),
+            parked: Family::default(),
+            recovered: Family::default(),
+            backlog_inserts: Family::default(),
+            backlog_bytes: Family::default(),
+            journal_bytes: Family::default(),
         };
         let m = &metrics;
         registry.register("windrow_inserts", "Gathered inserts by how they ended", m.inserts.clone());
@@ -108,6 +118,16 @@ impl Metrics {
         registry.register("windrow_parts_active", "Active parts of the table, as last seen", m.parts_active.clone());
         let help = "Parts that inserts by anyone created in the table since the gateway first looked";
         registry.register("windrow_parts_created", help, m.parts_created.clone());
+        let help = "Inserts that were written to the journal only, since memory was full or others waited before them";
+        registry.register("windrow_parked_inserts", help, m.parked.clone());
+        let help = "Inserts that an earlier life of the gateway left in the journal";
+        registry.register("windrow_recovered_inserts", help, m.recovered.clone());
+        let help = "Inserts in the journal that are not in memory yet";
+        registry.register("windrow_backlog_inserts", help, m.backlog_inserts.clone());
+        let help = "What these inserts take in the journal";
+        registry.register_with_unit("windrow_backlog", help, Unit::Bytes, m.backlog_bytes.clone());
+        let help = "What inserts that have not come to their end take in the journal";
+        registry.register_with_unit("windrow_journal_inserts", help, Unit::Bytes, m.journal_bytes.clone());
         metrics
     }
 
@@ -135,6 +155,11 @@ impl Metrics {
             oldest: self.oldest.get_or_create(&labels).clone(),
             parts_active: self.parts_active.get_or_create(&labels).clone(),
             parts_created: self.parts_created.get_or_create(&labels).clone(),
+            parked: self.parked.get_or_create(&labels).clone(),
+            recovered: self.recovered.get_or_create(&labels).clone(),
+            backlog_inserts: self.backlog_inserts.get_or_create(&labels).clone(),
+            backlog_bytes: self.backlog_bytes.get_or_create(&labels).clone(),
+            journal_bytes: self.journal_bytes.get_or_create(&labels).clone(),
             flushes: self.flushes.clone(),
             labels: Arc::new(labels),
         }
@@ -173,6 +198,11 @@ pub(crate) struct TableMetrics {
     pub(crate) oldest: Gauge<f64, std::sync::atomic::AtomicU64>,
     pub(crate) parts_active: Gauge,
     pub(crate) parts_created: Counter,
+    pub(crate) parked: Counter,
+    pub(crate) recovered: Counter,
+    pub(crate) backlog_inserts: Gauge,
+    pub(crate) backlog_bytes: Gauge,
+    pub(crate) journal_bytes: Gauge,
     flushes: Family<ReasonLabels, Counter>,
     labels: Arc<TableLabels>,
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use windrow_sink::Sink;
 
+use crate::flight::Flight;
 use crate::gatherer::Core;
+use crate::journaling::Journaled;
 use crate::letters::Letter;
 use crate::table::Table;
 
@@ -47,18 +49,32 @@ impl Posting {
     }
 }
 
+/// Letters of one batch.
+pub(crate) struct Post {
+    pub(crate) table: Arc<Table>,
+    pub(crate) flight: Arc<Flight>,
+    pub(crate) letters: Vec<Letter>,
+    /// Of the table's memory.
+    pub(crate) held_bytes: u64,
+    /// Where their inserts stand in the journal: they stay there until the letters are kept.
+    pub(crate) journaled: Vec<Journaled>,
+}
+
 impl<S: Sink> Core<S> {
-    /// Sees to it that letters are kept; `held_bytes` of the table's memory are theirs until then.
-    pub(crate) fn post(self: &Arc<Self>, table: &Arc<Table>, letters: Vec<Letter>, held_bytes: u64) {
-        if letters.is_empty() {
-            return;
-        }
-        report(table, &letters, self.stores.dead_letters.is_some());
-        let (core, table) = (self.clone(), table.clone());
+    /// Sees to it that letters are kept.
+    pub(crate) fn post(self: &Arc<Self>, post: Post) {
+        report(&post.table, &post.letters, self.stores.dead_letters.is_some());
+        let core = self.clone();
         core.posting.begin();
+        post.flight.records.hold();
         tokio::spawn(async move {
+            let Post { table, flight, letters, held_bytes, journaled } = post;
             keep(&core, &table, letters).await;
             table.budget.give_back(held_bytes);
+            if let Some(journal) = &core.journal {
+                journal.done(&table, &journaled);
+                flight.records.let_go(journal);
+            }
             core.posting.end();
         });
     }

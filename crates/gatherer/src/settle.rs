@@ -3,14 +3,18 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_sink::{BatchId, Sink};
 
+use crate::flight::Flight;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome};
+use crate::journaling::Journaled;
 use crate::letters::Letter;
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::member::{Contents, Member};
+use crate::posting::Post;
 use crate::table::{Sealed, Table};
 
 /// An insert that has come to its end.
@@ -52,41 +56,105 @@ pub(crate) fn held_bytes(settled: &[Settled]) -> u64 {
 }
 
 /// Brings inserts of one batch to their end.
-pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, table: &Arc<Table>, sealed: &Sealed, settled: Vec<Settled>) {
+pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, settled: Vec<Settled>) {
     if settled.is_empty() {
         return;
     }
+    let table = &sealed.shape.table;
     enter_log(core, sealed, &settled);
-    let (mut letters, mut kept_bytes, mut free_bytes) = (Vec::new(), 0, 0);
+    let mut ends = Ends::default();
     for settled in settled {
         let counters = if settled.outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
         counters.add(1, settled.member.rows as u64, settled.member.payload_bytes);
-        let held_bytes = settled.member.held_bytes;
-        match end(core, sealed, settled) {
-            // Its rows are still there.
-            Some(letter) => {
-                kept_bytes += held_bytes;
-                letters.push(letter);
-            }
-            None => free_bytes += held_bytes,
-        }
+        ends.add(core, table, sealed, settled);
     }
-    table.budget.give_back(free_bytes);
-    core.post(table, letters, kept_bytes);
+    table.budget.give_back(ends.free_bytes);
+    if let Some(journal) = &core.journal {
+        journal.done(table, &ends.done);
+    }
+    if !ends.letters.is_empty() {
+        let post = Post {
+            table: table.clone(),
+            flight: flight.clone(),
+            letters: ends.letters,
+            held_bytes: ends.kept_bytes,
+            journaled: ends.kept,
+        };
+        core.post(post);
+    }
 }
 
-/// Tells whoever waits. Who failed and has nobody to be told is handed back as a letter.
-fn end<S: Sink>(core: &Core<S>, sealed: &Sealed, settled: Settled) -> Option<Letter> {
-    let Settled { mut member, outcome, flush, rows } = settled;
-    let outcome = match member.outcome.take() {
-        // Its client may have gone; an insert at level `stored` is settled all the same.
-        Some(sender) => sender.send(outcome).err()?,
-        None => outcome,
-    };
-    let (error, rows) = (outcome.err()?, rows?);
+/// What there is to do for inserts that have come to their end.
+#[derive(Default)]
+struct Ends {
+    done: Vec<Journaled>,
+    free_bytes: u64,
+    letters: Vec<Letter>,
+    /// Where the letters' inserts stand in the journal, and what they hold of the memory.
+    kept: Vec<Journaled>,
+    kept_bytes: u64,
+}
+
+impl Ends {
+    /// Tells whoever waits. Who failed and has nobody to be told becomes a letter.
+    fn add<S: Sink>(&mut self, core: &Arc<Core<S>>, table: &Arc<Table>, sealed: &Sealed, settled: Settled) {
+        let Settled { mut member, outcome, flush, rows } = settled;
+        let (journaled, held_bytes) = (member.journaled, member.held_bytes);
+        let untold = match (member.outcome.take(), journaled) {
+            (Some(sender), Some(journaled)) if outcome.is_err() && member.waits() => {
+                self.free_bytes += held_bytes;
+                refuse(core, table, journaled, sender, outcome);
+                return;
+            }
+            // Its client may have gone; an insert at level `stored` is settled all the same.
+            (Some(sender), _) => sender.send(outcome).err(),
+            (None, _) => Some(outcome),
+        };
+        match (untold, rows) {
+            (Some(Err(error)), Some(rows)) => {
+                self.kept_bytes += held_bytes;
+                self.kept.extend(journaled);
+                self.letters.push(letter(core, sealed, Failed { member, error, flush, rows }));
+            }
+            _ => {
+                self.free_bytes += held_bytes;
+                self.done.extend(journaled);
+            }
+        }
+    }
+}
+
+/// Tells whoever waits that its insert is not stored, when a crash can't bring it back any more.
+fn refuse<S: Sink>(
+    core: &Arc<Core<S>>,
+    table: &Arc<Table>,
+    journaled: Journaled,
+    sender: oneshot::Sender<Outcome>,
+    outcome: Outcome,
+) {
+    let (core, table) = (core.clone(), table.clone());
+    tokio::spawn(async move {
+        if let Some(journal) = &core.journal {
+            // If it can't be written now, it is tried again; whoever waits should not have to wait for a disk that fails.
+            journal.done_for_sure(&table, journaled).await;
+        }
+        let _ = sender.send(outcome);
+    });
+}
+
+/// An insert that can't be stored.
+struct Failed {
+    member: Member,
+    error: InsertError,
+    flush: BatchId,
+    rows: Rows,
+}
+
+fn letter<S: Sink>(core: &Core<S>, sealed: &Sealed, failed: Failed) -> Letter {
+    let Failed { member, error, flush, rows } = failed;
+    let arrived_wall_micros = arrival_wall_micros(sealed, &member);
     let baggage = member.baggage.map(|baggage| *baggage).unwrap_or_default();
-    let arrived = sealed.arrival_wall_micros(member.arrived_at);
-    Some(Letter {
+    Letter {
         destination: sealed.shape.destination.clone(),
         kind: member.kind,
         rows,
@@ -94,13 +162,19 @@ fn end<S: Sink>(core: &Core<S>, sealed: &Sealed, settled: Settled) -> Option<Let
         payload_bytes: member.payload_bytes,
         dedup: baggage.dedup,
         ack: member.ack,
-        journal_id: None,
-        arrived_wall_micros: baggage.history.map_or(arrived, |history| history.arrived_wall_micros),
+        journal_id: member.journaled.map(|journaled| journaled.record.0),
+        arrived_wall_micros,
         failed_wall_micros: core.stores.surroundings.wall_micros(),
         attempts: baggage.history.map_or(0, |history| history.attempts).saturating_add(member.attempts),
         batch: flush,
         error,
-    })
+    }
+}
+
+/// When it came, to whichever life of the gateway.
+fn arrival_wall_micros(sealed: &Sealed, member: &Member) -> u64 {
+    let history = member.baggage.as_ref().and_then(|baggage| baggage.history);
+    history.map_or_else(|| sealed.arrival_wall_micros(member.arrived_at), |history| history.arrived_wall_micros)
 }
 
 fn enter_log<S: Sink>(core: &Core<S>, sealed: &Sealed, settled: &[Settled]) {
@@ -118,7 +192,7 @@ fn enter_log<S: Sink>(core: &Core<S>, sealed: &Sealed, settled: &[Settled]) {
 
 fn log_entry(sealed: &Sealed, member: &Member, outcome: &Outcome) -> LogEntry {
     LogEntry {
-        event_time_micros: sealed.arrival_wall_micros(member.arrived_at),
+        event_time_micros: arrival_wall_micros(sealed, member),
         kind: member.kind.clone(),
         query_id: member.query_id.clone(),
         bytes: member.payload_bytes,

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use windrow_sink::Destination;
 
+use crate::journaling::Contexts;
 use crate::table::Table;
 
 /// What decides which inserts may share a batch. Two equal destinations are one shape.
@@ -10,6 +11,7 @@ pub struct Shape {
     pub(crate) table: Arc<Table>,
     /// Names the shape's lane within its table.
     pub(crate) id: u64,
+    pub(crate) contexts: Contexts,
 }
 
 impl Shape {

@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
+use crate::leftovers::OpenedJournal;
 use crate::letters::DeadLetterStore;
 use crate::surroundings::{Machine, Surroundings};
 
 /// What a gatherer is given beside its sink.
-#[derive(Clone)]
 pub struct Stores {
+    /// Without it ack level `disk` promises no more than `memory`.
+    pub journal: Option<OpenedJournal>,
     /// Without it an acknowledged insert that can't be stored is logged and lost.
     pub dead_letters: Option<Arc<dyn DeadLetterStore>>,
     pub surroundings: Arc<dyn Surroundings>,
@@ -14,6 +16,6 @@ pub struct Stores {
 impl Stores {
     /// Keeps nothing on disk.
     pub fn none() -> Stores {
-        Stores { dead_letters: None, surroundings: Arc::new(Machine) }
+        Stores { journal: None, dead_letters: None, surroundings: Arc::new(Machine) }
     }
 }

@@ -5,19 +5,22 @@
 //! launched is handed out and launched by the caller, after the lock is released.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, Notify};
 use windrow_block::Rows;
+use windrow_journal::log::RecordId;
 use windrow_policy::{Arrival, BufferPolicy, FlushEnd, Lane as LaneState, Micros, SealReason, TablePolicy, Verdict};
 use windrow_sink::{BatchId, PartCount};
 
+use crate::backlog::Backlog;
 use crate::budget::TableBudget;
 use crate::clock::Clock;
 use crate::commands::TableName;
 use crate::flight::Flight;
-use crate::insert::{AckLevel, Insert, InsertKind, Outcome, QueryId, Withdrawal};
-use crate::member::{Baggage, Contents, Member};
+use crate::insert::{AckLevel, Insert, InsertKind, QueryId, Withdrawal};
+use crate::member::{Arriving, Contents, Member};
 use crate::metrics::TableMetrics;
 use crate::shape::Shape;
 use crate::surroundings::Surroundings;
@@ -33,22 +36,39 @@ pub(crate) struct Table {
     pub(crate) world: Arc<dyn Surroundings>,
     /// Tells the table's timer that it has to wake earlier than it thinks.
     pub(crate) earlier: Arc<Notify>,
+    /// Bytes of inserts in the journal that have not come to their end.
+    pub(crate) journal_bytes: AtomicU64,
+    pub(crate) has_backlog: AtomicBool,
+    /// The backlog has moved on, or is gone.
+    pub(crate) moved: Notify,
+    /// Tells the feeder to look.
+    pub(crate) to_feed: Notify,
     state: Mutex<TableState>,
 }
 
 #[derive(Default)]
-struct TableState {
+pub(crate) struct TableState {
     policy: TablePolicy,
     lanes: BTreeMap<u64, Lane>,
     /// When the timer will look next.
     timer_wakes_at: Option<Micros>,
     next_member: u64,
     parts_seen: Option<PartsSeen>,
+    pub(crate) backlog: Option<Box<Backlog>>,
+    /// How many had entered backlogs of the table before this one.
+    pub(crate) entered_before: u64,
 }
 
 struct PartsSeen {
     at: Micros,
     created: Option<u64>,
+}
+
+impl TableState {
+    fn next_member(&mut self) -> u64 {
+        self.next_member += 1;
+        self.next_member - 1
+    }
 }
 
 #[derive(Default)]
@@ -92,6 +112,8 @@ pub(crate) struct Sealed {
     opened_wall_micros: u64,
     /// Who waits for the batch's end, whatever it is.
     pub(crate) flushed: Vec<oneshot::Sender<()>>,
+    /// Of a batch of an earlier life: that of its piece in the journal.
+    pub(crate) record: Option<RecordId>,
 }
 
 impl Sealed {
@@ -133,10 +155,22 @@ impl Table {
         clock: Clock,
         world: Arc<dyn Surroundings>,
     ) -> Table {
-        Table { name, budget, metrics, clock, world, earlier: Arc::default(), state: Mutex::default() }
+        Table {
+            name,
+            budget,
+            metrics,
+            clock,
+            world,
+            earlier: Arc::default(),
+            journal_bytes: AtomicU64::new(0),
+            has_backlog: AtomicBool::new(false),
+            moved: Notify::new(),
+            to_feed: Notify::new(),
+            state: Mutex::default(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, TableState> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TableState> {
         // A panic under the lock would be a bug of ours in one insert; the others are still better served than refused.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,13 +184,11 @@ impl Table {
     }
 
     /// Puts an insert, whose bytes the budget has granted, into the buffer of its shape.
-    pub(crate) fn push(&self, shape: &Arc<Shape>, insert: Insert, outcome: Option<oneshot::Sender<Outcome>>) -> Pushed {
+    pub(crate) fn push(&self, shape: &Arc<Shape>, arriving: Arriving) -> Pushed {
         let now = self.clock.now();
-        let held_bytes = Self::held_bytes(&insert);
         let mut guard = self.lock();
         let state = &mut *guard;
-        let member = state.next_member;
-        state.next_member += 1;
+        let id = state.next_member();
         let lane = state.lanes.entry(shape.id).or_default();
         let lane_state = lane.state();
         let open = lane.open.get_or_insert_with(|| OpenBuffer {
@@ -167,34 +199,17 @@ impl Table {
             opened_wall_micros: self.world.wall_micros(),
             flushed: Vec::new(),
         });
+        let insert = &arriving.insert;
         let arrival = Arrival {
             writer: insert.writer,
             waits: insert.ack == AckLevel::Stored,
             rows: insert.rows.count() as u64,
             bytes: insert.payload_bytes,
         };
-        let rows = insert.rows.count();
-        match open.contents.members.is_empty() {
-            // The first insert's rows become the buffer's: many are not copied, and it is they that say of which kind it is.
-            true => open.contents.rows = insert.rows,
-            false => open.contents.rows.append(&insert.rows),
-        }
-        open.contents.members.push(Member {
-            id: member,
-            rows,
-            payload_bytes: insert.payload_bytes,
-            held_bytes,
-            arrived_at: now,
-            query_id: insert.query_id,
-            kind: insert.kind.clone(),
-            ack: insert.ack,
-            outcome,
-            attempts: 0,
-            baggage: Baggage::of(insert.dedup, insert.history),
-            withdrawn: false,
-        });
-        let verdict = state.policy.arrive(now, &mut open.policy, &arrival, &insert.kind.limits, lane_state);
-        let verdict = if insert.at_once { Verdict::Seal(SealReason::AtOnce) } else { verdict };
+        let (at_once, kind) = (insert.at_once, insert.kind.clone());
+        open.contents.add(id, now, arriving);
+        let verdict = state.policy.arrive(now, &mut open.policy, &arrival, &kind.limits, lane_state);
+        let verdict = if at_once { Verdict::Seal(SealReason::AtOnce) } else { verdict };
         let launch = match verdict {
             Verdict::Seal(reason) => self.seal(now, lane, reason),
             Verdict::HoldForFlush => None,
@@ -209,7 +224,40 @@ impl Table {
         if launch.is_some() {
             state.policy.flush_started(now);
         }
-        Pushed { member, launch }
+        Pushed { member: id, launch }
+    }
+
+    /// Puts a batch of an earlier life in line: with these members and under this id it was attempted before.
+    pub(crate) fn push_piece(
+        &self,
+        shape: &Arc<Shape>,
+        batch: BatchId,
+        record: RecordId,
+        arriving: Vec<Arriving>,
+    ) -> Option<Launch> {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let mut contents = Contents { rows: Rows::default(), members: Vec::new() };
+        for arriving in arriving {
+            contents.add(state.next_member(), now, arriving);
+        }
+        let sealed = Sealed {
+            shape: shape.clone(),
+            id: batch,
+            buffer: state.policy.open_buffer().id(),
+            contents,
+            sealed_at: now,
+            hold_ms: 0,
+            opened_at: now,
+            opened_wall_micros: self.world.wall_micros(),
+            flushed: Vec::new(),
+            record: Some(record),
+        };
+        let lane = state.lanes.entry(shape.id).or_default();
+        let launch = line_up(lane, sealed)?;
+        state.policy.flush_started(now);
+        Some(launch)
     }
 
     /// Seals the lane's open buffer. Hands the batch out if the lane is free, else it queues.
@@ -227,12 +275,9 @@ impl Table {
             opened_at: open.opened_at,
             opened_wall_micros: open.opened_wall_micros,
             flushed: open.flushed,
+            record: None,
         };
-        if lane.state() == LaneState::Busy {
-            lane.queue.push_back(sealed);
-            return None;
-        }
-        Some(launch(lane, sealed))
+        line_up(lane, sealed)
     }
 
     /// Looks at all open buffers. Called by the table's timer, which then sleeps until the time returned.
@@ -369,6 +414,18 @@ impl Table {
         self.metrics.parts_active.set(parts.active as i64);
     }
 
+    /// Inserts at level `memory` that are not stored: nothing keeps them.
+    pub(crate) fn unkept_inserts(&self) -> u64 {
+        let state = self.lock();
+        let lanes = state.lanes.values().map(|lane| {
+            let waiting =
+                lane.open.iter().map(|open| &open.contents).chain(lane.queue.iter().map(|sealed| &sealed.contents));
+            let flying = lane.flight.as_ref().map_or(0, |flight| flight.unkept_inserts);
+            flying + waiting.map(Contents::unkept_inserts).sum::<u64>()
+        });
+        lanes.sum()
+    }
+
     /// Brings the gauges up to date; they are only looked at when somebody asks.
     pub(crate) fn update_gauges(&self) {
         let oldest = {
@@ -385,12 +442,26 @@ impl Table {
         let age = oldest.map_or(0, |arrived| (self.clock.now() - arrived).0);
         self.metrics.oldest.set(age as f64 / 1e6);
         self.metrics.buffer_bytes.set(self.budget.held_bytes() as i64);
+        let (inserts, bytes) =
+            self.lock().backlog.as_ref().map_or((0, 0), |backlog| (backlog.inserts(), backlog.bytes()));
+        self.metrics.backlog_inserts.set(inserts as i64);
+        self.metrics.backlog_bytes.set(bytes as i64);
+        self.metrics.journal_bytes.set(self.journal_bytes.load(Ordering::Relaxed) as i64);
     }
+}
+
+/// Hands the batch out if the lane is free, else it queues.
+fn line_up(lane: &mut Lane, sealed: Sealed) -> Option<Launch> {
+    if lane.state() == LaneState::Busy {
+        lane.queue.push_back(sealed);
+        return None;
+    }
+    Some(launch(lane, sealed))
 }
 
 fn launch(lane: &mut Lane, sealed: Sealed) -> Launch {
     let oldest = sealed.contents.members.first().map_or(sealed.sealed_at, |member| member.arrived_at);
-    let flight = Arc::new(Flight::new(oldest));
+    let flight = Arc::new(Flight::new(oldest, sealed.contents.unkept_inserts()));
     lane.flight = Some(flight.clone());
     Launch { sealed, flight }
 }

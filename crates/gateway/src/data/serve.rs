@@ -174,7 +174,7 @@ impl DataServer {
         let deadline = tokio::time::Instant::now() + limit;
         self.state.closing.store(true, Ordering::Release);
         self.stop.send_replace(true);
-        let stored = self.state.gatherer.shut_down(limit).await;
+        let stored = self.state.gatherer.shut_down(limit).await.lost_inserts == 0;
         // Every connection holds a slot until its last answer is out.
         let answered = tokio::time::timeout_at(deadline, self.slots.acquire_many(self.max_connections)).await;
         if answered.is_err() {
@@ -182,7 +182,7 @@ impl DataServer {
         }
         // An insert that was just being handed over may have come after the flush.
         let left = deadline.saturating_duration_since(tokio::time::Instant::now()).max(LAST_FLUSH);
-        stored && self.state.gatherer.shut_down(left).await
+        stored && self.state.gatherer.shut_down(left).await.lost_inserts == 0
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod budget;
 mod flushing;
+mod journal;
 mod lanes;
 mod letters;
 mod log;

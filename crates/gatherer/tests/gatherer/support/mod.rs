@@ -1,10 +1,12 @@
 //! What the tests share: a scripted sink, and a gatherer on it whose inserts are single rows with a number.
 
+mod journal;
 mod letters;
 mod rows;
 mod sink;
 mod world;
 
+pub use journal::Machine;
 pub use rows::{numbers_of, shape_of, OPAQUE};
 pub use sink::{Answer, Call, Gate};
 pub use world::{outcomes, Told, World};

@@ -149,6 +149,18 @@ impl FakeSink {
         self.lock().calls.iter().flat_map(|call| call.stored.clone()).collect()
     }
 
+    /// The gatherer is gone: what it had under way is stored or lost, as its answers would have said.
+    pub fn crash(&self) {
+        let running: Vec<usize> = {
+            let state = self.lock();
+            (0..state.calls.len()).filter(|&call| state.calls[call].answer.is_none()).collect()
+        };
+        for call in running {
+            self.end(call);
+        }
+        self.set_gate(Gate::Open);
+    }
+
     /// Waits until this many calls have begun.
     pub async fn begun(&self, calls: usize) {
         self.until(|progress| progress.begun >= calls).await;

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use windrow_gatherer::{
-    AckLevel, Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus, PushError, QueryId, Shape,
-    Stores, TableName, Ticket,
+    AckLevel, DedupKeys, Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus, LedgerBounds,
+    PushError, QueryId, Shape, Stores, TableName, Ticket,
 };
 use windrow_policy::{FlushLimits, PolicyKind};
 
@@ -33,6 +33,19 @@ impl World {
     }
 
     pub fn with(inserts_per_batch: u64, options: GathererOptions) -> World {
+        let letters = FakeLetters::default();
+        let stores = Stores { dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
+        World::on(FakeSink::new(), letters, stores, inserts_per_batch, options)
+    }
+
+    /// `letters` are those of the stores.
+    pub fn on(
+        sink: FakeSink,
+        letters: FakeLetters,
+        stores: Stores,
+        inserts_per_batch: u64,
+        options: GathererOptions,
+    ) -> World {
         let limits = FlushLimits {
             kind: PolicyKind::Fixed,
             busy_timeout_max_ms: 3_600_000,
@@ -41,10 +54,8 @@ impl World {
         };
         let kind =
             InsertKind { query: "INSERT INTO t FORMAT JSONEachRow".into(), format: "JSONEachRow".into(), limits };
-        let (sink, stale) = (FakeSink::new(), Arc::new(Mutex::new(Vec::new())));
+        let stale = Arc::new(Mutex::new(Vec::new()));
         let told = stale.clone();
-        let letters = FakeLetters::default();
-        let stores = Stores { dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
         let gatherer = Gatherer::open(sink.clone(), options, stores, &mut Registry::default(), move |table| {
             told.lock().unwrap().push(table.table.clone());
         });
@@ -69,7 +80,7 @@ impl World {
             payload_bytes: 30 * rows.len() as u64,
             writer: rows[0],
             ack: if waits { AckLevel::Stored } else { AckLevel::Memory },
-            patience: Duration::ZERO,
+            patience: Duration::from_secs(86_400),
             at_once: false,
             dedup: None,
             history: None,
@@ -104,6 +115,29 @@ impl World {
     pub async fn leave(&self, shape: &Arc<Shape>, row: u64) {
         let pushed = self.gatherer.push(shape, self.insert(shape, &[row], false)).await;
         assert!(pushed.expect("there is room").is_none(), "who doesn't wait gets no ticket");
+    }
+
+    /// An insert at ack level `disk`; ends when it is acknowledged.
+    pub async fn keep(&self, shape: &Arc<Shape>, row: u64) -> Result<(), PushError> {
+        let insert = Insert { ack: AckLevel::Disk, ..self.insert(shape, &[row], false) };
+        let pushed = self.gatherer.push(shape, insert).await?;
+        assert!(pushed.is_none(), "who doesn't wait gets no ticket");
+        Ok(())
+    }
+
+    pub async fn keep_all(&self, shape: &Arc<Shape>, rows: impl IntoIterator<Item = u64>) {
+        for row in rows {
+            self.keep(shape, row).await.expect("there is room");
+        }
+    }
+
+    /// An insert that somebody waits for, and that is known again by `key`.
+    pub async fn push_keyed(&self, shape: &Arc<Shape>, row: u64, key: u128) -> Ticket {
+        let insert = Insert {
+            dedup: Some(DedupKeys::new(1, key, Vec::new(), LedgerBounds::DEFAULT)),
+            ..self.insert(shape, &[row], true)
+        };
+        self.gatherer.push(shape, insert).await.expect("there is room").expect("who waits gets a ticket")
     }
 
     pub async fn flush(&self) {

@@ -1,0 +1,219 @@
+//! How an insert comes in: at once, behind others, by way of the journal, or not at all.
+//!
+//! - Whoever waits for the sink, or asked for memory only, is put into a buffer. Where the table has a backlog it waits for
+//!   its turn, so that a writer's inserts keep their order whatever levels it asks for.
+//! - Whoever asked for the disk is written to the journal *and* put into a buffer, with no await in between: the insert is
+//!   in both, or in neither. Where memory is full or the table has a backlog it is only written to the journal, behind the
+//!   others.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use windrow_journal::log::{Bound, CommitError, LogFull, Room};
+use windrow_journal::records;
+use windrow_sink::Sink;
+
+use crate::backlog::Sender;
+use crate::budget::Exhausted;
+use crate::feeder::feed;
+use crate::gatherer::Gatherer;
+use crate::insert::{outcome_of, AckLevel, Insert, PushError, Ticket};
+use crate::journaling::{Appended, Encoded, Journaled, Journaling};
+use crate::member::Arriving;
+use crate::shape::Shape;
+use crate::table::Table;
+
+impl<S: Sink> Gatherer<S> {
+    /// Takes an insert. For one that waits, the ticket brings the outcome; for others the push itself is the acknowledgement,
+    /// at the level that the insert asks for.
+    pub async fn push(&self, shape: &Arc<Shape>, insert: Insert) -> Result<Option<Ticket>, PushError> {
+        match &self.core.journal {
+            Some(journal) if insert.ack == AckLevel::Disk => self.push_to_disk(journal, shape, insert).await,
+            Some(journal) if insert.dedup.is_some() => self.push_in_turn(Some(journal), shape, insert).await,
+            _ => self.push_in_turn(None, shape, insert).await,
+        }
+    }
+
+    /// With room in memory, and nobody in front.
+    async fn push_in_turn(
+        &self,
+        journal: Option<&Arc<Journaling>>,
+        shape: &Arc<Shape>,
+        insert: Insert,
+    ) -> Result<Option<Ticket>, PushError> {
+        let table = &shape.table;
+        let bytes = Table::held_bytes(&insert);
+        let (mut turn, mut deadline) = (None, None);
+        loop {
+            table.budget.take(bytes, self.core.options.overload_wait).await.map_err(overloaded)?;
+            if let Err(error) = self.check(table, &insert) {
+                table.budget.give_back(bytes);
+                return Err(error);
+            }
+            let Some(later) = table.has_to_wait(turn) else { break };
+            table.budget.give_back(bytes);
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.patience(&insert));
+            tokio::time::timeout_at(deadline, table.turn_comes(later)).await.map_err(|_| PushError::Behind)?;
+            turn = Some(later);
+        }
+        let journaled = match journal {
+            None => None,
+            Some(journal) => match self.append(journal, shape, &insert) {
+                Ok(appended) => Some(appended.journaled),
+                Err(error) => {
+                    table.budget.give_back(bytes);
+                    return Err(error);
+                }
+            },
+        };
+        let waits = insert.ack == AckLevel::Stored;
+        let (sender, receiver) = if waits { Some(oneshot::channel()).unzip() } else { (None, None) };
+        let pushed =
+            table.push(shape, Arriving { insert, held_bytes: bytes, outcome: sender, journaled, left_over: false });
+        self.launch(pushed.launch);
+        Ok(receiver.map(|outcome| Ticket {
+            outcome,
+            table: Arc::downgrade(table),
+            member: pushed.member,
+            journal: journal.zip(journaled).map(|(journal, journaled)| (journal.clone(), journaled)),
+        }))
+    }
+
+    fn patience(&self, insert: &Insert) -> Duration {
+        match insert.ack {
+            AckLevel::Stored => insert.patience,
+            AckLevel::Memory | AckLevel::Disk => self.core.options.overload_wait,
+        }
+    }
+
+    /// Ends when the insert is on the disk.
+    async fn push_to_disk(
+        &self,
+        journal: &Arc<Journaling>,
+        shape: &Arc<Shape>,
+        insert: Insert,
+    ) -> Result<Option<Ticket>, PushError> {
+        let table = &shape.table;
+        self.check(table, &insert)?;
+        let bytes = Table::held_bytes(&insert);
+        if table.has_backlog() || table.budget.try_take(bytes).is_err() {
+            return self.park(journal, shape, insert).await.map(|()| None);
+        }
+        let Appended { journaled, durable } = match self.append(journal, shape, &insert) {
+            Ok(appended) => appended,
+            Err(error) => {
+                table.budget.give_back(bytes);
+                return Err(error);
+            }
+        };
+        let (sender, mut receiver) = oneshot::channel();
+        let pushed = table.push(
+            shape,
+            Arriving { insert, held_bytes: bytes, outcome: Some(sender), journaled: Some(journaled), left_over: false },
+        );
+        self.launch(pushed.launch);
+        if let Err(error) = durable.await {
+            // It is taken back; where that is too late, its end is what there is to be told.
+            if table.withdraw(pushed.member).is_some() {
+                journal.done(table, &[journaled]);
+                return Err(PushError::NotJournaled(error.to_string()));
+            }
+            return outcome_of(&mut receiver).await.map(|()| None).map_err(PushError::Failed);
+        }
+        // From here on a failure makes a dead letter; one that came before is told.
+        receiver.close();
+        match receiver.try_recv() {
+            Ok(Err(error)) => Err(PushError::Failed(error)),
+            Ok(Ok(())) | Err(_) => Ok(None),
+        }
+    }
+
+    fn append(&self, journal: &Journaling, shape: &Arc<Shape>, insert: &Insert) -> Result<Appended, PushError> {
+        let encoded = self.encode(journal, shape, insert)?;
+        journal.append(&shape.table, encoded).map_err(journal_full)
+    }
+
+    fn encode(&self, journal: &Journaling, shape: &Arc<Shape>, insert: &Insert) -> Result<Encoded, PushError> {
+        let encoded = journal.encode(shape, insert, self.core.stores.surroundings.wall_micros());
+        let max_bytes = self.core.options.max_table_journal_bytes;
+        match shape.table.journal_bytes.load(Ordering::Relaxed).saturating_add(encoded.bytes()) > max_bytes {
+            true => Err(PushError::JournalFull { max_bytes, whose: "this table" }),
+            false => Ok(encoded),
+        }
+    }
+
+    /// Writes the insert to the journal, behind all others of its table; the feeder will bring it.
+    async fn park(&self, journal: &Arc<Journaling>, shape: &Arc<Shape>, insert: Insert) -> Result<(), PushError> {
+        let table = shape.table.clone();
+        let encoded = self.encode(journal, shape, &insert)?;
+        let sender = Sender { shape: shape.clone(), kind: insert.kind.clone() };
+        drop(insert);
+        let (bytes, context) = (encoded.bytes(), encoded.context.clone());
+        if table.begin_parking(bytes) {
+            tokio::spawn(feed(self.clone(), journal.clone(), table.clone()));
+        }
+        journal.count(&table, 1, bytes);
+        let (tell, told) = oneshot::channel();
+        let then = {
+            let (table, journal) = (table.clone(), journal.clone());
+            move |record, written: Result<(), CommitError>| {
+                match &written {
+                    Ok(()) => table.parked(record, context.key(), &sender),
+                    Err(_) => table.not_parked(bytes),
+                }
+                if written.is_err() {
+                    journal.done(&table, &[Journaled { record, bytes }]);
+                }
+                // Whoever waited may have gone; the insert is parked all the same.
+                let _ = tell.send(written);
+            }
+        };
+        let appended =
+            journal.log.append_then(records::INSERT, Some(&encoded.context), encoded.payload, Room::Ordinary, then);
+        if let Err(full) = appended {
+            journal.uncount(&table, 1, bytes);
+            table.not_parked(bytes);
+            return Err(journal_full(full));
+        }
+        table.metrics.parked.inc();
+        match told.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(PushError::NotJournaled(error.to_string())),
+            Err(_) => Err(PushError::NotJournaled(CommitError::Closed.to_string())),
+        }
+    }
+
+    /// What refuses an insert whatever room there is.
+    fn check(&self, table: &Table, insert: &Insert) -> Result<(), PushError> {
+        // What nobody waits for may become a dead letter, and is refused if that could not be kept. One that was a dead letter
+        // makes room.
+        if insert.ack != AckLevel::Stored && insert.history.is_none() {
+            let full = self.core.stores.dead_letters.as_ref().and_then(|letters| letters.refuses(&table.name));
+            if let Some(full) = full {
+                return Err(PushError::LettersFull { max_bytes: full.max_bytes });
+            }
+        }
+        match self.closing.load(Ordering::Acquire) {
+            true => Err(PushError::ShuttingDown),
+            false => Ok(()),
+        }
+    }
+}
+
+fn overloaded(exhausted: Exhausted) -> PushError {
+    match exhausted {
+        Exhausted::Total { max_bytes } => PushError::Overloaded { max_bytes, whose: "all tables" },
+        Exhausted::Table { max_bytes } => PushError::Overloaded { max_bytes, whose: "this table" },
+    }
+}
+
+fn journal_full(full: LogFull) -> PushError {
+    let LogFull { max_bytes, bound } = full;
+    match bound {
+        Bound::Disk => PushError::JournalFull { max_bytes, whose: "all tables" },
+        Bound::Queue => PushError::Overloaded { max_bytes, whose: "what waits for the disk" },
+    }
+}
