@@ -20,6 +20,8 @@ from harness.remote import RemoteGateway
 from harness.users import TESTER
 
 
+# What Windrow does for its embedded engine unasked, it has to be told to do elsewhere.
+WINDOW = "manage_deduplication_window = true\n"
 LOOKED_AFTER_SECONDS = 0.1
 
 
@@ -105,7 +107,7 @@ class Apart(Stage):
         self.falls, self.ending, self.engine_lock = 0, threading.Event(), threading.Lock()
         self.keeper = threading.Thread(target=self._keep_engine, daemon=True)
         self.keeper.start()
-        self.gateway = RemoteGateway(folder / "gateway", backend, direct, config, environment)
+        self.gateway = RemoteGateway(folder / "gateway", backend, direct, WINDOW + config, environment)
         self.opened()
 
     def _keep_engine(self) -> None:

@@ -17,7 +17,7 @@ from chaos.stage import Apart
 from harness.eventually import eventually
 
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
-WAITED_FOR = tuple(kind for kind in KINDS if kind.name in ("stored",))
+WAITED_FOR = tuple(kind for kind in KINDS if kind.name in ("stored", "memory"))
 # No step forward is longer than an hour, for which tokens are remembered.
 JUMPS_SECONDS = (50 * 60, -2 * 3600, -3 * 3600 // 2)
 
