@@ -7,6 +7,8 @@ mod disk;
 mod folder;
 pub mod log;
 pub mod records;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulation;
 
 pub use disk::{Disk, DiskFile};
 pub use folder::{Folder, FolderFile};

@@ -42,7 +42,7 @@ pub fn open<D: Disk>(
     let active = reading.active.take();
     let Reading { mut index, next_context, .. } = reading;
     index.has_active = active.is_some();
-    remove_useless(&disk, &found.useless)?;
+    settle_names(&disk, &found.useless)?;
     let next_id = index.indexed_below();
     let shared = Arc::new(Shared {
         queue: Queue::new(options.bounds(), next_id),
@@ -178,14 +178,30 @@ fn chain(mut files: Vec<FoundFile>, useless: &mut Vec<String>) -> Result<Vec<Fou
     Ok(chain)
 }
 
-fn remove_useless<D: Disk>(disk: &D, names: &[String]) -> Result<(), OpenError> {
-    for name in names {
+/// Whoever made the last segment may have been killed before its name was synced: what is written to it now must not go with it.
+fn settle_names<D: Disk>(disk: &D, useless: &[String]) -> Result<(), OpenError> {
+    for name in useless {
         disk.remove(name).map_err(|error| OpenError::Io { file: name.clone(), error })?;
     }
-    if names.is_empty() {
-        return Ok(());
-    }
     disk.sync_directory().map_err(|error| OpenError::Io { file: "the folder".to_owned(), error })
+}
+
+fn write_again(file: &dyn DiskFile, mut offset: u64, end: u64) -> io::Result<()> {
+    let mut bytes = vec![0; 1 << 20];
+    while offset < end {
+        let wanted = usize::try_from(end - offset).unwrap_or(usize::MAX).min(bytes.len());
+        let count = match file.read_at(offset, &mut bytes[..wanted])? {
+            // Of a header that ends in zeros, the end may be missing, and is zeros to its readers.
+            0 => {
+                bytes[..wanted].fill(0);
+                wanted
+            }
+            count => count,
+        };
+        file.write_at(offset, &bytes[..count])?;
+        offset += count as u64;
+    }
+    Ok(())
 }
 
 struct Reading<'v> {
@@ -202,6 +218,8 @@ struct Reading<'v> {
 struct End {
     bytes: u64,
     group: u32,
+    /// Where the last group begins; all before it was synced, or it would not be there.
+    last_group_offset: u64,
     /// More may be written behind it.
     is_clean: bool,
 }
@@ -225,14 +243,16 @@ impl Reading<'_> {
         let ended = self.read_records(file, &mut scan, end.is_some())?;
         self.index.end(ended.bytes);
         if end.is_none() {
-            self.take_up(file, &ended)?;
+            self.take_up(file, &ended).map_err(|error| OpenError::Io { file: file.name.clone(), error })?;
         }
         Ok(())
     }
 
-    /// What was found in the last segment may not have been synced by whoever wrote it.
-    fn take_up(&mut self, file: &FoundFile, ended: &End) -> Result<(), OpenError> {
-        file.file.sync().map_err(|error| OpenError::Io { file: file.name.clone(), error })?;
+    /// What was found at the end of the last segment may not have been synced by whoever wrote it. It is written once more: if their
+    /// sync failed, the cache may hold it as if it were on the disk, and ours would succeed without writing anything.
+    fn take_up(&mut self, file: &FoundFile, ended: &End) -> io::Result<()> {
+        write_again(&*file.file, ended.last_group_offset, ended.bytes)?;
+        file.file.sync()?;
         if ended.is_clean && ended.bytes < file.file_bytes {
             self.active = Some(Active {
                 number: file.header.number,
@@ -250,18 +270,24 @@ impl Reading<'_> {
     fn read_records(&mut self, file: &FoundFile, scan: &mut Scan, is_sealed: bool) -> Result<End, OpenError> {
         let failed = |error| OpenError::Io { file: file.name.clone(), error };
         let (mut group, mut group_ended) = (0, true);
+        let mut last_group_offset = 0;
         loop {
             let offset = scan.offset;
             let at_end = scan.at_end();
             let why = match scan.next().map_err(failed)? {
                 Found::Record(record) => match self.take(&record, group, group_ended) {
                     Ok(()) => {
+                        if record.header.group != group {
+                            last_group_offset = offset;
+                        }
                         (group, group_ended) = (record.header.group, record.header.ends_group);
                         continue;
                     }
                     Err(why) => why,
                 },
-                Found::Nothing if at_end => return Ok(End { bytes: offset, group, is_clean: group_ended }),
+                Found::Nothing if at_end => {
+                    return Ok(End { bytes: offset, group, last_group_offset, is_clean: group_ended })
+                }
                 Found::Nothing => "there is no record where one should be",
                 Found::Bad(why) => why,
             };
@@ -271,13 +297,13 @@ impl Reading<'_> {
             // What begins here was being written when the process ended, unless something later was written behind it.
             let torn_group = if group_ended { group + 1 } else { group };
             if scan.rest_is_zero().map_err(failed)? {
-                return Ok(End { bytes: offset, group, is_clean: group_ended });
+                return Ok(End { bytes: offset, group, last_group_offset, is_clean: group_ended });
             }
             if let Some(later) = scan.later_group(torn_group).map_err(failed)? {
                 return Err(self.damage(file, scan, why, Some(later)).map_err(failed)?);
             }
             tracing::warn!(segment = %file.name, offset, "the log ends within a group that was being written; cut off there");
-            return Ok(End { bytes: offset, group, is_clean: false });
+            return Ok(End { bytes: offset, group, last_group_offset, is_clean: false });
         }
     }
 
