@@ -2,6 +2,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use windrow_client::Exception;
 use windrow_policy::SealReason;
 use windrow_sink::{Destination, Sink};
@@ -32,6 +34,14 @@ pub struct BufferEntry {
     pub bytes: u64,
 }
 
+/// Waits for all of these batches.
+async fn all(ended: Vec<oneshot::Receiver<()>>) {
+    for end in ended {
+        // An error means that the batch ended without telling, which is an end.
+        let _ = end.await;
+    }
+}
+
 /// What a gatherer leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutDown {
@@ -49,28 +59,30 @@ impl<S: Sink> Gatherer<S> {
 
     async fn flush_for(&self, reason: SealReason, only: Option<&[TableName]>) {
         let tables = self.tables();
-        let meant = |table: &&Arc<Table>| only.is_none_or(|names| names.contains(&table.name));
-        self.catch_up(reason, &tables.iter().filter(meant).collect::<Vec<_>>()).await;
-        let mut ended = Vec::new();
-        for table in tables.iter().filter(meant) {
-            let flushing = table.flush(reason);
-            self.launch(flushing.launches);
-            ended.extend(flushing.ended);
+        let meant = tables.into_iter().filter(|table| only.is_none_or(|names| names.contains(&table.name)));
+        let (mut ended, mut behind) = (Vec::new(), JoinSet::new());
+        for table in meant {
+            // What lies in the buffers may also take the room that the backlog needs.
+            let turn = table.last_turn();
+            ended.extend(self.seal(reason, &table));
+            if let Some(turn) = turn {
+                let gatherer = self.clone();
+                behind.spawn(async move {
+                    table.turn_comes(turn).await;
+                    all(gatherer.seal(reason, &table)).await;
+                });
+            }
         }
-        for end in ended {
-            // An error means that the batch ended without telling, which is an end.
-            let _ = end.await;
-        }
+        all(ended).await;
+        behind.join_all().await;
         self.core.posting.all_arrived().await;
     }
 
-    /// Waits until what is in the backlogs of these tables is in their buffers.
-    async fn catch_up(&self, reason: SealReason, tables: &[&Arc<Table>]) {
-        for (table, turn) in tables.iter().filter_map(|table| Some((table, table.last_turn()?))) {
-            // What lies in the buffers may take the room that the backlog needs.
-            self.launch(table.flush(reason).launches);
-            table.turn_comes(turn).await;
-        }
+    /// Seals the table's buffers. Returned is the end of all that is under way.
+    fn seal(&self, reason: SealReason, table: &Table) -> Vec<oneshot::Receiver<()>> {
+        let flushing = table.flush(reason);
+        self.launch(flushing.launches);
+        flushing.ended
     }
 
     /// Takes no more inserts and stores what there is, for as long as `limit` says.
@@ -137,5 +149,8 @@ impl<S: Sink> Gatherer<S> {
     /// Brings the gauges up to date, before metrics are read.
     pub fn update_gauges(&self) {
         self.tables().iter().for_each(|table| table.update_gauges());
+        if let Some(journal) = &self.core.journal {
+            self.registry.metrics.journal.update(journal);
+        }
     }
 }

@@ -16,7 +16,7 @@ use windrow_sink::Sink;
 
 use crate::backlog::{LeftPiece, Sender, ToFeed};
 use crate::gatherer::Gatherer;
-use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, QueryId};
+use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind};
 use crate::journaling::{Journaled, Journaling};
 use crate::member::Arriving;
 use crate::table::Table;
@@ -157,7 +157,7 @@ impl<S: Sink> Feeder<S> {
 
     /// Reads some of these, in order.
     async fn read(&mut self, ids: Vec<RecordId>) -> Batch {
-        let Some(mut reading) = self.reading.take() else { return Batch::default() };
+        let mut reading = self.reading.take().expect("it comes back from each reading");
         let (reading, found) = match self.gatherer.core.stores.surroundings.reads_in_threads() {
             false => {
                 let found = reading.read(ids);
@@ -170,7 +170,11 @@ impl<S: Sink> Feeder<S> {
                 });
                 match read.await {
                     Ok(read) => read,
-                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                    Err(error) => match error.try_into_panic() {
+                        Ok(panic) => std::panic::resume_unwind(panic),
+                        // The runtime ends, and with it this task.
+                        Err(_) => std::future::pending().await,
+                    },
                 }
             }
         };
@@ -183,7 +187,7 @@ impl<S: Sink> Feeder<S> {
                 tokio::time::sleep(PAUSE).await;
             }
             Some(Obstacle::Damaged(error)) => {
-                self.journal.lost.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.journal.damaged.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 self.report(&error, "an insert in the journal is damaged and can't be stored");
                 self.table.leftovers_settled(1);
                 return Batch { fed, rest, damaged: 1 };
@@ -198,7 +202,6 @@ impl<S: Sink> Feeder<S> {
     }
 }
 
-#[derive(Default)]
 struct Batch {
     fed: Vec<Fed>,
     rest: Vec<RecordId>,
@@ -217,10 +220,7 @@ fn insert_of(fed: Fed, kind: Arc<InsertKind>) -> Insert {
         at_once: false,
         dedup: DedupKeys::decode(&head.dedup),
         history: Some(History { arrived_wall_micros: head.arrived_micros, attempts: head.attempts }),
-        query_id: match head.query_id {
-            records::QueryId::Given(id) => QueryId::Given(id),
-            records::QueryId::Random(id) => QueryId::Random(id),
-        },
+        query_id: head.query_id,
         kind,
     }
 }

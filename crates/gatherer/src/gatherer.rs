@@ -52,12 +52,13 @@ pub(crate) struct Tables {
     shapes: Mutex<HashMap<Arc<Destination>, Weak<Shape>>>,
     next_shape: AtomicU64,
     pub(crate) budget: Budget,
-    metrics: Metrics,
+    pub(crate) metrics: Metrics,
     clock: Clock,
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// Begins at once to store what `stores` say is left. `on_stale_schema` is called when the sink's answer shows that a table isn't what its inserts were parsed against.
+    /// Begins at once to store what `stores` say is left. `on_stale_schema` is called when the sink's answer shows that a table
+    /// isn't what its inserts were parsed against.
     pub fn open(
         sink: S,
         options: GathererOptions,

@@ -9,7 +9,7 @@ use windrow_journal::log::{Context, Durable, Log, LogFull, RecordId, Room};
 use windrow_journal::records;
 use windrow_sink::BatchId;
 
-use crate::insert::{AckLevel, Insert, InsertKind, QueryId};
+use crate::insert::{Insert, InsertKind};
 use crate::member::Member;
 use crate::shape::Shape;
 use crate::table::Table;
@@ -37,7 +37,7 @@ pub(crate) struct Journaling {
     unwritten: Mutex<Vec<RecordId>>,
     pub(crate) unwritten_grew: Arc<Notify>,
     /// Inserts that are damaged in the journal.
-    pub(crate) lost: AtomicU64,
+    pub(crate) damaged: AtomicU64,
 }
 
 impl Journaling {
@@ -48,7 +48,7 @@ impl Journaling {
             bytes: AtomicU64::new(0),
             unwritten: Mutex::default(),
             unwritten_grew: Arc::default(),
-            lost: AtomicU64::new(0),
+            damaged: AtomicU64::new(0),
         }
     }
 
@@ -62,16 +62,9 @@ impl Journaling {
         let history = insert.history;
         let head = records::InsertHead {
             arrived_micros: history.map_or(wall_micros, |history| history.arrived_wall_micros),
-            query_id: match &insert.query_id {
-                QueryId::Given(id) => records::QueryId::Given(id.clone()),
-                QueryId::Random(id) => records::QueryId::Random(*id),
-            },
+            query_id: insert.query_id.clone(),
             payload_bytes: insert.payload_bytes,
-            ack: match insert.ack {
-                AckLevel::Memory => records::AckLevel::Memory,
-                AckLevel::Disk => records::AckLevel::Disk,
-                AckLevel::Stored => records::AckLevel::Stored,
-            },
+            ack: insert.ack,
             attempts: history.map_or(0, |history| history.attempts),
             dedup: insert.dedup.as_ref().map_or_else(Vec::new, |dedup| dedup.encode()),
         };

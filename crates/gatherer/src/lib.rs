@@ -25,6 +25,7 @@ mod flight;
 mod gatherer;
 mod insert;
 mod isolate;
+mod journal_metrics;
 mod journaling;
 mod ledger;
 mod leftovers;

@@ -10,6 +10,8 @@ use prometheus_client::metrics::histogram::{exponential_buckets, Histogram};
 use prometheus_client::registry::{Registry, Unit};
 use windrow_policy::SealReason;
 
+use crate::journal_metrics::JournalMetrics;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TableLabels {
     database: String,
@@ -56,6 +58,7 @@ pub(crate) struct Metrics {
     backlog_inserts: Family<TableLabels, Gauge>,
     backlog_bytes: Family<TableLabels, Gauge>,
     journal_bytes: Family<TableLabels, Gauge>,
+    pub(crate) journal: JournalMetrics,
 }
 
 fn seconds() -> Histogram {
@@ -90,6 +93,7 @@ impl Metrics {
             backlog_inserts: Family::default(),
             backlog_bytes: Family::default(),
             journal_bytes: Family::default(),
+            journal: JournalMetrics::register(registry),
         };
         let m = &metrics;
         registry.register("windrow_inserts", "Gathered inserts by how they ended", m.inserts.clone());
@@ -127,7 +131,7 @@ impl Metrics {
         let help = "What these inserts take in the journal";
         registry.register_with_unit("windrow_backlog", help, Unit::Bytes, m.backlog_bytes.clone());
         let help = "What inserts that have not come to their end take in the journal";
-        registry.register_with_unit("windrow_journal_inserts", help, Unit::Bytes, m.journal_bytes.clone());
+        registry.register_with_unit("windrow_table_journal", help, Unit::Bytes, m.journal_bytes.clone());
         metrics
     }
 

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use windrow_journal::log::{Bound, CommitError, LogFull, Room};
 use windrow_journal::records;
 use windrow_sink::Sink;
@@ -46,18 +45,15 @@ impl<S: Sink> Gatherer<S> {
     ) -> Result<Option<Ticket>, PushError> {
         let table = &shape.table;
         let bytes = Table::held_bytes(&insert);
-        let (mut turn, mut deadline) = (None, None);
-        loop {
-            table.budget.take(bytes, self.core.options.overload_wait).await.map_err(overloaded)?;
-            if let Err(error) = self.check(table, &insert) {
-                table.budget.give_back(bytes);
-                return Err(error);
-            }
-            let Some(later) = table.has_to_wait(turn) else { break };
+        if let Some(turn) = table.has_to_wait(None) {
+            // Without memory of its own: what goes before it needs that.
+            let turn_comes = tokio::time::timeout(self.patience(&insert), table.turn_comes(turn));
+            turn_comes.await.map_err(|_| PushError::Behind)?;
+        }
+        table.budget.take(bytes, self.core.options.overload_wait).await.map_err(overloaded)?;
+        if let Err(error) = self.check(table, &insert) {
             table.budget.give_back(bytes);
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.patience(&insert));
-            tokio::time::timeout_at(deadline, table.turn_comes(later)).await.map_err(|_| PushError::Behind)?;
-            turn = Some(later);
+            return Err(error);
         }
         let journaled = match journal {
             None => None,
