@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,8 +16,9 @@ from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import Gateway
-from harness.inserts import INTO_T, ids, make_table, rows
-from harness.process import surroundings
+from harness.inserts import HELD_NOT_WAITING, INTO_T, ids, make_table, rows
+from harness.load import Load
+from harness.process import surroundings, wait_gone
 from harness.remote import RemoteGateway
 from harness.users import TESTER
 
@@ -66,6 +69,23 @@ def all_there(direct: Endpoint, count: int) -> None:
     assert ids(direct) == list(range(count))
 
 
+def each_once(direct: Endpoint, load: Load) -> None:
+    """Every acknowledged row is there in the end, and none that is there came of nothing or twice."""
+    acknowledged = set(load.written.acknowledged)
+    eventually(lambda: direct.answers() and acknowledged <= set(ids(direct)), "everything acknowledged is stored", 60)
+    there = ids(direct)
+    assert len(there) == len(set(there)), f"{len(there) - len(set(there))} rows are there twice"
+    assert set(there) <= load.written.tried()
+
+
+def messages(gateway: Gateway) -> str:
+    return "\n".join(str(event) for event in gateway.log_events())
+
+
+def segments(gateway: Gateway) -> list[Path]:
+    return sorted(path for path in (gateway.data_dir / "journal").iterdir() if path.is_file() and path.stat().st_size > 0)
+
+
 def test_nobody_notices_that_the_backend_is_away(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
     tested = as_tester(start_remote())
     kept(tested, *range(5))
@@ -113,3 +133,126 @@ def test_it_stays_ready_while_the_backend_is_away(backend: Engine, start_remote:
     assert gateway.ready().status == 200
     newcomer = start_remote()
     assert newcomer.ready().status == 503, "it knows nothing of the backend and can take nothing for it"
+
+
+def test_kill_of_the_gateway(start_gateway: StartGateway) -> None:
+    gateway = start_gateway()
+    make_table(gateway.direct)
+    tested = as_tester(gateway)
+    for number in range(50):
+        assert tested.insert(INTO_T, rows(number), **HELD_NOT_WAITING).status == 200
+    assert ids(gateway.direct) == [], "they are held"
+    gateway.kill()
+    gateway.start()
+    all_there(gateway.direct, 50)
+
+
+@pytest.mark.parametrize("victims", ["gateway", "engine", "both"])
+def test_kills_under_load(start_gateway: StartGateway, victims: str) -> None:
+    gateway = start_gateway()
+    make_table(gateway.direct)
+    for _ in range(2):
+        first = len(ids(gateway.direct))
+        with Load(as_tester(gateway), **KEPT) as load:
+            eventually(load.acknowledged_more(300), "inserts are acknowledged")
+            engine = gateway.engine_pid()
+            if victims != "gateway":
+                os.kill(engine, signal.SIGKILL)
+            if victims == "engine":
+                wait_gone(engine)
+                eventually(load.acknowledged_more(300), "inserts are acknowledged while the engine starts")
+                assert not load.written.refused
+            else:
+                gateway.kill()
+        if victims != "engine":
+            wait_gone(engine)
+            gateway.start()
+        each_once(gateway.direct, load)
+        assert len(ids(gateway.direct)) > first
+        gateway.direct.sql("TRUNCATE TABLE t")
+
+
+def test_what_is_left_holds_up_nobody(start_gateway: StartGateway) -> None:
+    """Inserts of an earlier life that can't be stored yet: new ones are taken all the same, other tables know nothing of it."""
+    gateway = start_gateway()
+    full = "SETTINGS parts_to_throw_insert = 1, parts_to_delay_insert = 1"
+    make_table(gateway.direct, settings=full)
+    make_table(gateway.direct, name="other")
+    gateway.direct.sql("SYSTEM STOP MERGES t")
+    gateway.direct.sql("INSERT INTO t VALUES (0)")
+    kept(as_tester(gateway), *range(1, 20))
+    gateway.kill()
+    gateway.start()
+    tested = as_tester(gateway)
+    assert re.search(r"\b19 inserts\b|'inserts': 19\b", messages(gateway)), messages(gateway)
+    kept(tested, *range(20, 40))
+    assert tested.insert("INSERT INTO other FORMAT JSONEachRow", rows(1)).status == 200
+    assert ids(gateway.direct) == [0] and ids(gateway.direct, "other") == [1]
+    gateway.direct.sql("ALTER TABLE t MODIFY SETTING parts_to_throw_insert = 3000, parts_to_delay_insert = 1000")
+    all_there(gateway.direct, 40)
+
+
+def test_an_end_without_the_backend(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
+    gateway = start_remote("[gather]\nshutdown_timeout_ms = 300\n")
+    tested = as_tester(gateway)
+    kept(tested, *range(5))
+    all_there(backend.direct, 5)
+    backend.stop()
+    kept(tested, *range(5, 25))
+    assert gateway.stop() == 0, gateway.child.log()[-3000:]
+    assert re.search(r"\b20 inserts\b|'inserts': 20\b", messages(gateway)), messages(gateway)
+    backend.start()
+    gateway.start()
+    all_there(backend.direct, 25)
+
+
+def test_an_end_that_loses_something_says_so(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
+    gateway = start_remote("[gather]\nshutdown_timeout_ms = 300\n")
+    tested = as_tester(gateway)
+    assert tested.insert(INTO_T, rows(0), windrow_ack="memory").status == 200
+    backend.stop()
+    assert tested.insert(INTO_T, rows(1), windrow_ack="memory").status == 200
+    assert gateway.stop() == 1, gateway.child.log()[-3000:]
+
+
+def test_a_full_journal(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
+    bounds = '[journal]\nsegment_bytes = "64KiB"\nmax_bytes = "1MiB"\nmax_table_share = 1.0\n'
+    gateway = start_remote(FORGETFUL + bounds)
+    tested = as_tester(gateway)
+    kept(tested, 0)
+    backend.stop()
+    acknowledged, refused = [0], None
+    for first in range(1, 1_000_000, 1000):
+        numbers = range(first, first + 1000)
+        reply = tested.insert(INTO_T, rows(*numbers), **KEPT)
+        if reply.status != 200:
+            refused = reply
+            break
+        acknowledged.extend(numbers)
+    assert refused and (refused.status, refused.code) == (503, 243), refused
+    assert refused.headers["retry-after"] and "journal" in refused.text
+    assert len(acknowledged) > 10_000
+    on_disk = sum(path.stat().st_size for path in (gateway.data_dir / "journal").iterdir())
+    assert on_disk <= 1 << 20
+    backend.start()
+    last = acknowledged[-1] + 1
+    eventually(lambda: tested.insert(INTO_T, rows(last), **KEPT).status == 200, "there is room again")
+    all_there(backend.direct, last + 1)
+
+
+def test_a_damaged_journal_stops_the_start(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
+    gateway = start_remote("")
+    tested = as_tester(gateway)
+    kept(tested, 0)
+    backend.stop()
+    kept(tested, *range(1, 50))
+    gateway.kill()
+    segment = segments(gateway)[-1]
+    content = bytearray(segment.read_bytes())
+    written = len(bytes(content).rstrip(b"\0"))
+    content[written // 2] ^= 1
+    segment.write_bytes(content)
+    ended = subprocess.run(gateway.command(), capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    assert ended.returncode == 1, ended
+    assert segment.name in ended.stderr and "windrow journal repair" in ended.stderr, ended.stderr
+    assert "panicked" not in ended.stderr

@@ -22,4 +22,4 @@ pub use admin::{letter_json, listing_json, AdminServer};
 pub use admission::MARKED_WINDOW;
 pub use data::DataServer;
 pub use listener::{bind, ListenError};
-pub use options::{AdminOptions, DefaultUser, GatewayOptions};
+pub use options::{AdminOptions, DefaultUser, GatewayOptions, GatewayStores};

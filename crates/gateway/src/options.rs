@@ -2,6 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_client::Credentials;
+use windrow_gatherer::dead_letters::DeadLetters;
+use windrow_gatherer::OpenedJournal;
 use windrow_http::Limits;
 use windrow_settings::Settings;
 
@@ -20,6 +22,12 @@ pub struct GatewayOptions {
     pub limits: Arc<Limits>,
     /// Set for the embedded ClickHouse only; elsewhere `default` is the backend's own.
     pub default_user: Option<DefaultUser>,
+}
+
+/// What the gateway keeps on disk.
+pub struct GatewayStores {
+    pub journal: OpenedJournal,
+    pub letters: DeadLetters,
 }
 
 #[derive(Clone)]

@@ -7,11 +7,13 @@ use prometheus_client::registry::Registry;
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::watch;
 use windrow_embedded::{DataDirLock, EngineState};
-use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions};
+use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions, GatewayStores};
+use windrow_gatherer::{Leftovers, ShutDown};
 use windrow_settings::Settings;
 
 use crate::backend::RunningBackend;
 use crate::dead_letters;
+use crate::kept::{self, Kept};
 use crate::logging;
 use crate::readiness::Readiness;
 
@@ -23,12 +25,12 @@ pub(crate) struct Gateway {
     backend: RunningBackend,
     readiness: Readiness,
     shutdown_timeout: Duration,
-    /// Two gateways on one directory would destroy each other's data. Given back last.
-    _lock: DataDirLock,
+    kept: Kept,
 }
 
 impl Gateway {
-    /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served.
+    /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served. What an
+    /// earlier run left in the journal is stored meanwhile.
     pub(crate) async fn start(settings: Settings) -> Result<Gateway, String> {
         let settings = Arc::new(settings);
         let tls = match &settings.http.tls {
@@ -43,12 +45,14 @@ impl Gateway {
         let (http, admin) = (address(&http_listener)?, address(&admin_listener)?);
 
         let lock = DataDirLock::acquire(&settings.data_dir).map_err(|error| error.to_string())?;
+        let journal = kept::journal(&settings).await?;
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
         let letters = dead_letters::open(&settings, &mut registry)?;
+        let stores = GatewayStores { journal: journal.opened, letters: letters.clone() };
         let (client, relay) = (backend.client.clone(), backend.relay.clone());
-        let data = Arc::new(DataServer::new(client.clone(), relay, letters.clone(), options, tls, &mut registry));
+        let data = Arc::new(DataServer::new(client.clone(), relay, stores, options, tls, &mut registry));
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let readiness = readiness.clone();
@@ -64,25 +68,36 @@ impl Gateway {
         });
         let backend_name = backend.client.endpoint().to_string();
         tracing::info!(%http, %admin, backend = backend_name, "windrow is ready");
+        let kept = Kept::new(lock, vec![journal.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
-        Ok(Gateway { http, admin, data, backend, readiness, shutdown_timeout, _lock: lock })
+        Ok(Gateway { http, admin, data, backend, readiness, shutdown_timeout, kept })
     }
 
     pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
         self.backend.engine_state()
     }
 
-    /// The ports first, then what has been gathered, then the backend. False: not everything could be stored in time.
+    /// The ports first, then what has been gathered, then the backend, and last the journal: until the backend has ended
+    /// there may be word that something is stored. False: something acknowledged is neither stored nor in the journal.
     pub(crate) async fn stop(self) -> bool {
         tracing::info!("shutting down: no more requests are taken, buffers are flushed");
         self.readiness.note_end();
-        let clean = self.data.shut_down(self.shutdown_timeout).await;
-        if !clean {
-            let bytes = self.data.gatherer().held_bytes();
-            tracing::error!(bytes, "not everything could be stored within gather.shutdown_timeout_ms");
-        }
+        let ShutDown { lost_inserts, .. } = self.data.shut_down(self.shutdown_timeout).await;
         self.backend.stop().await;
-        clean
+        let Leftovers { inserts, bytes } = self.data.gatherer().leftovers();
+        self.kept.stop().await;
+        if inserts > 0 {
+            let text =
+                "some inserts could not be stored within gather.shutdown_timeout_ms: they are in the journal, and the \
+                        next start stores them";
+            tracing::warn!(inserts, bytes, "{text}");
+        }
+        if lost_inserts > 0 {
+            let text = "inserts that were acknowledged at level memory are lost: they could not be stored within \
+                        gather.shutdown_timeout_ms";
+            tracing::error!(inserts = lost_inserts, "{text}");
+        }
+        lost_inserts == 0
     }
 }
 

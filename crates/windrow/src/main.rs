@@ -5,6 +5,8 @@ mod cli;
 mod dead_letters;
 mod demo;
 mod gateway;
+mod kept;
+mod log_writer;
 mod logging;
 mod readiness;
 

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, Semaphore};
 use windrow_client::Client;
 use windrow_gatherer::dead_letters::DeadLetters;
-use windrow_gatherer::{Gatherer, GathererOptions, Stores};
+use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, NextRequest, Stream};
 use windrow_sink::ClickHouseSink;
 
@@ -21,7 +21,7 @@ use super::sessions::Sessions;
 use crate::admission::{Admission, Windows};
 use crate::insert::{Asking, PreparedInserts};
 use crate::metrics::Metrics;
-use crate::options::GatewayOptions;
+use crate::options::{GatewayOptions, GatewayStores};
 
 /// What all connections share.
 pub(crate) struct State {
@@ -71,7 +71,7 @@ impl DataServer {
     pub fn new(
         client: Arc<Client>,
         relay: Arc<Client>,
-        letters: DeadLetters,
+        kept: GatewayStores,
         options: GatewayOptions,
         tls: Option<Arc<rustls::ServerConfig>>,
         registry: &mut Registry,
@@ -101,7 +101,8 @@ impl DataServer {
             }
         };
         let sink = ClickHouseSink::new(client);
-        let stores = Stores { dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
+        let GatewayStores { journal, letters } = kept;
+        let stores = Stores { journal: Some(journal), dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
@@ -168,13 +169,13 @@ impl DataServer {
         }
     }
 
-    /// Takes no more requests, stores what has been gathered, and lets every open request have its answer. False: not
-    /// everything could be stored within `limit`.
-    pub async fn shut_down(&self, limit: Duration) -> bool {
+    /// Takes no more requests, stores what has been gathered, and lets every open request have its answer, all within
+    /// `limit`. Says what could not be stored.
+    pub async fn shut_down(&self, limit: Duration) -> ShutDown {
         let deadline = tokio::time::Instant::now() + limit;
         self.state.closing.store(true, Ordering::Release);
         self.stop.send_replace(true);
-        let stored = self.state.gatherer.shut_down(limit).await.lost_inserts == 0;
+        self.state.gatherer.shut_down(limit).await;
         // Every connection holds a slot until its last answer is out.
         let answered = tokio::time::timeout_at(deadline, self.slots.acquire_many(self.max_connections)).await;
         if answered.is_err() {
@@ -182,7 +183,7 @@ impl DataServer {
         }
         // An insert that was just being handed over may have come after the flush.
         let left = deadline.saturating_duration_since(tokio::time::Instant::now()).max(LAST_FLUSH);
-        stored && self.state.gatherer.shut_down(left).await.lost_inserts == 0
+        self.state.gatherer.shut_down(left).await
     }
 }
 

@@ -1,0 +1,57 @@
+//! What the gateway keeps on disk. Each log has a folder of the data directory, and a thread that writes it.
+
+use std::path::PathBuf;
+
+use windrow_embedded::DataDirLock;
+use windrow_gatherer::{open_journal, OpenedJournal};
+use windrow_journal::log::LogOptions;
+use windrow_journal::Folder;
+use windrow_settings::Settings;
+
+use crate::log_writer::LogWriter;
+
+pub(crate) struct Kept {
+    writers: Vec<LogWriter>,
+    /// Two gateways on one directory would destroy each other's data. Given back last.
+    _lock: DataDirLock,
+}
+
+impl Kept {
+    pub(crate) fn new(lock: DataDirLock, writers: Vec<LogWriter>) -> Kept {
+        Kept { writers, _lock: lock }
+    }
+
+    /// After the last who appends to them.
+    pub(crate) async fn stop(self) {
+        for writer in self.writers {
+            writer.stop().await;
+        }
+    }
+}
+
+pub(crate) struct Journal {
+    pub(crate) opened: OpenedJournal,
+    pub(crate) writer: LogWriter,
+}
+
+/// Reads through what is there, which may take some seconds, and begins to write.
+pub(crate) async fn journal(settings: &Settings) -> Result<Journal, String> {
+    let (path, options) = (settings.data_dir.join("journal"), log_options(settings));
+    let open = move || open_at(path, options);
+    tokio::task::spawn_blocking(open).await.map_err(|error| format!("the journal could not be opened: {error}"))?
+}
+
+fn open_at(path: PathBuf, options: LogOptions) -> Result<Journal, String> {
+    let problem = |error: &dyn std::fmt::Display| format!("the journal in {}: {error}", path.display());
+    let folder = Folder::open(&path).map_err(|error| problem(&error))?;
+    let (opened, committer) = open_journal(folder, options).map_err(|error| problem(&error))?;
+    let writer = LogWriter::start("journal", opened.log(), committer)?;
+    Ok(Journal { opened, writer })
+}
+
+fn log_options(settings: &Settings) -> LogOptions {
+    let journal = &settings.journal;
+    // For what says that inserts are done, without which no room would ever be free again.
+    let reserve_bytes = journal.max_bytes / 16;
+    LogOptions { segment_bytes: journal.segment_bytes, max_bytes: journal.max_bytes, reserve_bytes }
+}
