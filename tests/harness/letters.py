@@ -61,6 +61,9 @@ class Letters:
         assert said.status == 200, said
         return said.json()
 
+    def page(self, offset: int) -> list[dict]:
+        return self.listing(limit=10_000, offset=offset)["letters"]
+
     def all(self, **conditions: object) -> list[dict]:
         """The oldest first."""
         return self.listing(limit=10_000, **conditions)["letters"][::-1]

@@ -4,6 +4,7 @@
 //! delays are the gatherer's own back-off.
 
 mod budget;
+mod dead_letters;
 mod flushing;
 mod journal;
 mod lanes;
