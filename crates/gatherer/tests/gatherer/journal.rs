@@ -221,7 +221,7 @@ fn who_has_no_patience_is_refused_behind_others() {
         life.world.sink.set_gate(Gate::Closed);
         life.world.keep_all(&shape, 0..8).await;
         let memory = life.world.gatherer.push(&shape, life.world.insert(&shape, &[9], false)).await;
-        assert!(matches!(memory.err(), Some(PushError::Overloaded { .. })));
+        assert_eq!(memory.err(), Some(PushError::Behind));
         life.world.sink.open_gate();
         life.world.flush().await;
         assert_eq!(life.world.sink.stored(), (0..8).collect::<Vec<u64>>());
