@@ -106,7 +106,7 @@ pub(crate) struct Backlog {
     /// Taken out by the feeder, and not in a buffer yet.
     feeding: u64,
     bytes: u64,
-    /// Counts that go up only: who has to wait for others waits until as many are fed as had entered.
+    /// Counts that go up only, of those on the disk: who has to wait for others waits until as many are fed as had entered.
     entered: u64,
     fed: u64,
     senders: BTreeMap<ContextKey, Sender>,
@@ -152,20 +152,19 @@ impl Backlog {
 
     /// An insert is about to be parked.
     pub(crate) fn begin_parking(&mut self, bytes: u64) {
-        self.entered += 1;
         self.parking += 1;
         self.bytes += bytes;
     }
 
     pub(crate) fn parked(&mut self, id: RecordId, context: ContextKey, sender: &Sender) {
         self.parking -= 1;
+        self.entered += 1;
         self.parked.push(id);
         self.senders.entry(context).or_insert_with(|| sender.clone());
     }
 
     pub(crate) fn not_parked(&mut self, bytes: u64) {
         self.parking -= 1;
-        self.fed += 1;
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
@@ -266,9 +265,12 @@ mod tests {
         assert!(matches!(backlog.next(), ToFeed::Piece(next) if next == piece));
         assert!(matches!(backlog.next(), ToFeed::Inserts(ids) if ids == [RecordId(9)]));
         backlog.fed(3, 0);
-        let turn = backlog.turn();
         backlog.parking -= 1;
+        backlog.entered += 1;
         backlog.parked.push(RecordId(12));
+        let turn = backlog.turn();
+        backlog.begin_parking(10);
+        backlog.not_parked(10);
         backlog.settled(2);
         assert!(matches!(backlog.next(), ToFeed::Nothing), "one is on its way");
         backlog.settled(1);

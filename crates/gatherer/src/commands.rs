@@ -88,9 +88,11 @@ impl<S: Sink> Gatherer<S> {
     /// Takes no more inserts and stores what there is, for as long as `limit` says.
     pub async fn shut_down(&self, limit: Duration) -> ShutDown {
         self.closing.store(true, Ordering::Release);
-        let all_stored = tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await.is_ok();
-        let lost = if all_stored { 0 } else { self.tables().iter().map(|table| table.unkept_inserts()).sum() };
-        ShutDown { left_in_journal: self.leftovers(), lost_inserts: lost }
+        // What could not be stored in time is counted.
+        let _ = tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await;
+        let in_batches: u64 = self.tables().iter().map(|table| table.unkept_inserts()).sum();
+        let lost_inserts = in_batches + self.core.posting.unkept_inserts();
+        ShutDown { left_in_journal: self.leftovers(), lost_inserts }
     }
 
     /// What is in the journal and not at its end.

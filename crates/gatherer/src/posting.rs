@@ -1,7 +1,7 @@
 //! How letters come to their store: at once, or as soon as it takes them. Until then their rows stay in memory, and count as
 //! held.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,15 +21,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(crate) struct Posting {
     under_way: AtomicUsize,
+    /// Letters of inserts that nothing but memory keeps.
+    unkept: AtomicU64,
     arrived: Notify,
 }
 
 impl Posting {
-    fn begin(&self) {
+    fn begin(&self, unkept: u64) {
         self.under_way.fetch_add(1, Ordering::AcqRel);
+        self.unkept.fetch_add(unkept, Ordering::AcqRel);
     }
 
-    fn end(&self) {
+    pub(crate) fn unkept_inserts(&self) -> u64 {
+        self.unkept.load(Ordering::Acquire)
+    }
+
+    fn end(&self, unkept: u64) {
+        self.unkept.fetch_sub(unkept, Ordering::AcqRel);
         self.under_way.fetch_sub(1, Ordering::AcqRel);
         self.arrived.notify_waiters();
     }
@@ -65,7 +73,8 @@ impl<S: Sink> Core<S> {
     pub(crate) fn post(self: &Arc<Self>, post: Post) {
         report(&post.table, &post.letters, self.stores.dead_letters.is_some());
         let core = self.clone();
-        core.posting.begin();
+        let unkept = (post.letters.len() - post.journaled.len()) as u64;
+        core.posting.begin(unkept);
         post.flight.records.hold();
         tokio::spawn(async move {
             let Post { table, flight, letters, held_bytes, journaled } = post;
@@ -75,7 +84,7 @@ impl<S: Sink> Core<S> {
                 journal.done(&table, &journaled);
                 flight.records.let_go(journal);
             }
-            core.posting.end();
+            core.posting.end(unkept);
         });
     }
 }

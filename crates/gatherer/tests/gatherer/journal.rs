@@ -387,3 +387,37 @@ fn cramped() -> Machine {
     machine.options.max_table_bytes = 1000;
     machine
 }
+
+/// Those that are refused behind others are nobody's turn.
+#[test]
+fn who_waits_for_its_turn_is_not_let_past_by_refusals() {
+    let mut machine = cramped();
+    machine.options.max_table_journal_bytes = 4000;
+    machine.live(async |life| {
+        let shape = life.world.deduplicating_shape("t");
+        life.world.sink.set_gate(Gate::Closed);
+        let mut kept = 0;
+        while life.world.keep(&shape, kept).await.is_ok() {
+            kept += 1;
+        }
+        let waiting = life.world.push(&shape, 1000);
+        tokio::pin!(waiting);
+        machine.faults.fail_to_sync(true);
+        tokio::select! {
+            biased;
+            _ = &mut waiting => panic!("others were there before"),
+            () = async {
+                for row in 0..2 * kept {
+                    life.world.keep(&shape, 2000 + row).await.expect_err("there is no room");
+                }
+                life.world.settle_down().await;
+            } => {}
+        }
+        machine.faults.fail_to_sync(false);
+        life.world.sink.open_gate();
+        let ticket = waiting.await;
+        life.world.flush().await;
+        assert_eq!(outcomes(vec![ticket]).await, [Ok(())]);
+        assert_eq!(life.world.sink.stored(), (0..kept).chain([1000]).collect::<Vec<u64>>());
+    });
+}
