@@ -11,7 +11,7 @@ from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gate import Gate
 from harness.gateway import Gateway
-from harness.inserts import HELD_NOT_WAITING, INTO_T, Background, ids, make_table, queued_inserts, rows
+from harness.inserts import HELD_IN_MEMORY, HELD_NOT_WAITING, INTO_T, Background, ids, make_table, queued_inserts, rows
 from harness.raw_http import RawConnection, head
 from harness.users import TESTER
 
@@ -27,7 +27,7 @@ def test_memory_is_bounded(start_gateway) -> None:
     tested = gateway.http.as_user(TESTER.name, TESTER.password)
     make_table(gateway.direct, "a UInt64, s String")
     taken = 0
-    while (reply := tested.insert(INTO_T, big_row(taken), **HELD_NOT_WAITING)).status == 200:
+    while (reply := tested.insert(INTO_T, big_row(taken), **HELD_IN_MEMORY)).status == 200:
         taken += 1
         assert taken < 100, "2 MiB never fill up"
     assert (reply.status, reply.code) == (503, 241), reply.text
@@ -44,11 +44,11 @@ def test_one_table_may_not_take_it_all(start_gateway) -> None:
     for name in ("t", "u"):
         make_table(gateway.direct, "a UInt64, s String", name)
     for number in range(100):
-        if tested.insert(INTO_T, big_row(number), **HELD_NOT_WAITING).status == 503:
+        if tested.insert(INTO_T, big_row(number), **HELD_IN_MEMORY).status == 503:
             break
     else:
         raise AssertionError("the table was never full")
-    assert tested.insert("INSERT INTO u FORMAT JSONEachRow", big_row(0), **HELD_NOT_WAITING).status == 200
+    assert tested.insert("INSERT INTO u FORMAT JSONEachRow", big_row(0), **HELD_IN_MEMORY).status == 200
 
 
 def test_overloaded_insert_gets_room_when_it_comes(start_gateway) -> None:
@@ -56,12 +56,27 @@ def test_overloaded_insert_gets_room_when_it_comes(start_gateway) -> None:
     tested = gateway.http.as_user(TESTER.name, TESTER.password)
     make_table(gateway.direct, "a UInt64, s String")
     with Background(tested) as background:
-        inserts = [background.insert(big_row(n), **HELD_NOT_WAITING) for n in range(30)]
+        inserts = [background.insert(big_row(n), **HELD_IN_MEMORY) for n in range(30)]
         eventually(lambda: queued_inserts(tested) >= 10, "the buffer is full")
         eventually(lambda: tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE") == "" and all(i.answered() for i in inserts), "all get in")
         assert {insert.reply().status for insert in inserts} == {200}
     tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
     assert ids(gateway.direct) == list(range(30))
+
+
+def test_what_is_kept_on_disk_needs_no_memory(start_gateway) -> None:
+    """Ten times as much as the buffers hold, while nothing can be stored: taken, kept, and stored in the end."""
+    gateway: Gateway = start_gateway("[gather]\nmax_buffer_bytes = '2MiB'\noverload_wait_ms = 0\n")
+    tested = gateway.http.as_user(TESTER.name, TESTER.password)
+    make_table(gateway.direct, "a UInt64, s String")
+    with Gate() as gate:
+        gate.stand_behind(gateway.direct, "t")
+        for number in range(200):
+            reply = tested.insert(INTO_T, big_row(number), **HELD_NOT_WAITING)
+            assert reply.status == 200, reply.text
+        gate.open()
+        tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert ids(gateway.direct) == list(range(200))
 
 
 def test_slow_table_holds_nobody_up(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:

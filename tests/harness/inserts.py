@@ -13,6 +13,8 @@ INTO_T = "INSERT INTO t FORMAT JSONEachRow"
 # A batch that nothing but a size limit, a command or a shutdown seals: what the test wants to see happens by its cause.
 HELD = {"async_insert": 1, "async_insert_use_adaptive_busy_timeout": 0, "async_insert_busy_timeout_ms": 3_600_000}
 HELD_NOT_WAITING = {**HELD, "wait_for_async_insert": 0}
+# And not on the disk either.
+HELD_IN_MEMORY = {**HELD, "windrow_ack": "memory"}
 
 
 def rows(*numbers: int) -> str:
