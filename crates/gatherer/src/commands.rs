@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use windrow_client::Exception;
+use windrow_journal::log::RecordId;
 use windrow_policy::SealReason;
 use windrow_sink::{Destination, Sink};
 
@@ -93,6 +94,17 @@ impl<S: Sink> Gatherer<S> {
         let in_batches: u64 = self.tables().iter().map(|table| table.unkept_inserts()).sum();
         let lost_inserts = in_batches + self.core.posting.unkept_inserts();
         ShutDown { left_in_journal: self.leftovers(), lost_inserts }
+    }
+
+    /// Makes sure that inserts that became letters don't come back from the journal after a crash. To be called before such
+    /// letters are given up; fails with the reason.
+    pub async fn ensure_done(&self, journal_ids: &[u64]) -> Result<(), String> {
+        match &self.core.journal {
+            Some(journal) if !journal_ids.is_empty() => {
+                journal.ensure_done(&journal_ids.iter().copied().map(RecordId).collect::<Vec<_>>()).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What is in the journal and not at its end.

@@ -151,6 +151,14 @@ impl Journaling {
         written
     }
 
+    /// Writes once more that these inserts are done, and waits until that is on the disk. Fails with the reason.
+    pub(crate) async fn ensure_done(&self, inserts: &[RecordId]) -> Result<(), String> {
+        let payload = records::encode_done(inserts);
+        let appended = self.log.append(records::DONE, None, payload, Room::Reserve).map_err(|full| full.to_string())?;
+        self.log.release(appended.id);
+        appended.durable.await.map_err(|error| error.to_string())
+    }
+
     fn write_later(&self, inserts: &[RecordId]) {
         self.lock().extend_from_slice(inserts);
         self.unwritten_grew.notify_one();
