@@ -49,13 +49,24 @@ impl Block {
     /// # Panics
     /// If the columns are of other types, or if the other block has not that many rows.
     pub fn append_range(&mut self, other: &Block, rows: Range<usize>) {
+        self.append_ranges(other, std::slice::from_ref(&rows));
+    }
+
+    /// Appends several ranges of rows, which ascend, in one pass over the other block.
+    ///
+    /// # Panics
+    /// As [`append_range`](Block::append_range), and if a range begins before the end of the one before it.
+    pub fn append_ranges(&mut self, other: &Block, ranges: &[Range<usize>]) {
         assert_eq!(self.columns.len(), other.columns.len(), "blocks are only joined when they have the same columns");
-        assert!(rows.start <= rows.end && rows.end <= other.rows, "rows {rows:?} of a block of {}", other.rows);
-        for (column, more) in self.columns.iter_mut().zip(&other.columns) {
-            assert!(more.covers(&rows), "a column is shorter than its block");
-            column.append_range(more, rows.clone());
+        for rows in ranges {
+            assert!(rows.start <= rows.end && rows.end <= other.rows, "rows {rows:?} of a block of {}", other.rows);
+            self.rows += rows.len();
         }
-        self.rows += rows.len();
+        assert!(ranges.is_sorted_by(|one, next| one.end <= next.start), "ranges of rows ascend: {ranges:?}");
+        for (column, more) in self.columns.iter_mut().zip(&other.columns) {
+            assert!(ranges.iter().all(|rows| more.covers(rows)), "a column is shorter than its block");
+            column.append_ranges(more, ranges);
+        }
     }
 
     /// Drops the rows and keeps the memory.

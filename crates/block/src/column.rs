@@ -121,40 +121,47 @@ impl Column {
             *rows += more_rows;
             data.extend_from_slice(more);
         } else {
-            self.append_range(other, 0..other.rows());
+            let all = 0..other.rows();
+            self.append_ranges(other, std::slice::from_ref(&all));
         }
     }
 
-    /// Appends some rows of a column of the same type.
-    pub(crate) fn append_range(&mut self, other: &Column, range: Range<usize>) {
+    /// Appends some rows of a column of the same type. The ranges ascend: `other` is walked once, however many they are.
+    pub(crate) fn append_ranges(&mut self, other: &Column, ranges: &[Range<usize>]) {
         match (self, other) {
             (Column::Fixed { width, data }, Column::Fixed { data: more, width: other_width }) => {
                 assert_eq!(width, other_width, "blocks are only joined when their columns have the same types");
-                data.extend_from_slice(&more[range.start * *width..range.end * *width]);
+                for range in ranges {
+                    data.extend_from_slice(&more[range.start * *width..range.end * *width]);
+                }
             }
             (Column::Strings { rows, data }, Column::Strings { data: more, .. }) => {
-                *rows += range.len();
-                data.extend_from_slice(&more[string_range(more, range)]);
+                let mut walk = StringWalk { data: more, row: 0, at: 0 };
+                for range in ranges {
+                    *rows += range.len();
+                    let start = walk.to(range.start);
+                    data.extend_from_slice(&more[start..walk.to(range.end)]);
+                }
             }
             (Column::Nullable { nulls, inner }, Column::Nullable { nulls: more_nulls, inner: more }) => {
-                nulls.extend_from_slice(&more_nulls[range.clone()]);
-                inner.append_range(more, range);
+                for range in ranges {
+                    nulls.extend_from_slice(&more_nulls[range.clone()]);
+                }
+                inner.append_ranges(more, ranges);
             }
             (Column::Array { offsets, inner }, Column::Array { offsets: more_offsets, inner: more }) => {
-                let first = if range.start == 0 { 0 } else { more_offsets[range.start - 1] };
-                let last = if range.end == 0 { 0 } else { more_offsets[range.end - 1] };
-                let base = offsets.last().copied().unwrap_or(0);
-                offsets.extend(more_offsets[range].iter().map(|offset| offset - first + base));
-                if first == 0 && last as usize == more.rows() {
+                let inner_ranges: Vec<Range<usize>> =
+                    ranges.iter().map(|range| append_offsets(offsets, more_offsets, range.clone())).collect();
+                if matches!(&inner_ranges[..], [all] if *all == (0..more.rows())) {
                     inner.append(more);
                 } else {
-                    inner.append_range(more, first as usize..last as usize);
+                    inner.append_ranges(more, &inner_ranges);
                 }
             }
             (Column::Tuple { elements }, Column::Tuple { elements: more }) => {
                 assert_eq!(elements.len(), more.len(), "blocks are only joined when their columns have the same types");
                 for (element, more) in elements.iter_mut().zip(more) {
-                    element.append_range(more, range.clone());
+                    element.append_ranges(more, ranges);
                 }
             }
             (
@@ -166,12 +173,11 @@ impl Column {
                     more.len(),
                     "blocks are only joined when their columns have the same types"
                 );
-                let (before, taken) = (&more_discriminators[..range.start], &more_discriminators[range]);
-                discriminators.extend_from_slice(taken);
+                for range in ranges {
+                    discriminators.extend_from_slice(&more_discriminators[range.clone()]);
+                }
                 for (index, (alternative, more)) in alternatives.iter_mut().zip(more).enumerate() {
-                    let count = |marks: &[u8]| marks.iter().filter(|mark| usize::from(**mark) == index).count();
-                    let start = count(before);
-                    alternative.append_range(more, start..start + count(taken));
+                    alternative.append_ranges(more, &ranges_of_alternative(more_discriminators, index, ranges));
                 }
             }
             _ => panic!("blocks are only joined when their columns have the same types"),
@@ -281,20 +287,44 @@ impl Column {
     }
 }
 
-/// Where the bytes of some rows of a string stream lie. The stream has no index: it is walked from the start, which
-/// only happens when a batch is split.
-fn string_range(data: &[u8], rows: Range<usize>) -> Range<usize> {
-    let mut at = 0;
-    let mut start = 0;
-    for row in 0..rows.end {
-        if row == rows.start {
-            start = at;
+/// A way through the values of a string stream, which has no index: only walked where a batch is split, and only forwards.
+struct StringWalk<'a> {
+    data: &'a [u8],
+    row: usize,
+    at: usize,
+}
+
+impl StringWalk<'_> {
+    /// Where the bytes of `row` begin.
+    fn to(&mut self, row: usize) -> usize {
+        assert!(self.row <= row, "ranges of rows ascend");
+        for _ in self.row..row {
+            let length = read_varint(&self.data[self.at..]).expect("only whole strings are kept in a column");
+            self.at += varint_length(length) + length as usize;
         }
-        let length = read_varint(&data[at..]).expect("only whole strings are kept in a column");
-        at += varint_length(length) + length as usize;
+        self.row = row;
+        self.at
     }
-    if rows.is_empty() {
-        start = at;
-    }
-    start..at
+}
+
+/// Goes on with `offsets` for some rows of another array; tells which of its elements these have.
+fn append_offsets(offsets: &mut Vec<u64>, more: &[u64], rows: Range<usize>) -> Range<usize> {
+    let end_of = |rows: usize| if rows == 0 { 0 } else { more[rows - 1] };
+    let (first, last) = (end_of(rows.start), end_of(rows.end));
+    let base = offsets.last().copied().unwrap_or(0);
+    offsets.extend(more[rows].iter().map(|offset| offset - first + base));
+    first as usize..last as usize
+}
+
+/// Which values of a Variant's alternative belong to some of its rows.
+fn ranges_of_alternative(discriminators: &[u8], index: usize, rows: &[Range<usize>]) -> Vec<Range<usize>> {
+    let count = |marks: &[u8]| marks.iter().filter(|mark| usize::from(**mark) == index).count();
+    let (mut row, mut value) = (0, 0);
+    let of_rows = rows.iter().map(|range| {
+        let start = value + count(&discriminators[row..range.start]);
+        value = start + count(&discriminators[range.clone()]);
+        row = range.end;
+        start..value
+    });
+    of_rows.collect()
 }

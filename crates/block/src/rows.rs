@@ -57,6 +57,51 @@ impl Rows {
         }
     }
 
+    /// Appends several such ranges, which ascend, in one pass over the other rows.
+    ///
+    /// # Panics
+    /// As [`append_range`](Rows::append_range).
+    pub fn append_ranges(&mut self, other: &Rows, ranges: &[Range<usize>]) {
+        match (self, other) {
+            (Rows::Typed(block), Rows::Typed(more)) => block.append_ranges(more, ranges),
+            (Rows::Opaque(opaque), Rows::Opaque(more)) => {
+                ranges.iter().for_each(|rows| opaque.append_range(more, rows.clone()));
+            }
+            _ => mixed(),
+        }
+    }
+
+    /// Keeps the rows before `row` and hands out the others.
+    ///
+    /// # Panics
+    /// If there are fewer rows, or if an insert's rows are on both sides of the cut.
+    pub fn split_off(&mut self, row: usize) -> Rows {
+        let all = self.take();
+        let mut second = self.clone();
+        self.append_range(&all, 0..row);
+        second.append_range(&all, row..all.count());
+        second
+    }
+
+    /// Cuts the rows into pieces of these many.
+    ///
+    /// # Panics
+    /// If they are not that many together, or if an insert's rows are on both sides of a cut.
+    pub fn into_pieces(mut self, counts: &[usize]) -> Vec<Rows> {
+        match counts {
+            [] => Vec::new(),
+            [_] => vec![self],
+            // In the middle: a row is then copied only as often as the pieces can be halved.
+            _ => {
+                let (first, second) = counts.split_at(counts.len() / 2);
+                let rest = self.split_off(first.iter().sum());
+                let mut pieces = self.into_pieces(first);
+                pieces.append(&mut rest.into_pieces(second));
+                pieces
+            }
+        }
+    }
+
     /// Hands out the rows and leaves none, of the same shape.
     pub fn take(&mut self) -> Rows {
         match self {

@@ -1,5 +1,6 @@
 //! Inserts within a batch, and their rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -131,11 +132,7 @@ impl Contents {
     /// Cuts before the member at `index`; the second half is returned.
     pub(crate) fn split_off(&mut self, index: usize) -> Contents {
         let start: usize = self.members[..index].iter().map(|member| member.rows).sum();
-        let (mut first, mut second) = (self.rows.take(), self.rows.take());
-        second.append_range(&first, start..first.count());
-        let all = first.take();
-        first.append_range(&all, 0..start);
-        self.rows = first;
+        let second = self.rows.split_off(start);
         Contents { rows: second, members: self.members.split_off(index) }
     }
 
@@ -150,18 +147,19 @@ impl Contents {
 
     /// Takes out all members that `picked` says, rows and all.
     pub(crate) fn extract(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
-        let all = self.rows.take();
-        let (mut out, mut start) = (Vec::new(), 0);
+        let (mut out, mut kept, mut start) = (Vec::new(), Vec::<Range<usize>>::new(), 0);
         for member in std::mem::take(&mut self.members) {
             let end = start + member.rows;
             if picked(&member) {
                 out.push(member);
             } else {
-                self.rows.append_range(&all, start..end);
+                kept.push(start..end);
                 self.members.push(member);
             }
             start = end;
         }
+        let all = self.rows.take();
+        self.rows.append_ranges(&all, &kept);
         out
     }
 }

@@ -34,21 +34,19 @@ impl Settled {
 }
 
 /// All of a piece has failed. The rows of those whose senders don't wait are kept for their letters.
-pub(crate) fn failed(flush: BatchId, mut contents: Contents, error: &InsertError) -> Vec<Settled> {
-    let all = contents.rows.take();
-    let mut start = 0;
-    let members = std::mem::take(&mut contents.members).into_iter().map(|member| {
-        let end = start + member.rows;
-        let rows = (!member.waits()).then(|| {
-            // Taken from what `take` left: empty, and of the same columns.
-            let mut rows = contents.rows.clone();
-            rows.append_range(&all, start..end);
-            rows
-        });
-        start = end;
-        Settled { member, outcome: Err(error.clone()), flush, rows }
-    });
-    members.collect()
+pub(crate) fn failed(flush: BatchId, contents: Contents, error: &InsertError) -> Vec<Settled> {
+    let Contents { rows, members } = contents;
+    let settled = |member, rows| Settled { member, outcome: Err(error.clone()), flush, rows };
+    if members.iter().all(Member::waits) {
+        return members.into_iter().map(|member| settled(member, None)).collect();
+    }
+    let counts: Vec<usize> = members.iter().map(|member| member.rows).collect();
+    let each = members.into_iter().zip(rows.into_pieces(&counts));
+    each.map(|(member, rows)| match member.waits() {
+        true => settled(member, None),
+        false => settled(member, Some(rows)),
+    })
+    .collect()
 }
 
 pub(crate) fn held_bytes(settled: &[Settled]) -> u64 {

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use windrow_block::{read_json_each_row, Block, DataType, Parsed};
 
 use crate::render::{render_native, render_rows};
@@ -26,7 +28,7 @@ fn blocks_behave_like_lists_of_rows() {
         for step in 0..30 {
             let source = random.usize(..sources.len());
             let rows = texts[source].len();
-            match random.u8(..8) {
+            match random.u8(..9) {
                 0..=2 => {
                     block.append(&sources[source].block);
                     model.extend_from_slice(&texts[source]);
@@ -38,6 +40,11 @@ fn blocks_behave_like_lists_of_rows() {
                     model.extend_from_slice(&texts[source][start..end]);
                 }
                 6 => {
+                    let ranges = random_ranges(&mut random, rows);
+                    block.append_ranges(&sources[source].block, &ranges);
+                    model.extend(ranges.into_iter().flat_map(|range| texts[source][range].to_vec()));
+                }
+                7 => {
                     let taken = block.take();
                     assert_eq!((block.rows(), block.bytes()), (0, 0), "seed {seed}, step {step}");
                     let start = random.usize(..=taken.rows());
@@ -55,6 +62,17 @@ fn blocks_behave_like_lists_of_rows() {
         let native = block.encode_native(&names, &types);
         assert_eq!(render_native(&native, &types), model, "seed {seed}");
     }
+}
+
+/// Some ranges of `rows` rows, ascending, some of them empty.
+fn random_ranges(random: &mut fastrand::Rng, rows: usize) -> Vec<Range<usize>> {
+    let (mut ranges, mut at) = (Vec::new(), 0);
+    for _ in 0..random.usize(..4) {
+        let start = random.usize(at..=rows);
+        at = random.usize(start..=rows);
+        ranges.push(start..at);
+    }
+    ranges
 }
 
 #[test]
