@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from chaos.kinds import AS_SENT, TABLES, Table, rows_of
+from chaos.kinds import AS_SENT, CHECKED, TABLES, Table, query_id, rows_of
 from chaos.load import Load
+from chaos.stage import Stage
 from chaos.writer import Writer
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
@@ -27,11 +29,13 @@ class Count:
     torn: list[str] = field(default_factory=list)
     disordered: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
-    # Dead letters hold them.
+    # Poison that became a dead letter, as it has to.
     dead: int = 0
+    # Dead letters that nobody deserved.
+    wronged: list[str] = field(default_factory=list)
 
     def faults(self) -> dict[str, list[str]]:
-        kinds = ("missing", "twice", "unasked", "torn", "disordered", "altered")
+        kinds = ("missing", "twice", "unasked", "torn", "disordered", "altered", "wronged")
         return {kind: getattr(self, kind) for kind in kinds if getattr(self, kind)}
 
     def line(self) -> str:
@@ -52,8 +56,10 @@ class Found:
     place: tuple[int, int]
 
 
-def count(direct: Endpoint, load: Load) -> Count:
-    result = Count()
+def count(stage: Stage, load: Load) -> Count:
+    result, direct = Count(), stage.direct
+    letters = dead_letters(stage)
+    result.wronged += [f"{table}: {error}" for (table, _), error in letters.items() if table != CHECKED.name]
     for table in TABLES:
         there = found_in(direct, table, load)
         altered = direct.sql(f"SELECT count() FROM {table.name} WHERE NOT ({AS_SENT})")
@@ -61,16 +67,27 @@ def count(direct: Endpoint, load: Load) -> Count:
             result.altered.append(f"{altered} rows of {table.name}")
         for writer in load.writers:
             if writer.kind.table is table:
-                judge(writer, there.get(writer.writer, {}), result)
+                judge(writer, there.get(writer.writer, {}), {key for _, key in letters}, result)
     return result
 
 
-def drained(direct: Endpoint, load: Load) -> Count:
+def dead_letters(stage: Stage) -> dict[tuple[str, str], str]:
+    """Errors by table and query id."""
+    query = "SELECT table, query_id, error FROM system.windrow_dead_letters FORMAT JSONCompactEachRow"
+    http = stage.where()
+    assert http is not None, "the gateway runs when its letters are counted"
+    rows = [json.loads(line) for line in http.sql(query).splitlines()]
+    letters = {(table, query_id): error for table, query_id, error in rows}
+    assert len(letters) == len(rows), f"{len(rows) - len(letters)} inserts are dead letters twice"
+    return letters
+
+
+def drained(stage: Stage, load: Load) -> Count:
     """What was acknowledged has to come into its table by itself; what is missing after that time is lost."""
     end = time.monotonic() + DRAINS_WITHIN_SECONDS
     while True:
-        eventually(direct.answers, "the engine answers", 60)
-        counted = count(direct, load)
+        eventually(stage.direct.answers, "the engine answers", 60)
+        counted = count(stage, load)
         if not counted.missing or time.monotonic() > end:
             return counted
 
@@ -90,11 +107,15 @@ def found_in(direct: Endpoint, table: Table, load: Load) -> dict[int, dict[int, 
     return there
 
 
-def judge(writer: Writer, there: dict[int, Found], result: Count) -> None:
+def judge(writer: Writer, there: dict[int, Found], letters: set[str], result: Count) -> None:
     promises, name = writer.promises, f"{writer.kind.name} {writer.writer}"
+    dead = {number for number in writer.numbers() if query_id(writer.run_name, writer.writer, number) in letters}
     result.stored += len(there)
+    result.dead += len(dead)
+    result.wronged += [f"{name}/{number}" for number in dead if not writer.kind.is_poison(number) or number in there]
     if writer.kind.kept:
-        result.missing += [f"{name}/{number}" for number in promises.acknowledged if number not in there]
+        kept = there.keys() | dead
+        result.missing += [f"{name}/{number}" for number in promises.acknowledged if number not in kept]
     acknowledged, allowed = set(promises.acknowledged), {*promises.acknowledged, *promises.open}
     for number, found in there.items():
         if found.rows > found.distinct:

@@ -18,9 +18,10 @@ class Table:
     clauses: str
     # In partitions block numbers are counted apart, so they say nothing of the order between them.
     ordered: bool = True
+    constraint: str = ""
 
     def create(self) -> str:
-        return f"CREATE TABLE {self.name} ({COLUMNS}) ENGINE = MergeTree {self.clauses}"
+        return f"CREATE TABLE {self.name} ({COLUMNS}{self.constraint}) ENGINE = MergeTree {self.clauses}"
 
 
 PLAIN = Table("plain", f"ORDER BY tuple() SETTINGS {ORDERED}")
@@ -28,7 +29,12 @@ PLAIN = Table("plain", f"ORDER BY tuple() SETTINGS {ORDERED}")
 WINDOW = Table("windowed", f"ORDER BY tuple() SETTINGS {ORDERED}, non_replicated_deduplication_window = 100000")
 # Each insert of several rows goes into several partitions, which ClickHouse commits one after the other.
 PARTED = Table("parted", "PARTITION BY row % 2 ORDER BY tuple()", ordered=False)
-TABLES = (PLAIN, WINDOW, PARTED)
+# One insert in so many is acknowledged and can't be stored: it has to become a dead letter, and no other with it.
+POISON_ONE_IN = 20
+CHECKED = Table(
+    "checked", f"ORDER BY tuple() SETTINGS {ORDERED}", constraint=f", CONSTRAINT sound CHECK number % {POISON_ONE_IN} != 7"
+)
+TABLES = (PLAIN, WINDOW, PARTED, CHECKED)
 
 STORED = {"wait_for_async_insert": 1, "wait_for_async_insert_timeout": 20}
 DISK = {"wait_for_async_insert": 0}
@@ -46,6 +52,9 @@ class Kind:
     # What is acknowledged has to be there. Without, at most once is all that is promised.
     kept: bool = True
 
+    def is_poison(self, number: int) -> bool:
+        return self.table is CHECKED and number % POISON_ONE_IN == 7
+
 
 KINDS = (
     Kind("stored", PLAIN, STORED),
@@ -56,9 +65,18 @@ KINDS = (
     Kind("sync+token", PLAIN, {"async_insert": 0}, token=True, repeats=True),
     Kind("stored+window", WINDOW, STORED, repeats=True),
     Kind("disk+window", WINDOW, DISK, repeats=True),
+    Kind("disk+poison", CHECKED, DISK),
     Kind("disk+parts", PARTED, DISK),
     Kind("stored+parts+token", PARTED, STORED, token=True, repeats=True),
 )
+
+# So far.
+KINDS_ONCE = tuple(kind for kind in KINDS if not kind.repeats)
+
+
+def query_id(run: str, writer: int, number: int) -> str:
+    """By which a dead letter is known."""
+    return f"{run}-{writer}-{number}"
 
 
 def rows_of(number: int) -> int:

@@ -52,7 +52,7 @@ class Rounds:
         for _ in range(rounds):
             self.round()
         for done in self.done:
-            count(self.stage.direct, done.load).check()
+            count(self.stage, done.load).check()
 
     def round(self) -> None:
         number = len(self.done) + 1
@@ -67,7 +67,7 @@ class Rounds:
                 threading.Event().wait(self.rng.uniform(0, MOST_DELAY_SECONDS))
                 self.kill(this, self.rng.choice(VICTIMS))
             eventually(load.every_writer_more(1), "every writer is served again", 60)
-        counted = drained(self.stage.direct, load)
+        counted = drained(self.stage, load)
         print(this.line(counted), flush=True)
         counted.check()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chaos.count import drained
-from chaos.kinds import KINDS
+from chaos.kinds import KINDS_ONCE
 from chaos.load import Load
 from chaos.relay import Fault, Relay
 from chaos.stage import Behind
@@ -19,8 +19,7 @@ from harness.eventually import eventually
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
 # `make chaos` takes the two minutes that are promised.
 AWAY_SECONDS = float(os.environ.get("WINDROW_CHAOS_AWAY_SECONDS", "3"))
-WAITED_FOR = tuple(kind for kind in KINDS if kind.name in ("stored", "memory"))
-NOT_WAITED_FOR = tuple(kind for kind in KINDS if kind.name in ("memory",))
+NOT_WAITED_FOR = tuple(kind for kind in KINDS_ONCE if kind.name.startswith("disk"))
 
 
 @pytest.fixture
@@ -46,20 +45,20 @@ CHANCES = {
 @pytest.mark.parametrize("chances", CHANCES.values(), ids=CHANCES.keys())
 def test_connections_that_break(behind: Behind, chances: dict[Fault, float]) -> None:
     relay = behind.relay
-    with Load(behind.where, SEED, kinds=WAITED_FOR) as load:
+    with Load(behind.where, SEED, kinds=KINDS_ONCE) as load:
         eventually(load.every_writer_more(1), "every writer is served")
         relay.misbehave(chances)
         eventually(lambda: all(relay.done[fault] >= FAULTS[fault] for fault in chances), "there are faults of every sort", 60)
         relay.behave()
         eventually(load.every_writer_more(1), "every writer is served again", 60)
-    counted = drained(behind.direct, load)
+    counted = drained(behind, load)
     print(f"{ {fault.name: times for fault, times in relay.done.items()} }, engine fell {behind.falls} times; {load.figures()}; {counted.line()}")
     counted.check()
 
 
 def test_a_backend_that_hangs(behind: Behind) -> None:
     """Who can be acknowledged without it is, and what was under way is stored once when it goes on."""
-    with Load(behind.where, SEED, kinds=WAITED_FOR) as load:
+    with Load(behind.where, SEED, kinds=KINDS_ONCE) as load:
         eventually(load.every_writer_more(2), "every writer is served")
         behind.relay.hang()
         without_it = [writer for writer in load.writers if writer.kind in NOT_WAITED_FOR]
@@ -68,7 +67,7 @@ def test_a_backend_that_hangs(behind: Behind) -> None:
         eventually(served, "inserts that need no backend are acknowledged")
         behind.relay.behave()
         eventually(load.every_writer_more(2), "every writer is served again", 60)
-    counted = drained(behind.direct, load)
+    counted = drained(behind, load)
     print(f"{load.figures()}; {counted.line()}")
     counted.check()
 
@@ -84,6 +83,6 @@ def test_a_backend_that_is_away_under_load(behind: Behind) -> None:
         behind.relay.behave()
         eventually(load.every_writer_more(5), "every writer is served again")
     assert not load.errors(), load.errors()[:5]
-    counted = drained(behind.direct, load)
+    counted = drained(behind, load)
     print(f"away for {AWAY_SECONDS:.0f} s; {load.figures()}; {counted.line()}")
     counted.check()

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from chaos.count import drained
-from chaos.kinds import KINDS
+from chaos.kinds import KINDS_ONCE
 from chaos.load import Load, create_tables
 from chaos.preload import Clock
 from chaos.stage import Apart
 from harness.eventually import eventually
 
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
-WAITED_FOR = tuple(kind for kind in KINDS if kind.name in ("stored", "memory"))
 # No step forward is longer than an hour, for which tokens are remembered.
 JUMPS_SECONDS = (50 * 60, -2 * 3600, -3 * 3600 // 2)
 
@@ -36,7 +35,7 @@ def stage(tmp_path: Path, clock: Clock) -> Iterator[Apart]:
 
 
 def test_a_clock_that_jumps(stage: Apart, clock: Clock) -> None:
-    with Load(stage.where, SEED, kinds=WAITED_FOR) as load:
+    with Load(stage.where, SEED, kinds=KINDS_ONCE) as load:
         for seconds in JUMPS_SECONDS:
             eventually(load.every_writer_more(2), "every writer is served", 60)
             clock.set(seconds)
@@ -45,7 +44,7 @@ def test_a_clock_that_jumps(stage: Apart, clock: Clock) -> None:
             stage.start_gateway()
             assert abs(gateways_clock(stage) - seconds) < 60, "the gateway does not see the clock that was set for it"
         eventually(load.every_writer_more(2), "every writer is served in the end", 60)
-    counted = drained(stage.direct, load)
+    counted = drained(stage, load)
     print(f"clock set to {', '.join(map(str, JUMPS_SECONDS))} s; {load.figures()}; {counted.line()}")
     counted.check()
 

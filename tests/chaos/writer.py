@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chaos.kinds import Kind, payload, some_format
+from chaos.kinds import Kind, payload, query_id, some_format
 from harness.endpoint import Endpoint
 from harness.quick_http import QuickConnection
 
@@ -48,6 +48,10 @@ class Writer(threading.Thread):
         self.connection: QuickConnection | None = None
         self.next_number = 0
 
+    def numbers(self) -> range:
+        """Of the inserts that it may have sent."""
+        return range(self.next_number + 1)
+
     def run(self) -> None:
         while not self.stopping.is_set():
             self.insert(self.next_number)
@@ -76,7 +80,9 @@ class Writer(threading.Thread):
         kind = some_format(self.rng)
         settings = dict(self.kind.settings)
         if self.kind.token:
-            settings["insert_deduplication_token"] = f"{self.run_name}-{self.writer}-{number}"
+            settings["insert_deduplication_token"] = query_id(self.run_name, self.writer, number)
+        if self.kind.is_poison(number):
+            settings["query_id"] = query_id(self.run_name, self.writer, number)
         target = connection.endpoint.target(f"INSERT INTO {self.kind.table.name} FORMAT {kind}", settings)
         try:
             reply = connection.post(target, payload(kind, self.writer, number))

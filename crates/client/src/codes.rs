@@ -19,6 +19,7 @@ pub fn code_name(code: i32) -> &'static str {
         216 => "QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING",
         236 => "ABORTED",
         241 => "MEMORY_LIMIT_EXCEEDED",
+        243 => "NOT_ENOUGH_SPACE",
         279 => "ALL_CONNECTION_TRIES_FAILED",
         381 => "HTTP_LENGTH_REQUIRED",
         394 => "QUERY_WAS_CANCELLED",

@@ -60,7 +60,11 @@ impl DataDirLock {
         if !try_lock(&file).map_err(at(&path))? {
             return Err(LockError::Held { directory: data_dir.to_owned(), pid: pid_in(&mut file) });
         }
-        write_pid(&mut file).map_err(at(&path))?;
+        match write_pid(&mut file) {
+            // A full disk is no reason not to start: what is kept on it has to be stored, which makes room.
+            Err(error) if error.kind() != io::ErrorKind::StorageFull => return Err(at(&path)(error)),
+            _ => {}
+        }
         Ok(DataDirLock { _file: file })
     }
 }
