@@ -12,8 +12,8 @@ import pytest
 from harness.endpoint import Endpoint, Reply
 from harness.engine import Engine
 from harness.eventually import eventually
-from harness.gateway import flat
-from harness.inserts import INTO_T, ids, make_table
+from harness.gateway import Gateway, flat
+from harness.inserts import HELD, INTO_T, Background, ids, make_table, queued_inserts
 from harness.remote import RemoteGateway
 from harness.users import TESTER
 
@@ -179,3 +179,172 @@ def test_a_server_whose_windows_are_not_managed_is_left_alone_and_the_log_says_s
         assert "deduplication_window" not in settings_of(server.direct)
         warnings = [event for event in server.gateway.log_events() if "does not deduplicate" in flat(event)["message"]]
         assert [flat(event)["table"] for event in warnings] == ["t"]
+
+
+NAMED = {"insert_deduplication_token": "x"}
+# The rows 1 and 2, in many forms.
+FORMS: dict[str, Callable[[Endpoint, dict], Reply]] = {
+    "JSONEachRow": lambda t, s: send(t, INTO_T, '{"a":1}\n{"a":2}', s),
+    "CSV": lambda t, s: send(t, "INSERT INTO t FORMAT CSV", "1\n2\n", s),
+    "RowBinary": lambda t, s: send(t, "INSERT INTO t FORMAT RowBinary", b"".join(n.to_bytes(8, "little") for n in (1, 2)), s),
+    "Native": lambda t, s: send(
+        t, "INSERT INTO t FORMAT Native", t.request("SELECT toUInt64(number + 1) AS a FROM numbers(2) FORMAT Native").body, s
+    ),
+    "VALUES in the text": lambda t, s: send(t, None, "INSERT INTO t VALUES (1), (2)", s),
+    "gzip": lambda t, s: send(t, INTO_T, gzip.compress(b'{"a":1}{"a":2}'), s, headers={"Content-Encoding": "gzip"}),
+    "an expression": lambda t, s: send(t, "INSERT INTO t VALUES", "(0 + 1), (1 + 1)", s),
+    "JSON": lambda t, s: send(
+        t, "INSERT INTO t FORMAT JSON", '{"meta":[{"name":"a","type":"UInt64"}],"data":[{"a":1},{"a":2}]}', s
+    ),
+}
+# How an insert may be sent; all but the last are told when it is stored.
+MANNERS = [{"async_insert": 0}, ASYNC, {**ASYNC, "wait_for_async_insert": 0}]
+
+
+def test_one_token_is_one_insert_however_it_is_sent(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    for form in FORMS.values():
+        for manner in MANNERS:
+            form(tested, {**manner, **NAMED})
+    assert stored(tested, direct) == [1, 2]
+
+
+@pytest.mark.parametrize("first", FORMS)
+def test_any_form_may_be_the_first(tested: Endpoint, direct: Endpoint, first: str) -> None:
+    make_table(direct)
+    FORMS[first](tested, {**ASYNC, **NAMED})
+    for form in FORMS.values():
+        form(tested, {"async_insert": 0, **NAMED})
+    assert stored(tested, direct) == [1, 2]
+
+
+def test_a_repeat_is_answered_as_the_first_was(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    replies = [FORMS["CSV"](tested, {**ASYNC, **NAMED}) for _ in range(2)]
+    assert [reply.summary["written_rows"] for reply in replies] == ["2", "2"]
+
+
+def test_other_tokens_and_other_tables_are_other_inserts(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    make_table(direct, name="u")
+    for token in ("x", "y"):
+        send(tested, INTO_T, '{"a":1}', {**ASYNC, "insert_deduplication_token": token})
+    send(tested, "INSERT INTO u FORMAT JSONEachRow", '{"a":1}', {**ASYNC, **NAMED})
+    assert stored(tested, direct) == [1, 1]
+    assert stored(tested, direct, "u") == [1]
+
+
+@pytest.mark.parametrize("engine", ["ReplacingMergeTree ORDER BY a", "SummingMergeTree ORDER BY a", "Log", "Memory"])
+def test_tokens_work_in_tables_of_many_kinds(tested: Endpoint, direct: Endpoint, engine: str) -> None:
+    direct.sql(f"CREATE TABLE t (a UInt64, v UInt64 DEFAULT 1) ENGINE = {engine}")
+    for token in ("x", "y"):
+        for manner in MANNERS:
+            send(tested, INTO_T, '{"a":1}', {**manner, "insert_deduplication_token": token})
+    tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    inserts = direct.sql("SELECT count() FROM t") if "Tree" not in engine else None
+    assert inserts in (None, "2")
+
+
+def test_of_repeats_that_come_at_once_one_is_stored(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    with Background(tested) as background:
+        waiting = [background.insert("1\n2\n", "INSERT INTO t FORMAT CSV", **manner, **NAMED) for manner in MANNERS * 8]
+        assert [insert.reply().status for insert in waiting] == [200] * 24
+    assert stored(tested, direct) == [1, 2]
+
+
+def test_a_repeat_waits_for_the_first_to_be_stored(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    with Background(tested) as background:
+        first = background.insert("1\n", "INSERT INTO t FORMAT CSV", **HELD, **NAMED)
+        eventually(lambda: queued_inserts(tested) == 1, "the first is queued")
+        second = background.insert("1\n", "INSERT INTO t FORMAT CSV", **HELD, **NAMED)
+        third = background.insert("2\n", "INSERT INTO t FORMAT CSV", **HELD)
+        eventually(lambda: queued_inserts(tested) == 2, "the third is queued, and the second is not")
+        assert not second.answered()
+        tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+        assert [insert.reply().status for insert in (first, second, third)] == [200] * 3
+    assert stored(tested, direct) == [1, 2]
+
+
+def test_an_insert_that_failed_may_be_sent_again(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct, "a UInt64, CONSTRAINT small CHECK a < 5")
+    for manner in MANNERS[:2]:
+        failed = tested.request(INTO_T, b'{"a":7}', {**manner, **NAMED})
+        assert failed.code == 469, failed.text
+    direct.sql("ALTER TABLE t DROP CONSTRAINT small")
+    for manner in MANNERS:
+        send(tested, INTO_T, '{"a":7}', {**manner, **NAMED})
+    assert stored(tested, direct) == [7]
+
+
+PARTITIONED = "a UInt64, p UInt8"
+
+
+@pytest.mark.parametrize("manner", MANNERS[:2])
+def test_a_part_of_a_repeat_is_stored_where_its_partition_is_new(tested: Endpoint, direct: Endpoint, manner: dict) -> None:
+    direct.sql(f"CREATE TABLE t ({PARTITIONED}) ENGINE = MergeTree PARTITION BY p ORDER BY a {OWNERS}")
+    settings = {**manner, **NAMED}
+    send(tested, "INSERT INTO t FORMAT CSV", "1,1\n2,2\n", settings)
+    send(tested, "INSERT INTO t FORMAT CSV", "3,2\n4,3\n5,2\n6,3\n", settings)
+    send(tested, "INSERT INTO t FORMAT CSV", "7,1\n8,2\n9,3\n", settings)
+    # As the engine itself has it.
+    assert stored(tested, direct) == [1, 2, 4, 6]
+
+
+def test_equal_rows_are_a_repeat_where_the_owner_wants_it_in_any_format(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct, settings=OWNERS)
+    for form in ("JSONEachRow", "CSV", "RowBinary", "Native", "VALUES in the text", "gzip"):
+        for manner in MANNERS[1:]:
+            FORMS[form](tested, manner)
+    assert stored(tested, direct) == [1, 2]
+    send(tested, "INSERT INTO t FORMAT CSV", "2\n1\n", ASYNC)
+    send(tested, "INSERT INTO t FORMAT CSV", "1\n", ASYNC)
+    assert stored(tested, direct) == [1, 1, 1, 2, 2], "another order, and a part, are other inserts"
+
+
+def test_a_window_holds_as_many_inserts_as_its_owner_says(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct, settings="SETTINGS non_replicated_deduplication_window = 3")
+    for number in (1, 2, 3, 4, 2, 1):
+        send(tested, INTO_T, f'{{"a":{number}}}', ASYNC)
+    assert stored(tested, direct) == [1, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["TRUNCATE TABLE t", "ALTER TABLE t DROP PARTITION 1", "ALTER TABLE t DETACH PARTITION 1", "CREATE OR REPLACE TABLE t ({}) ENGINE = MergeTree PARTITION BY p ORDER BY a"],
+)
+def test_rows_that_are_gone_may_be_inserted_again(tested: Endpoint, direct: Endpoint, statement: str) -> None:
+    direct.sql(f"CREATE TABLE t ({PARTITIONED}) ENGINE = MergeTree PARTITION BY p ORDER BY a")
+    for _ in range(2):
+        for manner in MANNERS:
+            send(tested, "INSERT INTO t FORMAT CSV", "1,1\n", {**manner, **NAMED})
+        assert stored(tested, direct) == [1]
+        tested.sql(statement.format(PARTITIONED))
+        assert stored(tested, direct) == []
+
+
+def test_rows_that_were_deleted_are_still_known(tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    send(tested, INTO_T, '{"a":1}', {**ASYNC, **NAMED})
+    tested.sql("ALTER TABLE t DELETE WHERE 1", mutations_sync=2)
+    send(tested, INTO_T, '{"a":1}', {**ASYNC, **NAMED})
+    assert stored(tested, direct) == []
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_what_is_stored_is_known_to_the_next_gateway(start_gateway: Callable[..., Gateway], end: str) -> None:
+    gateway = start_gateway()
+    make_table(gateway.direct)
+    for number in range(3):
+        for manner in MANNERS:
+            tested = gateway.http.as_user(TESTER.name, TESTER.password)
+            FORMS["CSV"](tested, {**manner, **NAMED})
+        if end == "kill":
+            gateway.kill()
+        else:
+            assert gateway.stop() == 0
+        gateway.start()
+    tested = gateway.http.as_user(TESTER.name, TESTER.password)
+    FORMS["JSONEachRow"](tested, {"async_insert": 0, **NAMED})
+    assert stored(tested, gateway.direct) == [1, 2]

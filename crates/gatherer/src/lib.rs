@@ -48,7 +48,7 @@ pub use commands::{BufferEntry, BufferSnapshot, ShutDown, TableName};
 pub use gatherer::Gatherer;
 pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
 pub use journaling::Leftovers;
-pub use ledger::{table_by_name, DedupKeys, Entered, Ledger, LedgerBounds, LedgerError, Resolved};
+pub use ledger::{table_by_name, ClaimHandle, DedupKeys, Entered, Ledger, LedgerBounds, LedgerError, Resolved};
 pub use leftovers::{open_journal, OpenedJournal};
 pub use letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};

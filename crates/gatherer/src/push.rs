@@ -22,13 +22,19 @@ use crate::gatherer::Gatherer;
 use crate::insert::{outcome_of, AckLevel, Insert, PushError, Ticket};
 use crate::journaling::{Appended, Encoded, Journaled, Journaling};
 use crate::member::Arriving;
+use crate::ledger::Admitted;
 use crate::shape::Shape;
 use crate::table::Table;
 
 impl<S: Sink> Gatherer<S> {
     /// Takes an insert. For one that waits, the ticket brings the outcome; for others the push itself is the acknowledgement,
     /// at the level that the insert asks for.
-    pub async fn push(&self, shape: &Arc<Shape>, insert: Insert) -> Result<Option<Ticket>, PushError> {
+    ///
+    /// A repeat of what is stored has no ticket either: there is nothing left to be done for it.
+    pub async fn push(&self, shape: &Arc<Shape>, mut insert: Insert) -> Result<Option<Ticket>, PushError> {
+        if insert.dedup.is_some() && self.admit(shape, &mut insert).await? == Admitted::Repeat {
+            return Ok(None);
+        }
         match &self.core.journal {
             Some(journal) if insert.ack == AckLevel::Disk => self.push_to_disk(journal, shape, insert).await,
             Some(journal) if insert.dedup.is_some() => self.push_in_turn(Some(journal), shape, insert).await,

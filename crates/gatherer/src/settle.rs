@@ -10,7 +10,8 @@ use windrow_sink::{BatchId, Sink};
 use crate::flight::Flight;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome};
-use crate::journaling::Journaled;
+use crate::journaling::{Journaled, Journaling};
+use crate::ledger::{enter_stored, Entered};
 use crate::letters::Letter;
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::member::{Contents, Member};
@@ -54,12 +55,13 @@ pub(crate) fn held_bytes(settled: &[Settled]) -> u64 {
 }
 
 /// Brings inserts of one batch to their end.
-pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, settled: Vec<Settled>) {
+pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, mut settled: Vec<Settled>) {
     if settled.is_empty() {
         return;
     }
     let table = &sealed.shape.table;
     enter_log(core, sealed, &settled);
+    let entered = enter_stored(core, &mut settled);
     let mut ends = Ends::default();
     for settled in settled {
         let counters = if settled.outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
@@ -68,7 +70,7 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
     }
     table.budget.give_back(ends.free_bytes);
     if let Some(journal) = &core.journal {
-        journal.done(table, &ends.done);
+        write_done(journal, table, entered, ends.done);
     }
     if !ends.letters.is_empty() {
         let post = Post {
@@ -79,6 +81,20 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
             journaled: ends.kept,
         };
         core.post(post);
+    }
+}
+
+/// An insert is done when the ledger knows of it: after a crash in between, its repeat would be taken for new.
+fn write_done(journal: &Arc<Journaling>, table: &Arc<Table>, entered: Option<Entered>, done: Vec<Journaled>) {
+    match entered {
+        None => journal.done(table, &done),
+        Some(entered) => {
+            let (journal, table) = (journal.clone(), table.clone());
+            tokio::spawn(async move {
+                entered.wait().await;
+                journal.done(&table, &done);
+            });
+        }
     }
 }
 

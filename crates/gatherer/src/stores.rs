@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use crate::leftovers::OpenedJournal;
+use crate::ledger::Ledger;
 use crate::letters::DeadLetterStore;
 use crate::surroundings::{Machine, Surroundings};
 
@@ -10,12 +11,14 @@ pub struct Stores {
     pub journal: Option<OpenedJournal>,
     /// Without it an acknowledged insert that can't be stored is logged and lost.
     pub dead_letters: Option<Arc<dyn DeadLetterStore>>,
+    /// Without it no insert is taken for a repeat.
+    pub ledger: Option<Ledger>,
     pub surroundings: Arc<dyn Surroundings>,
 }
 
 impl Stores {
     /// Keeps nothing on disk.
     pub fn none() -> Stores {
-        Stores { journal: None, dead_letters: None, surroundings: Arc::new(Machine) }
+        Stores { journal: None, dead_letters: None, ledger: None, surroundings: Arc::new(Machine) }
     }
 }

@@ -13,6 +13,7 @@ mod other;
 mod outline;
 mod own_tables;
 mod quote;
+mod rows_gone;
 mod system;
 
 pub use classify::{classify, classify_prefix, Statement, TableName};
@@ -21,3 +22,4 @@ pub use other::{DdlScope, Leading, OtherStatement};
 pub use outline::InsertOutline;
 pub use own_tables::{own_table_references, without_system_prefix, OwnTableReference, OwnTableUse, OwnTables};
 pub use quote::{backquote, quote_string};
+pub use rows_gone::takes_rows_away;

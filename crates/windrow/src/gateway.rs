@@ -14,6 +14,7 @@ use windrow_settings::Settings;
 use crate::backend::RunningBackend;
 use crate::dead_letters;
 use crate::kept::{self, Kept};
+use crate::ledger;
 use crate::logging;
 use crate::readiness::Readiness;
 
@@ -50,7 +51,8 @@ impl Gateway {
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
         let letters = dead_letters::open(&settings, &mut registry)?;
-        let stores = GatewayStores { journal: journal.opened, letters: letters.clone() };
+        let ledger = ledger::open(&settings)?;
+        let stores = GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: letters.clone() };
         let (client, relay) = (backend.client.clone(), backend.relay.clone());
         let data = Arc::new(DataServer::new(client.clone(), relay, stores, options, tls, &mut registry));
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
@@ -68,7 +70,7 @@ impl Gateway {
         });
         let backend_name = backend.client.endpoint().to_string();
         tracing::info!(%http, %admin, backend = backend_name, "windrow is ready");
-        let kept = Kept::new(lock, vec![journal.writer]);
+        let kept = Kept::new(lock, vec![journal.writer, ledger.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
         Ok(Gateway { http, admin, data, backend, readiness, shutdown_timeout, kept })
     }

@@ -3,6 +3,7 @@
 mod backend;
 mod cli;
 mod dead_letters;
+mod ledger;
 mod demo;
 mod gateway;
 mod kept;

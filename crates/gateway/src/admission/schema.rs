@@ -21,6 +21,8 @@ pub(crate) struct TableSchema {
     pub(crate) gatherable: bool,
     /// What it remembers of earlier inserts, so that a repeat is dropped.
     pub(crate) window: Window,
+    /// Names it through renames; zero where its database gives tables none.
+    pub(crate) uuid: u128,
     pub(crate) has_views: bool,
     /// Whether its rows go on to other tables.
     pub(crate) hands_on: bool,
@@ -71,7 +73,7 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
     let engine = "SELECT engine, engine_full, (SELECT value FROM system.merge_tree_settings WHERE name = \
                   'non_replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE \
                   name = 'replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE \
-                  name = 'replicated_deduplication_window_seconds'), toString(notEmpty(dependencies_table)), \
+                  name = 'replicated_deduplication_window_seconds'), toString(uuid), toString(notEmpty(dependencies_table)), \
                   toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key FROM system.tables WHERE \
                   database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
@@ -85,6 +87,7 @@ async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<
         computes: has_expressions || engine.as_ref().is_none_or(|engine| engine.has_views || engine.has_constraints),
         gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
         window: engine.as_ref().map_or(Window::Never, Engine::window),
+        uuid: engine.as_ref().map_or(0, |engine| engine.uuid),
         has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
         hands_on: engine.as_ref().is_none_or(Engine::hands_on),
         partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
@@ -114,6 +117,7 @@ struct Engine {
     /// The engine with its parameters and settings, as in the table's definition.
     definition: String,
     defaults: WindowDefaults,
+    uuid: u128,
     has_views: bool,
     has_constraints: bool,
     partition_key: String,
@@ -128,8 +132,8 @@ struct WindowDefaults {
 
 impl Engine {
     fn read(text: &str) -> Option<Engine> {
-        let fields: [Option<String>; 8] = serde_json::from_str(text.lines().next()?).ok()?;
-        let [name, definition, blocks, replicated_blocks, replicated_seconds, has_views, has_constraints, partition_key] =
+        let fields: [Option<String>; 9] = serde_json::from_str(text.lines().next()?).ok()?;
+        let [name, definition, blocks, replicated_blocks, replicated_seconds, uuid, has_views, has_constraints, partition_key] =
             fields;
         // A server that does not know a setting has no such window.
         let number = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -141,6 +145,7 @@ impl Engine {
                 replicated_blocks: number(replicated_blocks),
                 replicated_seconds: number(replicated_seconds),
             },
+            uuid: u128::from_str_radix(&uuid?.replace('-', ""), 16).ok()?,
             has_views: has_views? != "0",
             has_constraints: has_constraints? != "0",
             partition_key: partition_key?,
@@ -241,7 +246,7 @@ mod tests {
         let defaults = WindowDefaults { blocks: default_blocks, replicated_blocks: 10_000, replicated_seconds: 3_600 };
         let (name, definition) = (name.to_owned(), definition.to_owned());
         let partition_key = String::new();
-        Engine { name, definition, defaults, has_views: false, has_constraints: false, partition_key }.window()
+        Engine { name, definition, defaults, uuid: 1, has_views: false, has_constraints: false, partition_key }.window()
     }
 
     #[test]
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_engines_answer_is_read() {
-        let line = r#"["MergeTree","MergeTree ORDER BY a","10061","10000","3600","1","0","p"]"#;
+        let line = r#"["MergeTree","MergeTree ORDER BY a","10061","10000","3600","00000000-0000-0001-0000-000000000002","1","0","p"]"#;
         let engine = Engine::read(line).expect("all fields are there");
         assert_eq!(engine.window(), Window::Windrows);
         assert_eq!((engine.has_views, engine.partition_key.as_str()), (true, "p"));
@@ -297,6 +302,7 @@ mod tests {
             columns,
             gatherable: true,
             window: Window::None,
+            uuid: 0,
             has_views: false,
             hands_on: false,
             partition_key: String::new(),

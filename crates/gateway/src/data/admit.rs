@@ -13,7 +13,7 @@ use windrow_sink::Destination;
 use super::gather::Candidate;
 use super::serve::State;
 use crate::admission::{NotAdmitted, TableKey};
-use crate::insert::{prepare, role, Answer, InsertRequest, Known, Prepared, Role};
+use crate::insert::{prepare, is_token, role, TOKEN, Answer, InsertRequest, Known, Prepared, Role};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -166,7 +166,10 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     for column in statement.columns.iter().flatten() {
         add(column.as_bytes());
     }
-    for (name, value) in statement.settings.iter().filter(|(name, _)| role(name) != Role::Private) {
+    // That there is a token matters, not which.
+    add(if candidate.token().is_some() { b"token" } else { b"" });
+    let of_its_own = |name: &str| role(name) == Role::Private || is_token(name);
+    for (name, value) in statement.settings.iter().filter(|(name, _)| !of_its_own(name)) {
         add(name.as_bytes());
         add(value.as_bytes());
     }
@@ -180,7 +183,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
 }
 
 fn matters(name: &str) -> bool {
-    name == "role" || !matches!(role(name), Role::Request | Role::Private)
+    name == "role" || !(matches!(role(name), Role::Request | Role::Private) || is_token(name))
 }
 
 fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
@@ -195,6 +198,7 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         }
     }
     settings.extend(candidate.statement.settings.iter().cloned());
+    settings.extend(candidate.token().map(|token| (TOKEN.to_owned(), token.to_owned())));
     Ok(InsertRequest {
         credentials: candidate.credentials.clone(),
         roles,

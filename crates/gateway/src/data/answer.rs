@@ -66,9 +66,14 @@ pub(crate) struct Answering<'a> {
 }
 
 impl Answering<'_> {
+    fn after(&self) -> After {
+        // What is left of the body is not worth reading.
+        if self.connection.body_is_done() { after(self.head, self.connection) } else { After::Close }
+    }
+
     /// The answer to a statement that was executed and returns nothing.
     pub(crate) fn success(&self, out: &mut Vec<u8>, query_id: &QueryId, summary: Summary) -> After {
-        let after = after(self.head, self.connection);
+        let after = self.after();
         let response = self.start(out, 200, &summary, after);
         let response = with_query_id(response, Some(query_id), self.facts);
         end(self.finish(response, after), self.head, b"");
@@ -83,8 +88,7 @@ impl Answering<'_> {
         query_id: Option<&QueryId>,
         refusal: &Refusal,
     ) -> After {
-        // What is left of the body is not worth reading.
-        let after = if self.connection.body_is_done() { after(self.head, self.connection) } else { After::Close };
+        let after = self.after();
         let mut response = self.start(out, refusal.status, &Summary::default(), after);
         let version = if request.param("session_id").is_some() { "" } else { self.facts.version_suffix() };
         let mut body = refusal.line(version).into_bytes();

@@ -1,18 +1,50 @@
-//! What a forwarded INSERT has to say besides so that ClickHouse deduplicates it if, and only if, somebody wants it to.
+//! Forwarded statements and deduplication.
 //!
-//! A table may have a window that is Windrow's, for its batches; rows that nobody repeated must not be dropped by it.
+//! An INSERT has to say what makes ClickHouse deduplicate it if, and only if, somebody wants it to: a table may have a window
+//! that is Windrow's, for its batches, and rows that nobody repeated must not be dropped by it. One that names itself by a
+//! token asks the ledger first, since a repeat may have been gathered; and enters it, since one may be gathered later.
+//! A statement that takes rows away makes the ledger forget them.
+
+use std::time::Duration;
 
 use windrow_client::push_param;
-use windrow_statement::InsertOutline;
+use windrow_gatherer::{AckLevel, DedupKeys, PushError, Resolved};
+use windrow_http::Connection;
+use windrow_statement::{takes_rows_away, DdlScope, InsertOutline, OtherStatement, TableName};
 
-use super::dispatch::Exchange;
+use super::answer::{After, Answering, Summary};
+use super::dispatch::{send, Exchange};
 use super::forward::Forwarded;
+use super::gather::query_id;
 use super::text::Text;
 use crate::admission::{TableKey, Window};
-use crate::insert::{is_dedup_setting, DedupSettings, DefaultProfile};
+use crate::insert::{identities, is_dedup_setting, DedupPlan, DedupSettings, DefaultProfile};
 
 /// A statement's settings stand within this.
 const LOOKED_THROUGH_BYTES: usize = 64 * 1024;
+
+/// What an INSERT is to the ledger that is about to be forwarded.
+pub(super) enum Passage {
+    /// It has no name.
+    Nameless,
+    Claimed(DedupKeys),
+    Repeat,
+    /// One of its name was on its way for longer than its sender waits.
+    Behind,
+}
+
+/// What an INSERT says, and what follows for its table.
+#[derive(Default)]
+struct Deduplication {
+    additions: Vec<(&'static str, &'static str)>,
+    keys: Option<DedupKeys>,
+}
+
+/// Of which tables the rows are gone.
+pub(super) enum RowsGone {
+    Of(Vec<u128>),
+    OfAnyTable,
+}
 
 impl Exchange<'_> {
     /// Of a text that may be an INSERT. Without one, the URL is looked at alone.
@@ -24,30 +56,101 @@ impl Exchange<'_> {
         InsertOutline::of(&start, is_dedup_setting)
     }
 
-    /// Adds what is needed to an INSERT that is on its way to the backend.
-    pub(super) async fn settle_deduplication(&self, forwarded: &mut Forwarded<'_>, insert: Option<InsertOutline>) {
-        let Some(insert) = insert else { return };
-        for (name, value) in self.deduplication_of(&insert).await.unwrap_or_default() {
-            push_param(&mut forwarded.target, name, value);
+    /// Adds what is needed to an INSERT that is on its way to the backend, and asks the ledger for it.
+    pub(super) async fn settle_deduplication(
+        &self,
+        forwarded: &mut Forwarded<'_>,
+        insert: Option<InsertOutline>,
+    ) -> Passage {
+        let Some(insert) = insert.filter(|_| self.request.is_post()) else { return Passage::Nameless };
+        let Deduplication { additions, keys } = self.deduplication_of(&insert).await.unwrap_or_default();
+        additions.iter().for_each(|(name, value)| push_param(&mut forwarded.target, name, value));
+        let (Some(keys), Some(ledger)) = (keys, self.state.gatherer.ledger()) else { return Passage::Nameless };
+        let patience = Duration::from_millis(self.state.options.settings.gather.wait_for_async_insert_timeout_ms);
+        match tokio::time::timeout(patience, ledger.resolve(keys, AckLevel::Stored)).await {
+            Ok(Resolved::Mine { keys, .. }) => Passage::Claimed(keys),
+            Ok(Resolved::Repeat) => Passage::Repeat,
+            Err(_) => Passage::Behind,
         }
     }
 
-    async fn deduplication_of(&self, insert: &InsertOutline) -> Option<Vec<(&'static str, &'static str)>> {
+    async fn deduplication_of(&self, insert: &InsertOutline) -> Option<Deduplication> {
         let in_url = self.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
         let in_text = insert.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let said = DedupSettings::of(in_url.chain(in_text));
         let admission = &self.state.admission;
         let credentials = self.credentials().unwrap_or(&admission.client.endpoint().credentials);
         let user = admission.user(self.request.user_key(credentials)).await.ok()?;
-        let table = match insert.table_name(|parameter| self.request.query_parameter(parameter)) {
-            Some(name) => {
-                let database = name.database.unwrap_or_else(|| user.database.clone());
-                admission.table(TableKey { database, table: name.table }, credentials).await.ok()
-            }
+        let profile = DefaultProfile::of(&self.state.options.settings);
+        let name = insert.table_name(|parameter| self.request.query_parameter(parameter));
+        let key = name.map(|name| key_of(name, &user.database));
+        let schema = match &key {
+            Some(key) => admission.table(key.clone(), credentials).await.ok(),
             None => None,
         };
-        let (window, has_views) = table.map_or((Window::Never, false), |table| (table.window, table.has_views));
-        let profile = DefaultProfile::of(&self.state.options.settings);
-        Some(said.additions(window, has_views, &user, profile))
+        let (window, has_views) = schema.as_ref().map_or((Window::Never, false), |it| (it.window, it.has_views));
+        let named = said.token().filter(|_| said.wants(window, &user, profile));
+        let keys = named.zip(key.zip(schema)).map(|(token, (key, schema))| {
+            DedupPlan::new(&key, &schema, &user.timezone).keys_of_whole(token)
+        });
+        Some(Deduplication { additions: said.additions(window, has_views, &user, profile), keys })
     }
+
+    /// Answers what needs no forwarding.
+    pub(super) async fn answer_repeat(&self, connection: &mut Connection, out: &mut Vec<u8>) -> After {
+        let facts = self.state.admission.facts.get();
+        let (id, form) = (query_id(&self.request), self.form());
+        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
+        let after = answering.success(out, &id, Summary::default());
+        send(connection, out, after).await
+    }
+
+    /// What a forwarded statement takes away, if it does. Asked before it is: a table that is gone can't be asked about.
+    pub(super) async fn rows_gone(&self, statement: Option<&OtherStatement>, text: Option<&Text>) -> Option<RowsGone> {
+        let (statement, text) = statement.zip(text).filter(|(statement, _)| statement.is_ddl())?;
+        if !takes_rows_away(&text.joined()) {
+            return None;
+        }
+        let DdlScope::Tables(names) = statement.ddl_scope() else { return Some(RowsGone::OfAnyTable) };
+        let admission = &self.state.admission;
+        let credentials = self.credentials().unwrap_or(&admission.client.endpoint().credentials);
+        let database = self.current_database(credentials).await;
+        let mut gone = Vec::new();
+        for name in names {
+            let key = key_of(name.clone(), &database);
+            let schema = admission.table(key.clone(), credentials).await.ok();
+            gone.extend(identities(&key, schema.as_deref()));
+        }
+        Some(RowsGone::Of(gone))
+    }
+
+    pub(super) async fn forget_rows(&self, gone: Option<&RowsGone>) {
+        let (Some(gone), Some(ledger)) = (gone, self.state.gatherer.ledger()) else { return };
+        match gone {
+            RowsGone::Of(tables) => {
+                for &table in tables {
+                    ledger.forget(table).await;
+                }
+            }
+            RowsGone::OfAnyTable => ledger.forget_all().await,
+        }
+    }
+
+    /// ClickHouse's answer is known.
+    pub(super) async fn conclude(&self, passage: Passage, is_stored: bool) {
+        if let (Passage::Claimed(keys), Some(ledger), true) = (passage, self.state.gatherer.ledger(), is_stored) {
+            ledger.enter(vec![keys]).wait().await;
+        }
+    }
+}
+
+impl Passage {
+    /// The insert is not to be forwarded, for this reason.
+    pub(super) fn refusal(&self) -> Option<PushError> {
+        matches!(self, Passage::Behind).then_some(PushError::Behind)
+    }
+}
+
+fn key_of(name: TableName, current_database: &str) -> TableKey {
+    TableKey { database: name.database.unwrap_or_else(|| current_database.to_owned()), table: name.table }
 }

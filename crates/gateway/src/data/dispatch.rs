@@ -113,7 +113,7 @@ async fn repeat(
     if !read.whole {
         return Repeated::Differs;
     }
-    let Ok(ready) = read_prepared(state, prepared, &read.bytes, random_query_id()) else { return Repeated::Differs };
+    let Ok(ready) = read_prepared(state, prepared, &read.bytes, random_query_id(), None) else { return Repeated::Differs };
     if ready.is_doubtful() {
         return Repeated::Differs;
     }
@@ -349,8 +349,7 @@ impl Exchange<'_> {
                     // The log is to name the id that the client is told.
                     forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));
                 }
-                self.settle_deduplication(&mut forwarded, insert).await;
-                let (after, exception) = self.relay(connection, out, forwarded).await;
+                let (after, exception) = self.relay_once(connection, out, forwarded, insert).await;
                 if let Some(exception) = exception {
                     log_unreadable(self.state, &prepared, query_id, payload_bytes, exception);
                 }
@@ -370,7 +369,7 @@ impl Exchange<'_> {
     }
 
     /// The form of an answer that is given before an insert is admitted, or to something else.
-    fn form(&self) -> AnswerForm {
+    pub(super) fn form(&self) -> AnswerForm {
         let user = self.credentials().and_then(|known| self.state.admission.known_user(&self.request.user_key(known)));
         AnswerForm::new(|name| self.request.param_str(name).or_else(|| user.as_ref()?.setting(name)))
     }
@@ -407,7 +406,7 @@ impl Exchange<'_> {
         send(connection, out, after).await
     }
 
-    async fn current_database(&self, credentials: &Credentials) -> String {
+    pub(super) async fn current_database(&self, credentials: &Credentials) -> String {
         let key = self.request.user_key(credentials);
         self.state.admission.user(key).await.map_or_else(|_| "default".to_owned(), |user| user.database.clone())
     }
@@ -425,7 +424,7 @@ fn wrong_password() -> Refusal {
     Refusal::authentication(text)
 }
 
-async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {
+pub(super) async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {
     match connection.send(out).await {
         Ok(()) => after,
         Err(_) => After::Close,

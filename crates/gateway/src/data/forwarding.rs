@@ -8,6 +8,7 @@ use windrow_statement::{own_table_references, without_system_prefix, InsertOutli
 use super::answer::{self, After};
 use super::body::Read;
 use super::claim::claim_for_forwarded;
+use super::deduplication::Passage;
 use super::dispatch::Exchange;
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody};
 use super::own_tables::{self, Visible};
@@ -26,6 +27,20 @@ pub(super) struct Cause<'a> {
     pub(super) text: Option<Text>,
     /// If it is an INSERT.
     pub(super) insert: Option<InsertOutline>,
+}
+
+/// What came of a request that was sent on.
+struct Passed {
+    after: After,
+    exception: Option<Exception>,
+    /// The backend did what it was asked, and said so.
+    is_done: bool,
+}
+
+impl Passed {
+    fn failed(after: After) -> Passed {
+        Passed { after, exception: None, is_done: false }
+    }
 }
 
 impl Cause<'_> {
@@ -56,6 +71,9 @@ impl Exchange<'_> {
         if changes.learnt {
             self.state.forget_what_was_learnt();
         }
+        let gone = self.rows_gone(statement, text.as_ref()).await;
+        // Before and after: what is inserted once the rows are gone is new, and so is what was stored in between.
+        self.forget_rows(gone.as_ref()).await;
         let forwarded = match text {
             Some(text) => match self.stripped(&text, &read.bytes) {
                 None if text.whole => self.with_own_tables(text).await,
@@ -63,9 +81,9 @@ impl Exchange<'_> {
             },
             None => None,
         };
-        let mut forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        self.settle_deduplication(&mut forwarded, insert).await;
-        let (after, exception) = self.relay(connection, out, forwarded).await;
+        let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
+        let (after, exception) = self.relay_once(connection, out, forwarded, insert).await;
+        self.forget_rows(gone.as_ref()).await;
         if let (Some(session), Some(true)) =
             (newly_marked, exception.map(|exception| is_about_identity(exception.code)))
         {
@@ -85,13 +103,28 @@ impl Exchange<'_> {
         self.state.sessions.mark_changed(key).then_some(key)
     }
 
-    /// Sends the request on and its answer back; returns also what the backend refused it with.
-    pub(super) async fn relay(
+    /// Sends the request on and its answer back, unless it is the repeat of an insert that is stored; returns also what the
+    /// backend refused it with.
+    pub(super) async fn relay_once(
         &self,
         connection: &mut Connection,
         out: &mut Vec<u8>,
-        forwarded: Forwarded<'_>,
+        mut forwarded: Forwarded<'_>,
+        insert: Option<InsertOutline>,
     ) -> (After, Option<Exception>) {
+        let passage = self.settle_deduplication(&mut forwarded, insert).await;
+        if let Passage::Repeat = passage {
+            return (self.answer_repeat(connection, out).await, None);
+        }
+        if let Some(error) = passage.refusal() {
+            return (self.refuse(connection, out, &Refusal::push(&error)).await, None);
+        }
+        let Passed { after, exception, is_done } = self.relay(connection, out, forwarded).await;
+        self.conclude(passage, is_done).await;
+        (after, exception)
+    }
+
+    async fn relay(&self, connection: &mut Connection, out: &mut Vec<u8>, forwarded: Forwarded<'_>) -> Passed {
         let after = answer::after(self.request.head, connection);
         let authority = self.state.relay.endpoint().authority();
         let write_idle = connection.limits().write_idle_timeout;
@@ -104,14 +137,18 @@ impl Exchange<'_> {
             },
         };
         match result {
-            Ok(relayed) => (if relayed.keep_alive { after } else { After::Close }, relayed.exception),
-            Err(ForwardError::Broken) => (After::Close, None),
+            Ok(relayed) => Passed {
+                after: if relayed.keep_alive { after } else { After::Close },
+                is_done: relayed.exception.is_none(),
+                exception: relayed.exception,
+            },
+            Err(ForwardError::Broken) => Passed::failed(After::Close),
             Err(ForwardError::NotSent(error)) => {
-                (self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await, None)
+                Passed::failed(self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await)
             }
             Err(ForwardError::NoAnswer(cause)) => {
                 self.refuse(connection, out, &Refusal::backend_lost(&cause)).await;
-                (After::Close, None)
+                Passed::failed(After::Close)
             }
         }
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windrow_client::{Credentials, Exception};
-use windrow_gatherer::{Insert, QueryId, Ticket, Withdrawal};
+use windrow_gatherer::{AckLevel, DedupKeys, Insert, QueryId, Ticket, Withdrawal};
 use windrow_statement::{InsertStatement, TableName};
 
 use super::admit::{prepared, prepared_anew};
@@ -12,7 +12,7 @@ use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{role, AnswerForm, Gatherable, Kinship, NotGatherable, Prepared, Role, Said};
+use crate::insert::{role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said};
 
 /// What became of an insert.
 pub(crate) struct Gathered {
@@ -50,6 +50,15 @@ pub(crate) struct Candidate<'a> {
     pub(crate) payload_is_body: bool,
 }
 
+impl Candidate<'_> {
+    /// The name that the insert gives itself: the statement's goes before the URL's.
+    pub(super) fn token(&self) -> Option<&str> {
+        let in_url = self.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
+        let in_text = self.statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        DedupSettings::of(in_url.chain(in_text)).token()
+    }
+}
+
 /// Which connection an insert came on, and when.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
@@ -63,6 +72,7 @@ pub(crate) struct Ready {
     read: Gatherable,
     payload_bytes: u64,
     query_id: QueryId,
+    dedup: Option<DedupKeys>,
 }
 
 impl Ready {
@@ -96,15 +106,17 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
         NotAdmitted::Busy => NotGathered::Forward("refused"),
         NotAdmitted::Unreachable(cause) => NotGathered::Refused(Refusal::unreachable(&cause)),
     })?;
-    if candidate.payload_is_body {
+    let token = candidate.token();
+    // A head with a token is not seen again.
+    if candidate.payload_is_body && token.is_none() {
         state.known_heads.put(request, state.prepared.epoch(), &prepared);
     }
-    let ready = read(state, prepared, candidate.payload, query_id(request))?;
+    let ready = read(state, prepared, candidate.payload, query_id(request), token)?;
     if !ready.is_doubtful() {
         return Ok(ready);
     }
     match prepared_anew(state, &candidate, &ready.prepared).await {
-        Ok(prepared) => read(state, prepared, candidate.payload, query_id(request)),
+        Ok(prepared) => read(state, prepared, candidate.payload, query_id(request), token),
         // What the backend said last holds while it can't be asked.
         Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => Ok(ready),
         Err(NotAdmitted::Forward(reason)) => Err(NotGathered::Forward(reason)),
@@ -124,15 +136,31 @@ pub(crate) fn read(
     prepared: Arc<Prepared>,
     payload: &[u8],
     query_id: QueryId,
+    token: Option<&str>,
 ) -> Result<Ready, NotGathered> {
     let payload_bytes = payload.len() as u64;
     match prepared.read(payload) {
         // More than its table may ever hold: waiting would be in vain.
         Ok(read) if !state.gatherer.could_hold(read.rows.bytes() as u64) => Err(NotGathered::Forward("too_large")),
-        Ok(read) => Ok(Ready { prepared, read, payload_bytes, query_id }),
+        Ok(read) => match dedup_keys(state, &prepared, &read, token) {
+            Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup }),
+            Err(reason) => Err(NotGathered::NotRead { reason, prepared, query_id }),
+        },
         Err(NotGatherable::TooLarge) => Err(NotGathered::Forward("too_large")),
         Err(NotGatherable::NotRead(reason)) => Err(NotGathered::NotRead { reason, prepared, query_id }),
     }
+}
+
+/// What the insert is known by when it comes again. An error is a reason to forward it.
+fn dedup_keys(
+    state: &State,
+    prepared: &Prepared,
+    read: &Gatherable,
+    token: Option<&str>,
+) -> Result<Option<DedupKeys>, &'static str> {
+    let Some(plan) = &prepared.dedup else { return Ok(None) };
+    let shape = prepared.shape(&read.kinship, &state.gatherer);
+    plan.keys(token, shape.destination(), &read.rows).map(Some).ok_or("deduplication")
 }
 
 /// A payload that ClickHouse could not read either stands in the log like any other insert.
@@ -176,7 +204,7 @@ async fn hand_over(
     origin: Origin,
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Refusal> {
-    let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id } = ready;
+    let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id, dedup } = ready;
     let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
     if rows == 0 {
         return Ok(Summary::default());
@@ -188,8 +216,8 @@ async fn hand_over(
         writer: origin.connection_id,
         ack: prepared.ack,
         patience: prepared.wait_timeout,
-        at_once: false,
-        dedup: None,
+        at_once: prepared.at_once,
+        dedup,
         history: None,
         query_id,
         kind: prepared.kind(&kinship),
@@ -199,8 +227,11 @@ async fn hand_over(
     if let Kinship::Opaque { .. } = kinship {
         state.metrics.opaque.inc();
     }
-    let Some(ticket) = ticket else { return Ok(Summary::default()) };
     let summary = Summary { rows, bytes, elapsed_ns: 0 };
+    let Some(ticket) = ticket else {
+        // A repeat of what is stored is told what the first was told.
+        return Ok(if prepared.ack == AckLevel::Stored { summary } else { Summary::default() });
+    };
     wait(ticket, prepared.wait_timeout, &summary, progress).await?;
     Ok(Summary { elapsed_ns: origin.arrived.elapsed().as_nanos() as u64, ..summary })
 }

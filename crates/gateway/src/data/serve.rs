@@ -101,8 +101,13 @@ impl DataServer {
             }
         };
         let sink = ClickHouseSink::new(client);
-        let GatewayStores { journal, letters } = kept;
-        let stores = Stores { journal: Some(journal), dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
+        let GatewayStores { journal, ledger, letters } = kept;
+        let stores = Stores {
+            journal: Some(journal),
+            ledger: Some(ledger),
+            dead_letters: Some(Arc::new(letters.clone())),
+            ..Stores::none()
+        };
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {

@@ -13,7 +13,7 @@ const CHOICE: &str = "deduplicate_insert";
 const CHOICE_OF_SELECT: &str = "deduplicate_insert_select";
 const OLD_SYNC: &str = "insert_deduplicate";
 const OLD_ASYNC: &str = "async_insert_deduplicate";
-const TOKEN: &str = "insert_deduplication_token";
+pub(crate) const TOKEN: &str = "insert_deduplication_token";
 /// The value of [`CHOICE`] that leaves it to the older settings.
 const BY_OLD_SETTINGS: &str = "backward_compatible_choice";
 
@@ -30,6 +30,11 @@ pub(crate) struct DedupSettings<'a> {
 /// A value that ClickHouse would refuse.
 #[derive(Debug)]
 pub(crate) struct UnknownValue;
+
+/// A name that one insert gives itself: no other has the same, unless it is a repeat.
+pub(crate) fn is_token(name: &str) -> bool {
+    name == TOKEN
+}
 
 pub(crate) fn is_dedup_setting(name: &str) -> bool {
     matches!(name, CHOICE | CHOICE_OF_SELECT | OLD_SYNC | OLD_ASYNC | TOKEN)

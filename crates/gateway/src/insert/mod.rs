@@ -2,6 +2,7 @@
 
 mod answer_form;
 mod asking;
+mod dedup_plan;
 mod dedup_settings;
 mod own_settings;
 mod prepare;
@@ -15,7 +16,8 @@ mod ways;
 
 pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::{Answer, Asking};
-pub(crate) use dedup_settings::{is_dedup_setting, DedupSettings, DefaultProfile};
+pub(crate) use dedup_plan::{identities, DedupPlan};
+pub(crate) use dedup_settings::{is_dedup_setting, is_token, DedupSettings, DefaultProfile, TOKEN};
 pub(crate) use own_settings::Said;
 pub(crate) use prepare::{prepare, InsertRequest};
 pub(crate) use prepared::{Known, Prepared, PreparedInserts};

@@ -1,11 +1,12 @@
 use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadPlan, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
-use windrow_gatherer::InsertKind;
+use windrow_gatherer::{AckLevel, InsertKind};
 use windrow_settings::Settings;
 use windrow_sink::{Destination, Form, Partitioning};
 use windrow_statement::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;
+use super::dedup_plan::DedupPlan;
 use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
 use super::own_settings::Said;
 use super::prepare_opaque::OpaqueRequest;
@@ -59,13 +60,17 @@ pub(crate) async fn prepare(
     let schema = admission.table(key.clone(), &request.credentials).await?;
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
     let own = sorted.said(&user)?.resolve(&rules, &settings.gather, matches!(schema.window, Window::Owners(_)));
-    if !own.async_insert {
+    let dedup = sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
+    let dedup = dedup.then(|| DedupPlan::new(&key, &schema, &user.timezone));
+    // One that names itself goes the way of its repeats, of which some may be asynchronous.
+    let at_once = !own.async_insert && dedup.is_some() && sorted.dedup.token().is_some();
+    if !own.async_insert && !at_once {
         return Err(NotAdmitted::Forward("async_insert=0"));
     }
     if !schema.gatherable {
         return Err(NotAdmitted::Forward("engine"));
     }
-    if sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings)) {
+    if dedup.as_ref().is_some_and(|dedup| !dedup.tells_partitions()) {
         return Err(NotAdmitted::Forward("deduplication"));
     }
     let deduplicates = admission.windows.will_recognise_batches(schema.window);
@@ -93,7 +98,8 @@ pub(crate) async fn prepare(
     let kind = InsertKind { query: request.query.clone(), format: format_name.to_owned(), limits: own.limits };
     sorted.ask_for_one_block(&user);
     let typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes);
-    let opaque = opaque_format.and_then(|format| {
+    let may_be_text = |dedup: &DedupPlan| dedup.takes_texts() && sorted.dedup.token().is_some();
+    let opaque = opaque_format.filter(|_| dedup.as_ref().is_none_or(may_be_text)).and_then(|format| {
         let formatting = if schema.computes { sorted.formatting.as_slice() } else { &[] };
         let (targets, user, settings, kind) = (targets.as_slice(), &*user, sorted.shape.as_slice(), &kind);
         let not_typed = typed.as_ref().err().copied();
@@ -104,7 +110,9 @@ pub(crate) async fn prepare(
     if !admission.settle_window(&key, schema.window).await && deduplicates {
         ways.no_repeat_is_recognised();
     }
-    let mut prepared = Prepared::new(ways, own.ack, own.wait_timeout, kind, destination);
+    let ack = if at_once { AckLevel::Stored } else { own.ack };
+    let mut prepared = Prepared::new(ways, ack, own.wait_timeout, kind, destination);
+    (prepared.at_once, prepared.dedup) = (at_once, dedup);
     prepared.answer_form = sorted.answer_form(&user);
     prepared.schema_asked_at = schema.asked_at;
     Ok(prepared)

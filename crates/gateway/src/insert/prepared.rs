@@ -7,6 +7,7 @@ use windrow_gatherer::{AckLevel, Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Sink};
 
 use super::answer_form::AnswerForm;
+use super::dedup_plan::DedupPlan;
 use super::renewal::Renewal;
 use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
 
@@ -16,6 +17,10 @@ pub(crate) struct Prepared {
     /// Where its inserts go, for the log: how they are written is each way's own.
     pub(crate) destination: Destination,
     pub(crate) ack: AckLevel,
+    /// Its batch is sealed with it: it did not ask to be gathered.
+    pub(crate) at_once: bool,
+    /// Where repeats are to be recognised.
+    pub(crate) dedup: Option<DedupPlan>,
     pub(crate) wait_timeout: Duration,
     pub(crate) answer_form: AnswerForm,
     pub(crate) kind: Arc<InsertKind>,
@@ -39,6 +44,8 @@ impl Prepared {
             ways,
             destination,
             ack,
+            at_once: false,
+            dedup: None,
             wait_timeout,
             answer_form: AnswerForm::default(),
             kind: Arc::new(kind),

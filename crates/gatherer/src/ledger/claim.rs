@@ -59,9 +59,21 @@ pub(super) struct Claim {
     pub(super) holds: bool,
 }
 
-impl Claim {
-    pub(super) fn tell_durable(&self) {
+/// Of an insert that is on its way.
+pub struct ClaimHandle {
+    flight: Arc<Flight>,
+}
+
+impl ClaimHandle {
+    /// The insert can't be lost any more: a repeat that asks for no more than that need not wait for its end.
+    pub fn tell_durable(&self) {
         self.flight.advance(Progress::Durable);
+    }
+}
+
+impl Claim {
+    pub(super) fn handle(&self) -> ClaimHandle {
+        ClaimHandle { flight: self.flight.clone() }
     }
 
     /// The keys stay taken until the insert is claimed anew.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use windrow_sink::Destination;
 
-use super::claim::Claim;
+use super::claim::{Claim, ClaimHandle};
 
 const VERSION: u8 = 1;
 const FIXED_BYTES: usize = 1 + 16 + 16 + 8 + 8 + 4;
@@ -78,11 +78,9 @@ impl DedupKeys {
         Some(DedupKeys::new(u128::from_le_bytes(*table), u128::from_le_bytes(*key), partitions.collect(), bounds))
     }
 
-    /// The insert can't be lost any more: a repeat that asks for no more than that need not wait for its end.
-    pub fn tell_durable(&self) {
-        if let Some(claim) = &self.claim {
-            claim.tell_durable();
-        }
+    /// For telling later that the insert can't be lost any more, when these are on their way with it.
+    pub fn handle(&self) -> Option<ClaimHandle> {
+        self.claim.as_ref().map(Claim::handle)
     }
 
     /// The insert is kept elsewhere for now, and comes back from there: its keys stay taken. (Otherwise they are free again

@@ -8,9 +8,11 @@
 //! A record of the log is released when a table's bounds, or its end, have taken all that it speaks of. So the log is as
 //! large as what is remembered, and reading it at the start forgets again by the same rules.
 //!
-//! `state.rs` is the structure, `claim.rs` the right to store, `record.rs` and `keys.rs` what is written.
+//! `admit.rs` is where inserts meet the ledger, `state.rs` the structure, `claim.rs` the right to store, `record.rs` and `keys.rs` what is written.
 
+mod admit;
 mod claim;
+mod cut;
 mod keys;
 mod record;
 mod state;
@@ -25,7 +27,9 @@ use windrow_journal::Disk;
 
 use crate::insert::AckLevel;
 use crate::surroundings::Surroundings;
+pub(crate) use admit::{enter_stored, Admitted};
 use claim::{Claim, Flight};
+pub use claim::ClaimHandle;
 pub use keys::{table_by_name, DedupKeys, LedgerBounds};
 use record::Record;
 use state::{Known, State};
@@ -175,7 +179,7 @@ impl Ledger {
         });
         drop(state);
         let claim = self.claim_of(&keys, flight);
-        claim.tell_durable();
+        claim.handle().tell_durable();
         keys.claim = Some(claim);
         keys
     }
@@ -245,6 +249,19 @@ impl Ledger {
             }
             Err(full) => tracing::error!(%full, "the ledger could not be told that a table's rows are gone"),
         }
+    }
+
+    /// As [`forget`](Self::forget), for all tables.
+    pub async fn forget_all(&self) {
+        let tables = self.shared.lock().tables();
+        for table in tables {
+            self.forget(table).await;
+        }
+    }
+
+    /// What it is kept in, for whoever has to close that at the end.
+    pub fn log(&self) -> Option<Log> {
+        self.shared.log.clone()
     }
 
     /// How many entries are remembered.

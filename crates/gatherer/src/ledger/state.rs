@@ -162,6 +162,10 @@ impl State {
         some > 0
     }
 
+    pub(super) fn tables(&self) -> Vec<u128> {
+        self.tables.keys().copied().collect()
+    }
+
     pub(super) fn entries(&self) -> u64 {
         self.tables.values().map(|entries| entries.stored.len() as u64).sum()
     }

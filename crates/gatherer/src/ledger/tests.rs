@@ -101,7 +101,7 @@ async fn a_repeat_that_asks_for_the_disk_waits_until_the_first_is_there() {
     let repeat = ledger.resolve(first.clone(), AckLevel::Disk);
     tokio::pin!(repeat);
     assert!(tokio::time::timeout(Duration::from_secs(1), &mut repeat).await.is_err(), "it waits");
-    first.tell_durable();
+    first.handle().expect("it is claimed").tell_durable();
     assert!(matches!(repeat.await, Resolved::Repeat));
     let stored = ledger.resolve(first.clone(), AckLevel::Stored);
     assert!(tokio::time::timeout(Duration::from_secs(1), stored).await.is_err(), "who asks for more waits on");
@@ -235,7 +235,9 @@ async fn the_log_is_as_large_as_what_is_remembered() {
     let (ledger, mut committer) = disk.open();
     for key in 0..20_000 {
         assert!(store(&ledger, keys(key, &[1])).await);
-        committer.turn();
+        if key % 100 == 99 {
+            committer.turn();
+        }
     }
     assert!(disk.bytes() < 64 << 10, "{} bytes for 100 entries", disk.bytes());
     drop((ledger, committer));
@@ -252,7 +254,9 @@ async fn a_full_log_forgets_the_oldest_and_goes_on() {
     let partitions: Vec<u64> = (0..1_000).collect();
     for key in 0..500 {
         assert!(store(&ledger, DedupKeys::new(TABLE, key, partitions.clone(), many)).await);
-        committer.turn();
+        if key % 10 == 9 {
+            committer.turn();
+        }
     }
     assert!(disk.bytes() <= OPTIONS.max_bytes);
     assert!(!store(&ledger, DedupKeys::new(TABLE, 499, partitions.clone(), many)).await);

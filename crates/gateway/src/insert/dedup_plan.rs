@@ -1,0 +1,108 @@
+//! What an insert is known by when it comes again: its token, or its rows.
+//!
+//! Rows are known by a hash of their columns as they were read, so the same rows in another format are the same insert. Their
+//! order counts, as in ClickHouse, and so do the columns that are given.
+
+use windrow_block::{PartitionKey, Rows};
+use windrow_compression::cityhash128;
+use windrow_gatherer::{table_by_name, DedupKeys, LedgerBounds};
+use windrow_sink::{Destination, Form};
+
+use crate::admission::{TableKey, TableSchema, Window};
+
+/// How the inserts of a statement are told apart.
+#[derive(Debug, Clone)]
+pub(crate) struct DedupPlan {
+    table: u128,
+    bounds: LedgerBounds,
+    partition_key: Option<PartitionKey>,
+    is_partitioned: bool,
+}
+
+impl DedupPlan {
+    pub(crate) fn new(key: &TableKey, schema: &TableSchema, server_timezone: &str) -> DedupPlan {
+        let bounds = match schema.window {
+            Window::Owners(bounds) => LedgerBounds {
+                entries: bounds.blocks,
+                age_micros: bounds.age.map(|age| u64::try_from(age.as_micros()).unwrap_or(u64::MAX)),
+            },
+            Window::Windrows | Window::None | Window::Never => LedgerBounds::DEFAULT,
+        };
+        DedupPlan {
+            table: identity(key, schema),
+            bounds,
+            partition_key: schema.partition_key(server_timezone),
+            is_partitioned: schema.is_partitioned(),
+        }
+    }
+
+    /// Whether it can be told which partitions an insert goes into. Where it can't, ClickHouse has to deduplicate.
+    pub(crate) fn tells_partitions(&self) -> bool {
+        !self.is_partitioned || self.partition_key.is_some()
+    }
+
+    /// Whether texts that nobody here has read can be told apart by their token.
+    pub(crate) fn takes_texts(&self) -> bool {
+        !self.is_partitioned
+    }
+
+    /// `None`: the insert can't be told apart from others here.
+    pub(crate) fn keys(&self, token: Option<&str>, destination: &Destination, rows: &Rows) -> Option<DedupKeys> {
+        let key = match (token, rows, &destination.form) {
+            (Some(token), ..) => token_key(token),
+            (None, Rows::Typed(block), Form::Native { types }) => {
+                hash(b"rows\0", &block.encode_native(&destination.columns, types))
+            }
+            (None, ..) => return None,
+        };
+        let partitions = if self.is_partitioned { self.partitions(destination, rows)? } else { Vec::new() };
+        Some(DedupKeys::new(self.table, key, partitions, self.bounds))
+    }
+
+    fn partitions(&self, destination: &Destination, rows: &Rows) -> Option<Vec<u64>> {
+        let (Rows::Typed(block), Form::Native { types }) = (rows, &destination.form) else { return None };
+        let mut partitions = self.partition_key.as_ref()?.of_rows(&destination.columns, types, block)?;
+        partitions.sort_unstable();
+        partitions.dedup();
+        Some(partitions)
+    }
+
+    /// Of an insert that only ClickHouse has read.
+    pub(crate) fn keys_of_whole(&self, token: &str) -> DedupKeys {
+        DedupKeys::new(self.table, token_key(token), Vec::new(), self.bounds)
+    }
+}
+
+/// By what the ledger knows a table.
+fn identity(key: &TableKey, schema: &TableSchema) -> u128 {
+    match schema.uuid {
+        0 => table_by_name(&key.database, &key.table),
+        uuid => uuid,
+    }
+}
+
+/// All names that the ledger may know a table by.
+pub(crate) fn identities(key: &TableKey, schema: Option<&TableSchema>) -> Vec<u128> {
+    let uuid = schema.map(|schema| schema.uuid).filter(|&uuid| uuid != 0);
+    uuid.into_iter().chain([table_by_name(&key.database, &key.table)]).collect()
+}
+
+fn token_key(token: &str) -> u128 {
+    hash(b"token\0", token.as_bytes())
+}
+
+fn hash(kind: &[u8], bytes: &[u8]) -> u128 {
+    u128::from_le_bytes(cityhash128(&[kind, bytes].concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_no_row() {
+        assert_ne!(hash(b"token\0", b"x"), hash(b"rows\0", b"x"));
+        assert_eq!(token_key("x"), token_key("x"));
+        assert_ne!(token_key("x"), token_key("y"));
+    }
+}

@@ -1,0 +1,56 @@
+//! Where inserts meet the ledger: before they are taken, and when they are stored.
+
+use windrow_sink::Sink;
+
+use super::cut::cut_known;
+use super::{Entered, Ledger, Resolved};
+use crate::gatherer::{Core, Gatherer};
+use crate::insert::{AckLevel, Insert, PushError};
+use crate::settle::Settled;
+use crate::shape::Shape;
+
+/// What an insert is found to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// It is to be stored, or what is left of it.
+    New,
+    /// It is stored already, or as safe as it asks to be: to be answered with success.
+    Repeat,
+}
+
+impl<S: Sink> Gatherer<S> {
+    /// The ledger, where inserts are deduplicated.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.core.stores.ledger.as_ref()
+    }
+
+    /// Claims the insert's keys. While another of its name is on its way it waits, for as long as its sender would.
+    pub(crate) async fn admit(&self, shape: &Shape, insert: &mut Insert) -> Result<Admitted, PushError> {
+        let Some(ledger) = self.ledger() else { return Ok(Admitted::New) };
+        let Some(keys) = insert.dedup.take() else { return Ok(Admitted::New) };
+        let patience = match insert.ack {
+            AckLevel::Stored => insert.patience,
+            AckLevel::Memory | AckLevel::Disk => self.core.options.overload_wait,
+        };
+        let resolved = tokio::time::timeout(patience, ledger.resolve(keys, insert.ack)).await;
+        match resolved.map_err(|_| PushError::Behind)? {
+            Resolved::Mine { keys, known } if cut_known(&mut insert.rows, shape.destination(), &known) => {
+                insert.dedup = Some(keys);
+                Ok(Admitted::New)
+            }
+            // Its partitions were told once and can't be told again: that can't be, and storing nothing twice is what was asked.
+            Resolved::Mine { .. } | Resolved::Repeat => {
+                shape.table.metrics.repeats.add(1, insert.rows.count() as u64, insert.payload_bytes);
+                Ok(Admitted::Repeat)
+            }
+        }
+    }
+}
+
+/// Enters those that are stored. Nothing that says that they are done may be written before the result has resolved.
+pub(crate) fn enter_stored<S: Sink>(core: &Core<S>, settled: &mut [Settled]) -> Option<Entered> {
+    let ledger = core.stores.ledger.as_ref()?;
+    let stored = settled.iter_mut().filter(|settled| settled.outcome.is_ok());
+    let keys: Vec<_> = stored.filter_map(|settled| settled.member.baggage.as_mut()?.dedup.take()).collect();
+    (!keys.is_empty()).then(|| ledger.enter(keys))
+}

@@ -1,0 +1,66 @@
+//! Whether a statement takes rows away such that they may be inserted again: a table's, a partition's, or by putting another
+//! table under its name. ClickHouse forgets then which inserts it has seen. (Mutations are not of them: it forgets nothing.)
+
+use crate::cursor::Cursor;
+use crate::lexer::TokenKind;
+
+/// Whole tables and their names.
+const WHOLE: [&str; 5] = ["TRUNCATE", "DROP", "RENAME", "EXCHANGE", "REPLACE"];
+
+/// `text` is a statement other than an INSERT.
+pub fn takes_rows_away(text: &[u8]) -> bool {
+    let mut cursor = Cursor::new(text, false);
+    if WHOLE.iter().any(|word| cursor.at_keyword(word)) || cursor.eat_keywords("CREATE OR REPLACE") {
+        return true;
+    }
+    cursor.eat_keyword("ALTER") && drops_partition(&mut cursor)
+}
+
+fn drops_partition(cursor: &mut Cursor) -> bool {
+    loop {
+        let drops = cursor.eat_keyword("DROP") || cursor.eat_keyword("DETACH") || cursor.eat_keyword("MOVE");
+        if drops && (cursor.at_keyword("PARTITION") || cursor.at_keyword("PART")) {
+            return true;
+        }
+        if !drops && matches!(cursor.take().kind, TokenKind::End | TokenKind::Error) {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_go_with_tables_and_partitions() {
+        for text in [
+            "TRUNCATE TABLE t",
+            "drop table if exists t",
+            "RENAME TABLE a TO b",
+            "EXCHANGE TABLES a AND b",
+            "CREATE OR REPLACE TABLE t (a UInt8) ENGINE = Null",
+            "ALTER TABLE t DROP PARTITION 1",
+            "ALTER TABLE t ADD COLUMN b UInt8, DETACH PART 'all_1_1_0'",
+            "ALTER TABLE t MOVE PARTITION 1 TO TABLE u",
+        ] {
+            assert!(takes_rows_away(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_statements_leave_them() {
+        for text in [
+            "CREATE TABLE IF NOT EXISTS t (a UInt8) ENGINE = Null",
+            "ALTER TABLE t DROP COLUMN partition",
+            "ALTER TABLE t DELETE WHERE 1",
+            "ALTER TABLE t DROP INDEX i, ADD COLUMN a UInt8",
+            "SELECT 'DROP PARTITION'",
+            "OPTIMIZE TABLE t",
+            "ALTER TABLE t DROP",
+            "",
+        ] {
+            assert!(!takes_rows_away(text.as_bytes()), "{text}");
+        }
+    }
+}
