@@ -19,8 +19,8 @@ const COLUMNS: [(&str, &str); 7] = [
     ("price", "Decimal(18, 4)"),
 ];
 
-const PAYLOAD: &str = r#"{"id":1,"city":"Oslo","tags":["a","b"],"at":"2026-01-01 00:00:00.5","where":[1.5,{"k":1}],"kind":"y","price":1.5}
-{"id":2,"city":null,"tags":[],"at":"2026-01-01 00:00:00","where":[0,{}],"kind":"y","price":2}
+const PAYLOAD: &str = r#"{"id":1,"city":"Oslo","tags":["a","b"],"at":"2026-01-01 00:00:00.5","where":{"a b":1.5,"c":{"k":1}},"kind":"y","price":1.5}
+{"id":2,"city":null,"tags":[],"at":"2026-01-01 00:00:00","where":{"a b":0,"c":{}},"kind":"y","price":2}
 "#;
 
 fn typed() -> (Destination, Rows) {

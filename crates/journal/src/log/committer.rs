@@ -31,6 +31,17 @@ pub struct Committer<D: Disk> {
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
 impl<D: Disk> Committer<D> {
+    pub(super) fn new(
+        disk: D,
+        shared: Arc<Shared>,
+        options: LogOptions,
+        active: Option<Active>,
+        next_number: u64,
+    ) -> Committer<D> {
+        let (buffer, chores_paused, marked_closed) = (Vec::new(), false, false);
+        Committer { disk, shared, options, active, next_number, buffer, chores_paused, marked_closed }
+    }
+
     /// Works until the log is closed, or nobody has it any more, and all is written. Blocks: it wants a thread of its own.
     pub fn run(mut self) {
         loop {

@@ -36,6 +36,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) salt: u64,
     /// How many bytes of it are valid, where that was known when the header was written; else 0.
     pub(crate) sealed_bytes: u64,
+    /// What was taken for it on the disk: a file that is shorter has lost something.
+    pub(crate) file_bytes: u64,
 }
 
 /// Why bytes are no header.
@@ -70,6 +72,7 @@ impl SegmentHeader {
             self.first_id,
             self.salt,
             self.sealed_bytes,
+            self.file_bytes,
         ];
         for (field, place) in fields.iter().zip(bytes[16..].chunks_exact_mut(8)) {
             place.copy_from_slice(&field.to_le_bytes());
@@ -103,6 +106,7 @@ impl SegmentHeader {
             first_id: field(4),
             salt: field(5),
             sealed_bytes: field(6),
+            file_bytes: field(7),
         })
     }
 
@@ -235,6 +239,7 @@ mod tests {
         first_id: 99,
         salt: 0x1234_5678_9abc_def0,
         sealed_bytes: 0,
+        file_bytes: 1 << 20,
     };
 
     #[test]

@@ -16,11 +16,12 @@
 //!
 //! Each group bears a number, and is written only after the one before was synced. So a bad record with a later group behind
 //! it is damage; one without is a *torn tail*, of which nothing was acknowledged. All but the last segment are known by their
-//! length, which their successor's header says, and there every bad record is damage (`recovery.rs`).
+//! length, which their successor's header says, and there every bad record is damage (`chain.rs`, `reading.rs`).
 //! After a failed write or sync the segment is left as it is: the next one's header says how much of it counts.
 //!
 //! The bytes are described in docs/internals/journal.md.
 
+mod chain;
 mod chores;
 mod committer;
 mod contents;
@@ -31,6 +32,7 @@ mod format;
 mod index;
 mod queue;
 mod reader;
+mod reading;
 mod recovery;
 mod scan;
 mod segment;
@@ -48,7 +50,8 @@ pub use durable::Durable;
 pub use error::{Bound, CommitError, Corruption, LogFull, OpenError, ReadError};
 pub use queue::Room;
 pub use reader::{OwnedRecord, Reader};
-pub use recovery::{open, Recovered};
+pub use reading::Recovered;
+pub use recovery::{look, open};
 pub use usage::Usage;
 
 use durable::{Completion, GroupOutcome};

@@ -174,7 +174,7 @@ impl<D: Disk> Committer<D> {
         let bytes = self.bytes_of_new(group_bytes, room)?;
         let number = self.next_number;
         self.next_number += 1;
-        let header = self.header_of_new(number).map_err(|error| CommitError::io(&error, true))?;
+        let header = self.header_of_new(number, bytes).map_err(|error| CommitError::io(&error, true))?;
         let file = self.disk.create(&file_name(number), bytes).map_err(|error| not_begun(&error))?;
         if let Err(error) = self.write_header(&file, &header) {
             // It may stand there, and would say where the one before ends: that must not be written to, unless this is gone.
@@ -210,7 +210,7 @@ impl<D: Disk> Committer<D> {
         self.disk.sync_directory()
     }
 
-    fn header_of_new(&self, number: u64) -> io::Result<SegmentHeader> {
+    fn header_of_new(&self, number: u64, file_bytes: u64) -> io::Result<SegmentHeader> {
         let salt = self.disk.salt()?;
         let index = self.shared.index();
         let last = index.segments.back();
@@ -222,6 +222,7 @@ impl<D: Disk> Committer<D> {
             first_id: index.indexed_below(),
             salt,
             sealed_bytes: 0,
+            file_bytes,
         })
     }
 

@@ -3,6 +3,8 @@
 // Each test is a crate of its own, and none needs all of this.
 #![allow(dead_code)]
 
+pub mod memory;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
