@@ -55,6 +55,10 @@ fn open_segment<D: Disk>(disk: &D, name: &str, number: u64) -> Result<Option<Fou
     let mut bytes = [0; SEGMENT_HEADER_BYTES];
     read_up_to(&file, &mut bytes).map_err(failed)?;
     let header = match SegmentHeader::decode(&bytes) {
+        // Not all of its room had been taken yet, so nothing was written to it either.
+        Ok(header) if file_bytes < header.file_bytes && is_empty(&file, file_bytes).map_err(failed)? => {
+            return Ok(None)
+        }
         Ok(header) if header.number == number && header.covers_from <= number => header,
         Ok(_) => return Err(damaged(name, 0, "its header is that of another segment", "all of it is lost")),
         Err(HeaderFault::Version(version)) if is_empty(&file, file_bytes).map_err(failed)? => {

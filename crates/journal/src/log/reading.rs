@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 
 use super::chain::{damaged, FoundFile};
 use super::context::Context;
@@ -28,10 +29,20 @@ pub(super) struct Reading<'v> {
     visit: &'v mut dyn FnMut(Recovered<'_>),
 }
 
+/// The end of a log.
+pub(super) struct Tail {
+    /// The bytes that may not have been synced; those of the header, if there is no group yet.
+    pub(super) last_group: Range<u64>,
+    /// The last segment, if more may be written to it.
+    pub(super) active: Option<Active>,
+}
+
 /// How a segment's reading ended.
 struct End {
     bytes: u64,
     group: u32,
+    /// Where the last group begins. All before it was synced, or it would not be there.
+    last_group_offset: u64,
     /// More may be written behind it.
     is_clean: bool,
 }
@@ -46,8 +57,8 @@ impl<'v> Reading<'v> {
         (self.index, self.next_context)
     }
 
-    /// Reads a segment. If it is the last one and more may be written to it, it is returned so.
-    pub(super) fn read(&mut self, file: &FoundFile, next: Option<&SegmentHeader>) -> Result<Option<Active>, OpenError> {
+    /// Reads a segment. Of the last one, its end is returned.
+    pub(super) fn read(&mut self, file: &FoundFile, next: Option<&SegmentHeader>) -> Result<Option<Tail>, OpenError> {
         let header = &file.header;
         let end = match (header.sealed_bytes, next) {
             (0, None) => None,
@@ -68,8 +79,11 @@ impl<'v> Reading<'v> {
         self.index.begin(segment);
         let ended = self.read_records(file, &mut scan, end.is_some())?;
         self.index.end(ended.bytes);
-        let may_go_on = end.is_none() && ended.is_clean && ended.bytes < file.file_bytes;
-        Ok(may_go_on.then(|| self.take_up(file, &ended)))
+        let may_go_on = ended.is_clean && ended.bytes < file.file_bytes;
+        Ok(end.is_none().then(|| Tail {
+            last_group: ended.last_group_offset..ended.bytes,
+            active: may_go_on.then(|| self.take_up(file, &ended)),
+        }))
     }
 
     fn take_up(&self, file: &FoundFile, ended: &End) -> Active {
@@ -87,18 +101,24 @@ impl<'v> Reading<'v> {
     fn read_records(&mut self, file: &FoundFile, scan: &mut Scan, is_sealed: bool) -> Result<End, OpenError> {
         let failed = |error| OpenError::Io { file: file.name.clone(), error };
         let (mut group, mut group_ended) = (0, true);
+        let mut last_group_offset = 0;
         loop {
             let offset = scan.offset;
             let at_end = scan.at_end();
             let why = match scan.next().map_err(failed)? {
                 Found::Record(record) => match self.take(&record, group, group_ended) {
                     Ok(()) => {
+                        if record.header.group != group {
+                            last_group_offset = offset;
+                        }
                         (group, group_ended) = (record.header.group, record.header.ends_group);
                         continue;
                     }
                     Err(why) => why,
                 },
-                Found::Nothing if at_end => return Ok(End { bytes: offset, group, is_clean: group_ended }),
+                Found::Nothing if at_end => {
+                    return Ok(End { bytes: offset, group, last_group_offset, is_clean: group_ended })
+                }
                 Found::Nothing => "there is no record where one should be",
                 Found::Bad(why) => why,
             };
@@ -108,13 +128,13 @@ impl<'v> Reading<'v> {
             // What begins here was being written when the process ended, unless something later was written behind it.
             let torn_group = if group_ended { group + 1 } else { group };
             if scan.rest_is_zero().map_err(failed)? {
-                return Ok(End { bytes: offset, group, is_clean: group_ended });
+                return Ok(End { bytes: offset, group, last_group_offset, is_clean: group_ended });
             }
             if let Some(later) = scan.later_group(torn_group).map_err(failed)? {
                 return Err(self.damage(file, scan, why, Some(later)).map_err(failed)?);
             }
             tracing::warn!(segment = %file.name, offset, "the log ends within a group that was being written; cut off there");
-            return Ok(End { bytes: offset, group, is_clean: false });
+            return Ok(End { bytes: offset, group, last_group_offset, is_clean: false });
         }
     }
 

@@ -3,16 +3,16 @@
 //! Nothing is removed before all was read: a log that can't be opened is left as it was found.
 
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::chain::{find_segments, FoundSegments};
 use super::committer::Committer;
 use super::error::OpenError;
 use super::queue::Queue;
-use super::reading::{Reading, Recovered};
-use super::segment::Active;
+use super::reading::{Reading, Recovered, Tail};
 use super::{Counters, Log, LogOptions, Shared};
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 
 /// Opens the log of a folder, which may be empty. `visit` gets each record that is there once, in the order of their ids;
 /// all of them are live until they are released. Blocks.
@@ -24,12 +24,12 @@ pub fn open<D: Disk>(
     let options = options.settled();
     let found = find_segments(&disk)?;
     let mut reading = Reading::new(visit);
-    let active = read(&found, &mut reading)?;
-    if let Some(last) = found.chain.last() {
-        // What was found in the last segment may not have been synced by whoever wrote it.
-        last.file.sync().map_err(|error| OpenError::Io { file: last.name.clone(), error })?;
+    let tail = read(&found, &mut reading)?;
+    if let (Some(last), Some(tail)) = (found.chain.last(), &tail) {
+        settle(&*last.file, tail).map_err(|error| OpenError::Io { file: last.name.clone(), error })?;
     }
-    remove_useless(&disk, &found.useless)?;
+    let active = tail.and_then(|tail| tail.active);
+    settle_names(&disk, &found.useless)?;
     let (mut index, next_context) = reading.into_index();
     index.has_active = active.is_some();
     let shared = Arc::new(Shared {
@@ -58,21 +58,36 @@ pub fn look<D: Disk>(disk: &D, visit: &mut dyn FnMut(Recovered<'_>)) -> Result<(
     read(&found, &mut Reading::new(visit)).map(drop)
 }
 
-/// Reads all segments. If more may be written to the last one, that is what is returned.
-fn read(found: &FoundSegments, reading: &mut Reading<'_>) -> Result<Option<Active>, OpenError> {
-    let mut last = None;
+/// Reads all segments; if there are any, the end of the last one is returned.
+fn read(found: &FoundSegments, reading: &mut Reading<'_>) -> Result<Option<Tail>, OpenError> {
+    let mut tail = None;
     for (at, file) in found.chain.iter().enumerate() {
-        last = reading.read(file, found.chain.get(at + 1).map(|next| &next.header))?;
+        tail = reading.read(file, found.chain.get(at + 1).map(|next| &next.header))?;
     }
-    Ok(last)
+    Ok(tail)
 }
 
-fn remove_useless<D: Disk>(disk: &D, names: &[String]) -> Result<(), OpenError> {
-    for name in names {
-        disk.remove(name).map_err(|error| OpenError::Io { file: name.clone(), error })?;
+/// What was found at the end of the last segment may not have been synced by whoever wrote it. It is written once more: if their
+/// sync failed, the cache may hold it as if it were on the disk, and ours would succeed without writing anything.
+fn settle(file: &dyn DiskFile, tail: &Tail) -> io::Result<()> {
+    let Range { start: mut offset, end } = tail.last_group.clone();
+    let mut bytes = vec![0; 1 << 20];
+    while offset < end {
+        let wanted = usize::try_from(end - offset).unwrap_or(usize::MAX).min(bytes.len());
+        let count = match file.read_at(offset, &mut bytes[..wanted])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => count,
+        };
+        file.write_at(offset, &bytes[..count])?;
+        offset += count as u64;
     }
-    if names.is_empty() {
-        return Ok(());
+    file.sync()
+}
+
+/// Whoever made the last segment may have been killed before its name was synced: what is written to it now must not go with it.
+fn settle_names<D: Disk>(disk: &D, useless: &[String]) -> Result<(), OpenError> {
+    for name in useless {
+        disk.remove(name).map_err(|error| OpenError::Io { file: name.clone(), error })?;
     }
     disk.sync_directory().map_err(|error| OpenError::Io { file: "the folder".to_owned(), error })
 }
