@@ -25,7 +25,7 @@ differential: build setup-test ## Compare formats and types with ClickHouse: CAS
 	  .venv/bin/python -m pytest tests/differential -n 2 -q -rP $(if $(FORMAT),-k "$(FORMAT)")
 
 chaos: build setup-test ## Kill gateway and ClickHouse under load, ROUNDS=100 times from SEED=1 on, and count every insert
-	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),100) WINDROW_CHAOS_SEED=$(or $(SEED),1) \
+	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),100) WINDROW_CHAOS_SEED=$(or $(SEED),1) WINDROW_CHAOS_AWAY_SECONDS=120 \
 	  .venv/bin/python -m pytest tests/chaos -q -s
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone

@@ -32,11 +32,13 @@ class Round:
     kills: list[str] = field(default_factory=list)
     # From each start of the gateway until it took requests.
     ready_ms: list[int] = field(default_factory=list)
+    # Inserts that the starts found in the journal.
+    replayed: int = 0
 
     def line(self, counted: Count) -> str:
         ready = ", ".join(str(milliseconds) for milliseconds in self.ready_ms) or "-"
         return (
-            f"round {self.number}: killed {'; '.join(self.kills)}; ready after {ready} ms; "
+            f"round {self.number}: killed {'; '.join(self.kills)}; ready after {ready} ms; replayed {self.replayed}; "
             f"{self.load.figures()}; {counted.line()}"
         )
 
@@ -92,3 +94,4 @@ class Rounds:
         before = time.monotonic()
         self.stage.start_gateway()
         this.ready_ms.append(round((time.monotonic() - before) * 1000))
+        this.replayed += self.stage.left_from_before()

@@ -22,6 +22,7 @@ from harness.users import TESTER
 
 # What Windrow does for its embedded engine unasked, it has to be told to do elsewhere.
 WINDOW = "manage_deduplication_window = true\n"
+LEFT_FROM_BEFORE = "inserts are left in the journal from before"
 LOOKED_AFTER_SECONDS = 0.1
 
 
@@ -52,6 +53,11 @@ class Stage(ABC):
     def start_gateway(self) -> None:
         self.gateway.start()
         self.opened()
+
+    def left_from_before(self) -> int:
+        """Inserts that the gateway found in its journal when it was started last."""
+        events = self.gateway.log_events()
+        return sum(event["inserts"] for event in events if event.get("message", "").startswith(LEFT_FROM_BEFORE))
 
     @abstractmethod
     def kill_engine(self) -> None: ...
