@@ -273,6 +273,12 @@ def test_letters_survive_a_restart_and_a_kill(start_gateway) -> None:
     gateway.kill()
     gateway.start()
     assert letters.all() == before[1:]
+    relax(gateway.direct)
+    assert letters.retry(table="t")["retried"] == 1
+    gateway.kill()
+    gateway.start()
+    eventually(lambda: ids(gateway.direct) == [1002], "what was retried is stored after the crash, once")
+    assert letters.all() == []
 
 
 def test_files_are_for_their_owner_only_and_hold_no_password(start_gateway) -> None:
