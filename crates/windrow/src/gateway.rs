@@ -50,19 +50,19 @@ impl Gateway {
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
-        let letters = dead_letters::open(&settings, &mut registry)?;
+        let dead_letters = dead_letters::open(&settings, &mut registry)?;
         let ledger = ledger::open(&settings)?;
-        let stores = GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: letters.clone() };
+        let stores =
+            GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: dead_letters.letters };
         let (client, relay) = (backend.client.clone(), backend.relay.clone());
-        let data = Arc::new(DataServer::new(client.clone(), relay, stores, options, tls, &mut registry));
+        let data = Arc::new(DataServer::new(client, relay, stores, options, tls, &mut registry));
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let readiness = readiness.clone();
             move || readiness.verdict()
         };
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
-        let admin_server =
-            AdminServer::new(registry, data.gatherer().clone(), client, letters, AdminOptions { token }, ready);
+        let admin_server = AdminServer::new(registry, &data, AdminOptions { token }, ready);
         tokio::spawn(Arc::new(admin_server).run(admin_listener));
         tokio::spawn({
             let data = data.clone();
@@ -70,7 +70,7 @@ impl Gateway {
         });
         let backend_name = backend.client.endpoint().to_string();
         tracing::info!(%http, %admin, backend = backend_name, "windrow is ready");
-        let kept = Kept::new(lock, vec![journal.writer, ledger.writer]);
+        let kept = Kept::new(lock, vec![journal.writer, ledger.writer, dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
         Ok(Gateway { http, admin, data, backend, readiness, shutdown_timeout, kept })
     }

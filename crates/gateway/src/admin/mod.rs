@@ -9,15 +9,13 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::net::TcpListener;
-use windrow_client::Client;
-use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::Gatherer;
 use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Stream};
 use windrow_sink::ClickHouseSink;
 
 use self::answer::Answer;
 use self::letters::LettersApi;
-use crate::data::same_secret;
+use crate::data::{same_secret, DataServer};
 use crate::options::AdminOptions;
 
 pub use letters::{letter_json, listing_json};
@@ -41,14 +39,12 @@ pub struct AdminServer {
 impl AdminServer {
     pub fn new(
         registry: Registry,
-        gatherer: Gatherer<ClickHouseSink>,
-        client: Arc<Client>,
-        letters: DeadLetters,
+        data: &DataServer,
         options: AdminOptions,
         ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
-        let letters = LettersApi { letters, client, gatherer: gatherer.clone() };
+        let (gatherer, letters) = (data.gatherer().clone(), LettersApi::new(data.state().clone()));
         AdminServer { registry, gatherer, letters, options, ready: Box::new(ready), limits: Arc::new(limits) }
     }
 

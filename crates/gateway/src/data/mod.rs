@@ -21,3 +21,4 @@ mod text;
 
 pub(crate) use request::same_secret;
 pub use serve::DataServer;
+pub(crate) use serve::State;

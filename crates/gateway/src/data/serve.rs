@@ -138,6 +138,10 @@ impl DataServer {
         &self.state.gatherer
     }
 
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
     /// Serves connections until [`shut_down`](Self::shut_down).
     pub async fn run(&self, listener: TcpListener) {
         static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(0);

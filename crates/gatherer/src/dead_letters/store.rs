@@ -113,6 +113,11 @@ impl DeadLetters {
         Ok((DeadLetters { shared: Arc::new(shared) }, recovered.committer))
     }
 
+    /// Whose committer is to be run, and ended.
+    pub fn log(&self) -> Log {
+        self.shared.log.clone()
+    }
+
     pub fn list(&self, selection: &Selection, page: Page) -> Listing {
         self.shared.lock().index.list(selection, page)
     }

@@ -7,20 +7,23 @@ use windrow_gatherer::dead_letters::{DeadLetterOptions, DeadLetters};
 use windrow_journal::Folder;
 use windrow_settings::Settings;
 
+use crate::log_writer::LogWriter;
+
 /// Where they are, in the data directory.
 pub(super) const FOLDER: &str = "dead-letters";
 
-pub(crate) fn open(settings: &Settings, registry: &mut Registry) -> Result<DeadLetters, String> {
+pub(crate) struct Opened {
+    pub(crate) letters: DeadLetters,
+    pub(crate) writer: LogWriter,
+}
+
+pub(crate) fn open(settings: &Settings, registry: &mut Registry) -> Result<Opened, String> {
     let path = settings.data_dir.join(FOLDER);
     let folder = Folder::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let bounds = &settings.dead_letters;
     let options = DeadLetterOptions { max_bytes: bounds.max_bytes, max_age_ms: bounds.max_age_ms };
     let (letters, committer) = DeadLetters::open(folder, options, registry).map_err(|error| error.to_string())?;
-    // It ends when nobody holds the letters any more.
-    std::thread::Builder::new()
-        .name("dead-letters".to_owned())
-        .spawn(move || committer.run())
-        .map_err(|error| error.to_string())?;
+    let writer = LogWriter::start("dead letters", letters.log(), committer)?;
     let amount = letters.amount();
     if amount.letters > 0 {
         tracing::warn!(
@@ -32,7 +35,7 @@ pub(crate) fn open(settings: &Settings, registry: &mut Registry) -> Result<DeadL
     if let Some(max_age_ms) = bounds.max_age_ms {
         tokio::spawn(expire(letters.clone(), max_age_ms));
     }
-    Ok(letters)
+    Ok(Opened { letters, writer })
 }
 
 /// Looks often enough that no letter gets much older than it may.

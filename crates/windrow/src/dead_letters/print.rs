@@ -48,10 +48,34 @@ fn line<'a>(text: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a
     text.push('\n');
 }
 
+/// In the order in which one asks: what, why, when, and then the rest.
+const FIELDS: [&str; 20] = [
+    "id",
+    "database",
+    "table",
+    "user",
+    "code",
+    "error",
+    "arrived",
+    "failed",
+    "attempts",
+    "rows",
+    "bytes",
+    "ack",
+    "query",
+    "format",
+    "query_id",
+    "kept_as",
+    "columns",
+    "settings",
+    "roles",
+    "quota_key",
+];
+
 /// One field a line, as the API names them.
 pub(super) fn letter(letter: &Value) -> String {
     let mut text = String::new();
-    for (name, value) in letter.as_object().into_iter().flatten() {
+    for (name, value) in FIELDS.iter().filter_map(|name| Some((name, letter.get(name)?))) {
         let shown = match value {
             Value::Array(items) => items.iter().map(item).collect::<Vec<_>>().join(", "),
             Value::Object(fields) => {

@@ -13,6 +13,7 @@
 //! only if that address agrees.
 
 mod json;
+mod present;
 mod request;
 mod retry;
 mod rows;
@@ -21,13 +22,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use windrow_client::Client;
 use windrow_gatherer::dead_letters::{parse_id, DeadLetter, DeadLetters, Gone, Selection};
-use windrow_gatherer::Gatherer;
 use windrow_http::{Method, RequestHead};
-use windrow_sink::ClickHouseSink;
 
 use super::answer::Answer;
+use crate::data::State;
 
 pub use json::{letter_json, listing_json};
 
@@ -35,11 +34,8 @@ pub use json::{letter_json, listing_json};
 const USUALLY_SHOWN: usize = 100;
 const NO_LETTER: &str = "there is no dead letter of this id: it may have been retried or discarded";
 
-/// Needed to serve the API.
 pub(super) struct LettersApi {
-    pub(super) letters: DeadLetters,
-    pub(super) client: Arc<Client>,
-    pub(super) gatherer: Gatherer<ClickHouseSink>,
+    state: Arc<State>,
 }
 
 /// What to do to the letters that a body selects.
@@ -50,6 +46,14 @@ enum Deed {
 }
 
 impl LettersApi {
+    pub(super) fn new(state: Arc<State>) -> LettersApi {
+        LettersApi { state }
+    }
+
+    fn letters(&self) -> &DeadLetters {
+        &self.state.letters
+    }
+
     /// Serves what stands behind `/api/v1/dead-letters` in a path.
     pub(super) async fn answer(&self, head: &RequestHead, path: &str, query: &str, body: &[u8]) -> Answer {
         let reading = matches!(head.method(), Method::Get | Method::Head);
@@ -73,7 +77,7 @@ impl LettersApi {
 
     fn list(&self, query: &str) -> Answer {
         match request::listed(query, now_micros()) {
-            Ok(listed) => Answer::json(200, &listing_json(&self.letters.list(&listed.selection, listed.page))),
+            Ok(listed) => Answer::json(200, &listing_json(&self.letters().list(&listed.selection, listed.page))),
             Err(sentence) => Answer::error(400, &sentence),
         }
     }
@@ -87,7 +91,7 @@ impl LettersApi {
 
     async fn letter(&self, id: &str) -> Result<DeadLetter, Answer> {
         let id = parse_id(id).map_err(|sentence| Answer::error(404, &sentence))?;
-        let letters = self.letters.clone();
+        let letters = self.letters().clone();
         match tokio::task::spawn_blocking(move || letters.read(id)).await {
             Ok(Ok(Some(letter))) => Ok(letter),
             Ok(Ok(None)) => Err(Answer::error(404, NO_LETTER)),
@@ -109,7 +113,7 @@ impl LettersApi {
             }
         }
         match self.letter(id).await {
-            Ok(letter) => rows::as_json(&self.client, &letter, limit).await,
+            Ok(letter) => rows::as_json(&self.state.admission.client, &letter, limit).await,
             Err(refusal) => refusal,
         }
     }
@@ -127,9 +131,9 @@ impl LettersApi {
     }
 
     async fn discard(&self, selection: &Selection) -> Answer {
-        let ids = self.letters.select(selection);
+        let ids = self.letters().select(selection);
         let selected = ids.len();
-        match self.letters.forget(&ids, Gone::Discarded).await {
+        match self.letters().forget(&ids, Gone::Discarded).await {
             Ok(discarded) => Answer::json(200, &json!({ "selected": selected, "discarded": discarded })),
             Err(error) => Answer::error(503, &format!("nothing was discarded: {error}")),
         }

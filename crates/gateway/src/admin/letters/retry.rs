@@ -13,6 +13,7 @@ use serde_json::{json, Value};
 use windrow_gatherer::dead_letters::{DeadLetter, Gone, LetterId, Origin, Revived, Selection};
 
 use super::super::answer::Answer;
+use super::present::{as_it_is_now, look_again};
 use super::LettersApi;
 use crate::error::Refusal;
 
@@ -27,6 +28,8 @@ struct Tally {
     failed: Vec<Failure>,
     /// What has refused a letter refuses those behind it too: no room, a gateway that ends.
     stuck: HashSet<Table>,
+    /// Those that the backend was asked about anew.
+    known: HashSet<Table>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,11 +44,11 @@ struct Failure {
 }
 
 pub(super) async fn retry(api: &LettersApi, selection: &Selection) -> Answer {
-    let ids = api.letters.select(selection);
+    let ids = api.letters().select(selection);
     let mut tally = Tally::default();
     let mut left = ids.as_slice();
     while !left.is_empty() {
-        let (some, rest) = left.split_at(api.letters.how_many(left, MAX_AT_ONCE, MAX_BYTES_AT_ONCE));
+        let (some, rest) = left.split_at(api.letters().how_many(left, MAX_AT_ONCE, MAX_BYTES_AT_ONCE));
         retry_some(api, some, &mut tally).await;
         left = rest;
     }
@@ -68,6 +71,11 @@ impl Tally {
 async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
     let mut pushes = Vec::new();
     for Read { id, letter } in read(api, ids).await {
+        if let Ok(Some(letter)) = &letter {
+            if tally.known.insert(table_of(&letter.summary.origin)) {
+                look_again(&api.state, &letter.destination);
+            }
+        }
         match letter {
             Ok(Some(letter)) if tally.stuck.contains(&table_of(&letter.summary.origin)) => {
                 tally.fail(id, "not tried: one of the same table was not taken".to_owned());
@@ -88,7 +96,7 @@ async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
             }
         }
     }
-    match api.letters.forget(&retried, Gone::Retried).await {
+    match api.letters().forget(&retried, Gone::Retried).await {
         Ok(gone) => tally.retried += gone,
         Err(error) => {
             let why =
@@ -108,7 +116,7 @@ struct Read {
 }
 
 async fn read(api: &LettersApi, ids: &[LetterId]) -> Vec<Read> {
-    let (letters, ids) = (api.letters.clone(), ids.to_vec());
+    let (letters, ids) = (api.letters().clone(), ids.to_vec());
     let reading = tokio::task::spawn_blocking(move || {
         let read = |id| Read { id, letter: letters.read(id).map_err(|error| error.to_string()) };
         ids.into_iter().map(read).collect()
@@ -126,8 +134,8 @@ struct Pushed {
 async fn push(api: &LettersApi, letter: DeadLetter) -> Pushed {
     let (id, origin) = (letter.summary.id, letter.summary.origin.clone());
     let Revived { destination, insert } = letter.revive();
-    let shape = api.gatherer.shape(destination);
-    let outcome = api.gatherer.push(&shape, insert).await;
+    let shape = api.state.gatherer.shape(as_it_is_now(&api.state, destination).await);
+    let outcome = api.state.gatherer.push(&shape, insert).await;
     Pushed { id, origin, outcome: outcome.map(drop).map_err(|error| Refusal::push(&error).line("")) }
 }
 

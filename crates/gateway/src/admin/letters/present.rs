@@ -1,0 +1,35 @@
+//! A letter's table as it is now: it may have been made anew since, to repair it.
+//!
+//! What follows from that for a flush (whether the table recognises a repeat, whether views hang on it, how it is partitioned) must be
+//! true of the table that the rows go to, or a repeat may be stored twice. What is in the rows stays as it was.
+
+use std::time::Duration;
+
+use windrow_sink::{Destination, Partitioning};
+
+use crate::admission::TableKey;
+use crate::data::State;
+
+fn key(destination: &Destination) -> TableKey {
+    TableKey { database: destination.database.clone(), table: destination.table.clone() }
+}
+
+/// Whoever repaired it may have done so behind our back.
+pub(super) fn look_again(state: &State, destination: &Destination) {
+    state.admission.doubt_table(&key(destination), Duration::ZERO);
+}
+
+/// As far as the backend can be asked. If it can't, or if there is no such table, nothing is known better.
+pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Destination {
+    let (admission, key) = (&state.admission, key(&destination));
+    let own = &admission.client.endpoint().credentials;
+    let Ok(schema) = admission.table(key.clone(), own).await else { return destination };
+    let will_recognise = admission.windows.will_recognise_batches(schema.window);
+    let deduplicates = admission.settle_window(&key, schema.window).await && will_recognise;
+    let before = destination.partitioning.as_ref();
+    // In the time zone of the server a key may mean other partitions; where it is not known, ClickHouse cuts.
+    let partitioning = schema
+        .is_partitioned()
+        .then(|| Partitioning { key: None, max_per_insert: before.and_then(|before| before.max_per_insert) });
+    Destination { deduplicates, has_views: schema.has_views, hands_on: schema.hands_on, partitioning, ..destination }
+}
