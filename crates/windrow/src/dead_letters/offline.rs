@@ -1,12 +1,15 @@
 //! Dead letters without a running gateway: what its files say. They are left as they are.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use windrow_gateway::listing_json;
 use windrow_gatherer::dead_letters::{DeadLetter, DeadLetterOptions, DeadLetters, LetterId, Page, Selection};
-use windrow_journal::{Disk, Folder, FolderFile};
+use windrow_journal::{Disk, DiskFile};
 use windrow_settings::Settings;
 
 use super::arguments::ListArguments;
@@ -33,42 +36,65 @@ fn open(settings: &Settings, why: &str) -> Result<DeadLetters, String> {
         return Err(format!("{why}; and there is no {} to read (data_dir)", path.display()));
     }
     eprintln!("windrow: {why}; what follows was read from {}", path.display());
-    let folder = Folder::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let options = DeadLetterOptions { max_bytes: settings.dead_letters.max_bytes, max_age_ms: None };
-    let opened = DeadLetters::open(Untouched(folder), options, &mut Registry::default());
+    let opened = DeadLetters::open(Untouched(path), options, &mut Registry::default());
     // The committer is never run: nothing is written.
     let (letters, _committer) = opened.map_err(|error| error.to_string())?;
     Ok(letters)
 }
 
-/// A folder that is only read.
-struct Untouched(Folder);
+/// A folder that is only read: what a log would mend in it when it is opened stays as it is. A gateway may be at work there.
+struct Untouched(PathBuf);
+
+struct UntouchedFile(File);
+
+fn read_only<T>() -> io::Result<T> {
+    Err(io::ErrorKind::ReadOnlyFilesystem.into())
+}
 
 impl Disk for Untouched {
-    type File = FolderFile;
+    type File = UntouchedFile;
 
     fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
+        let names = std::fs::read_dir(&self.0)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        Ok(names.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    fn create(&self, _name: &str, _bytes: u64) -> io::Result<FolderFile> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    fn create(&self, _name: &str, _bytes: u64) -> io::Result<UntouchedFile> {
+        read_only()
     }
 
-    fn open(&self, name: &str) -> io::Result<FolderFile> {
-        self.0.open(name)
+    fn open(&self, name: &str) -> io::Result<UntouchedFile> {
+        File::open(self.0.join(name)).map(UntouchedFile)
     }
 
-    /// Files that are of no use may stay.
     fn remove(&self, _name: &str) -> io::Result<()> {
         Ok(())
     }
 
     fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+        read_only()
     }
 
     fn sync_directory(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl DiskFile for UntouchedFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(into, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
         Ok(())
     }
 }
