@@ -52,8 +52,7 @@ impl Gateway {
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
         let dead_letters = dead_letters::open(&settings, &mut registry)?;
         let ledger = ledger::open(&settings)?;
-        let stores =
-            GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: dead_letters.letters };
+        let stores = GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: dead_letters.letters };
         let (client, relay) = (backend.client.clone(), backend.relay.clone());
         let data = Arc::new(DataServer::new(client, relay, stores, options, tls, &mut registry));
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);

@@ -50,6 +50,10 @@ impl AdminServer {
 
     /// Serves until the task is dropped.
     pub async fn run(self: Arc<Self>, listener: TcpListener) {
+        tokio::join!(self.accept(listener), self.letters.discard_old());
+    }
+
+    async fn accept(self: &Arc<Self>, listener: TcpListener) {
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -24,8 +24,6 @@ use crate::letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 pub struct DeadLetterOptions {
     /// What letters may take, records and memory together.
     pub max_bytes: u64,
-    /// How long a letter is kept. `None`: for ever.
-    pub max_age_ms: Option<u64>,
 }
 
 /// Ids in one record of those that are gone.
@@ -187,16 +185,10 @@ impl DeadLetters {
         Ok(forgotten)
     }
 
-    /// Discards what is older than letters are kept, if that is bounded; how many that were.
-    pub async fn expire(&self, now_micros: u64) -> Result<u64, LetterError> {
-        let Some(max_age_ms) = self.shared.options.max_age_ms else { return Ok(0) };
-        let oldest = now_micros.saturating_sub(max_age_ms.saturating_mul(1000));
-        let old = self.select(&Selection { until_micros: Some(oldest), ..Selection::default() });
-        let expired = self.forget(&old, Gone::Expired).await?;
-        if expired > 0 {
-            tracing::warn!(letters = expired, max_age_ms, "dead letters were discarded for their age");
-        }
-        Ok(expired)
+    /// Under which numbers these letters were in the journal, where they were.
+    pub fn journal_ids(&self, ids: &[LetterId]) -> Vec<u64> {
+        let state = self.shared.lock();
+        ids.iter().filter_map(|id| state.index.get(*id)?.journal_id).collect()
     }
 
     /// Begins to write a letter; `None` if it is there already. It is listed as soon as it is on the disk, whoever waits for that.

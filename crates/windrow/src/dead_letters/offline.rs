@@ -36,7 +36,7 @@ fn open(settings: &Settings, why: &str) -> Result<DeadLetters, String> {
         return Err(format!("{why}; and there is no {} to read (data_dir)", path.display()));
     }
     eprintln!("windrow: {why}; what follows was read from {}", path.display());
-    let options = DeadLetterOptions { max_bytes: settings.dead_letters.max_bytes, max_age_ms: None };
+    let options = DeadLetterOptions { max_bytes: settings.dead_letters.max_bytes };
     let opened = DeadLetters::open(Untouched(path), options, &mut Registry::default());
     // The committer is never run: nothing is written.
     let (letters, _committer) = opened.map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
 //! The store of dead letters of a gateway that starts.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus_client::registry::Registry;
 use windrow_gatherer::dead_letters::{DeadLetterOptions, DeadLetters};
@@ -20,8 +20,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(settings: &Settings, registry: &mut Registry) -> Result<Opened, String> {
     let path = settings.data_dir.join(FOLDER);
     let folder = Folder::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let bounds = &settings.dead_letters;
-    let options = DeadLetterOptions { max_bytes: bounds.max_bytes, max_age_ms: bounds.max_age_ms };
+    let options = DeadLetterOptions { max_bytes: settings.dead_letters.max_bytes };
     let (letters, committer) = DeadLetters::open(folder, options, registry).map_err(|error| error.to_string())?;
     let writer = LogWriter::start("dead letters", letters.log(), committer)?;
     let amount = letters.amount();
@@ -32,21 +31,7 @@ pub(crate) fn open(settings: &Settings, registry: &mut Registry) -> Result<Opene
             "there are dead letters: see windrow dead-letters list"
         );
     }
-    if let Some(max_age_ms) = bounds.max_age_ms {
-        tokio::spawn(expire(letters.clone(), max_age_ms));
-    }
     Ok(Opened { letters, writer })
-}
-
-/// Looks often enough that no letter gets much older than it may.
-async fn expire(letters: DeadLetters, max_age_ms: u64) {
-    let pause = Duration::from_millis((max_age_ms / 10).clamp(100, 60_000));
-    loop {
-        if let Err(error) = letters.expire(now_micros()).await {
-            tracing::error!(%error, "old dead letters could not be discarded");
-        }
-        tokio::time::sleep(pause).await;
-    }
 }
 
 pub(super) fn now_micros() -> u64 {

@@ -12,6 +12,7 @@
 //! What changes something has to come as `application/json`: a page in somebody's browser can send that to another address
 //! only if that address agrees.
 
+mod forget;
 mod json;
 mod present;
 mod request;
@@ -48,6 +49,13 @@ enum Deed {
 impl LettersApi {
     pub(super) fn new(state: Arc<State>) -> LettersApi {
         LettersApi { state }
+    }
+
+    /// As long as it is polled, letters are discarded that are older than they are kept.
+    pub(super) async fn discard_old(&self) {
+        if let Some(max_age_ms) = self.state.options.settings.dead_letters.max_age_ms {
+            forget::discard_old(&self.state, max_age_ms).await;
+        }
     }
 
     fn letters(&self) -> &DeadLetters {
@@ -133,7 +141,7 @@ impl LettersApi {
     async fn discard(&self, selection: &Selection) -> Answer {
         let ids = self.letters().select(selection);
         let selected = ids.len();
-        match self.letters().forget(&ids, Gone::Discarded).await {
+        match forget::forget(&self.state, &ids, Gone::Discarded).await {
             Ok(discarded) => Answer::json(200, &json!({ "selected": selected, "discarded": discarded })),
             Err(error) => Answer::error(503, &format!("nothing was discarded: {error}")),
         }

@@ -13,6 +13,7 @@ use serde_json::{json, Value};
 use windrow_gatherer::dead_letters::{DeadLetter, Gone, LetterId, Origin, Revived, Selection};
 
 use super::super::answer::Answer;
+use super::forget::forget;
 use super::present::{as_it_is_now, look_again};
 use super::LettersApi;
 use crate::error::Refusal;
@@ -96,7 +97,7 @@ async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
             }
         }
     }
-    match api.letters().forget(&retried, Gone::Retried).await {
+    match forget(&api.state, &retried, Gone::Retried).await {
         Ok(gone) => tally.retried += gone,
         Err(error) => {
             let why =

@@ -134,7 +134,7 @@ impl Opened {
     }
 
     pub fn try_on(disk: MemoryDisk, max_bytes: u64) -> Result<Opened, LettersOpenError> {
-        let options = DeadLetterOptions { max_bytes, max_age_ms: Some(1_000) };
+        let options = DeadLetterOptions { max_bytes };
         let (letters, committer) = DeadLetters::open(disk.clone(), options, &mut Registry::default())?;
         Ok(Opened { letters, disk, committing: std::thread::spawn(|| committer.run()) })
     }

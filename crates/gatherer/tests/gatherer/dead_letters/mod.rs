@@ -85,6 +85,7 @@ async fn a_journaled_insert_is_one_letter_however_often_it_fails() {
     opened.letters.keep(vec![letter("t", 1), letter("t", 2)]).await.unwrap();
     assert_eq!(numbers(&opened), [1, 2]);
     assert!(opened.letters.holds(1) && opened.letters.holds(2) && !opened.letters.holds(3));
+    assert_eq!(opened.letters.journal_ids(&ids(&opened)), [1, 2]);
     let opened = opened.again(ROOM);
     assert!(opened.letters.holds(1) && !opened.letters.holds(3));
     opened.letters.forget(&ids(&opened)[..1], Gone::Discarded).await.unwrap();
@@ -142,16 +143,6 @@ async fn a_disk_that_fails_keeps_nothing_and_is_tried_again() {
     opened.letters.keep(error.letters).await.unwrap();
     assert_eq!(numbers(&opened), [0, 2]);
     assert_eq!(numbers(&opened.again(ROOM)), [0, 2]);
-}
-
-#[tokio::test]
-async fn letters_get_too_old() {
-    let opened = Opened::on(MemoryDisk::default(), ROOM);
-    opened.letters.keep((0..4).map(|number| letter("t", number)).collect()).await.unwrap();
-    // They failed at 2 s and some microseconds, and are kept for one.
-    assert_eq!(opened.letters.expire(3_000_000).await, Ok(0));
-    assert_eq!(opened.letters.expire(3_000_002).await, Ok(2));
-    assert_eq!(numbers(&opened), [2, 3]);
 }
 
 #[tokio::test]
