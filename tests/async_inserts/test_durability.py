@@ -242,6 +242,14 @@ def test_a_full_journal(backend: Engine, start_remote: Callable[..., RemoteGatew
     all_there(backend.direct, last + 1)
 
 
+def test_what_no_journal_could_hold_is_forwarded(start_gateway: StartGateway) -> None:
+    gateway = start_gateway('[journal]\nsegment_bytes = "64KiB"\nmax_bytes = "1MiB"\nmax_table_share = 1.0\n')
+    make_table(gateway.direct, "a UInt64, s String")
+    reply = as_tester(gateway).insert(INTO_T, f'{{"a":1,"s":"{"x" * 900_000}"}}', **KEPT)
+    assert reply.status == 200, reply.text
+    assert ids(gateway.direct) == [1]
+
+
 def test_a_damaged_journal_stops_the_start(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
     gateway = start_remote("")
     tested = as_tester(gateway)

@@ -11,6 +11,7 @@ use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::commands::TableName;
 use crate::flight::fly;
+use crate::insert::AckLevel;
 use crate::journaling::{Contexts, Journaling};
 use crate::log::InsertLog;
 use crate::metrics::Metrics;
@@ -86,9 +87,13 @@ impl<S: Sink> Gatherer<S> {
         gatherer
     }
 
-    /// Whether rows of this size fit into a table's share of the memory at all.
-    pub fn could_hold(&self, rows_bytes: u64) -> bool {
-        rows_bytes.saturating_add(Table::OVERHEAD_BYTES) <= self.core.options.max_table_bytes
+    /// Whether rows of this size fit into a table's share of the memory at all, and if they are to be kept on disk, into its
+    /// share of the journal.
+    pub fn could_hold(&self, rows_bytes: u64, ack: AckLevel) -> bool {
+        let held_bytes = rows_bytes.saturating_add(Table::OVERHEAD_BYTES);
+        let options = &self.core.options;
+        let has_room_on_disk = ack != AckLevel::Disk || held_bytes <= options.max_table_journal_bytes;
+        held_bytes <= options.max_table_bytes && has_room_on_disk
     }
 
     /// The shape of inserts that go to `destination`.

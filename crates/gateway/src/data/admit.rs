@@ -1,8 +1,9 @@
 //! What an insert's request has to be asked for only once: the way from its text to a [`Prepared`], remembered or new.
 //!
 //! While the backend is away nobody can be asked, and what it said last goes on to hold for inserts that are acknowledged
-//! before they are stored: they are to notice nothing of it. That costs no safety: they are stored as their own user, and
-//! refused then if that user may no longer insert.
+//! before they are stored: they are to notice nothing of it. They are stored as their own user, and refused then if that
+//! user may no longer insert. Only what a crash left in the journal is stored with Windrow's own account, so a right that
+//! was taken away while the backend could not be asked goes on to work for that; `gather.admission_away_ttl_ms` bounds it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -141,7 +141,9 @@ pub(crate) fn read(
     let payload_bytes = payload.len() as u64;
     match prepared.read(payload) {
         // More than its table may ever hold: waiting would be in vain.
-        Ok(read) if !state.gatherer.could_hold(read.rows.bytes() as u64) => Err(NotGathered::Forward("too_large")),
+        Ok(read) if !state.gatherer.could_hold(read.rows.bytes() as u64, prepared.ack) => {
+            Err(NotGathered::Forward("too_large"))
+        }
         Ok(read) => match dedup_keys(state, &prepared, &read, token) {
             Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup }),
             Err(reason) => Err(NotGathered::NotRead { reason, prepared, query_id }),

@@ -64,6 +64,8 @@ pub struct DataServer {
 
 /// What a flush of a few last inserts may take, however late it is.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
+/// What of the journal's bound inserts can ever have: the rest is for what frees room.
+const MOST_OF_JOURNAL: f64 = 0.8;
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -89,7 +91,7 @@ impl DataServer {
             max_table_bytes: (gather.max_buffer_bytes as f64 * gather.max_table_share) as u64,
             overload_wait,
             retry_for: gather.retry_for_ms.map(Duration::from_millis),
-            max_table_journal_bytes: (journal.max_bytes as f64 * journal.max_table_share) as u64,
+            max_table_journal_bytes: (journal.max_bytes as f64 * journal.max_table_share.min(MOST_OF_JOURNAL)) as u64,
             log_entries: gather.insert_log_entries,
         };
         let on_stale_schema = {

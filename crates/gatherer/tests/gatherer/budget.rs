@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windrow_gatherer::{GathererOptions, PushError};
+use windrow_gatherer::{AckLevel, GathererOptions, PushError};
 
 use crate::support::{outcomes, Answer, Gate, Told, World};
 
@@ -116,8 +116,8 @@ async fn what_can_never_fit_is_refused_without_waiting() {
     let refused = world.gatherer.push(&shape, world.insert(&shape, &rows, true)).await.err();
     assert!(matches!(refused, Some(PushError::Overloaded { .. })));
     assert_eq!(world.gatherer.held_bytes(), 0);
-    assert!(!world.gatherer.could_hold(1000));
-    assert!(world.gatherer.could_hold(400));
+    assert!(!world.gatherer.could_hold(1000, AckLevel::Stored));
+    assert!(world.gatherer.could_hold(400, AckLevel::Stored));
 }
 
 #[tokio::test]
