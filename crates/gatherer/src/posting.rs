@@ -27,7 +27,7 @@ pub(crate) struct Posting {
 }
 
 impl Posting {
-    fn begin(&self, unkept: u64) {
+    pub(crate) fn begin(&self, unkept: u64) {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unkept.fetch_add(unkept, Ordering::AcqRel);
     }
@@ -36,7 +36,7 @@ impl Posting {
         self.unkept.load(Ordering::Acquire)
     }
 
-    fn end(&self, unkept: u64) {
+    pub(crate) fn end(&self, unkept: u64) {
         self.unkept.fetch_sub(unkept, Ordering::AcqRel);
         self.under_way.fetch_sub(1, Ordering::AcqRel);
         self.arrived.notify_waiters();

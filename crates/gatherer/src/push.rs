@@ -19,10 +19,10 @@ use crate::backlog::Sender;
 use crate::budget::Exhausted;
 use crate::feeder::feed;
 use crate::gatherer::Gatherer;
-use crate::insert::{outcome_of, AckLevel, Insert, PushError, Ticket};
+use crate::insert::{outcome_of, AckLevel, DedupKeys, Insert, PushError, Ticket};
 use crate::journaling::{Appended, Encoded, Journaled, Journaling};
-use crate::member::Arriving;
 use crate::ledger::Admitted;
+use crate::member::Arriving;
 use crate::shape::Shape;
 use crate::table::Table;
 
@@ -111,6 +111,7 @@ impl<S: Sink> Gatherer<S> {
                 return Err(error);
             }
         };
+        let claim = insert.dedup.as_ref().and_then(DedupKeys::handle);
         let (sender, mut receiver) = oneshot::channel();
         let pushed = table.push(
             shape,
@@ -127,6 +128,9 @@ impl<S: Sink> Gatherer<S> {
         }
         // From here on a failure makes a dead letter; one that came before is told.
         receiver.close();
+        if let Some(claim) = claim {
+            claim.tell_durable();
+        }
         match receiver.try_recv() {
             Ok(Err(error)) => Err(PushError::Failed(error)),
             Ok(Ok(())) | Err(_) => Ok(None),
@@ -148,10 +152,11 @@ impl<S: Sink> Gatherer<S> {
     }
 
     /// Writes the insert to the journal, behind all others of its table; the feeder will bring it.
-    async fn park(&self, journal: &Arc<Journaling>, shape: &Arc<Shape>, insert: Insert) -> Result<(), PushError> {
+    async fn park(&self, journal: &Arc<Journaling>, shape: &Arc<Shape>, mut insert: Insert) -> Result<(), PushError> {
         let table = shape.table.clone();
         let encoded = self.encode(journal, shape, &insert)?;
         let sender = Sender { shape: shape.clone(), kind: insert.kind.clone() };
+        let mut keys = insert.dedup.take();
         drop(insert);
         let (bytes, context) = (encoded.bytes(), encoded.context.clone());
         if table.begin_parking(bytes) {
@@ -163,7 +168,10 @@ impl<S: Sink> Gatherer<S> {
             let (table, journal) = (table.clone(), journal.clone());
             move |record, written: Result<(), CommitError>| {
                 match &written {
-                    Ok(()) => table.parked(record, context.key(), &sender),
+                    Ok(()) => {
+                        keys.iter_mut().for_each(DedupKeys::park);
+                        table.parked(record, context.key(), &sender);
+                    }
                     Err(_) => table.not_parked(bytes),
                 }
                 if written.is_err() {

@@ -70,7 +70,15 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
     }
     table.budget.give_back(ends.free_bytes);
     if let Some(journal) = &core.journal {
-        write_done(journal, table, entered, ends.done);
+        let journal = journal.clone();
+        match entered {
+            None => journal.done(table, &ends.done),
+            Some(entered) => done_when_entered(
+                core,
+                journal,
+                Entering { table: table.clone(), flight: flight.clone(), entered, done: ends.done },
+            ),
+        }
     }
     if !ends.letters.is_empty() {
         let post = Post {
@@ -84,18 +92,27 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
     }
 }
 
-/// An insert is done when the ledger knows of it: after a crash in between, its repeat would be taken for new.
-fn write_done(journal: &Arc<Journaling>, table: &Arc<Table>, entered: Option<Entered>, done: Vec<Journaled>) {
-    match entered {
-        None => journal.done(table, &done),
-        Some(entered) => {
-            let (journal, table) = (journal.clone(), table.clone());
-            tokio::spawn(async move {
-                entered.wait().await;
-                journal.done(&table, &done);
-            });
-        }
-    }
+/// Inserts on their way into the ledger.
+struct Entering {
+    table: Arc<Table>,
+    flight: Arc<Flight>,
+    entered: Entered,
+    done: Vec<Journaled>,
+}
+
+/// An insert is done when the ledger knows of it: after a crash in between, its repeat would be taken for new. Until then
+/// what it was sent with stays in the journal, and whoever flushes waits.
+fn done_when_entered<S: Sink>(core: &Arc<Core<S>>, journal: Arc<Journaling>, entering: Entering) {
+    let core = core.clone();
+    core.posting.begin(0);
+    entering.flight.records.hold();
+    tokio::spawn(async move {
+        let Entering { table, flight, entered, done } = entering;
+        entered.wait().await;
+        journal.done(&table, &done);
+        flight.records.let_go(&journal);
+        core.posting.end(0);
+    });
 }
 
 /// What there is to do for inserts that have come to their end.

@@ -23,6 +23,7 @@ impl InsertOutline {
     /// `None`: the text does not begin an INSERT. Of settings those are listed that `is_wanted`.
     pub fn of(text: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<InsertOutline> {
         let mut cursor = Cursor::new(text, false);
+        skip_with(&mut cursor);
         if !cursor.eat_keyword("INSERT") {
             return None;
         }
@@ -33,6 +34,25 @@ impl InsertOutline {
     /// The table's name, with the values of query parameters.
     pub fn table_name(&self, value_of: impl Fn(&str) -> Option<String>) -> Option<TableName> {
         self.table.as_ref()?.resolve(value_of)
+    }
+}
+
+/// `WITH x AS (SELECT 1) INSERT INTO t SELECT ..`.
+fn skip_with(cursor: &mut Cursor) {
+    if !cursor.at_keyword("WITH") {
+        return;
+    }
+    let mut depth = 0u32;
+    for _ in 0..MAX_TOKENS {
+        if depth == 0 && (cursor.at_keyword("INSERT") || cursor.at_keyword("SELECT")) {
+            return;
+        }
+        match cursor.take().kind {
+            TokenKind::Symbol(b'(') => depth += 1,
+            TokenKind::Symbol(b')') => depth = depth.saturating_sub(1),
+            TokenKind::End | TokenKind::Error => return,
+            _ => {}
+        }
     }
 }
 
@@ -93,7 +113,9 @@ mod tests {
         is("insert into TABLE d.`t u` (a) SELECT 1", "d.t u", "");
         is("INSERT INTO {x:Identifier} (* EXCEPT a) SELECT 1", ".p", "");
         is("INSERT INTO FUNCTION remote('h', d.t) SELECT 1", "", "");
+        is("WITH x AS (SELECT 1 INSERT), 2 AS y INSERT INTO t SELECT * FROM x", ".t", "");
         assert_eq!(outline("SELECT 1"), None);
+        assert_eq!(outline("WITH 1 AS x SELECT x"), None);
     }
 
     #[test]

@@ -100,10 +100,13 @@ impl<'a> DedupSettings<'a> {
         let wants = self.wants(window, user, profile);
         let is_needed = match (profile, wants) {
             // Views write into tables that may have a window of Windrow's, where the table itself has none.
-            (DefaultProfile::Backends, false) => {
-                window == Window::Windrows || (has_views && !matches!(window, Window::Owners(_)))
+            // One that had none when it was asked about may have been given one since, by another gateway too.
+            (DefaultProfile::Backends { managed }, false) => {
+                window == Window::Windrows
+                    || (managed && window == Window::None)
+                    || (has_views && !matches!(window, Window::Owners(_)))
             }
-            (DefaultProfile::Backends, true) => false,
+            (DefaultProfile::Backends { .. }, true) => false,
             (DefaultProfile::SwitchedOff, wants) => wants,
         };
         let choice = if wants { switched_on(user) } else { switched_off(user) };
@@ -115,7 +118,8 @@ impl<'a> DedupSettings<'a> {
 /// Whose default profile the backend has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DefaultProfile {
-    Backends,
+    /// `managed`: tables that have no window may be given one of Windrow's.
+    Backends { managed: bool },
     /// Ours, which leaves deduplication to the older settings and switches those off.
     SwitchedOff,
 }
@@ -124,7 +128,7 @@ impl DefaultProfile {
     pub(crate) fn of(settings: &Settings) -> DefaultProfile {
         match settings.backend {
             Backend::Embedded if settings.manage_deduplication_window => DefaultProfile::SwitchedOff,
-            _ => DefaultProfile::Backends,
+            _ => DefaultProfile::Backends { managed: settings.manage_deduplication_window },
         }
     }
 }
@@ -186,7 +190,8 @@ mod tests {
     }
 
     fn wants(window: Window, profile: &[(&str, &str)], said: &[(&str, &str)]) -> bool {
-        let whose = if profile == OURS { DefaultProfile::SwitchedOff } else { DefaultProfile::Backends };
+        let whose =
+            if profile == OURS { DefaultProfile::SwitchedOff } else { DefaultProfile::Backends { managed: false } };
         DedupSettings::of(said.iter().copied()).wants(window, &user(profile), whose)
     }
 
@@ -215,7 +220,8 @@ mod tests {
     }
 
     fn added(window: Window, profile: &[(&str, &str)], said: &[(&str, &str)]) -> String {
-        let whose = if profile == OURS { DefaultProfile::SwitchedOff } else { DefaultProfile::Backends };
+        let whose =
+            if profile == OURS { DefaultProfile::SwitchedOff } else { DefaultProfile::Backends { managed: false } };
         let added = DedupSettings::of(said.iter().copied()).additions(window, false, &user(profile), whose);
         added.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
     }
@@ -233,5 +239,8 @@ mod tests {
         assert_eq!(added(OWNERS, OURS, &[(CHOICE, "enable")]), "deduplicate_insert_select=enable_when_possible");
         assert_eq!(added(OWNERS, DEFAULTS, &[]), "");
         assert_eq!(added(Window::None, DEFAULTS, &[]), "");
+        let managed = DefaultProfile::Backends { managed: true };
+        let added = DedupSettings::default().additions(Window::None, false, &user(DEFAULTS), managed);
+        assert_eq!(added.len(), 2, "it may have been given a window since");
     }
 }

@@ -5,7 +5,7 @@ use windrow_sink::Sink;
 use super::cut::cut_known;
 use super::{Entered, Ledger, Resolved};
 use crate::gatherer::{Core, Gatherer};
-use crate::insert::{AckLevel, Insert, PushError};
+use crate::insert::{AckLevel, Insert, InsertError, PushError};
 use crate::settle::Settled;
 use crate::shape::Shape;
 
@@ -38,8 +38,11 @@ impl<S: Sink> Gatherer<S> {
                 insert.dedup = Some(keys);
                 Ok(Admitted::New)
             }
-            // Its partitions were told once and can't be told again: that can't be, and storing nothing twice is what was asked.
-            Resolved::Mine { .. } | Resolved::Repeat => {
+            // Told once, by what the table was then.
+            Resolved::Mine { .. } => Err(PushError::Failed(InsertError::OutcomeUnknown(
+                "a part of it is stored already, under the same token, and it can't be told which".to_owned(),
+            ))),
+            Resolved::Repeat => {
                 shape.table.metrics.repeats.add(1, insert.rows.count() as u64, insert.payload_bytes);
                 Ok(Admitted::Repeat)
             }

@@ -76,9 +76,10 @@ impl Claim {
         ClaimHandle { flight: self.flight.clone() }
     }
 
-    /// The keys stay taken until the insert is claimed anew.
+    /// The keys stay taken until the insert is claimed anew. It can't be lost until then.
     pub(super) fn park(mut self) {
         self.holds = false;
+        self.flight.advance(Progress::Durable);
     }
 }
 

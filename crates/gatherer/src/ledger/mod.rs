@@ -28,8 +28,8 @@ use windrow_journal::Disk;
 use crate::insert::AckLevel;
 use crate::surroundings::Surroundings;
 pub(crate) use admit::{enter_stored, Admitted};
-use claim::{Claim, Flight};
 pub use claim::ClaimHandle;
+use claim::{Claim, Flight};
 pub use keys::{table_by_name, DedupKeys, LedgerBounds};
 use record::Record;
 use state::{Known, State};
@@ -167,6 +167,16 @@ impl Ledger {
         drop(state);
         keys.claim = Some(self.claim_of(keys, flight));
         Some(known)
+    }
+
+    /// Of an insert that an earlier life left in the journal: its keys are taken until it is claimed by
+    /// [`reclaim`](Self::reclaim). False: it is stored, and the journal only doesn't say so.
+    pub fn reclaim_left(&self, keys: DedupKeys) -> bool {
+        if self.shared.lock().is_stored(&keys) {
+            return false;
+        }
+        self.reclaim(keys).park();
+        true
     }
 
     /// Of an insert that comes back from the journal: after a crash, or from where it was parked.

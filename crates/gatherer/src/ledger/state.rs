@@ -108,6 +108,17 @@ impl State {
         self.drop_if_empty(table);
     }
 
+    /// Whether an insert of this name is stored in every partition that this one has rows for.
+    pub(super) fn is_stored(&self, keys: &DedupKeys) -> bool {
+        let places = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
+        let places = places.map(Vec::as_slice).unwrap_or_default();
+        let is_stored = |wanted: Partition| {
+            let mut known = places.iter().filter(|place| overlap(place.partition, wanted));
+            known.any(|place| matches!(place.state, PlaceState::Stored))
+        };
+        wanted(keys).all(is_stored)
+    }
+
     /// The flight of an insert that sets out again under keys that it had already.
     pub(super) fn flight(&self, keys: &DedupKeys) -> Option<Arc<Flight>> {
         let places = self.tables.get(&keys.table)?.by_key.get(&keys.key)?;

@@ -171,6 +171,19 @@ async fn a_claim_from_before_a_crash_may_be_of_what_is_stored() {
     assert!(!store(&ledger, keys(1, &[7])).await, "what is stored stays so");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_life_left_is_known_before_it_comes() {
+    let (ledger, _) = in_memory();
+    assert!(store(&ledger, keys(1, &[7, 8])).await);
+    assert!(!ledger.reclaim_left(keys(1, &[8])), "it is stored");
+    assert!(ledger.reclaim_left(keys(1, &[8, 9])) && ledger.reclaim_left(keys(2, &[])));
+    assert!(matches!(ledger.resolve(keys(2, &[]), AckLevel::Disk).await, Resolved::Repeat), "it can't be lost");
+    let repeat = resolve(&ledger, keys(2, &[]));
+    assert!(tokio::time::timeout(Duration::from_secs(1), repeat).await.is_err(), "it is not stored");
+    drop(ledger.enter(vec![ledger.reclaim(keys(2, &[]))]));
+    assert!(!store(&ledger, keys(2, &[])).await);
+}
+
 /// A ledger in a folder, whose committer is turned by hand.
 struct OnDisk {
     path: PathBuf,
