@@ -15,7 +15,8 @@ from harness.endpoint import Endpoint
 from harness.eventually import eventually
 
 SHOWN = 10
-DRAINS_WITHIN_SECONDS = 60
+# Without a single one less missing.
+STANDSTILL_SECONDS = 60
 
 
 @dataclass
@@ -83,11 +84,13 @@ def dead_letters(stage: Stage) -> dict[tuple[str, str], str]:
 
 
 def drained(stage: Stage, load: Load) -> Count:
-    """What was acknowledged has to come into its table by itself; what is missing after that time is lost."""
-    end = time.monotonic() + DRAINS_WITHIN_SECONDS
+    """What was acknowledged has to come into its table by itself; what is still missing when nothing comes any more is lost."""
+    fewest, end = None, 0.0
     while True:
         eventually(stage.direct.answers, "the engine answers", 60)
         counted = count(stage, load)
+        if fewest is None or len(counted.missing) < fewest:
+            fewest, end = len(counted.missing), time.monotonic() + STANDSTILL_SECONDS
         if not counted.missing or time.monotonic() > end:
             return counted
 
