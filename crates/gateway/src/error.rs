@@ -89,10 +89,14 @@ impl Refusal {
                 NOT_ENOUGH_SPACE,
                 format!("The journal of Windrow has no room for {whose} ({max_bytes} bytes). The insert was not taken; try again later"),
             ),
-            PushError::NotJournaled(cause) => Refusal::retryable(
-                NOT_ENOUGH_SPACE,
-                format!("Windrow could not write the insert to its journal: {cause}. The insert was not taken; try again later"),
-            ),
+            PushError::NotJournaled { cause, is_certain } => {
+                let end = match is_certain {
+                    true => "The insert was not taken; try again later",
+                    false => "The insert was not taken; but if Windrow ends before the disk works again, the next start may find it there, and store it",
+                };
+                let text = format!("Windrow could not write the insert to its journal: {cause}. {end}");
+                Refusal::retryable(NOT_ENOUGH_SPACE, text)
+            }
             PushError::LettersFull { max_bytes } => Refusal::retryable(
                 NOT_ENOUGH_SPACE,
                 format!("Inserts into this table have failed, and there is no room for more dead letters ({max_bytes} bytes): retry or discard them. The insert was not taken"),

@@ -23,6 +23,11 @@ const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 /// Where it does not pass, it is about partitions: the rows go into too many of them.
 const TOO_MANY_PARTS: i32 = 252;
 
+const READONLY: i32 = 164;
+/// How often, and for how long, an error that may be of one piece is taken for one that passes.
+const MOST_OWN_REFUSALS: u32 = 10;
+const LONGEST_HOPE: Duration = Duration::from_secs(60);
+
 /// A piece that will not be stored as it is.
 pub(crate) struct Refusal {
     pub(crate) piece: Piece,
@@ -43,16 +48,25 @@ struct Experience {
     began: Instant,
     pause: Duration,
     too_large: u32,
+    own_refusals: u32,
     surely_not_stored: bool,
 }
 
 impl Experience {
     fn new() -> Experience {
-        Experience { began: Instant::now(), pause: FIRST_PAUSE, too_large: 0, surely_not_stored: true }
+        Experience { began: Instant::now(), pause: FIRST_PAUSE, too_large: 0, own_refusals: 0, surely_not_stored: true }
     }
 
     fn is_over(&self, retry_for: Option<Duration>) -> bool {
         retry_for.is_some_and(|limit| self.began.elapsed() >= limit)
+    }
+
+    /// Errors that mostly pass, but may be of this one piece: too large for its user's memory and not to be made smaller, or of
+    /// a user that may not write any more. What comes behind it should not wait for ever.
+    fn is_hopeless(&mut self, exception: &Exception) -> bool {
+        let is_its_own = is_of_the_user_alone(exception) || is_of_the_query_alone(exception);
+        self.own_refusals = if is_its_own { self.own_refusals + 1 } else { 0 };
+        self.own_refusals >= MOST_OWN_REFUSALS && self.began.elapsed() >= LONGEST_HOPE
     }
 
     /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values themselves rule
@@ -87,6 +101,12 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
         let error = match sent {
             Ok(()) => {
                 aloft.settle(piece.id, piece.contents.members, Ok(()));
+                return None;
+            }
+            Err(StoreError::Refused(exception)) if experience.is_hopeless(&exception) => {
+                report_given_up(aloft, &piece, &exception);
+                piece.contents.count_attempt();
+                aloft.fail(piece, &experience.last_word(InsertError::Exception(exception)));
                 return None;
             }
             Err(StoreError::Refused(exception)) => match is_final(&exception, &piece, &experience, deduplicates) {
@@ -143,6 +163,21 @@ fn is_final(exception: &Exception, piece: &Piece, experience: &Experience, dedup
         && piece.contents.members.len() > 1
         && (experience.surely_not_stored || !deduplicates);
     !exception.is_passing() || has_to_shrink
+}
+
+/// Not of the table, nor of a server that starts: these pass.
+fn is_of_the_user_alone(exception: &Exception) -> bool {
+    let line = &exception.line;
+    exception.code == READONLY
+        && line.contains("readonly mode")
+        && !line.contains("eeper")
+        && !line.contains("Table is in")
+}
+
+/// A limit of this one query, and not of the server or of all that its user does.
+fn is_of_the_query_alone(exception: &Exception) -> bool {
+    exception.code == MEMORY_LIMIT_EXCEEDED
+        && (exception.line.contains("Query memory limit") || exception.line.contains("Memory limit (for query)"))
 }
 
 fn is_too_large(error: &InsertError) -> bool {
@@ -208,10 +243,10 @@ fn report_retry<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &InsertErro
     );
 }
 
-fn report_given_up<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &InsertError) {
+fn report_given_up<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &dyn std::fmt::Display) {
     let name = &aloft.table().name;
     tracing::error!(
         database = name.database, table = name.table, batch = %piece.id, inserts = piece.contents.members.len(), %error,
-        "a batch could not be stored for as long as it is tried (gather.retry_for_ms); given up"
+        "a batch could not be stored for as long as it is tried; given up"
     );
 }

@@ -9,6 +9,21 @@ use tokio::sync::Notify;
 pub(crate) struct Budget {
     total: Arc<Pot>,
     max_table_bytes: u64,
+    /// Of inserts that wait for others before they may take their part.
+    waiting: Pot,
+}
+
+/// An insert that waits for others counts for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    pot: &'a Pot,
+    bytes: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.pot.give_back(self.bytes);
+    }
 }
 
 #[derive(Debug)]
@@ -50,11 +65,24 @@ pub(crate) struct TableBudget {
 pub(crate) enum Exhausted {
     Total { max_bytes: u64 },
     Table { max_bytes: u64 },
+    Waiting { max_bytes: u64 },
 }
 
 impl Budget {
     pub(crate) fn new(max_bytes: u64, max_table_bytes: u64) -> Budget {
-        Budget { total: Arc::new(Pot::new(max_bytes)), max_table_bytes: max_table_bytes.min(max_bytes) }
+        Budget {
+            total: Arc::new(Pot::new(max_bytes)),
+            max_table_bytes: max_table_bytes.min(max_bytes),
+            waiting: Pot::new(max_bytes),
+        }
+    }
+
+    /// Inserts that wait for others hold no part of the budget, since those need it; they have a bound of their own.
+    pub(crate) fn wait_with(&self, bytes: u64) -> Result<Waiting<'_>, Exhausted> {
+        match self.waiting.try_take(bytes) {
+            true => Ok(Waiting { pot: &self.waiting, bytes }),
+            false => Err(Exhausted::Waiting { max_bytes: self.waiting.max }),
+        }
     }
 
     pub(crate) fn for_table(&self) -> TableBudget {

@@ -76,8 +76,11 @@ impl<S: Sink> Gatherer<S> {
             clock: Clock::start(),
         };
         let log = InsertLog::new(options.log_entries);
-        let (journal, scan) =
-            stores.journal.take().map(|opened| (Arc::new(Journaling::new(opened.log)), opened.scan)).unzip();
+        let (journal, scan) = stores
+            .journal
+            .take()
+            .map(|opened| (Arc::new(Journaling::new(opened.log, opened.max_bytes)), opened.scan))
+            .unzip();
         let posting = Posting::default();
         let core = Core { sink, options, stores, journal, posting, log, on_stale_schema: Box::new(on_stale_schema) };
         let gatherer = Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() };
@@ -92,8 +95,12 @@ impl<S: Sink> Gatherer<S> {
     pub fn could_hold(&self, rows_bytes: u64, ack: AckLevel) -> bool {
         let held_bytes = rows_bytes.saturating_add(Table::OVERHEAD_BYTES);
         let options = &self.core.options;
-        let has_room_on_disk = ack != AckLevel::Disk || held_bytes <= options.max_table_journal_bytes;
-        held_bytes <= options.max_table_bytes && has_room_on_disk
+        let on_disk = match &self.core.journal {
+            // Even when nothing else is in the journal, some of it is kept for other things.
+            Some(journal) if ack == AckLevel::Disk => options.max_table_journal_bytes.min(journal.max_bytes / 2),
+            _ => u64::MAX,
+        };
+        held_bytes <= options.max_table_bytes.min(on_disk)
     }
 
     /// The shape of inserts that go to `destination`.

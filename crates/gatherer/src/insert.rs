@@ -41,7 +41,7 @@ pub struct Insert {
 }
 
 /// What is the same for all inserts of one statement.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct InsertKind {
     /// The statement without its data, for the log.
     pub query: String,
@@ -68,7 +68,11 @@ pub enum PushError {
         whose: &'static str,
     },
     /// It could not be written to the journal.
-    NotJournaled(String),
+    NotJournaled {
+        cause: String,
+        /// False: if the gateway ends before the disk works again, the next start may find it there and store it.
+        is_certain: bool,
+    },
     /// The table's inserts have become dead letters, and there is no room for more of these.
     LettersFull {
         max_bytes: u64,

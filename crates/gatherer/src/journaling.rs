@@ -30,6 +30,7 @@ pub struct Leftovers {
 
 pub(crate) struct Journaling {
     pub(crate) log: Log,
+    pub(crate) max_bytes: u64,
     inserts: AtomicU64,
     bytes: AtomicU64,
     /// Inserts that are done, of which that could not be written. If the process ends before it is, they are stored again,
@@ -41,9 +42,10 @@ pub(crate) struct Journaling {
 }
 
 impl Journaling {
-    pub(crate) fn new(log: Log) -> Journaling {
+    pub(crate) fn new(log: Log, max_bytes: u64) -> Journaling {
         Journaling {
             log,
+            max_bytes,
             inserts: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             unwritten: Mutex::default(),
@@ -155,6 +157,8 @@ impl Journaling {
     pub(crate) async fn ensure_done(&self, inserts: &[RecordId]) -> Result<(), String> {
         let payload = records::encode_done(inserts);
         let appended = self.log.append(records::DONE, None, payload, Room::Reserve).map_err(|full| full.to_string())?;
+        // Whoever has yet to end them does so again, which changes nothing.
+        self.log.release_all(inserts.iter().copied());
         self.log.release(appended.id);
         appended.durable.await.map_err(|error| error.to_string())
     }
@@ -250,8 +254,9 @@ struct KnownContext {
     context: Context,
 }
 
-/// Statements may differ without end, in a comment; a record's context may be written more than once.
-const MOST_CONTEXTS: usize = 64;
+/// Statements may differ without end, in a comment or a token. Those that come later are kept without their text, which only
+/// serves the log: contexts stay in memory for as long as their records do.
+const MOST_STATEMENTS: usize = 16;
 
 impl Contexts {
     fn context(&self, log: &Log, shape: &Shape, kind: &Arc<InsertKind>) -> Context {
@@ -265,15 +270,22 @@ impl Contexts {
             known.kind = kind.clone();
             return known.context.clone();
         }
+        let kind = if known.len() < MOST_STATEMENTS { kind.clone() } else { Arc::new(without_text(shape, kind)) };
+        let same = |known: &&KnownContext| known.kind.query == kind.query && known.kind.format == kind.format;
+        if let Some(known) = known.iter().find(same) {
+            return known.context.clone();
+        }
         let context = log.context(records::encode_context(&records::ContextRecord {
             destination: &shape.destination,
             query: &kind.query,
             format: &kind.format,
         }));
-        if known.len() == MOST_CONTEXTS {
-            known.remove(0);
-        }
-        known.push(KnownContext { kind: kind.clone(), context: context.clone() });
+        known.push(KnownContext { kind, context: context.clone() });
         context
     }
+}
+
+fn without_text(shape: &Shape, kind: &InsertKind) -> InsertKind {
+    let (database, table) = (&shape.destination.database, &shape.destination.table);
+    InsertKind { query: format!("INSERT INTO {database}.{table} FORMAT {}", kind.format), ..kind.clone() }
 }

@@ -10,10 +10,12 @@ use windrow_journal::{records, Disk};
 
 use crate::backlog::{LeftPiece, Leftover};
 use crate::commands::TableName;
+use crate::insert::DedupKeys;
 
 /// A journal, and what it holds of an earlier life.
 pub struct OpenedJournal {
     pub(crate) log: Log,
+    pub(crate) max_bytes: u64,
     pub(crate) scan: Scan,
 }
 
@@ -28,7 +30,7 @@ impl OpenedJournal {
 pub fn open_journal<D: Disk>(disk: D, options: LogOptions) -> Result<(OpenedJournal, Committer<D>), OpenError> {
     let mut scan = Scan::default();
     let (log, committer) = log::open(disk, options, &mut |record| scan.visit(&record))?;
-    Ok((OpenedJournal { log, scan }, committer))
+    Ok((OpenedJournal { log, max_bytes: options.max_bytes, scan }, committer))
 }
 
 /// What was met in the journal, in the order of the records.
@@ -37,6 +39,8 @@ pub(crate) struct Scan {
     tables: BTreeMap<TableName, Vec<Met>>,
     contexts: HashMap<ContextKey, Option<TableName>>,
     pieces: Vec<LeftPiece>,
+    /// Of inserts that are known again when they come again.
+    keys: HashMap<u64, DedupKeys>,
     done: IdSet,
     done_records: Vec<RecordId>,
     /// Sound records that mean nothing to us.
@@ -46,16 +50,14 @@ pub(crate) struct Scan {
 struct Met {
     id: RecordId,
     bytes: u32,
-    /// Whether it carries keys that it is known by when it comes again.
-    has_keys: bool,
 }
 
 /// What is to be done about it.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) tables: BTreeMap<TableName, Leftover>,
-    /// Inserts that carry keys: a repeat of them is to be recognised before they are stored.
-    pub(crate) keyed: Vec<RecordId>,
+    /// Of what is left: a repeat of these inserts is to be recognised before they are stored.
+    pub(crate) keys: Vec<DedupKeys>,
     /// What nobody needs any more, in the order in which it may be forgotten.
     pub(crate) dead: Vec<RecordId>,
     /// Inserts that are done but not said to be.
@@ -88,11 +90,10 @@ impl Scan {
             Some(TableName { database: destination.database, table: destination.table })
         });
         let head = records::decode_insert_head(record.payload).ok()?;
-        let met = Met {
-            id: record.id,
-            bytes: u32::try_from(record.payload.len()).unwrap_or(u32::MAX),
-            has_keys: !head.dedup.is_empty(),
-        };
+        let met = Met { id: record.id, bytes: u32::try_from(record.payload.len()).unwrap_or(u32::MAX) };
+        if let Some(keys) = DedupKeys::decode(&head.dedup) {
+            self.keys.insert(record.id.0, keys);
+        }
         match self.tables.get_mut(name.as_ref()?) {
             Some(table) => table.push(met),
             None => drop(self.tables.insert(name.clone()?, vec![met])),
@@ -101,7 +102,7 @@ impl Scan {
     }
 
     /// `is_settled`: inserts that have come to their end, though the journal doesn't say so.
-    pub(crate) fn sort(self, is_settled: impl Fn(RecordId) -> bool) -> Found {
+    pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<&DedupKeys>) -> bool) -> Found {
         let mut found = Found { unreadable: self.unreadable, ..Found::default() };
         let mut last_piece = latest_pieces(&self.pieces, &self.done);
         let mut left_of_pieces: Vec<Vec<RecordId>> = self.pieces.iter().map(|_| Vec::new()).collect();
@@ -113,16 +114,15 @@ impl Scan {
                     found.dead.push(insert.id);
                     continue;
                 }
-                if is_settled(insert.id) {
+                let keys = self.keys.remove(&insert.id.0);
+                if is_settled(insert.id, keys.as_ref()) {
                     last_piece.remove(&insert.id.0);
                     found.unsaid.push(insert.id);
                     continue;
                 }
                 leftover.count += 1;
                 leftover.bytes += u64::from(insert.bytes);
-                if insert.has_keys {
-                    found.keyed.push(insert.id);
-                }
+                found.keys.extend(keys);
                 match last_piece.get(&insert.id.0) {
                     Some(&piece) => {
                         left_of_pieces[piece].push(insert.id);

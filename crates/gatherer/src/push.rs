@@ -52,7 +52,7 @@ impl<S: Sink> Gatherer<S> {
         let table = &shape.table;
         let bytes = Table::held_bytes(&insert);
         if let Some(turn) = table.has_to_wait(None) {
-            // Without memory of its own: what goes before it needs that.
+            let _waiting = self.registry.budget.wait_with(bytes).map_err(overloaded)?;
             let turn_comes = tokio::time::timeout(self.patience(&insert), table.turn_comes(turn));
             turn_comes.await.map_err(|_| PushError::Behind)?;
         }
@@ -122,7 +122,7 @@ impl<S: Sink> Gatherer<S> {
             // It is taken back; where that is too late, its end is what there is to be told.
             if table.withdraw(pushed.member).is_some() {
                 journal.done(table, &[journaled]);
-                return Err(PushError::NotJournaled(error.to_string()));
+                return Err(not_journaled(&error));
             }
             return outcome_of(&mut receiver).await.map(|()| None).map_err(PushError::Failed);
         }
@@ -191,8 +191,8 @@ impl<S: Sink> Gatherer<S> {
         table.metrics.parked.inc();
         match told.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(PushError::NotJournaled(error.to_string())),
-            Err(_) => Err(PushError::NotJournaled(CommitError::Closed.to_string())),
+            Ok(Err(error)) => Err(not_journaled(&error)),
+            Err(_) => Err(not_journaled(&CommitError::Closed)),
         }
     }
 
@@ -216,8 +216,14 @@ impl<S: Sink> Gatherer<S> {
 fn overloaded(exhausted: Exhausted) -> PushError {
     match exhausted {
         Exhausted::Total { max_bytes } => PushError::Overloaded { max_bytes, whose: "all tables" },
+        Exhausted::Waiting { max_bytes } => PushError::Overloaded { max_bytes, whose: "inserts that wait for others" },
         Exhausted::Table { max_bytes } => PushError::Overloaded { max_bytes, whose: "this table" },
     }
+}
+
+fn not_journaled(error: &CommitError) -> PushError {
+    let is_certain = !matches!(error, CommitError::Io { certain: false, .. });
+    PushError::NotJournaled { cause: error.to_string(), is_certain }
 }
 
 fn journal_full(full: LogFull) -> PushError {

@@ -9,6 +9,7 @@ use windrow_sink::Sink;
 
 use crate::feeder::feed;
 use crate::gatherer::Gatherer;
+use crate::insert::DedupKeys;
 use crate::journaling::Journaling;
 use crate::leftovers::Scan;
 
@@ -18,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) fn recover<S: Sink>(gatherer: &Gatherer<S>, journal: &Arc<Journaling>, scan: Scan) {
     let letters = &gatherer.core.stores.dead_letters;
     // The process may have ended between the writing of a letter and that of its insert's end.
-    let is_letter = |id: RecordId| letters.as_ref().is_some_and(|letters| letters.holds(id.0));
+    let is_letter = |id: RecordId, _: Option<&DedupKeys>| letters.as_ref().is_some_and(|letters| letters.holds(id.0));
     let found = scan.sort(is_letter);
     journal.write_done(found.unsaid);
     journal.log.release_all(found.dead);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use crate::leftovers::OpenedJournal;
 use crate::ledger::Ledger;
+use crate::leftovers::OpenedJournal;
 use crate::letters::DeadLetterStore;
 use crate::surroundings::{Machine, Surroundings};
 

@@ -285,7 +285,7 @@ fn what_can_not_be_written_is_refused_and_not_stored() {
         life.world.keep(&shape, 0).await.unwrap();
         machine.faults.fail_to_sync(true);
         let refused = life.world.keep(&shape, 1).await;
-        assert!(matches!(refused, Err(PushError::NotJournaled(_))), "{refused:?}");
+        assert!(matches!(refused, Err(PushError::NotJournaled { .. })), "{refused:?}");
         machine.faults.fail_to_sync(false);
         life.world.keep(&shape, 2).await.unwrap();
         life.world.flush().await;
@@ -309,7 +309,7 @@ fn a_full_disk_refuses_until_there_is_room() {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(refused, PushError::NotJournaled(_)), "{refused:?}");
+        assert!(matches!(refused, PushError::NotJournaled { .. }), "{refused:?}");
         // What is in the journal can be stored all the same.
         life.world.sink.open_gate();
         life.world.flush().await;
@@ -328,7 +328,7 @@ fn what_can_not_be_parked_is_refused() {
         life.world.keep_all(&shape, 0..8).await;
         machine.faults.fail_to_sync(true);
         let refused = life.world.keep(&shape, 8).await;
-        assert!(matches!(refused, Err(PushError::NotJournaled(_))), "{refused:?}");
+        assert!(matches!(refused, Err(PushError::NotJournaled { .. })), "{refused:?}");
         machine.faults.fail_to_sync(false);
         life.world.sink.open_gate();
         life.world.keep(&shape, 9).await.unwrap();

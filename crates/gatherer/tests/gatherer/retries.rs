@@ -193,3 +193,36 @@ async fn a_refusal_after_a_lost_answer_leaves_the_outcome_open_unless_the_values
     assert_eq!(outcomes(tickets).await, [Err(Told::Exception(469)), Ok(())]);
     assert_eq!(world.sink.stored(), [1]);
 }
+
+/// It may be of this one query, and what comes behind it can't wait for ever.
+#[tokio::test]
+async fn what_never_passes_for_one_insert_is_given_up_in_the_end() {
+    tokio::time::pause();
+    for error in
+        [(241, "Query memory limit exceeded: would use 10.00 GiB"), (164, "Cannot execute query in readonly mode")]
+    {
+        let world = World::sealing_at(1);
+        let shape = world.shape("t", "a");
+        world.sink.answer(move |_, call| match call.rows.contains(&0) {
+            true => Answer::RefusedSaying(error.0, error.1),
+            false => Answer::Ok,
+        });
+        let began = tokio::time::Instant::now();
+        world.leave(&shape, 0).await;
+        world.leave(&shape, 1).await;
+        world.flush().await;
+        assert_eq!(world.sink.stored(), [1]);
+        assert_eq!(world.letters.kept(|letter| letter.attempts > 10), [true]);
+        assert!(began.elapsed() >= std::time::Duration::from_secs(60), "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_memory_is_waited_for() {
+    tokio::time::pause();
+    let world = World::sealing_at(1);
+    let text = "(total) memory limit exceeded: would use 10.00 GiB";
+    world.sink.answer(move |call, _| if call < 200 { Answer::RefusedSaying(241, text) } else { Answer::Ok });
+    let tickets = world.push_all(&world.shape("t", "a"), [0]).await;
+    assert_eq!(outcomes(tickets).await, [Ok(())]);
+}

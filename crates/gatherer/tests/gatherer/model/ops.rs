@@ -151,7 +151,7 @@ impl Run {
             self.weather.set(0);
         }
         self.world.sink.open_gate();
-        self.world.flush().await;
+        self.world.gatherer.shut_down(std::time::Duration::from_secs(600)).await;
         for sent in &mut self.sent {
             if let Fate::Waiting(ticket) = &mut sent.fate {
                 let outcome = ticket.outcome().await;

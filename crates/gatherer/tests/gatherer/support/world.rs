@@ -142,6 +142,8 @@ impl World {
 
     pub async fn flush(&self) {
         self.gatherer.flush(None).await;
+        // Letters are handed over beside it.
+        self.settle_down().await;
     }
 
     pub async fn flush_table(&self, table: &str) {
