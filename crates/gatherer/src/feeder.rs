@@ -80,7 +80,7 @@ impl<S: Sink> Feeder<S> {
         let bytes = fed.journaled.bytes;
         let left_over = sender.shape.destination.own_account;
         let journaled = fed.journaled;
-        let insert = insert_of(fed, sender.kind);
+        let insert = self.insert_of(fed, sender.kind);
         let held_bytes = self.table.budget.at_most(Table::held_bytes(&insert));
         self.take(held_bytes).await;
         let arriving = Arriving { insert, held_bytes, outcome: None, journaled: Some(journaled), left_over };
@@ -99,7 +99,7 @@ impl<S: Sink> Feeder<S> {
                 let sender = self.sender(&fed);
                 bytes += fed.journaled.bytes;
                 let journaled = fed.journaled;
-                let insert = insert_of(fed, sender.kind);
+                let insert = self.insert_of(fed, sender.kind);
                 shape.get_or_insert(sender.shape);
                 let held_bytes = Table::held_bytes(&insert);
                 arriving.push(Arriving {
@@ -155,6 +155,25 @@ impl<S: Sink> Feeder<S> {
         Sender { shape: self.gatherer.own_shape(recorded.destination.clone()), kind: Arc::new(kind) }
     }
 
+    fn insert_of(&self, fed: Fed, kind: Arc<InsertKind>) -> Insert {
+        let Fed { head, rows, .. } = fed;
+        let keys = DedupKeys::decode(&head.dedup);
+        let dedup = keys.and_then(|keys| Some(self.gatherer.ledger()?.reclaim(keys)));
+        Insert {
+            rows,
+            payload_bytes: head.payload_bytes,
+            writer: FEEDER,
+            // Whoever waited for it is gone; it is kept like those that were to be kept on disk.
+            ack: AckLevel::Disk,
+            patience: Duration::ZERO,
+            at_once: false,
+            dedup,
+            history: Some(History { arrived_wall_micros: head.arrived_micros, attempts: head.attempts }),
+            query_id: head.query_id,
+            kind,
+        }
+    }
+
     /// Reads some of these, in order.
     async fn read(&mut self, ids: Vec<RecordId>) -> Batch {
         let mut reading = self.reading.take().expect("it comes back from each reading");
@@ -206,23 +225,6 @@ struct Batch {
     fed: Vec<Fed>,
     rest: Vec<RecordId>,
     damaged: u64,
-}
-
-fn insert_of(fed: Fed, kind: Arc<InsertKind>) -> Insert {
-    let Fed { head, rows, .. } = fed;
-    Insert {
-        rows,
-        payload_bytes: head.payload_bytes,
-        writer: FEEDER,
-        // Whoever waited for it is gone; it is kept like those that were to be kept on disk.
-        ack: AckLevel::Disk,
-        patience: Duration::ZERO,
-        at_once: false,
-        dedup: DedupKeys::decode(&head.dedup),
-        history: Some(History { arrived_wall_micros: head.arrived_micros, attempts: head.attempts }),
-        query_id: head.query_id,
-        kind,
-    }
 }
 
 /// The part that may wait for a disk.

@@ -56,8 +56,6 @@ struct Met {
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) tables: BTreeMap<TableName, Leftover>,
-    /// Of what is left: a repeat of these inserts is to be recognised before they are stored.
-    pub(crate) keys: Vec<DedupKeys>,
     /// What nobody needs any more, in the order in which it may be forgotten.
     pub(crate) dead: Vec<RecordId>,
     /// Inserts that are done but not said to be.
@@ -101,8 +99,8 @@ impl Scan {
         Some(())
     }
 
-    /// `is_settled`: inserts that have come to their end, though the journal doesn't say so.
-    pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<&DedupKeys>) -> bool) -> Found {
+    /// `is_settled`: inserts that have come to their end, though the journal doesn't say so. Asked of each that is left.
+    pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> Found {
         let mut found = Found { unreadable: self.unreadable, ..Found::default() };
         let mut last_piece = latest_pieces(&self.pieces, &self.done);
         let mut left_of_pieces: Vec<Vec<RecordId>> = self.pieces.iter().map(|_| Vec::new()).collect();
@@ -114,15 +112,13 @@ impl Scan {
                     found.dead.push(insert.id);
                     continue;
                 }
-                let keys = self.keys.remove(&insert.id.0);
-                if is_settled(insert.id, keys.as_ref()) {
+                if is_settled(insert.id, self.keys.remove(&insert.id.0)) {
                     last_piece.remove(&insert.id.0);
                     found.unsaid.push(insert.id);
                     continue;
                 }
                 leftover.count += 1;
                 leftover.bytes += u64::from(insert.bytes);
-                found.keys.extend(keys);
                 match last_piece.get(&insert.id.0) {
                     Some(&piece) => {
                         left_of_pieces[piece].push(insert.id);
