@@ -79,7 +79,8 @@ class Routes:
             for table, route in routes.items():
                 if route != GATHERED:
                     expected[route] += report.sent[table]
-            assert forwarded_by_reason(self.gateway) - self.forwarded_before == expected
+            seen = forwarded_by_reason(self.gateway) - self.forwarded_before
+            assert seen == expected, f"forwarded by reason: {seen}, expected {expected}"
 
     def _gathered(self) -> Counter[str]:
         return gathered_by_table(self.gateway, self.database)
