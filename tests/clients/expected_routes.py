@@ -18,7 +18,7 @@ PYTHON_SYNC = {
         " raw_csvwithnames raw_csvwithnamesandtypes raw_tabseparated raw_tsv raw_tsvwithnames"
         " raw_tsvwithnamesandtypes raw_values raw_native raw_rowbinary raw_rowbinarywithnames"
         " raw_rowbinarywithnamesandtypes raw_msgpack raw_stream raw_gzip raw_lz4 checked"
-        " frame_arrow arrow arrow_waiting raw_arrow raw_arrowstream raw_parquet raw_avro",
+        " frame_arrow arrow arrow_waiting raw_arrow raw_arrowstream raw_parquet raw_avro rows_token",
     ),
     **forwarded("async_insert=0", "rows_pinned_off"),
     **forwarded(
@@ -26,7 +26,6 @@ PYTHON_SYNC = {
         "raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_orc"
         " raw_bsoneachrow",
     ),
-    **forwarded("setting", "rows_token"),
     **forwarded("too_large", "frame_large"),
     **forwarded("value", "bad_json bad_csv"),
 }
