@@ -70,9 +70,6 @@ KINDS = (
     Kind("stored+parts+token", PARTED, STORED, token=True, repeats=True),
 )
 
-# So far.
-KINDS_ONCE = tuple(kind for kind in KINDS if not kind.repeats)
-
 
 def query_id(run: str, writer: int, number: int) -> str:
     """By which a dead letter is known."""

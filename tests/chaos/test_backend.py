@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chaos.count import drained
-from chaos.kinds import KINDS_ONCE
+from chaos.kinds import KINDS
 from chaos.load import Load
 from chaos.relay import Fault, Relay
 from chaos.stage import Behind
@@ -19,7 +19,7 @@ from harness.eventually import eventually
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
 # `make chaos` takes the two minutes that are promised.
 AWAY_SECONDS = float(os.environ.get("WINDROW_CHAOS_AWAY_SECONDS", "3"))
-NOT_WAITED_FOR = tuple(kind for kind in KINDS_ONCE if kind.name.startswith("disk"))
+NOT_WAITED_FOR = tuple(kind for kind in KINDS if kind.name.startswith("disk"))
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ CHANCES = {
 @pytest.mark.parametrize("chances", CHANCES.values(), ids=CHANCES.keys())
 def test_connections_that_break(behind: Behind, chances: dict[Fault, float]) -> None:
     relay = behind.relay
-    with Load(behind.where, SEED, kinds=KINDS_ONCE) as load:
+    with Load(behind.where, SEED) as load:
         eventually(load.every_writer_more(1), "every writer is served")
         relay.misbehave(chances)
         eventually(lambda: all(relay.done[fault] >= FAULTS[fault] for fault in chances), "there are faults of every sort", 60)
@@ -58,7 +58,7 @@ def test_connections_that_break(behind: Behind, chances: dict[Fault, float]) -> 
 
 def test_a_backend_that_hangs(behind: Behind) -> None:
     """Who can be acknowledged without it is, and what was under way is stored once when it goes on."""
-    with Load(behind.where, SEED, kinds=KINDS_ONCE) as load:
+    with Load(behind.where, SEED) as load:
         eventually(load.every_writer_more(2), "every writer is served")
         behind.relay.hang()
         without_it = [writer for writer in load.writers if writer.kind in NOT_WAITED_FOR]

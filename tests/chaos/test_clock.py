@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from chaos.count import drained
-from chaos.kinds import KINDS_ONCE
 from chaos.load import Load, create_tables
 from chaos.preload import Clock
 from chaos.stage import Apart
@@ -35,7 +34,7 @@ def stage(tmp_path: Path, clock: Clock) -> Iterator[Apart]:
 
 
 def test_a_clock_that_jumps(stage: Apart, clock: Clock) -> None:
-    with Load(stage.where, SEED, kinds=KINDS_ONCE) as load:
+    with Load(stage.where, SEED) as load:
         for seconds in JUMPS_SECONDS:
             eventually(load.every_writer_more(2), "every writer is served", 60)
             clock.set(seconds)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from chaos.count import drained
-from chaos.kinds import KINDS_ONCE
+from chaos.kinds import KINDS
 from chaos.load import Load
 from chaos.small_disk import WAYS, SmallDisk
 from chaos.stage import Behind
 from harness.eventually import eventually
 
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
-NOT_WAITED_FOR = tuple(kind for kind in KINDS_ONCE if kind.name.startswith("disk"))
+NOT_WAITED_FOR = tuple(kind for kind in KINDS if kind.name.startswith("disk"))
 DISK_BYTES = 24 << 20
 # The bound that is configured is never met: the disk is full before.
 CONFIG = '[journal]\nsegment_bytes = "1MiB"\nmax_bytes = "1GiB"\n'
