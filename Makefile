@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test differential chaos fuzz bench lint tidy fmt clean
+.PHONY: help setup setup-test build demo test differential chaos fuzz simulate bench lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -30,6 +30,10 @@ chaos: build setup-test ## Kill gateway and ClickHouse under load, ROUNDS=100 ti
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone
 	@fuzz/run $(or $(FUZZ_SECONDS),30) $(TARGET)
+
+simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one, and prints what happens
+	@WINDROW_SIMULATION_SEED=$(SEED) WINDROW_SIMULATION_SEEDS=$(SEEDS) \
+	  cargo test --release -p windrow-gatherer --lib simulation::runs::thousands_of_seeds_pass -- --exact --nocapture
 
 bench: build ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)

@@ -15,6 +15,8 @@ use crate::gatherer::Core;
 use crate::insert::InsertError;
 use crate::isolate::{concerns_whole_batch, shows_stale_schema, Piece};
 use crate::member::Member;
+#[cfg(test)]
+use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Sealed;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -218,6 +220,10 @@ async fn pause<S: Sink>(
     let chance = (aloft.core.stores.surroundings.random_u128() as u32) as f64 / f64::from(u32::MAX);
     experience.pause = (experience.pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * chance);
     aloft.table().metrics.retries.inc();
+    #[cfg(test)]
+    if sabotage::is(Sabotage::ForgetsIdOnRetry) {
+        piece.id = windrow_sink::BatchId(aloft.core.stores.surroundings.random_u128());
+    }
     Some(piece)
 }
 

@@ -19,6 +19,8 @@ use crate::gatherer::Gatherer;
 use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind};
 use crate::journaling::{Journaled, Journaling};
 use crate::member::Arriving;
+#[cfg(test)]
+use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Table;
 
 /// What is read at once, unless a single record is larger.
@@ -91,6 +93,14 @@ impl<S: Sink> Feeder<S> {
 
     /// A batch that was attempted goes as it was: past the buffers, under its id.
     async fn feed_piece(&mut self, piece: LeftPiece) {
+        #[cfg(test)]
+        let piece = match sabotage::is(Sabotage::ForgetsIdAfterCrash) {
+            true => LeftPiece {
+                batch: windrow_sink::BatchId(self.gatherer.core.stores.surroundings.random_u128()),
+                ..piece
+            },
+            false => piece,
+        };
         let members = piece.members.len() as u64;
         let (mut arriving, mut shape, mut bytes, mut ids) = (Vec::new(), None, 0, piece.members);
         while !ids.is_empty() {

@@ -12,6 +12,8 @@ use windrow_sink::BatchId;
 use crate::insert::{Insert, InsertKind};
 use crate::member::Member;
 use crate::shape::Shape;
+#[cfg(test)]
+use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Table;
 
 /// Where a member stands in the journal.
@@ -77,6 +79,10 @@ impl Journaling {
         let bytes = insert.bytes();
         let appended = self.log.append(records::INSERT, Some(&insert.context), insert.payload, Room::Ordinary)?;
         self.count(table, 1, bytes);
+        #[cfg(test)]
+        if sabotage::is(Sabotage::DropsSegmentsEarly) {
+            self.log.release(appended.id);
+        }
         Ok(Appended { journaled: Journaled { record: appended.id, bytes }, durable: appended.durable })
     }
 
@@ -98,6 +104,11 @@ impl Journaling {
         let records: Vec<RecordId> = members.iter().filter_map(|member| Some(member.journaled?.record)).collect();
         if records.is_empty() {
             return Ok(None);
+        }
+        #[cfg(test)]
+        if sabotage::is(Sabotage::WritesDoneEarly) {
+            let done = self.log.append(records::DONE, None, records::encode_done(&records), Room::Reserve);
+            done.into_iter().for_each(|done| self.log.release(done.id));
         }
         let payload = records::encode_piece(&records::Piece { batch: id, members: records });
         let appended =

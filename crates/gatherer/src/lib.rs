@@ -40,6 +40,8 @@ mod queueing;
 mod recovery;
 mod settle;
 mod shape;
+#[cfg(test)]
+mod simulation;
 mod stores;
 mod surroundings;
 mod table;

@@ -24,6 +24,8 @@ use crate::journaling::{Appended, Encoded, Journaled, Journaling};
 use crate::ledger::Admitted;
 use crate::member::Arriving;
 use crate::shape::Shape;
+#[cfg(test)]
+use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Table;
 
 impl<S: Sink> Gatherer<S> {
@@ -118,6 +120,10 @@ impl<S: Sink> Gatherer<S> {
             Arriving { insert, held_bytes: bytes, outcome: Some(sender), journaled: Some(journaled), left_over: false },
         );
         self.launch(pushed.launch);
+        #[cfg(test)]
+        if sabotage::is(Sabotage::AcknowledgesEarly) {
+            return Ok(None);
+        }
         if let Err(error) = durable.await {
             // It is taken back; where that is too late, its end is what there is to be told.
             if table.withdraw(pushed.member).is_some() {

@@ -31,6 +31,7 @@ struct State {
     is_powered: bool,
     /// The power fails within the call that brings this to 0.
     calls_until_power_fails: Option<u32>,
+    skips_syncs: bool,
     next_inode: u64,
     files: BTreeMap<u64, Contents>,
     names: BTreeMap<String, u64>,
@@ -63,6 +64,7 @@ impl SimDisk {
             life: 0,
             is_powered: true,
             calls_until_power_fails: None,
+            skips_syncs: false,
             next_inode: 0,
             files: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -80,6 +82,11 @@ impl SimDisk {
 
     pub fn set_faults(&self, faults: DiskFaults) {
         self.lock().faults = faults;
+    }
+
+    /// From now on files' syncs do nothing and say that all went well: what code does that forgets them.
+    pub fn skip_syncs(&self) {
+        self.lock().skips_syncs = true;
     }
 
     /// The power fails in the middle of the `calls`-th call from now, counted from 1.
@@ -411,6 +418,7 @@ impl DiskFile for SimFile {
             "sync",
             |faults| faults.sync,
             |state, fate| match fate {
+                Fate::Goes if state.skips_syncs => Ok(()),
                 Fate::Goes => {
                     self.contents(state).sync();
                     Ok(())

@@ -1,0 +1,141 @@
+//! Which seeds are run, and what they have to show.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::sabotage::{self, Sabotage};
+use super::scenario::Scenario;
+use super::{simulate, Report};
+
+/// Of `make test`.
+const SEEDS: u64 = 5_000;
+
+/// What many seeds have shown together.
+#[derive(Debug, Default)]
+struct Sum {
+    seeds: u64,
+    acknowledged: u64,
+    calls: u64,
+    lost_calls: u64,
+    lives: u64,
+    letters: u64,
+}
+
+impl Sum {
+    fn add(&mut self, report: &Report) {
+        self.seeds += 1;
+        self.acknowledged += report.acknowledged as u64;
+        self.calls += report.calls;
+        self.lost_calls += report.lost_calls;
+        self.lives += report.lives as u64;
+        self.letters += report.letters as u64;
+    }
+}
+
+/// Runs seeds side by side; the lowest that fails is returned.
+fn run(seeds: Range<u64>, sum: &Mutex<Sum>, sabotage: Option<Sabotage>) -> Option<Report> {
+    let next = AtomicU64::new(seeds.start);
+    let failed: Mutex<Option<Report>> = Mutex::default();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let work = || {
+        let _broken = sabotage::commit(sabotage);
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let report = simulate(Scenario::of(seed), false);
+            sum.lock().unwrap_or_else(PoisonError::into_inner).add(&report);
+            if !report.complaints.is_empty() {
+                next.store(seeds.end, Ordering::Relaxed);
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                if failed.as_ref().is_none_or(|failed| failed.seed > seed) {
+                    *failed = Some(report);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number_from(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty()).map(|value| value.parse().expect("a number"))
+}
+
+fn fail(report: &Report) -> ! {
+    let complaints: Vec<&str> = report.complaints.iter().map(String::as_str).take(10).collect();
+    panic!("seed {} fails; `make simulate SEED={}` shows it\n{}", report.seed, report.seed, complaints.join("\n"));
+}
+
+#[test]
+fn thousands_of_seeds_pass() {
+    if let Some(seed) = number_from("WINDROW_SIMULATION_SEED") {
+        let report = simulate(Scenario::of(seed), true);
+        println!("seed {seed}: {report:?}");
+        if !report.complaints.is_empty() {
+            fail(&report);
+        }
+        return;
+    }
+    let sum = Mutex::default();
+    let failed = run(0..number_from("WINDROW_SIMULATION_SEEDS").unwrap_or(SEEDS), &sum, None);
+    let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("{sum:?}");
+    if let Some(report) = failed {
+        fail(&report);
+    }
+    let is_enough = sum.lives > sum.seeds && sum.lost_calls > sum.seeds / 2 && sum.letters > sum.seeds / 10;
+    assert!(is_enough, "too little happens to prove anything: {sum:?}");
+}
+
+#[test]
+fn a_seed_repeats() {
+    for seed in 0..30 {
+        let (once, again) = (simulate(Scenario::of(seed), false), simulate(Scenario::of(seed), false));
+        assert_eq!(once.trace, again.trace, "seed {seed}");
+    }
+}
+
+/// The simulation is worth something only if it notices what breaks the promises: each way of breaking them, by one seed of so many.
+fn is_noticed(sabotage: Sabotage) {
+    const ENOUGH: u64 = 300;
+    let failed = run(0..ENOUGH, &Mutex::default(), Some(sabotage));
+    let report = failed.unwrap_or_else(|| panic!("{ENOUGH} seeds don't notice: {sabotage:?}"));
+    println!("{sabotage:?}: seed {}: {}", report.seed, report.complaints[0]);
+}
+
+#[test]
+fn a_sync_that_is_skipped_is_noticed() {
+    is_noticed(Sabotage::SkipsSync);
+}
+
+#[test]
+fn an_acknowledgement_that_comes_early_is_noticed() {
+    is_noticed(Sabotage::AcknowledgesEarly);
+}
+
+#[test]
+fn an_id_that_is_forgotten_on_retry_is_noticed() {
+    is_noticed(Sabotage::ForgetsIdOnRetry);
+}
+
+#[test]
+fn an_id_that_is_forgotten_after_a_crash_is_noticed() {
+    is_noticed(Sabotage::ForgetsIdAfterCrash);
+}
+
+#[test]
+fn a_segment_that_is_dropped_early_is_noticed() {
+    is_noticed(Sabotage::DropsSegmentsEarly);
+}
+
+#[test]
+fn inserts_that_are_called_done_before_they_are_stored_are_noticed() {
+    is_noticed(Sabotage::WritesDoneEarly);
+}

@@ -1,0 +1,44 @@
+//! Ways of breaking the gatherer on purpose, to see that the simulation notices.
+//!
+//! A simulated gateway runs on one thread, so what is broken is broken for that thread alone: other tests go on beside it.
+
+use std::cell::Cell;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sabotage {
+    /// Nothing of the journal is synced.
+    SkipsSync,
+    /// An insert is acknowledged before it is on the disk.
+    AcknowledgesEarly,
+    /// A batch that is tried again goes under another id.
+    ForgetsIdOnRetry,
+    /// Segments are given up while they hold inserts that aren't stored.
+    DropsSegmentsEarly,
+    /// The journal says that inserts are done before they are stored.
+    WritesDoneEarly,
+    /// What an earlier life has sent goes under another id.
+    ForgetsIdAfterCrash,
+}
+
+thread_local! {
+    static COMMITTED: Cell<Option<Sabotage>> = const { Cell::new(None) };
+}
+
+/// Whether the gatherer is broken in this way.
+pub(crate) fn is(sabotage: Sabotage) -> bool {
+    COMMITTED.get() == Some(sabotage)
+}
+
+/// This thread's gatherers are broken until what is returned is dropped.
+pub(super) fn commit(sabotage: Option<Sabotage>) -> Broken {
+    COMMITTED.set(sabotage);
+    Broken
+}
+
+pub(super) struct Broken;
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        COMMITTED.set(None);
+    }
+}
