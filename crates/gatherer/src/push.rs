@@ -219,7 +219,7 @@ impl<S: Sink> Gatherer<S> {
     }
 }
 
-fn overloaded(exhausted: Exhausted) -> PushError {
+pub(crate) fn overloaded(exhausted: Exhausted) -> PushError {
     match exhausted {
         Exhausted::Total { max_bytes } => PushError::Overloaded { max_bytes, whose: "all tables" },
         Exhausted::Waiting { max_bytes } => PushError::Overloaded { max_bytes, whose: "inserts that wait for others" },

@@ -6,8 +6,10 @@ use super::cut::cut_known;
 use super::{Entered, Ledger, Resolved};
 use crate::gatherer::{Core, Gatherer};
 use crate::insert::{AckLevel, Insert, InsertError, PushError};
+use crate::push::overloaded;
 use crate::settle::Settled;
 use crate::shape::Shape;
+use crate::table::Table;
 
 /// What an insert is found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,7 @@ impl<S: Sink> Gatherer<S> {
             AckLevel::Stored => insert.patience,
             AckLevel::Memory | AckLevel::Disk => self.core.options.overload_wait,
         };
+        let _waiting = self.registry.budget.wait_with(Table::held_bytes(insert)).map_err(overloaded)?;
         let resolved = tokio::time::timeout(patience, ledger.resolve(keys, insert.ack)).await;
         match resolved.map_err(|_| PushError::Behind)? {
             Resolved::Mine { keys, known } if cut_known(&mut insert.rows, shape.destination(), &known) => {
