@@ -65,7 +65,7 @@ pub struct DataServer {
 /// What a flush of a few last inserts may take, however late it is.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
 /// What of the journal's bound inserts can ever have: the rest is for what frees room.
-const MOST_OF_JOURNAL: f64 = 0.8;
+const MOST_OF_JOURNAL: f64 = 0.75;
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
