@@ -10,8 +10,12 @@
 //! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap. Tables
 //! share nothing but the memory budget (`budget.rs`), of which each may take a share only: a slow table delays no other.
 //!
+//! What was acknowledged at level `disk` stands in the journal until its end (`journaling.rs`); what finds no memory waits
+//! there, and so does what an earlier life left (`backlog.rs`, `feeder.rs`, `leftovers.rs`). What can't be stored and has
+//! nobody to be told becomes a dead letter (`settle.rs`, `posting.rs`).
+//!
 //! Only this crate acknowledges, and only after [`Sink::store`](windrow_sink::Sink::store) has said `Ok` (ack level
-//! `stored`) or the rows are in the buffer (`memory`).
+//! `stored`), the insert's record is on the disk (`disk`), or the rows are in the buffer (`memory`).
 
 mod attempt;
 mod backlog;
