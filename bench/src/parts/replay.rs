@@ -16,7 +16,7 @@ use crate::report::{count, figure, Section, Table};
 use crate::stack::{Stack, StackOptions};
 
 const TABLE: &str = "bench.replay";
-const JOURNAL_BYTES: &str = "windrow_journal_inserts_bytes";
+const JOURNAL_BYTES: &str = "windrow_journal_live_bytes";
 /// Far below what is replayed: what is read from the journal has to wait for room in the buffers.
 const BUFFERS: &str = "WINDROW_GATHER_MAX_BUFFER_BYTES=128MiB";
 const POLL: Duration = Duration::from_millis(10);
@@ -100,12 +100,12 @@ impl ReplayOptions {
     /// Acknowledged inserts and their bytes in the journal, none of them stored.
     fn fill(&self, stack: &Stack) -> Result<(u64, u64), BenchError> {
         let gateway = stack.require_gateway()?;
-        let stored = insert_query(TABLE, RowFormat::JsonEachRow, &["wait_for_async_insert=1"]);
-        // The gateway asks ClickHouse about the user and the table while it can.
-        gateway.post(&stored, &row_body(1))?;
-        let engine = Held::still(stack)?;
         let settings = ["async_insert=1", "wait_for_async_insert=0"];
         let query = insert_query(TABLE, RowFormat::JsonEachRow, &settings);
+        // The gateway asks ClickHouse about the user, the table and the statement while it can.
+        gateway.post(&query, &row_body(1))?;
+        gateway.execute("SYSTEM FLUSH ASYNC INSERT QUEUE")?;
+        let engine = Held::still(stack)?;
         let template = Exchange::new(gateway.endpoint(), &query);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
