@@ -66,14 +66,15 @@ impl Exchange<'_> {
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         self.state.metrics.forwarded(reason);
+        // Asked and forgotten before the statement runs, and forgotten again behind it: what is inserted once the rows are gone is
+        // new, and so is what was stored in between.
+        let gone = self.rows_gone(statement, text.as_ref()).await;
+        self.forget_rows(gone.as_ref()).await;
         let changes = Changes::of(statement, reason);
         let newly_marked = if changes.session { self.mark_session() } else { None };
         if changes.learnt {
             self.state.forget_what_was_learnt();
         }
-        let gone = self.rows_gone(statement, text.as_ref()).await;
-        // Before and after: what is inserted once the rows are gone is new, and so is what was stored in between.
-        self.forget_rows(gone.as_ref()).await;
         let forwarded = match text {
             Some(text) => match self.stripped(&text, &read.bytes) {
                 None if text.whole => self.with_own_tables(text).await,
@@ -83,15 +84,15 @@ impl Exchange<'_> {
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
         let (after, exception) = self.relay_once(connection, out, forwarded, insert).await;
+        if changes.learnt {
+            // Between the two, somebody may have been told the old state. First of all, since the client may be back by now.
+            self.state.forget_what_was_learnt();
+        }
         self.forget_rows(gone.as_ref()).await;
         if let (Some(session), Some(true)) =
             (newly_marked, exception.map(|exception| is_about_identity(exception.code)))
         {
             self.state.sessions.unmark(session);
-        }
-        if changes.learnt {
-            // Between the two, somebody may have been told the old state.
-            self.state.forget_what_was_learnt();
         }
         after
     }
