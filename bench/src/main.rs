@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 use error::BenchError;
 use parts::{
     ArticleOptions, BulkOptions, CulpritOptions, DurabilityOptions, FormatsOptions, IdleOptions, InsertsOptions,
-    ParsingOptions, Part, ReplayOptions, SelectOptions,
+    JournalOptions, ParsingOptions, Part, ReplayOptions, SelectOptions,
 };
 use stack::{binary, Stack, StackOptions};
 
@@ -60,6 +60,8 @@ enum Choice {
     Durability(DurabilityOptions),
     /// What a killed gateway left in its journal.
     Replay(ReplayOptions),
+    /// The journal alone, in the benchmark's own process.
+    Journal(JournalOptions),
     /// A large answer, forwarded.
     Select(SelectOptions),
     /// Memory of idle connections.
@@ -120,6 +122,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Culprit(part) => vec![Box::new(part)],
         Choice::Durability(part) => vec![Box::new(part)],
         Choice::Replay(part) => vec![Box::new(part)],
+        Choice::Journal(part) => vec![Box::new(part)],
         Choice::Select(part) => vec![Box::new(part)],
         Choice::Idle(part) => vec![Box::new(part)],
         Choice::Article(part) => vec![Box::new(part)],
@@ -134,7 +137,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 10] = [
+const PARTS: [(&str, &[&str]); 11] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
     ("parsing", &["--rounds=1", "--megabytes=20"]),
@@ -142,6 +145,7 @@ const PARTS: [(&str, &[&str]); 10] = [
     ("culprit", &["--rounds=3"]),
     ("durability", &["--seconds=1", "--rounds=1"]),
     ("replay", &["--megabytes=100"]),
+    ("journal", &["--seconds=0.5", "--megabytes=100"]),
     ("select", &["--rounds=1", "--megabytes=200"]),
     ("idle", &["--connections=1000"]),
     ("article", &["--seconds=8"]),

@@ -8,8 +8,19 @@ use crate::error::BenchError;
 
 const METHOD: &str = include_str!("method.md");
 /// The order of the page, whatever the order of the runs.
-pub const REGIONS: [&str; 10] =
-    ["inserts", "durability", "replay", "formats", "bulk", "parsing", "culprit", "select", "idle", "article"];
+pub const REGIONS: [&str; 11] = [
+    "inserts",
+    "durability",
+    "replay",
+    "journal",
+    "formats",
+    "bulk",
+    "parsing",
+    "culprit",
+    "select",
+    "idle",
+    "article",
+];
 
 /// What one benchmark has to say.
 #[derive(Debug, Clone)]

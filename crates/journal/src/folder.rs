@@ -33,6 +33,25 @@ impl Folder {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Gives a file a second name in the folder `damaged`, where nothing is ever removed.
+    pub(crate) fn keep_aside(&self, name: &str) -> io::Result<()> {
+        let aside = Folder::open(self.path.join("damaged"))?;
+        let place = (0..).map(|count| {
+            aside.path.join(match count {
+                0 => name.to_owned(),
+                _ => format!("{name}.{count}"),
+            })
+        });
+        for place in place {
+            match fs::hard_link(self.path.join(name), place) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                outcome => outcome?,
+            }
+            break;
+        }
+        aside.sync_directory()
+    }
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {

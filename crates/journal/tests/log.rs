@@ -45,9 +45,11 @@ fn what_was_durable_is_there_after_a_restart() {
 fn records_are_read_by_their_ids_from_many_segments() {
     let folder = TempFolder::new();
     let payload = |id: u64| vec![id as u8; 50 + (id as usize * 37) % 3000];
+    let mut first = None;
     for life in 0..3 {
         let Opened { log, thread, found } = open(&folder, small());
         assert_eq!(found.len(), life * 150);
+        let first = *first.get_or_insert(log.usage().next_id);
         let contexts = [log.context(vec![b'a'; 300]), log.context(vec![b'b'; 10])];
         for number in 0..150u64 {
             let id = log.usage().next_id;
@@ -56,13 +58,13 @@ fn records_are_read_by_their_ids_from_many_segments() {
         }
         assert!(log.usage().segments > 2, "{:?}", log.usage());
         let mut reader = log.reader();
-        for id in (1..=log.usage().next_id - 1).chain([3, 2, 100, 1]).filter(|id| *id < log.usage().next_id) {
+        for id in (first..log.usage().next_id).chain([2, 1, 100, 0].map(|rank| first + rank)) {
             let record = reader.read(RecordId(id)).unwrap();
             assert_eq!((record.id.0, record.payload), (id, payload(id)));
-            let first = record.context.map(|context| context.bytes()[0]);
-            assert_eq!(first, [Some(b'a'), Some(b'b'), None][((id - 1) % 150 % 3) as usize], "{id}");
+            let shared = record.context.map(|context| context.bytes()[0]);
+            assert_eq!(shared, [Some(b'a'), Some(b'b'), None][((id - first) % 150 % 3) as usize], "{id}");
         }
-        assert_eq!(log.read(RecordId(100_000)).unwrap_err(), ReadError::Gone);
+        assert_eq!(log.read(RecordId(first + 100_000)).unwrap_err(), ReadError::Gone);
         drop((log, reader));
         thread.join().unwrap();
     }
@@ -89,8 +91,8 @@ fn released_segments_go_from_the_front_and_ids_go_on() {
     thread.join().unwrap();
     let Opened { log, thread, found } = open(&folder, small());
     assert_eq!(log.usage().segments, 1);
-    assert!(found.len() < 40 && found.last().unwrap().id.0 == ids.len() as u64 + 1, "{}", found.len());
-    assert_eq!(log.usage().next_id, ids.len() as u64 + 2);
+    assert!(found.len() < 40 && found.last().unwrap().id.0 == first.0 + ids.len() as u64, "{}", found.len());
+    assert_eq!(log.usage().next_id, first.0 + ids.len() as u64 + 1);
     drop(log);
     thread.join().unwrap();
 }
@@ -179,4 +181,47 @@ fn what_is_appended_to_a_closed_log_is_not_kept_and_says_so() {
     thread.join().unwrap();
     assert!(log.append(KIND, None, vec![2], Room::Ordinary).unwrap().durable.wait().is_err());
     assert_eq!(open(&folder, small()).end().len(), 1);
+}
+
+#[test]
+fn what_is_left_of_old_segments_is_copied_and_found_where_it_was() {
+    let folder = TempFolder::new();
+    let Opened { log, thread, .. } = open(&folder, small());
+    let contexts = [log.context(b"kept".to_vec()), log.context(b"gone".to_vec())];
+    let (mut kept, mut reader) = (Vec::new(), log.reader());
+    // Ten times what the log may take: one record in fifty stays.
+    for number in 0..10_000u32 {
+        let stays = number % 50 == 0;
+        let context = &contexts[usize::from(!stays)];
+        let payload = [&number.to_le_bytes()[..], &[5; 900]].concat();
+        let appended = log.append(KIND, Some(context), payload.clone(), Room::Ordinary).unwrap();
+        if number % 4 == 0 {
+            appended.durable.wait().unwrap();
+        }
+        match stays {
+            true => kept.push((appended.id, payload)),
+            false => log.release(appended.id),
+        }
+        if number % 700 == 699 {
+            // Both of those that were copied and of those that weren't yet.
+            for (id, payload) in &kept {
+                let record = reader.read(*id).unwrap();
+                assert_eq!((&record.payload, record.context.unwrap().bytes()), (payload, &b"kept"[..]));
+            }
+        }
+    }
+    assert!(log.usage().file_bytes <= small().max_bytes, "{:?}", log.usage());
+    drop((log, reader));
+    thread.join().unwrap();
+    let Opened { log, thread, found } = open(&folder, small());
+    let left: Vec<_> = found.iter().filter(|record| record.context.as_deref() == Some(b"kept")).collect();
+    assert_eq!(left.len(), kept.len());
+    for (found, (id, payload)) in left.iter().zip(&kept) {
+        assert_eq!((found.id, &found.payload), (*id, payload));
+        assert_eq!(log.read(*id).unwrap().payload, *payload);
+    }
+    // What had been released and was not yet left out comes back; nothing else does.
+    assert!(found.len() < 2000, "{}", found.len());
+    drop(log);
+    thread.join().unwrap();
 }

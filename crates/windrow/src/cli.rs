@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use windrow_settings::Flag;
 
 use crate::dead_letters::DeadLettersArguments;
+use crate::journal::JournalArguments;
 
 /// Gathers many small inserts into few large ones for ClickHouse.
 #[derive(Parser)]
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     /// UpClick: hundreds of probes insert one row each through a gateway on an embedded ClickHouse.
     Demo(DemoArguments),
     DeadLetters(DeadLettersArguments),
+    Journal(JournalArguments),
 }
 
 /// Settings as flags; they override variables, which override the file.

@@ -12,8 +12,7 @@ use crate::log_writer::LogWriter;
 /// Where it is, in the data directory.
 const FOLDER: &str = "ledger";
 /// An insert takes some 30 bytes: room for the windows of hundreds of tables.
-const OPTIONS: LogOptions =
-    LogOptions { segment_bytes: 4 << 20, max_bytes: 256 << 20, reserve_bytes: 8 << 20 };
+const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 20, max_bytes: 256 << 20, reserve_bytes: 8 << 20 };
 
 pub(crate) struct OpenedLedger {
     pub(crate) opened: Ledger,

@@ -3,10 +3,11 @@
 mod backend;
 mod cli;
 mod dead_letters;
-mod ledger;
 mod demo;
 mod gateway;
+mod journal;
 mod kept;
+mod ledger;
 mod log_writer;
 mod logging;
 mod readiness;
@@ -32,6 +33,9 @@ fn main() -> ExitCode {
         Command::Serve(flags) => load(&flags).and_then(gateway::serve),
         Command::DeadLetters(arguments) => {
             load(arguments.settings()).and_then(|settings| dead_letters::run(&settings, &arguments))
+        }
+        Command::Journal(arguments) => {
+            load(arguments.settings()).and_then(|settings| journal::run(&settings, &arguments))
         }
         Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
     };

@@ -28,8 +28,8 @@ pub(crate) use schema::{TableKey, TableSchema, Target};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
 #[cfg(test)]
 pub(crate) use windows::Bounds;
-pub(crate) use windows::{Window, Windows};
 pub use windows::MARKED_WINDOW;
+pub(crate) use windows::{Window, Windows};
 
 /// Why an insert can't be taken.
 #[derive(Debug, Clone)]
@@ -72,7 +72,12 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(client: Arc<Client>, admission_ttl: Duration, schema_ttl: Duration, windows: Windows) -> Admission {
+    pub(crate) fn new(
+        client: Arc<Client>,
+        admission_ttl: Duration,
+        schema_ttl: Duration,
+        windows: Windows,
+    ) -> Admission {
         Admission {
             client,
             facts: Facts::default(),

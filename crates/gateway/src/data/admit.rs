@@ -14,7 +14,7 @@ use windrow_sink::Destination;
 use super::gather::Candidate;
 use super::serve::State;
 use crate::admission::{NotAdmitted, TableKey};
-use crate::insert::{prepare, is_token, role, TOKEN, Answer, InsertRequest, Known, Prepared, Role};
+use crate::insert::{is_token, prepare, role, Answer, InsertRequest, Known, Prepared, Role, TOKEN};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

@@ -68,7 +68,11 @@ pub(crate) struct Answering<'a> {
 impl Answering<'_> {
     fn after(&self) -> After {
         // What is left of the body is not worth reading.
-        if self.connection.body_is_done() { after(self.head, self.connection) } else { After::Close }
+        if self.connection.body_is_done() {
+            after(self.head, self.connection)
+        } else {
+            After::Close
+        }
     }
 
     /// The answer to a statement that was executed and returns nothing.

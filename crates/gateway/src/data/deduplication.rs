@@ -90,9 +90,9 @@ impl Exchange<'_> {
         };
         let (window, has_views) = schema.as_ref().map_or((Window::Never, false), |it| (it.window, it.has_views));
         let named = said.token().filter(|_| said.wants(window, &user, profile));
-        let keys = named.zip(key.zip(schema)).map(|(token, (key, schema))| {
-            DedupPlan::new(&key, &schema, &user.timezone).keys_of_whole(token)
-        });
+        let keys = named
+            .zip(key.zip(schema))
+            .map(|(token, (key, schema))| DedupPlan::new(&key, &schema, &user.timezone).keys_of_whole(token));
         Some(Deduplication { additions: said.additions(window, has_views, &user, profile), keys })
     }
 

@@ -113,7 +113,9 @@ async fn repeat(
     if !read.whole {
         return Repeated::Differs;
     }
-    let Ok(ready) = read_prepared(state, prepared, &read.bytes, random_query_id(), None) else { return Repeated::Differs };
+    let Ok(ready) = read_prepared(state, prepared, &read.bytes, random_query_id(), None) else {
+        return Repeated::Differs;
+    };
     if ready.is_doubtful() {
         return Repeated::Differs;
     }

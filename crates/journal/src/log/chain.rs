@@ -28,7 +28,8 @@ pub(super) fn find_segments<D: Disk>(disk: &D) -> Result<FoundSegments, OpenErro
     let names = disk.list().map_err(|error| OpenError::Io { file: "the folder".to_owned(), error })?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
     numbers.sort_unstable();
-    let mut useless: Vec<String> = names.into_iter().filter(|name| name.ends_with(".rewrite")).collect();
+    let mut useless: Vec<String> =
+        names.into_iter().filter(|name| name.ends_with(".rewrite") || name.ends_with(".repaired")).collect();
     useless.sort_unstable();
     let mut files = Vec::new();
     for number in &numbers {
@@ -88,7 +89,7 @@ fn read_up_to(file: &dyn DiskFile, into: &mut [u8]) -> io::Result<()> {
 }
 
 /// Whether nothing stands behind the header. Records are only written after the header was synced.
-fn is_empty(file: &dyn DiskFile, file_bytes: u64) -> io::Result<bool> {
+pub(super) fn is_empty(file: &dyn DiskFile, file_bytes: u64) -> io::Result<bool> {
     let mut bytes = vec![0; 64 << 10];
     let mut offset = SEGMENT_HEADER_BYTES as u64;
     while offset < file_bytes {

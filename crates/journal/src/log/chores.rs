@@ -1,5 +1,5 @@
 //! What is done between groups: segments that nobody needs are removed, from the front only, so that a record which says
-//! that an older one is done is never gone before that one is.
+//! that an older one is done is never gone before that one is. Where little is needed of much, it is copied (`rewrite.rs`).
 
 use std::io;
 
@@ -7,13 +7,20 @@ use super::committer::Committer;
 use super::segment::file_name;
 use crate::disk::Disk;
 
+/// How many groups are written before something that failed is tried again.
+const PAUSE_GROUPS: u32 = 1000;
+
 impl<D: Disk> Committer<D> {
     /// Does one thing that is due. False: nothing is, or it has just failed.
     pub(super) fn do_chore(&mut self) -> bool {
-        if self.chores_paused {
-            return false;
+        if self.shared.queue.is_closed() {
+            self.stop_rewriting();
         }
-        match self.remove_front() {
+        !self.chores_paused && (self.tidy() || self.rewrite())
+    }
+
+    fn tidy(&mut self) -> bool {
+        match self.remove_covered().and_then(|done| Ok(done || self.remove_front()?)) {
             Ok(done) => done,
             Err(error) => {
                 tracing::warn!(%error, "an old segment of the log could not be removed; tried again later");
@@ -23,24 +30,63 @@ impl<D: Disk> Committer<D> {
         }
     }
 
+    fn rewrite(&mut self) -> bool {
+        if self.shared.queue.is_closed() || self.rewrite_pause > 0 {
+            return false;
+        }
+        match self.rewrite_slice() {
+            Ok(done) => done,
+            Err(error) => {
+                tracing::warn!(%error, "old segments of the log could not be made smaller; tried again later");
+                self.rewrite_pause = PAUSE_GROUPS;
+                false
+            }
+        }
+    }
+
+    /// Removes the files whose records are in another now, as soon as that one surely has its name.
+    pub(super) fn remove_covered(&mut self) -> io::Result<bool> {
+        if !self.names_unsynced && self.covered.is_empty() {
+            return Ok(false);
+        }
+        self.disk.sync_directory()?;
+        while let Some(name) = self.covered.front() {
+            remove_if_there(&self.disk, name)?;
+            self.covered.pop_front();
+        }
+        self.disk.sync_directory()?;
+        self.names_unsynced = false;
+        Ok(true)
+    }
+
     fn remove_front(&mut self) -> io::Result<bool> {
         let number = {
             let index = self.shared.index();
-            if !index.front_is_dead() {
+            if self.rewrite.is_some() || !index.front_is_dead() {
                 return Ok(false);
             }
             index.segments[0].header.number
         };
-        match self.disk.remove(&file_name(number)) {
-            // Removed before, but the directory could not be synced then.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            outcome => outcome?,
-        }
+        remove_if_there(&self.disk, &file_name(number))?;
         // Before the next is removed: after a crash, what is left has to be the newer end.
         self.disk.sync_directory()?;
         self.shared.index().segments.pop_front();
+        // There is more room to copy into.
+        self.rewrite_pause = 0;
+        self.note_used();
+        Ok(true)
+    }
+
+    pub(super) fn note_used(&self) {
         let active = self.active.as_ref().map_or(0, |active| active.number);
         self.shared.queue.set_used(self.used_bytes(), active);
-        Ok(true)
+    }
+}
+
+/// It may have been removed before, when the directory could not be synced.
+fn remove_if_there<D: Disk>(disk: &D, name: &str) -> io::Result<()> {
+    match disk.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
     }
 }

@@ -1,6 +1,7 @@
 //! The one that writes. It takes a group, writes it with one call, syncs, and tells those who wait; meanwhile the next group
 //! gathers. Between groups it removes old segments.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,6 +10,7 @@ use super::durable::{block_on, GroupOutcome};
 use super::error::CommitError;
 use super::format::KIND_CLOSED;
 use super::queue::{Entry, PendingGroup, Room};
+use super::rewrite::Rewrite;
 use super::segment::Active;
 use super::{LogOptions, RecordId, Shared};
 use crate::disk::Disk;
@@ -24,6 +26,15 @@ pub struct Committer<D: Disk> {
     pub(super) buffer: Vec<u8>,
     /// The last try to remove or rewrite something failed, and is not repeated before the next group.
     pub(super) chores_paused: bool,
+    pub(super) rewrite: Option<Rewrite>,
+    /// After a failure, rewriting waits for so many groups.
+    pub(super) rewrite_pause: u32,
+    /// Segments from here on are not rewritten: the first of them can't be read.
+    pub(super) damaged_from: u64,
+    /// Files whose records are in another one.
+    pub(super) covered: VecDeque<String>,
+    /// A file has got a name that is not yet sure to be on the disk.
+    pub(super) names_unsynced: bool,
     pub(super) marked_closed: bool,
 }
 
@@ -38,8 +49,21 @@ impl<D: Disk> Committer<D> {
         active: Option<Active>,
         next_number: u64,
     ) -> Committer<D> {
-        let (buffer, chores_paused, marked_closed) = (Vec::new(), false, false);
-        Committer { disk, shared, options, active, next_number, buffer, chores_paused, marked_closed }
+        Committer {
+            disk,
+            shared,
+            options,
+            active,
+            next_number,
+            buffer: Vec::new(),
+            chores_paused: false,
+            rewrite: None,
+            rewrite_pause: 0,
+            damaged_from: u64::MAX,
+            covered: VecDeque::new(),
+            names_unsynced: false,
+            marked_closed: false,
+        }
     }
 
     /// Works until the log is closed, or nobody has it any more, and all is written. Blocks: it wants a thread of its own.
@@ -61,12 +85,20 @@ impl<D: Disk> Committer<D> {
     pub fn turn(&mut self) -> bool {
         if let Some(group) = self.shared.queue.take() {
             self.chores_paused = false;
+            self.rewrite_pause = self.rewrite_pause.saturating_sub(1);
             self.commit(group);
-            self.do_chore();
+            if self.do_chore() {
+                self.shared.queue.ask_for_chores();
+            }
             return true;
         }
         self.shared.queue.take_chores();
-        self.do_chore() || self.mark_closed()
+        if self.do_chore() {
+            // There may be more of it.
+            self.shared.queue.ask_for_chores();
+            return true;
+        }
+        self.mark_closed()
     }
 
     fn commit(&mut self, group: PendingGroup) {
@@ -159,7 +191,12 @@ impl<D: Disk> Committer<D> {
 
     pub(super) fn used_bytes(&self) -> u64 {
         let file_bytes = self.shared.index().totals().file_bytes;
-        file_bytes - self.active.as_ref().map_or(0, |active| active.bytes - active.end)
+        let free_bytes = self.active.as_ref().map_or(0, |active| active.bytes - active.end);
+        file_bytes - free_bytes
+    }
+
+    pub(super) fn rewrite_bytes(&self) -> u64 {
+        self.rewrite.as_ref().map_or(0, Rewrite::bytes)
     }
 }
 

@@ -74,6 +74,16 @@ impl Contents {
         self.rank(id).is_some_and(|rank| self.live.get(rank))
     }
 
+    /// Which records are live at this moment.
+    pub(crate) fn live_ids(&self) -> LiveIds {
+        LiveIds { runs: self.runs.clone(), live: self.live.clone() }
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> + '_ {
+        let ends = self.runs.iter().skip(1).map(|run| run.first_rank).chain([self.sizes.len() as u32]);
+        self.runs.iter().zip(ends).flat_map(|(run, end)| run.first_id..run.first_id + u64::from(end - run.first_rank))
+    }
+
     /// The offset of a record that is the wanted one, or stands less than a mark's distance before it.
     pub(crate) fn near(&self, id: u64) -> Option<u32> {
         let rank = self.rank(id)? as u32;
@@ -82,12 +92,28 @@ impl Contents {
     }
 
     fn rank(&self, id: u64) -> Option<usize> {
-        let after = self.runs.partition_point(|run| run.first_id <= id);
-        let run = self.runs[..after].last()?;
-        let end = self.runs.get(after).map_or(self.sizes.len(), |next| next.first_rank as usize);
-        let rank = usize::try_from(id - run.first_id).ok()?.checked_add(run.first_rank as usize)?;
-        (rank < end).then_some(rank)
+        rank(&self.runs, self.sizes.len(), id)
     }
+}
+
+/// What was live at some moment.
+pub(crate) struct LiveIds {
+    runs: Vec<Run>,
+    live: Bits,
+}
+
+impl LiveIds {
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        rank(&self.runs, self.live.count, id).is_some_and(|rank| self.live.get(rank))
+    }
+}
+
+fn rank(runs: &[Run], records: usize, id: u64) -> Option<usize> {
+    let after = runs.partition_point(|run| run.first_id <= id);
+    let run = runs[..after].last()?;
+    let end = runs.get(after).map_or(records, |next| next.first_rank as usize);
+    let rank = usize::try_from(id - run.first_id).ok()?.checked_add(run.first_rank as usize)?;
+    (rank < end).then_some(rank)
 }
 
 /// A size in one byte: three bits of it and an exponent, in units of the records' alignment. Up to an eighth too large.
@@ -163,6 +189,7 @@ mod tests {
         for (rank, id) in ids.iter().enumerate() {
             contents.push(*id, 96 + 104 * rank as u32, 104);
         }
+        assert_eq!(contents.ids().collect::<Vec<u64>>(), ids);
         assert_eq!(contents.records(), ids.len() as u64);
         for (rank, id) in ids.iter().enumerate() {
             let offset = 96 + 104 * rank as u32;

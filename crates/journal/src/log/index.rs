@@ -102,6 +102,10 @@ impl Index {
         }
     }
 
+    pub(crate) fn is_live(&self, id: u64) -> bool {
+        self.segment_of(id).is_some_and(|at| self.segments[at].contents.is_live(id))
+    }
+
     pub(crate) fn place(&self, id: u64) -> Option<Place> {
         let segment = &self.segments[self.segment_of(id)?];
         if !segment.contents.is_live(id) {
@@ -128,6 +132,10 @@ impl Index {
     /// Old segments are those that nothing is written to any more.
     pub(crate) fn old_segments(&self) -> usize {
         self.segments.len() - usize::from(self.has_active && !self.segments.is_empty())
+    }
+
+    pub(crate) fn old_totals(&self) -> Totals {
+        totals(self.segments.iter().take(self.old_segments()))
     }
 
     pub(crate) fn totals(&self) -> Totals {

@@ -10,7 +10,7 @@
 //! A record is live until it is released. That is only remembered in memory (`contents.rs`, `index.rs`); what makes it so after
 //! a restart is a later record, of whoever uses the log. So segments are removed from the front only, each durably before the
 //! next: a record that says that another is done never goes before that one (`chores.rs`). For the same reason, what
-//! makes records done is to be released after them.
+//! makes records done is to be released after them. Where little is needed of old segments, that is copied (`rewrite.rs`).
 //!
 //! # After a crash
 //!
@@ -30,10 +30,14 @@ mod durable;
 mod error;
 mod format;
 mod index;
+mod inspect;
 mod queue;
 mod reader;
 mod reading;
 mod recovery;
+mod repair;
+mod rewrite;
+mod salvage;
 mod scan;
 mod segment;
 mod usage;
@@ -48,10 +52,13 @@ pub use committer::Committer;
 pub use context::{Context, ContextKey};
 pub use durable::Durable;
 pub use error::{Bound, CommitError, Corruption, LogFull, OpenError, ReadError};
+pub use inspect::{inspect, InspectedSegment, Inspection, KindFigures};
 pub use queue::Room;
 pub use reader::{OwnedRecord, Reader};
 pub use reading::Recovered;
 pub use recovery::{look, open};
+pub use repair::{repair, Repaired};
+pub use salvage::Damage;
 pub use usage::Usage;
 
 use durable::{Completion, GroupOutcome};

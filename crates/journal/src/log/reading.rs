@@ -48,8 +48,8 @@ struct End {
 }
 
 impl<'v> Reading<'v> {
-    pub(super) fn new(visit: &'v mut dyn FnMut(Recovered<'_>)) -> Reading<'v> {
-        Reading { index: Index::new(1), next_context: 1, known_contexts: HashMap::new(), visit }
+    pub(super) fn new(first_id: u64, visit: &'v mut dyn FnMut(Recovered<'_>)) -> Reading<'v> {
+        Reading { index: Index::new(first_id), next_context: 1, known_contexts: HashMap::new(), visit }
     }
 
     /// What was read, and the key of the next context.

@@ -23,7 +23,7 @@ pub fn open<D: Disk>(
 ) -> Result<(Log, Committer<D>), OpenError> {
     let options = options.settled();
     let found = find_segments(&disk)?;
-    let mut reading = Reading::new(visit);
+    let mut reading = Reading::new(first_id(&disk, &found)?, visit);
     let tail = read(&found, &mut reading)?;
     if let (Some(last), Some(tail)) = (found.chain.last(), &tail) {
         settle(&*last.file, tail).map_err(|error| OpenError::Io { file: last.name.clone(), error })?;
@@ -55,7 +55,17 @@ pub fn look<D: Disk>(disk: &D, visit: &mut dyn FnMut(Recovered<'_>)) -> Result<(
             outcome => break outcome?,
         }
     };
-    read(&found, &mut Reading::new(visit)).map(drop)
+    read(&found, &mut Reading::new(0, visit)).map(drop)
+}
+
+/// No id may be lower. A folder that was emptied begins elsewhere than it did before: what other files say of the records of that
+/// time must not be taken for something about new ones. Below 2^52, so that every reader of JSON has room for it.
+fn first_id<D: Disk>(disk: &D, found: &FoundSegments) -> Result<u64, OpenError> {
+    if !found.chain.is_empty() {
+        return Ok(0);
+    }
+    let salt = disk.salt().map_err(|error| OpenError::Io { file: "the folder".to_owned(), error })?;
+    Ok(salt >> 44 << 32 | 1)
 }
 
 /// Reads all segments; if there are any, the end of the last one is returned.

@@ -200,7 +200,7 @@ impl<D: Disk> Committer<D> {
         index.segments.push_back(Segment::new(header, file, bytes, end));
         index.has_active = true;
         drop(index);
-        self.shared.queue.set_used(self.used_bytes(), number);
+        self.note_used();
         Ok(())
     }
 
@@ -228,12 +228,13 @@ impl<D: Disk> Committer<D> {
 
     fn bytes_of_new(&self, group_bytes: u64, room: Room) -> Result<u64, CommitError> {
         let bounds = self.shared.queue.bounds();
-        let (limit, kept) = match room {
-            Room::Ordinary => (bounds.reserve_bytes, self.kept_bytes()),
-            Room::Reserve => (bounds.max_bytes, 0),
+        let kept = match room {
+            Room::Ordinary => self.kept_bytes(),
+            Room::Reserve => 0,
         };
         let least = SEGMENT_HEADER_BYTES as u64 + group_bytes + kept;
-        let left = limit.saturating_sub(self.shared.index().totals().file_bytes);
+        let taken = self.shared.index().totals().file_bytes + self.rewrite_bytes();
+        let left = bounds.reserve_bytes.saturating_sub(taken);
         let bytes = self.options.segment_bytes.max(least).min(left).min(MAX_SEGMENT_BYTES);
         if bytes < least {
             let text = format!("the log's bound of {} bytes is reached", bounds.max_bytes);

@@ -1,0 +1,111 @@
+//! `windrow journal inspect|repair`: what the gateway keeps on disk, looked at and mended.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use windrow_embedded::DataDirLock;
+use windrow_journal::{log, Folder};
+use windrow_settings::Settings;
+
+use crate::cli::SettingsFlags;
+
+/// Look at the journal's files, or repair them.
+#[derive(Args)]
+pub(crate) struct JournalArguments {
+    #[command(subcommand)]
+    command: JournalCommand,
+}
+
+#[derive(Subcommand)]
+enum JournalCommand {
+    /// Print what the files hold and where they are damaged. Changes nothing; the gateway may run.
+    Inspect(FolderArguments),
+    /// Make damaged files readable again: what can be read of them is kept, the rest is moved to `damaged`. The gateway
+    /// must not run.
+    Repair(FolderArguments),
+}
+
+#[derive(Args)]
+struct FolderArguments {
+    /// Which of the data directory's folders.
+    #[arg(value_enum, default_value_t = Which::Journal)]
+    which: Which,
+    #[command(flatten)]
+    settings: SettingsFlags,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Inserts that are not stored yet.
+    Journal,
+    /// By what repeated inserts are known.
+    Ledger,
+    /// Inserts that could not be stored.
+    DeadLetters,
+}
+
+impl Which {
+    fn folder(self) -> &'static str {
+        match self {
+            Which::Journal => "journal",
+            Which::Ledger => "ledger",
+            Which::DeadLetters => "dead-letters",
+        }
+    }
+}
+
+impl JournalArguments {
+    pub(crate) fn settings(&self) -> &SettingsFlags {
+        match &self.command {
+            JournalCommand::Inspect(arguments) | JournalCommand::Repair(arguments) => &arguments.settings,
+        }
+    }
+}
+
+pub(crate) fn run(settings: &Settings, arguments: &JournalArguments) -> Result<ExitCode, String> {
+    match &arguments.command {
+        JournalCommand::Inspect(arguments) => inspect(&path(settings, arguments)),
+        JournalCommand::Repair(arguments) => repair(settings, &path(settings, arguments)),
+    }
+}
+
+fn path(settings: &Settings, arguments: &FolderArguments) -> PathBuf {
+    settings.data_dir.join(arguments.which.folder())
+}
+
+/// A folder that is there: looking at one must not make it.
+fn folder(path: &PathBuf) -> Result<Folder, String> {
+    if !path.is_dir() {
+        return Err(format!("there is no folder {}", path.display()));
+    }
+    Folder::open(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn inspect(path: &PathBuf) -> Result<ExitCode, String> {
+    let inspection = log::inspect(&folder(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+    print!("{inspection}");
+    Ok(if inspection.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn repair(settings: &Settings, path: &PathBuf) -> Result<ExitCode, String> {
+    let folder = folder(path)?;
+    let _lock = DataDirLock::acquire(&settings.data_dir).map_err(|error| error.to_string())?;
+    let repaired = log::repair(&folder).map_err(|error| format!("{}: {error}", path.display()))?;
+    if repaired.is_empty() {
+        println!("nothing is damaged");
+    }
+    for segment in repaired {
+        println!(
+            "{}: {} records kept, {} lost with what they share; the damaged file is in {}",
+            segment.segment,
+            segment.kept_records,
+            segment.lost_records,
+            path.join("damaged").display()
+        );
+        for damage in segment.damages {
+            println!("  byte {}: {}; {} bytes could not be read", damage.offset, damage.why, damage.bytes);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,51 @@
+#![no_main]
+//! Records of the journal, of any bytes. The first byte chooses the kind; inserts are read with a context of every form.
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use windrow_block::DataType;
+use windrow_client::Credentials;
+use windrow_journal::records::*;
+use windrow_sink::{Destination, Form};
+
+static CONTEXTS: LazyLock<[RecordedContext; 2]> = LazyLock::new(|| {
+    let types = ["UInt64", "LowCardinality(String)", "Array(Nullable(String))", "Map(String, UInt8)"];
+    let types = types.map(|text| DataType::parse(text).expect("the types are known")).to_vec();
+    let text = Form::Text { format: "CSV", header: Vec::new() };
+    [Form::Native { types }, text].map(|form| decode_context(&context(form)).expect("what was encoded can be decoded"))
+});
+
+fn context(form: Form) -> Vec<u8> {
+    let destination = Destination {
+        database: "d".into(),
+        table: "t".into(),
+        columns: ["a", "b", "c", "d"].map(String::from).to_vec(),
+        form,
+        credentials: Credentials { user: "u".into(), password: String::new() },
+        own_account: false,
+        roles: Vec::new(),
+        quota_key: String::new(),
+        settings: Vec::new(),
+        deduplicates: false,
+        has_views: false,
+        hands_on: false,
+        partitioning: None,
+    };
+    encode_context(&ContextRecord { destination: &destination, query: "q", format: "CSV" })
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((choice, payload)) = input.split_first() else { return };
+    match choice % 5 {
+        0 => drop(decode_context(payload)),
+        1 => drop(decode_piece(payload)),
+        2 => drop(decode_done(payload)),
+        form => {
+            let context = &CONTEXTS[usize::from(form - 3)];
+            let Ok(insert) = decode_insert(payload, context) else { return };
+            let again = decode_insert(&encode_insert(&insert.head, &insert.rows), context);
+            assert_eq!(again.expect("what was encoded can be decoded"), insert);
+        }
+    }
+});
