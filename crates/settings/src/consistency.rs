@@ -66,7 +66,7 @@ fn pinned_certificate(layers: &Layers) -> Option<String> {
 
 /// Room is given back a segment at a time: with too few of them, none is ever free to go.
 fn journal(layers: &Layers) -> Option<String> {
-    const MIN_SEGMENTS: u64 = 8;
+    const MIN_SEGMENTS: u64 = 16;
     let (segment_bytes, max_bytes) = (layers.integer("journal.segment_bytes"), layers.integer("journal.max_bytes"));
     (max_bytes / MIN_SEGMENTS < segment_bytes).then(|| {
         format!(

@@ -245,12 +245,12 @@ fn what_is_kept_is_bounded() {
     let defaults = load_text("kept", "").expect("an empty file");
     assert_eq!((defaults.journal.segment_bytes, defaults.journal.max_bytes), (64 << 20, 4 << 30));
     assert_eq!((defaults.gather.retry_for_ms, defaults.dead_letters.max_age_ms), (None, None), "0 is for ever");
-    let text = "[gather]\nretry_for_ms = 1000\n[journal]\nsegment_bytes = \"512KiB\"\nmax_bytes = \"4MiB\"\n[dead_letters]\nmax_age_ms = 604800000\n";
+    let text = "[gather]\nretry_for_ms = 1000\n[journal]\nsegment_bytes = \"256KiB\"\nmax_bytes = \"4MiB\"\n[dead_letters]\nmax_age_ms = 604800000\n";
     let settings = load_text("kept", text).expect("valid settings");
     assert_eq!((settings.gather.retry_for_ms, settings.dead_letters.max_age_ms), (Some(1000), Some(604_800_000)));
     assert_eq!(settings.journal.max_bytes, 4 << 20);
-    let errors = errors_of("kept", "[journal]\nmax_bytes = \"511MiB\"\n");
-    assert!(errors[0].contains("at least 8 files of `journal.segment_bytes` (64MiB)"), "{errors:?}");
+    let errors = errors_of("kept", "[journal]\nmax_bytes = \"1023MiB\"\n");
+    assert!(errors[0].contains("at least 16 files of `journal.segment_bytes` (64MiB)"), "{errors:?}");
 }
 
 #[test]
