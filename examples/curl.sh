@@ -18,7 +18,7 @@ query 'CREATE OR REPLACE TABLE windrow_example (a UInt64, at DateTime DEFAULT no
 # Answered when the row is stored.
 insert '{"a":1}'
 
-# Answered at once; stored a moment later, or right away on command.
+# Answered when it is on disk; stored a moment later, or right away on command.
 insert '{"a":2}' wait_for_async_insert=0
 query 'SYSTEM FLUSH ASYNC INSERT QUEUE windrow_example'
 
