@@ -1,0 +1,9 @@
+//! ClickHouse's Native format as a client reads it: results in columns, block by block as the bytes come in.
+//!
+//! Pure functions on bytes: no I/O, no tasks, no clock, no Python.
+
+mod column;
+mod types;
+
+pub use column::{Block, Column, Header};
+pub use types::Type;
