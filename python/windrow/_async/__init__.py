@@ -1,0 +1,1 @@
+"""The asynchronous client. Private: `windrow` re-exports what is public."""

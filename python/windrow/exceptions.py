@@ -1,0 +1,40 @@
+"""The exceptions of this package; the tree is PEP 249's.
+
+>>> from windrow.exceptions import DatabaseError, OperationalError
+>>> issubclass(OperationalError, DatabaseError)
+True
+"""
+
+from windrow._shared.errors import (
+    ClickHouseError,
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    StreamClosedError,
+    StreamCompleteException,
+    StreamFailureError,
+    Warning,
+)
+
+__all__ = [
+    "ClickHouseError",
+    "DataError",
+    "DatabaseError",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "StreamClosedError",
+    "StreamCompleteException",
+    "StreamFailureError",
+    "Warning",
+]
