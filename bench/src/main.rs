@@ -16,8 +16,8 @@ use clap::{Parser, Subcommand};
 
 use error::BenchError;
 use parts::{
-    ArticleOptions, BulkOptions, CulpritOptions, DurabilityOptions, FormatsOptions, IdleOptions, InsertsOptions,
-    JournalOptions, ParsingOptions, Part, ReplayOptions, SelectOptions,
+    ArticleOptions, BulkOptions, ClientsOptions, CulpritOptions, DurabilityOptions, FormatsOptions, IdleOptions,
+    InsertsOptions, JournalOptions, ParsingOptions, Part, ReplayOptions, ResultsOptions, SelectOptions, WriterOptions,
 };
 use stack::{binary, Stack, StackOptions};
 
@@ -40,9 +40,9 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Choice {
-    /// All of them, one after the other: about ten minutes.
+    /// All of them, one after the other: about twenty minutes.
     All {
-        /// Everything once and briefly, to see whether it works: about two minutes. The figures are worth little.
+        /// Everything once and briefly, to see whether it works: about five minutes. The figures are worth little.
         #[arg(long)]
         quick: bool,
     },
@@ -68,6 +68,12 @@ enum Choice {
     Idle(IdleOptions),
     /// The experiments of the article on asynchronous inserts, time-compressed.
     Article(ArticleOptions),
+    /// Python clients in the eight scenarios of the article on the async client.
+    Clients(ClientsOptions),
+    /// Python clients with a million rows.
+    Results(ResultsOptions),
+    /// The writer, in Python and in Rust.
+    Writer(WriterOptions),
 }
 
 fn main() -> ExitCode {
@@ -126,6 +132,9 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Select(part) => vec![Box::new(part)],
         Choice::Idle(part) => vec![Box::new(part)],
         Choice::Article(part) => vec![Box::new(part)],
+        Choice::Clients(part) => vec![Box::new(part)],
+        Choice::Results(part) => vec![Box::new(part)],
+        Choice::Writer(part) => vec![Box::new(part)],
         Choice::All { quick } => {
             let mut all: Vec<Box<dyn Part>> = Vec::new();
             for (name, shorter) in PARTS {
@@ -137,7 +146,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 11] = [
+const PARTS: [(&str, &[&str]); 14] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
     ("parsing", &["--rounds=1", "--megabytes=20"]),
@@ -149,6 +158,9 @@ const PARTS: [(&str, &[&str]); 11] = [
     ("select", &["--rounds=1", "--megabytes=200"]),
     ("idle", &["--connections=1000"]),
     ("article", &["--seconds=8"]),
+    ("clients", &["--rounds=1"]),
+    ("results", &["--rounds=1"]),
+    ("writer", &["--rounds=1", "--rows=200000"]),
 ];
 
 /// A part as its own command line would make it, so that defaults stand in one place.

@@ -13,6 +13,7 @@ mod inserts;
 mod inserts_table;
 mod journal;
 mod parsing;
+mod python;
 mod replay;
 mod sampler;
 mod select;
@@ -26,6 +27,7 @@ pub use idle::IdleOptions;
 pub use inserts::InsertsOptions;
 pub use journal::JournalOptions;
 pub use parsing::ParsingOptions;
+pub use python::{ClientsOptions, ResultsOptions, WriterOptions};
 pub use replay::ReplayOptions;
 pub use select::SelectOptions;
 

@@ -8,7 +8,7 @@ use crate::error::BenchError;
 
 const METHOD: &str = include_str!("method.md");
 /// The order of the page, whatever the order of the runs.
-pub const REGIONS: [&str; 11] = [
+pub const REGIONS: [&str; 14] = [
     "inserts",
     "durability",
     "replay",
@@ -20,6 +20,9 @@ pub const REGIONS: [&str; 11] = [
     "select",
     "idle",
     "article",
+    "clients",
+    "results",
+    "writer",
 ];
 
 /// What one benchmark has to say.
