@@ -1,0 +1,234 @@
+"""How a query and its parameters become what is sent: on the client's side (%s, %(name)s) or on the server's ({name:Type}).
+
+A query that holds a placeholder `{name:Type}` is bound at the server: its parameters are sent beside it as `param_name`.
+Otherwise parameters are written into the text by the % operator. `$name$` with a bytes value is put into the text as it is,
+which makes the query bytes; such markers may stand beside either kind.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from windrow import common
+from windrow._shared.errors import ProgrammingError
+from windrow._shared.literals import DT64Param, parameter_text, query_literal
+from windrow._shared.sql import Statement, statement, tokens
+from windrow._shared.timezones import find_zone
+from windrow._shared.typenames import base_and_arguments, element_types, names_in
+
+Parameters = Sequence[Any] | dict[str, Any] | None
+
+PLACEHOLDER = re.compile(r"\{((?:[A-Za-z_][A-Za-z0-9_$]*|\$[A-Za-z0-9_][A-Za-z0-9_$]*|[0-9]+[A-Za-z_]\w*)|\w+):([^}]+)\}")
+_PERCENT_NAME = re.compile(r"%(?:%|\(([^()]*(?:\([^()]*\)[^()]*)*)\))")
+
+# Above this many bytes of parameters in the URL proxies begin to refuse: they go into a form then.
+MAX_URL_PARAMETER_CHARS = 4096
+# http_max_field_value_size: a longer query is refused as a field of a form.
+MAX_FORM_QUERY_BYTES = 128 * 1024 + 1
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A query that is ready to be sent: its text, what is known of it, and the parameters beside it (`param_name`)."""
+
+    text: str | bytes
+    statement: Statement
+    parameters: dict[str, str]
+
+
+_NONE: dict[str, str] = {}
+
+
+def bind(query: str | bytes, parameters: Parameters, zone: tzinfo | None) -> Bound:
+    """The query with its parameters; semicolons at the end are taken off unless it is an INSERT with data."""
+    if isinstance(query, bytes):
+        return Bound(query, statement(query.decode("utf-8", "surrogateescape")), _NONE)
+    known = statement(query)
+    text = query.rstrip(";") if known.is_insert else known.bare
+    if not parameters:
+        return Bound(text, known, _NONE)
+    bound, beside = bind_query(text, parameters, zone)
+    if isinstance(bound, str) and not beside and known.first_word not in _STRUCTURE_KNOWN:
+        known = statement(bound)  # the statement itself was a parameter
+        bound = bound.rstrip(";") if known.is_insert else known.bare
+    return Bound(bound, known, beside)
+
+
+_STRUCTURE_KNOWN = frozenset("SELECT SHOW DESCRIBE DESC EXISTS WITH EXPLAIN INSERT CREATE ALTER DROP".split())
+
+
+def bind_query(query: str, parameters: Parameters, zone: tzinfo | None = None) -> tuple[str | bytes, dict[str, str]]:
+    """The query's text and the parameters to send beside it.
+
+    >>> bind_query("SELECT %(a)s", {"a": "it's"})
+    ("SELECT 'it\\\\'s'", {})
+    >>> bind_query("SELECT {a:Int32}", {"a": 5})
+    ('SELECT {a:Int32}', {'param_a': '5'})
+    """
+    query = query.rstrip(";")
+    if not parameters:
+        return query, {}
+    if not isinstance(parameters, dict):
+        if hasattr(parameters, "items"):
+            parameters = dict(parameters)
+        else:
+            return query % tuple(query_literal(value, zone) for value in parameters), {}
+    raw = _raw_values(parameters) if "$" in query else {}
+    plain = {name: value for name, value in parameters.items() if name not in raw} if raw else parameters
+    beside: dict[str, str] = {}
+    types = placeholder_types(query) if "{" in query else {}
+    if raw:
+        types = {name: kind for name, kind in types.items() if name not in raw}
+    _refuse_markers(query, plain)
+    plain = _precise(query, plain, types)
+    if types:
+        beside = {f"param_{name}": _for_server(value, types.get(name), zone) for name, value in plain.items()}
+    elif plain:
+        query = query % {name: query_literal(value, zone) for name, value in plain.items()}
+    return (_with_raw(query, raw) if raw else query), beside
+
+
+@lru_cache(maxsize=512)
+def _placeholders(query: str) -> tuple[tuple[str, str], ...]:
+    return tuple(PLACEHOLDER.findall(query))
+
+
+def placeholder_types(query: str) -> dict[str, str]:
+    """The types of the query's placeholders, by name; the first one counts."""
+    types: dict[str, str] = {}
+    for name, kind in _placeholders(query) if len(query) <= 4096 else PLACEHOLDER.findall(query):
+        types.setdefault(name, kind)
+    return types
+
+
+def _for_server(value: Any, kind: str | None, zone: tzinfo | None) -> str:
+    if kind is not None and "ate" in kind:  # DateTime or a type around it
+        zone = _zone_of(kind) or zone
+        value = _with_precision(kind, value)
+    return parameter_text(value, zone)
+
+
+@lru_cache(maxsize=256)
+def _zone_of(kind: str) -> tzinfo | None:
+    """The time zone that a type names, at whatever depth."""
+    base, arguments = base_and_arguments(kind)
+    if base.lower() in ("datetime", "datetime64"):
+        named = next((item for item in arguments if item[:1] == "'" == item[-1:]), None)
+        return find_zone(named[1:-1]) if named else None
+    return next((zone for zone in map(_zone_of, arguments) if zone is not None), None)
+
+
+def _with_precision(kind: str, value: Any) -> Any:
+    """The value with its microseconds kept wherever the type is DateTime64."""
+    if value is None or "datetime64" not in kind.lower():
+        return value
+    base, arguments = base_and_arguments(kind)
+    base = base.lower()
+    if base == "variant" and isinstance(value, (datetime, DT64Param)):
+        moments = [item for item in arguments if names_in(item) & {"datetime", "datetime32", "datetime64"}]
+        return _with_precision(moments[0], value) if len(moments) == 1 else value
+    if base == "datetime64":
+        if isinstance(value, datetime):
+            return DT64Param(value, _zone_of(kind))
+        if isinstance(value, DT64Param) and value.tz is None and _zone_of(kind) is not None:
+            value = copy.copy(value)
+            value.tz = _zone_of(kind)
+    elif base == "array" and type(value) in (list, tuple):
+        return type(value)(_with_precision(arguments[0], item) for item in value)
+    elif base == "tuple" and type(value) is tuple:
+        kinds = element_types(kind)
+        if len(kinds) == len(value):
+            return tuple(_with_precision(item_kind, item) for item_kind, item in zip(kinds, value, strict=True))
+    elif base == "nested" and type(value) in (list, tuple):
+        row_kind = f"Tuple({', '.join(element_types(kind))})"
+        return type(value)(_with_precision(row_kind, item) for item in value)
+    elif base == "map" and isinstance(value, dict) and common.get_setting("dict_parameter_format") == "map":
+        key, item = arguments
+        return {_with_precision(key, name): _with_precision(item, inner) for name, inner in value.items()}
+    return value
+
+
+def _precise(query: str, parameters: dict[str, Any], types: dict[str, str]) -> dict[str, Any]:
+    """Parameters named `x_64` are `x` with microseconds, unless the query itself names `x_64`."""
+    if not any(name.endswith("_64") for name in parameters):
+        return parameters
+    used = set(types) or {name for name in _PERCENT_NAME.findall(query) if name}
+    renamed: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name.endswith("_64") and name not in used:
+            if isinstance(value, datetime):
+                name, value = name[:-3], DT64Param(value)
+            elif isinstance(value, list) and value and isinstance(value[0], datetime):
+                name, value = name[:-3], [DT64Param(item) for item in value]
+        renamed[name] = value
+    return renamed
+
+
+def _is_marker(name: str) -> bool:
+    return len(name) > 1 and name[0] == "$" == name[-1]
+
+
+def _raw_values(parameters: dict[str, Any]) -> dict[str, bytes]:
+    """The values that are put into the query as they are: bytes-like ones named `$name$`."""
+    found: dict[str, bytes] = {}
+    for name, value in parameters.items():
+        if _is_marker(name) and not isinstance(value, int):
+            try:
+                found[name] = bytes(memoryview(value))
+            except TypeError:
+                continue
+    return found
+
+
+def _refuse_markers(query: str, parameters: dict[str, Any]) -> None:
+    """A marker whose value isn't bytes would be read as a heredoc by ClickHouse, together with the next one."""
+    for name in parameters:
+        if not _is_marker(name) or name not in query:
+            continue
+        places = [token for token in tokens(query) if token.kind == "parameter" and token.text.startswith(f"{{{name}:")]
+        if len(places) > 1:
+            raise ProgrammingError(
+                f"Server-side query parameter {name!r} can appear only once because repeated "
+                "dollar-delimited names are parsed as a heredoc string. Rename the parameter."
+            )
+        if places and query.count(name) > 1 or not places and f"{{{name}:" in query:
+            raise ProgrammingError(
+                f"Query parameter name {name!r} also appears elsewhere in the query text, and ClickHouse "
+                "would parse the pair of names as a heredoc string. Rename the parameter or remove the other occurrence."
+            )
+        if not places:
+            raise ProgrammingError(
+                f"Binary query parameter {name!r} must be a buffer value such as bytes, bytearray, or memoryview. "
+                "Use a valid {name:Type} placeholder for server-side binding."
+            )
+
+
+def _with_raw(query: str, values: dict[str, bytes]) -> bytes:
+    """The query with the bytes put between pairs of their marker: `$a$` becomes `$a$...$a$`, a heredoc."""
+    found = re.compile(b"|".join(re.escape(name.encode()) for name in sorted(values, key=len, reverse=True)))
+
+    def with_value(match: re.Match[bytes]) -> bytes:
+        marker = match.group()
+        return marker + values[marker.decode()] + marker
+
+    return found.sub(with_value, query.encode())
+
+
+def needs_form(text: str | bytes, parameters: dict[str, str], forced: bool) -> bool:
+    """Whether query and parameters are sent as a form: too much for a URL, or the user wants it."""
+    if forced:
+        return True
+    if not parameters or isinstance(text, bytes):
+        return False
+    if len(text) > MAX_FORM_QUERY_BYTES // 4 and len(text.encode()) > MAX_FORM_QUERY_BYTES:
+        return False
+    if sum(len(name) + len(value) for name, value in parameters.items()) < MAX_URL_PARAMETER_CHARS // 12:
+        return False  # however many characters are escaped (one may become twelve)
+    return len(urlencode(parameters, quote_via=quote)) > MAX_URL_PARAMETER_CHARS
