@@ -31,5 +31,5 @@ pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed
 pub use read::{BlockBuilder, ColumnData, StringData};
 pub use rows::Rows;
 pub use settings::{reading_settings, InlineSchema, ReadSettings, ReadingSetting, SettingEffect};
-pub use types::{CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
+pub use types::{write_identifier, CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
 pub use zone::ZoneChange;

@@ -77,4 +77,19 @@ pub enum Column {
 
 impl Column {
     pub const NULL_DISCRIMINATOR: u16 = u16::MAX;
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        match self {
+            // No type has values of no bytes.
+            Column::Fixed { width, data } => data.len() / width.max(&1),
+            Column::Strings { offsets, .. } | Column::Array { offsets, .. } | Column::Map { offsets, .. } => {
+                offsets.len().saturating_sub(1)
+            }
+            Column::Nullable { nulls, .. } => nulls.len(),
+            Column::LowCardinality { indices, .. } => indices.len(),
+            Column::Variant { discriminators, .. } => discriminators.len(),
+            Column::Tuple { rows, .. } | Column::Json { rows, .. } | Column::Nothing { rows } => *rows,
+        }
+    }
 }

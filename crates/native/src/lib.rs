@@ -3,7 +3,9 @@
 //! Pure functions on bytes: no I/O, no tasks, no clock, no Python.
 
 mod column;
+mod decode;
 mod types;
 
 pub use column::{Block, Column, Header};
-pub use types::Type;
+pub use decode::{BlockDecoder, ColumnName, DecodeError, Problem};
+pub use types::{Type, TypeError};

@@ -137,7 +137,7 @@ fn write_tuple(out: &mut impl Write, tuple: &TupleType, spelling: Spelling) -> f
 /// Words that ClickHouse puts in back-quotes although they look like plain identifiers.
 const QUOTED_WORDS: [&str; 5] = ["NULL", "DISTINCT", "ALL", "TABLE", "SELECT"];
 
-fn write_identifier(out: &mut impl Write, name: &str) -> fmt::Result {
+pub fn write_identifier(out: &mut impl Write, name: &str) -> fmt::Result {
     let plain = name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !QUOTED_WORDS.iter().any(|word| word.eq_ignore_ascii_case(name));

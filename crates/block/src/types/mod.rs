@@ -6,6 +6,7 @@ mod display;
 mod interval;
 mod parse;
 
+pub use display::write_identifier;
 pub use interval::IntervalUnit;
 pub use parse::TypeError;
 
@@ -91,7 +92,7 @@ pub struct TupleType {
 
 impl DataType {
     /// Bytes of one value in a Native block, for the types where all values have the same.
-    pub(crate) fn fixed_width(&self) -> Option<usize> {
+    pub fn fixed_width(&self) -> Option<usize> {
         use DataType::*;
         Some(match self {
             UInt8 | Int8 | Bool | Enum8(_) => 1,
