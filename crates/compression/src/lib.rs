@@ -1,6 +1,7 @@
 //! Bodies in and out: HTTP's encodings, and ClickHouse's own blocks with their checksum.
 //!
-//! Whole bodies, in memory, bounded: memory grows with the output really produced, and stops at the caller's limit.
+//! Whole bodies, in memory, bounded: memory grows with the output really produced, and stops at the caller's limit. Clients
+//! read answers of any size by [`StreamDecompressor`], as they come in.
 //! Synchronous: large bodies belong on a thread that may be busy for a while.
 
 mod blocks;
@@ -11,6 +12,7 @@ mod decompress;
 mod encoding;
 mod error;
 mod lz4_frames;
+mod stream;
 mod xz;
 
 pub use blocks::{compress_clickhouse, ClickHouseMethod};
@@ -19,3 +21,4 @@ pub use compress::compress;
 pub use decompress::decompress;
 pub use encoding::{AnswerEncoding, Encoding};
 pub use error::DecompressError;
+pub use stream::{Step, StreamCompressor, StreamDecompressor};

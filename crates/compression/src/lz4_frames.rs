@@ -58,15 +58,59 @@ impl Walk<'_> {
 
     /// Behind the magic number.
     fn frame(&mut self) -> Result<(), DecompressError> {
-        let flags = *self.rest.first().ok_or(DecompressError::Truncated)?;
-        let bytes_if = |flag: u8, count: usize| if flags & flag != 0 { count } else { 0 };
-        self.skip(3 + bytes_if(CONTENT_SIZE, 8) + bytes_if(DICTIONARY_ID, 4))?;
+        let shape = FrameShape::new(*self.rest.first().ok_or(DecompressError::Truncated)?);
+        self.skip(shape.head_bytes() - 4)?;
         loop {
-            let size = self.u32()? & !UNCOMPRESSED_BLOCK;
-            if size == 0 {
-                return self.skip(bytes_if(CONTENT_CHECKSUM, 4));
+            let size = self.u32()?;
+            self.skip(shape.block_bytes(size) - 4)?;
+            if is_end_mark(size) {
+                return Ok(());
             }
-            self.skip(size as usize + bytes_if(BLOCK_CHECKSUMS, 4))?;
         }
     }
+}
+
+/// How long the parts of a frame are, which its flags say.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameShape {
+    flags: u8,
+}
+
+impl FrameShape {
+    pub(crate) fn new(flags: u8) -> Self {
+        Self { flags }
+    }
+
+    fn bytes_if(self, flag: u8, count: usize) -> usize {
+        if self.flags & flag != 0 {
+            count
+        } else {
+            0
+        }
+    }
+
+    /// The head with its magic number.
+    pub(crate) fn head_bytes(self) -> usize {
+        7 + self.bytes_if(CONTENT_SIZE, 8) + self.bytes_if(DICTIONARY_ID, 4)
+    }
+
+    /// The block that begins with this size, or the end of the frame, with everything that belongs to it.
+    pub(crate) fn block_bytes(self, size: u32) -> usize {
+        match (size & !UNCOMPRESSED_BLOCK) as usize {
+            0 => 4 + self.bytes_if(CONTENT_CHECKSUM, 4),
+            size => 4 + size + self.bytes_if(BLOCK_CHECKSUMS, 4),
+        }
+    }
+}
+
+pub(crate) fn is_frame_magic(word: u32) -> bool {
+    word == MAGIC
+}
+
+pub(crate) fn is_end_mark(size: u32) -> bool {
+    size & !UNCOMPRESSED_BLOCK == 0
+}
+
+pub(crate) fn is_skippable_magic(word: u32) -> bool {
+    SKIPPABLE_MAGIC.contains(&word)
 }
