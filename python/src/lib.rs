@@ -1,5 +1,7 @@
 //! `windrow._core`: the compiled part of the Python package. Private; the package over it is typed and documented.
 
+pub mod http;
+
 use pyo3::prelude::*;
 
 #[pymodule]
@@ -8,6 +10,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        http::register(module)
     }
 }

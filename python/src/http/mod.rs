@@ -1,0 +1,24 @@
+//! HTTP/1.1 as far as the network isn't concerned: answers are parsed as their bytes come, and their bodies wait in a bounded
+//! queue until somebody decodes them.
+
+mod body;
+mod compressor;
+mod exception_tail;
+mod exchange;
+mod framing;
+mod head;
+mod queue;
+
+pub use body::Body;
+pub use queue::{BodyError, BodyQueue, Taken};
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("ProtocolError", py.get_type::<exchange::ProtocolError>())?;
+    module.add("BodyError", py.get_type::<queue::PyBodyError>())?;
+    module.add_class::<Body>()?;
+    module.add_class::<exchange::Exchange>()?;
+    module.add_class::<compressor::Compressor>()
+}
