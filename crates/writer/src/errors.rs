@@ -1,0 +1,116 @@
+//! Rows that could not be stored, with the error, until the program takes them.
+//!
+//! What nobody takes is dropped, oldest first, and counted: an unread error never holds up a writer.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::destination::Destination;
+use crate::id::BatchId;
+use crate::rows::Body;
+
+/// Rows that came to a bad end.
+#[derive(Debug, Clone)]
+pub struct WriteError {
+    pub batch_id: BatchId,
+    pub reason: Reason,
+    /// ClickHouse's code, if it was ClickHouse that refused them.
+    pub code: Option<i32>,
+    pub message: String,
+    pub rows: Body,
+    /// Where the rows should have gone; says how they are encoded.
+    pub destination: Arc<Destination>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// ClickHouse does not take these rows' values.
+    Values,
+    /// ClickHouse takes no rows here, or not from us.
+    Refused,
+    /// A view of the table failed. The table itself may have the rows.
+    MaybeStored,
+    /// It was tried for as long as the writer was told to. They may be stored, if an answer was lost.
+    GaveUp,
+    /// The writer was closed before they were stored.
+    Closed,
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.rows.count();
+        let why = match self.reason {
+            Reason::Values | Reason::Refused => "were refused",
+            Reason::MaybeStored => "may be stored or not",
+            Reason::GaveUp => "were given up after retries",
+            Reason::Closed => "were not stored before the writer closed",
+        };
+        write!(f, "{rows} rows for {} {why}: {}", self.destination.table, self.message)
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+/// The latest errors, as many as there is room for.
+pub(crate) struct ErrorRing {
+    errors: VecDeque<Arc<WriteError>>,
+    held_bytes: u64,
+    max_errors: usize,
+    max_bytes: u64,
+    pub(crate) dropped: u64,
+}
+
+impl ErrorRing {
+    pub(crate) fn new(max_errors: usize, max_bytes: u64) -> ErrorRing {
+        ErrorRing { errors: VecDeque::new(), held_bytes: 0, max_errors, max_bytes, dropped: 0 }
+    }
+
+    pub(crate) fn push(&mut self, error: Arc<WriteError>) {
+        self.held_bytes += held_bytes(&error);
+        self.errors.push_back(error);
+        while self.errors.len() > self.max_errors || self.held_bytes > self.max_bytes {
+            if self.pop().is_none() {
+                break;
+            }
+            self.dropped += 1;
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Arc<WriteError>> {
+        let error = self.errors.pop_front()?;
+        self.held_bytes -= held_bytes(&error);
+        Some(error)
+    }
+}
+
+fn held_bytes(error: &WriteError) -> u64 {
+    error.rows.rows().held_bytes() + error.message.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(bytes: usize) -> Arc<WriteError> {
+        Arc::new(WriteError {
+            batch_id: BatchId(1),
+            reason: Reason::Values,
+            code: Some(469),
+            message: String::new(),
+            rows: Body::new(vec![0; bytes], vec![bytes as u32]),
+            destination: Arc::default(),
+        })
+    }
+
+    #[test]
+    fn what_nobody_takes_is_dropped_and_counted() {
+        let mut ring = ErrorRing::new(3, 1000);
+        (0..5).for_each(|_| ring.push(error(1)));
+        assert_eq!((ring.errors.len(), ring.dropped), (3, 2));
+        ring.push(error(995));
+        assert_eq!((ring.errors.len(), ring.dropped), (1, 5));
+        ring.push(error(2000));
+        assert_eq!((ring.errors.len(), ring.dropped, ring.held_bytes), (0, 7, 0));
+    }
+}

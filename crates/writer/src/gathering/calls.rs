@@ -1,0 +1,50 @@
+//! Callbacks that are due: run when the lock is given back, since they may call the writer again.
+
+use std::sync::Arc;
+
+use super::Gathering;
+use crate::errors::WriteError;
+
+/// Told once what became of some rows: stored, or the error of one of those that were not.
+pub type OnSettled = Box<dyn FnOnce(Result<(), Arc<WriteError>>) + Send>;
+/// Told once that something has come to pass.
+pub type OnReached = Box<dyn FnOnce() + Send>;
+/// Told once whether rows are kept, or why they were not taken.
+pub type OnKept = Box<dyn FnOnce(Result<(), crate::buffer::BufferError>) + Send>;
+/// Told of each error at once; says whether that was all that had to be done with it. Otherwise it waits to be taken.
+pub type ErrorHook = Box<dyn Fn(&Arc<WriteError>) -> bool + Send + Sync>;
+
+#[derive(Default)]
+pub(super) struct Calls {
+    errors: Vec<Arc<WriteError>>,
+    others: Vec<OnReached>,
+}
+
+impl Calls {
+    pub(super) fn push(&mut self, call: OnReached) {
+        self.others.push(call);
+    }
+
+    pub(super) fn settled(&mut self, call: OnSettled, outcome: Result<(), Arc<WriteError>>) {
+        self.others.push(Box::new(move || call(outcome)));
+    }
+
+    pub(super) fn error(&mut self, error: Arc<WriteError>) {
+        self.errors.push(error);
+    }
+
+    /// Errors first: whoever is told that rows have settled finds theirs.
+    pub(super) fn run(self, gathering: &Gathering) {
+        for error in &self.errors {
+            let is_dealt_with = gathering.error_hook.get().is_some_and(|hook| hook(error));
+            if !is_dealt_with {
+                gathering.lock().errors.push(error.clone());
+            }
+        }
+        self.run_others();
+    }
+
+    pub(super) fn run_others(self) {
+        self.others.into_iter().for_each(|call| call());
+    }
+}

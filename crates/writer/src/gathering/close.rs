@@ -1,0 +1,92 @@
+//! The end of a writer.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::calls::Calls;
+use super::state::State;
+use super::Gathering;
+use crate::errors::{Reason, WriteError};
+use crate::failure::Failure;
+use crate::id::BatchId;
+use crate::rows::Body;
+
+const NOT_STORED: &str = "the writer was closed before these rows were stored";
+
+/// What a writer had in hand when it was abandoned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CloseReport {
+    /// Rows that were handed over with an error, as they don't survive the process.
+    pub rows_handed_over: u64,
+    /// Rows that stay in the buffer, for the next process that opens it.
+    pub rows_kept: u64,
+}
+
+impl Gathering {
+    /// Nothing more is taken; what was taken is sent without waiting for more. [`Next::Drained`](super::Next) says when that is
+    /// done.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let mut calls = Calls::default();
+        self.tell_room(&mut self.lock(), &mut calls);
+        calls.run(self);
+        self.wake();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Everything that was taken has settled.
+    pub(super) fn is_drained(&self, state: &State) -> bool {
+        self.is_closed() && state.flights.is_empty() && self.held_bytes.load(Ordering::SeqCst) == 0
+    }
+
+    /// Ends a writer at once, drained or not, and lets go of its buffer. Rows in memory are handed over with an error.
+    /// Reports of batches that are still under way change nothing any more.
+    pub fn abandon(&self) -> CloseReport {
+        self.close();
+        let mut calls = Calls::default();
+        let mut state = self.lock();
+        let mut report = CloseReport::default();
+        if !state.is_abandoned {
+            let rows_in_hand = state.flights.rows + self.buffer.open().rows;
+            match self.buffer.survives() {
+                true => report.rows_kept = rows_in_hand,
+                false => report.rows_handed_over = self.hand_over_all(&mut state, &mut calls),
+            }
+            state.is_abandoned = true;
+            let waiting = std::mem::take(&mut state.settled);
+            waiting.let_go(&self.closed_error(), &mut calls);
+            self.buffer.close();
+        }
+        drop(state);
+        calls.run(self);
+        self.wake();
+        report
+    }
+
+    /// For those who wait for rows: these are in the buffer, or were handed over.
+    fn closed_error(&self) -> Arc<WriteError> {
+        Arc::new(WriteError {
+            batch_id: BatchId(0),
+            reason: Reason::Closed,
+            code: None,
+            message: NOT_STORED.to_owned(),
+            rows: Body::new(Vec::new(), Vec::new()),
+            destination: self.destination().clone(),
+        })
+    }
+
+    fn hand_over_all(&self, state: &mut State, calls: &mut Calls) -> u64 {
+        while let Ok(Some(sealed)) = self.buffer.seal() {
+            state.flights.push(sealed);
+        }
+        let failure = Failure::passing(NOT_STORED);
+        let before = state.counts.rows_failed;
+        for id in state.flights.ids() {
+            self.hand_over(state, id, Reason::Closed, &failure, calls);
+        }
+        state.counts.rows_failed - before
+    }
+}

@@ -1,0 +1,69 @@
+//! Bytes that may be held at once, and who waits for them.
+
+use std::sync::atomic::Ordering;
+
+use super::calls::{Calls, OnReached};
+use super::state::State;
+use super::Gathering;
+use crate::buffer::AppendError;
+
+pub(super) struct RoomWaiter {
+    bytes: u64,
+    call: OnReached,
+}
+
+impl Gathering {
+    /// Takes room, before anything else. The order matters: a writer that is closed after this still waits for the room to be
+    /// given back.
+    #[inline]
+    pub(super) fn reserve(&self, bytes: u64) -> Result<(), AppendError> {
+        let before = self.held_bytes.fetch_add(bytes, Ordering::SeqCst);
+        let refusal = match () {
+            () if self.is_closed.load(Ordering::SeqCst) => AppendError::Closed,
+            () if before.saturating_add(bytes) <= self.max_bytes => return Ok(()),
+            () if bytes > self.max_bytes => AppendError::TooLarge { bytes, max_bytes: self.max_bytes },
+            () => AppendError::Full,
+        };
+        self.give_back(bytes);
+        Err(refusal)
+    }
+
+    pub(super) fn give_back(&self, bytes: u64) {
+        let before = self.held_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        if before == bytes && self.is_closed.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// `call` is told when there may be room for so much; then an append may be tried again. At once if the writer is closed.
+    /// With 0 it is told when anything has settled, as one that a disk's limit has refused needs it.
+    pub fn wait_for_room(&self, bytes: u64, call: OnReached) {
+        let mut calls = Calls::default();
+        let mut state = self.lock();
+        state.room_waiters.push_back(RoomWaiter { bytes, call });
+        if bytes > 0 {
+            self.tell_room(&mut state, &mut calls);
+        }
+        drop(state);
+        calls.run(self);
+    }
+
+    /// What rows of this size count for.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.held_bytes.load(Ordering::SeqCst).saturating_add(bytes) <= self.max_bytes
+    }
+
+    /// Tells those that came first, as far as there is room for them all.
+    pub(super) fn tell_room(&self, state: &mut State, calls: &mut Calls) {
+        let is_closed = self.is_closed.load(Ordering::SeqCst);
+        let mut free = self.max_bytes.saturating_sub(self.held_bytes.load(Ordering::SeqCst));
+        while let Some(waiter) = state.room_waiters.front() {
+            if !is_closed && waiter.bytes > free {
+                break;
+            }
+            free = free.saturating_sub(waiter.bytes);
+            let Some(waiter) = state.room_waiters.pop_front() else { break };
+            calls.push(waiter.call);
+        }
+    }
+}

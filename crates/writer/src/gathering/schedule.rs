@@ -1,0 +1,160 @@
+//! What is to be done now: send a batch, or wait.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::flights::Stage;
+use super::state::State;
+use super::Gathering;
+use crate::buffer::{BufferError, LeftOvers, Open};
+use crate::destination::Destination;
+use crate::id::BatchId;
+use crate::rows::Body;
+
+/// What a driver has to do.
+#[derive(Debug)]
+pub enum Next {
+    /// Send this batch, and ask again without waiting for its end.
+    Send(Outgoing),
+    /// Ask again at this time, and whenever woken.
+    Wait { until_ms: Option<u64> },
+    /// The writer is closed, and nothing is left to be done.
+    Drained,
+}
+
+/// A batch to be sent.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// Goes along as `insert_deduplication_token`.
+    pub id: BatchId,
+    pub destination: Arc<Destination>,
+    pub body: Body,
+    /// 1 for the first.
+    pub attempt: u32,
+}
+
+/// How long a buffer is left alone after it failed.
+const BUFFER_AGAIN_MS: u64 = 500;
+
+impl Gathering {
+    /// What to do at this time, in milliseconds by any clock that doesn't go backwards.
+    pub fn next(&self, now_ms: u64) -> Next {
+        let mut state = self.lock();
+        if state.is_abandoned {
+            return Next::Drained;
+        }
+        self.look_for_left_overs(&mut state, now_ms);
+        state.flights.wake(now_ms);
+        loop {
+            let (ordered, max_in_flight) = (state.options.ordered, state.options.max_in_flight.max(1));
+            if let Some(id) = state.flights.sendable(ordered, max_in_flight) {
+                match self.load(&mut state, id, now_ms) {
+                    Some(outgoing) => return Next::Send(outgoing),
+                    None => continue,
+                }
+            }
+            if !self.seal(&mut state, now_ms) {
+                break;
+            }
+        }
+        match self.is_drained(&state) {
+            true => Next::Drained,
+            false => Next::Wait { until_ms: self.wake_at(&state, now_ms) },
+        }
+    }
+
+    fn load(&self, state: &mut State, id: BatchId, now_ms: u64) -> Option<Outgoing> {
+        let loaded = self.buffer.load(id);
+        let own = &self.destination;
+        match loaded {
+            Ok(body) => {
+                state.flights.set_stage(id, Stage::Sent);
+                let flight = state.flights.get_mut(id)?;
+                let attempt = flight.failed_attempts + 1;
+                state.counts.retries += u64::from(attempt > 1);
+                Some(Outgoing { id, destination: flight.destination(own), body, attempt })
+            }
+            // Another process has it now, and its rows with it.
+            Err(BufferError::UnknownBatch(_)) => {
+                state.flights.remove(id);
+                None
+            }
+            Err(error) => {
+                state.counts.last_error = Some(error.to_string());
+                let until_ms = now_ms + BUFFER_AGAIN_MS;
+                state.flights.set_stage(id, Stage::Waiting { until_ms, keeps_share: true });
+                None
+            }
+        }
+    }
+
+    /// Makes a batch of what waits, if there is a reason and a free place. Says whether there is a new one.
+    fn seal(&self, state: &mut State, now_ms: u64) -> bool {
+        let open = self.buffer.open();
+        if open.rows == 0 {
+            state.waiting_since_ms = None;
+            return false;
+        }
+        let since_ms = *state.waiting_since_ms.get_or_insert(now_ms);
+        let is_free = state.flights.shares() < state.options.max_in_flight.max(1) && !state.flights.has_ready();
+        let is_turn = if state.options.ordered { state.flights.is_empty() } else { is_free };
+        if !is_turn || now_ms < state.buffer_again_ms || !self.has_reason(state, open, since_ms, now_ms) {
+            return false;
+        }
+        match self.buffer.seal() {
+            Ok(Some(sealed)) => {
+                state.sealed_before = state.sealed_before.max(sealed.positions.end);
+                state.flights.push(sealed);
+                // What is left came while this batch was gathered.
+                state.waiting_since_ms = None;
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                state.counts.last_error = Some(error.to_string());
+                state.buffer_again_ms = now_ms + BUFFER_AGAIN_MS;
+                false
+            }
+        }
+    }
+
+    fn has_reason(&self, state: &State, open: Open, since_ms: u64, now_ms: u64) -> bool {
+        open.full_batches > 0
+            || now_ms >= since_ms.saturating_add(state.options.flush_interval_ms)
+            || state.settled.flush_before() > state.sealed_before
+            || self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// When something will be due that no call announces.
+    fn wake_at(&self, state: &State, now_ms: u64) -> Option<u64> {
+        let seal_ms = state.waiting_since_ms.map(|since_ms| since_ms.saturating_add(state.options.flush_interval_ms));
+        // While every place is taken, only the end of a batch changes anything; that wakes.
+        let is_full = match state.options.ordered {
+            true => !state.flights.is_empty(),
+            false => state.flights.shares() >= state.options.max_in_flight.max(1),
+        };
+        let seal_ms = seal_ms.filter(|_| !is_full);
+        // A buffer that has failed is not asked before its time, whatever is due.
+        let seal_ms = seal_ms.map(|due_ms| if now_ms < state.buffer_again_ms { state.buffer_again_ms } else { due_ms });
+        let left_overs_ms = self.buffer.survives().then_some(state.left_overs_at_ms);
+        [seal_ms, left_overs_ms, state.flights.next_wake_ms()].into_iter().flatten().min()
+    }
+
+    fn look_for_left_overs(&self, state: &mut State, now_ms: u64) {
+        if !self.buffer.survives() || now_ms < state.left_overs_at_ms || self.is_closed.load(Ordering::SeqCst) {
+            return;
+        }
+        state.left_overs_at_ms = now_ms + state.options.left_overs_interval_ms.max(1);
+        match self.buffer.left_overs() {
+            Ok(LeftOvers { batches, damaged_bytes, complaints }) => {
+                state.counts.damaged_bytes += damaged_bytes;
+                state.counts.last_error = complaints.into_iter().last().or(state.counts.last_error.take());
+                for sealed in batches {
+                    state.counts.rows_left_over += sealed.rows;
+                    state.flights.push(sealed);
+                }
+            }
+            Err(error) => state.counts.last_error = Some(error.to_string()),
+        }
+    }
+}

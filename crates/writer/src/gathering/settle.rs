@@ -1,0 +1,150 @@
+//! What became of a batch that was sent.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::calls::Calls;
+use super::flights::{Flight, Stage};
+use super::state::State;
+use super::Gathering;
+use crate::buffer::Sealed;
+use crate::errors::{Reason, WriteError};
+use crate::failure::{Failure, FailureKind};
+use crate::id::BatchId;
+use crate::retry::Attempts;
+use crate::rows::Body;
+
+impl Gathering {
+    /// All rows of the batch are stored.
+    pub fn stored(&self, id: BatchId) {
+        let mut calls = Calls::default();
+        let mut state = self.lock();
+        if let Some(flight) = state.flights.remove(id) {
+            state.counts.rows_stored += flight.sealed.rows;
+            state.counts.batches_stored += 1;
+            self.finish(&mut state, &flight.sealed, None, &mut calls);
+        }
+        drop(state);
+        calls.run(self);
+        self.wake();
+    }
+
+    /// An attempt has failed. The batch is sent again, cut, or handed over.
+    pub fn failed(&self, id: BatchId, failure: Failure, now_ms: u64) {
+        let mut calls = Calls::default();
+        let mut state = self.lock();
+        self.judge(&mut state, id, failure, now_ms, &mut calls);
+        drop(state);
+        calls.run(self);
+        self.wake();
+    }
+
+    fn judge(&self, state: &mut State, id: BatchId, failure: Failure, now_ms: u64, calls: &mut Calls) {
+        let survives = self.buffer.survives();
+        state.counts.last_error = Some(failure.message.clone());
+        let Some(flight) = state.flights.get_mut(id) else { return };
+        let rows = flight.sealed.rows;
+        match failure.kind {
+            FailureKind::Values if rows > 1 => self.narrow(state, id, &failure, now_ms),
+            FailureKind::Values => self.hand_over(state, id, Reason::Values, &failure, calls),
+            FailureKind::MaybeStored => self.hand_over(state, id, Reason::MaybeStored, &failure, calls),
+            FailureKind::Refused if !survives => self.hand_over(state, id, Reason::Refused, &failure, calls),
+            FailureKind::Passing | FailureKind::Refused => match self.again_at(state, id, &failure, now_ms) {
+                // What is refused may be so for ever: it doesn't keep others from being sent.
+                Some(until_ms) => {
+                    let keeps_share = failure.kind == FailureKind::Passing;
+                    state.flights.set_stage(id, Stage::Waiting { until_ms, keeps_share });
+                }
+                None => self.hand_over(state, id, Reason::GaveUp, &failure, calls),
+            },
+        }
+    }
+
+    fn again_at(&self, state: &mut State, id: BatchId, failure: &Failure, now_ms: u64) -> Option<u64> {
+        let flight = state.flights.get_mut(id)?;
+        if flight.failed_attempts == 0 {
+            flight.first_failed_ms = now_ms;
+        }
+        flight.failed_attempts = flight.failed_attempts.saturating_add(1);
+        let attempts = Attempts {
+            failed: flight.failed_attempts,
+            elapsed_ms: now_ms.saturating_sub(flight.first_failed_ms),
+            survives: self.buffer.survives(),
+        };
+        let after_ms = state.options.retry.again_after_ms(failure, attempts)?;
+        Some(now_ms.saturating_add(after_ms))
+    }
+
+    /// Cuts out the row that the error names, or else cuts in half.
+    fn narrow(&self, state: &mut State, id: BatchId, failure: &Failure, now_ms: u64) {
+        let Some(flight) = state.flights.get_mut(id) else { return };
+        let rows = flight.sealed.rows as usize;
+        let named = failure.row.and_then(|row| usize::try_from(row).ok()).filter(|row| (1..=rows).contains(row));
+        let mut cuts = named.map_or(vec![rows / 2], |row| vec![row - 1, row]);
+        cuts.retain(|&cut| cut > 0 && cut < rows);
+        match self.buffer.split(id, &cuts) {
+            Ok(pieces) => {
+                state.counts.batches_split += 1;
+                state.flights.replace(id, pieces);
+            }
+            // It is sent again as it is, and then cut.
+            Err(error) => {
+                state.counts.last_error = Some(error.to_string());
+                let until_ms = now_ms + 500;
+                state.flights.set_stage(id, Stage::Waiting { until_ms, keeps_share: true });
+            }
+        }
+    }
+
+    pub(super) fn hand_over(
+        &self,
+        state: &mut State,
+        id: BatchId,
+        reason: Reason,
+        failure: &Failure,
+        calls: &mut Calls,
+    ) {
+        let rows = self.buffer.load(id);
+        let Some(flight) = state.flights.remove(id) else { return };
+        let rows = rows.map_or_else(|_| Body::new(Vec::new(), Vec::new()), |body| body.detached());
+        let error = Arc::new(self.write_error(&flight, reason, failure, rows));
+        state.counts.rows_failed += flight.sealed.rows;
+        calls.error(error.clone());
+        self.finish(state, &flight.sealed, Some(&error), calls);
+    }
+
+    fn write_error(&self, flight: &Flight, reason: Reason, failure: &Failure, rows: Body) -> WriteError {
+        WriteError {
+            batch_id: flight.sealed.id,
+            reason,
+            code: failure.code,
+            message: failure.message.clone(),
+            rows,
+            destination: flight.destination(&self.destination),
+        }
+    }
+
+    /// The batch came to its end.
+    fn finish(&self, state: &mut State, sealed: &Sealed, error: Option<&Arc<WriteError>>, calls: &mut Calls) {
+        // A batch that can't be marked as done is sent again after a crash, under the same id.
+        if let Err(error) = self.buffer.done(sealed.id) {
+            state.counts.last_error = Some(error.to_string());
+        }
+        self.free(state, sealed.positions.clone(), sealed.held_bytes, error, calls);
+    }
+
+    /// Rows have settled: their room is free, and who waits for them is told.
+    pub(super) fn free(
+        &self,
+        state: &mut State,
+        positions: Range<u64>,
+        held_bytes: u64,
+        error: Option<&Arc<WriteError>>,
+        calls: &mut Calls,
+    ) {
+        self.held_bytes.fetch_sub(held_bytes, Ordering::SeqCst);
+        state.settled.settle(positions, error, calls);
+        self.tell_room(state, calls);
+    }
+}

@@ -1,0 +1,48 @@
+//! What is decided upon, under one lock.
+
+use std::collections::VecDeque;
+
+use super::flights::Flights;
+use super::news::KeptRows;
+use super::room::RoomWaiter;
+use super::settled::Settled;
+use crate::errors::ErrorRing;
+use crate::options::Options;
+use crate::statistics::Statistics;
+
+pub(super) struct State {
+    pub(super) options: Options,
+    pub(super) flights: Flights,
+    pub(super) settled: Settled,
+    pub(super) kept: KeptRows,
+    pub(super) room_waiters: VecDeque<RoomWaiter>,
+    pub(super) errors: ErrorRing,
+    pub(super) counts: Statistics,
+    /// All of this writer's rows before this position are in batches.
+    pub(super) sealed_before: u64,
+    /// Since when rows have been waiting.
+    pub(super) waiting_since_ms: Option<u64>,
+    /// When a buffer that failed is asked again.
+    pub(super) buffer_again_ms: u64,
+    pub(super) left_overs_at_ms: u64,
+    pub(super) is_abandoned: bool,
+}
+
+impl State {
+    pub(super) fn new(options: Options) -> State {
+        State {
+            flights: Flights::default(),
+            settled: Settled::default(),
+            kept: KeptRows::default(),
+            room_waiters: VecDeque::new(),
+            errors: ErrorRing::new(options.max_errors, options.max_error_bytes),
+            counts: Statistics::default(),
+            sealed_before: 0,
+            waiting_since_ms: None,
+            buffer_again_ms: 0,
+            left_overs_at_ms: 0,
+            is_abandoned: false,
+            options,
+        }
+    }
+}
