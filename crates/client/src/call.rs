@@ -2,9 +2,9 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use windrow_exception::Exception;
 use windrow_http::{ClientError, ResponseHead};
 
-use crate::exception::Exception;
 use crate::pool::{Client, ConnectError};
 use crate::url::push_param;
 

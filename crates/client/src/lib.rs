@@ -3,20 +3,17 @@
 //! [`Client`] keeps a bounded pool of connections to one [`Endpoint`]. [`Client::call`] is for whole requests and answers;
 //! [`Client::connection`] lends a connection to callers that stream. Errors tell what a caller must know to retry:
 //! whether the request can have been executed ([`CallError`]).
-//! [`Exception`] reads ClickHouse's error texts, and maps its codes to HTTP statuses.
+//! [`Exception`] reads ClickHouse's error texts.
 
 mod call;
-mod codes;
 mod endpoint;
-mod exception;
 mod pool;
 mod tls;
 mod url;
 
 pub use call::{Answer, Call, CallError, Credentials};
-pub use codes::{code_name, http_status};
 pub use endpoint::{Endpoint, EndpointError};
-pub use exception::Exception;
 pub use pool::{Client, ClientOptions, ConnectError, Lease};
 pub use tls::{server_config, TlsError};
 pub use url::{percent_decode, push_param, push_percent_encoded};
+pub use windrow_exception::{code_name, http_status, Exception};

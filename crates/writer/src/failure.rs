@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use windrow_exception::Exception;
+
 /// Why an attempt to store a batch failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
@@ -30,6 +32,89 @@ impl Failure {
     /// No answer came, or none could be asked for.
     pub fn passing(message: impl Into<String>) -> Failure {
         Failure { kind: FailureKind::Passing, code: None, message: message.into(), row: None }
+    }
+
+    /// ClickHouse answered with an error.
+    ///
+    /// It takes a block through its table's expressions and constraints before anything of it is kept, and hands it to the views of
+    /// the table then: an error of a view may come when the table has the rows. All other errors that are not known to be for
+    /// good are taken for passing: a repeat under the same id is harmless, a row that is given up too early is not.
+    pub fn of_exception(exception: &Exception) -> Failure {
+        let kind = match () {
+            () if exception.is_passing() || exception.leaves_outcome_open() => FailureKind::Passing,
+            () if is_of_the_structure(exception) => FailureKind::Refused,
+            () if exception.comes_of_values() && exception.is_of_a_view() => FailureKind::MaybeStored,
+            () if exception.comes_of_values() || is_about_partitions(exception) => FailureKind::Values,
+            () if refuses_everything(exception.code) => FailureKind::Refused,
+            () => FailureKind::Passing,
+        };
+        Failure { kind, code: Some(exception.code), message: exception.line.clone(), row: exception.row() }
+    }
+}
+
+/// The types in front of the rows are not the table's any more. It has a code of bad values.
+fn is_of_the_structure(exception: &Exception) -> bool {
+    exception.code == 117 && exception.line.contains(": (while reading header)")
+}
+
+/// More partitions than one INSERT may write to. Halves of the batch have fewer.
+fn is_about_partitions(exception: &Exception) -> bool {
+    exception.code == 252
+}
+
+/// Errors of the statement, the account or the table, whatever the rows are.
+fn refuses_everything(code: i32) -> bool {
+    matches!(
+        code,
+        10 // NOT_FOUND_COLUMN_IN_BLOCK
+        | 16 // NO_SUCH_COLUMN_IN_TABLE
+        | 44 // ILLEGAL_COLUMN
+        | 47 // UNKNOWN_IDENTIFIER
+        | 48 // NOT_IMPLEMENTED
+        | 50 // UNKNOWN_TYPE
+        | 60 // UNKNOWN_TABLE
+        | 62 // SYNTAX_ERROR
+        | 73 // UNKNOWN_FORMAT
+        | 81 // UNKNOWN_DATABASE
+        | 115 // UNKNOWN_SETTING
+        | 192 // UNKNOWN_USER
+        | 193 // WRONG_PASSWORD
+        | 194 // REQUIRED_PASSWORD
+        | 291 // DATABASE_ACCESS_DENIED
+        | 452 // SETTING_CONSTRAINT_VIOLATION
+        | 497 // ACCESS_DENIED
+        | 511 // UNKNOWN_ROLE
+        | 516 // AUTHENTICATION_FAILED
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(code: i32, text: &str) -> FailureKind {
+        Failure::of_exception(&Exception::new(code, text, "(version 26.7.2.1)")).kind
+    }
+
+    #[test]
+    fn codes_tell_rows_from_circumstances() {
+        assert_eq!(kind(469, "Constraint `c` for table d.t is violated at row 2."), FailureKind::Values);
+        assert_eq!(kind(252, "Too many partitions for single INSERT block (more than 100)."), FailureKind::Values);
+        assert_eq!(kind(252, "Too many parts (3000)"), FailureKind::Passing);
+        assert_eq!(kind(60, "Table d.t does not exist"), FailureKind::Refused);
+        let header =
+            "Type of 'a' must be Int64, not Int32: (while reading header): While executing BinaryRowInputFormat.";
+        assert_eq!(kind(117, header), FailureKind::Refused);
+        assert_eq!(kind(469, "Constraint `c` is violated: while pushing to view d.v"), FailureKind::MaybeStored);
+        for passing in [209, 241, 243, 319, 394, 216, 1002] {
+            assert_eq!(kind(passing, "x"), FailureKind::Passing, "{passing}");
+        }
+    }
+
+    #[test]
+    fn the_row_of_an_error_is_a_hint() {
+        let exception = Exception::new(469, "Constraint `p` for table d.t (uuid) is violated at row 2. Expression", "");
+        assert_eq!(Failure::of_exception(&exception).row, Some(2));
     }
 }
 

@@ -36,7 +36,7 @@ impl Exception {
     }
 
     /// Takes note of the `X-ClickHouse-Summary` that the error came with. Rows are counted between reading and writing.
-    pub(crate) fn with_summary(mut self, summary: Option<&str>) -> Exception {
+    pub fn with_summary(mut self, summary: Option<&str>) -> Exception {
         let counts_none = |summary: &str| {
             ["\"read_rows\":\"0\"", "\"written_rows\":\"0\""].iter().all(|count| summary.contains(count))
         };
