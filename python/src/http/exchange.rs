@@ -76,13 +76,10 @@ impl Exchange {
         if count > buffer.len() {
             return Err(PyValueError::new_err("the buffer has fewer bytes"));
         }
-        // SAFETY: the pointer is valid for the bytearray's length while nothing resizes it, which only running Python code could
-        // do; `progress` callbacks are Python code, so heads are copied first.
+        // SAFETY: the pointer is valid for the bytearray's length while nothing resizes it. Its owner holds a memoryview of it,
+        // which forbids that, and callbacks run after the bytes have been read.
         let data = unsafe { std::slice::from_raw_parts(buffer.data(), count) };
-        match &self.at {
-            At::Head(_) if self.on_progress.is_some() => self.feed(py, &data.to_vec()),
-            _ => self.feed(py, data),
-        }
+        self.feed(py, data)
     }
 
     /// The peer closed: the end of a body without a length, or an error.
