@@ -1,6 +1,7 @@
 //! `windrow._core`: the compiled part of the Python package. Private; the package over it is typed and documented.
 
 pub mod http;
+pub mod write;
 
 use pyo3::prelude::*;
 
@@ -11,6 +12,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        http::register(module)
+        http::register(module)?;
+        write::register(module)
     }
 }

@@ -1,5 +1,6 @@
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
+from typing import Any, final
 
 __version__: str
 
@@ -68,3 +69,24 @@ class Compressor:
     def __new__(cls, encoding: str) -> Compressor: ...
     def step(self, data: bytes) -> bytes: ...
     def finish(self) -> bytes: ...
+
+# write: Python values to what ClickHouse reads
+
+@final
+class WriteOptions:
+    """How values are taken that can be taken in more than one way; shared by any number of encoders.
+
+    `server_tz`: datetimes without a zone are taken in the column's zone or else in this one; without it, in the machine's.
+    """
+
+    def __new__(cls, *, encoding: str | None = None, server_tz: tzinfo | None = None) -> WriteOptions: ...
+
+@final
+class RowBinary:
+    """Rows of these columns as the format RowBinary. Documents (JSON) are written as text, which needs
+    `input_format_binary_read_json_as_string=1` with the insert."""
+
+    def __new__(
+        cls, names: Sequence[str], type_names: Sequence[str], options: WriteOptions | None = None
+    ) -> RowBinary: ...
+    def encode(self, rows: Iterable[Sequence[Any] | dict[str, Any]]) -> bytes: ...

@@ -1,0 +1,192 @@
+//! One row as RowBinary: the columns' values one after the other.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use super::context::{Context, WriteOptions};
+use super::parts::{member, Items, Pairs};
+use super::plan::{ColumnPlan, Node, Scalar};
+use super::problem::{Problem, ValueError};
+use super::scalar::is_missing;
+use super::text::put_varint;
+use super::value::Value;
+use super::variant::NULL_DISCRIMINATOR;
+
+/// `Nothing` and `String` in ClickHouse's binary encoding of types, which a Dynamic's values begin with.
+const STRING_TYPE: u8 = 0x15;
+
+/// Encodes rows of the same columns. Documents are written as text: the insert needs
+/// `input_format_binary_read_json_as_string=1` when [`has_json`](RowEncoder::has_json).
+pub struct RowEncoder {
+    columns: Vec<ColumnPlan>,
+    /// Interned, for rows that are dicts.
+    names: Vec<Py<PyString>>,
+    options: WriteOptions,
+}
+
+impl RowEncoder {
+    /// Types as ClickHouse spells them. Fails with `DataError` for a type that can't be written.
+    pub fn new(py: Python<'_>, names: &[String], type_names: &[String], options: WriteOptions) -> PyResult<Self> {
+        let columns = ColumnPlan::all(py, names, type_names)?;
+        let names = names.iter().map(|name| PyString::intern(py, name).unbind()).collect();
+        Ok(RowEncoder { columns, names, options })
+    }
+
+    pub fn has_json(&self) -> bool {
+        self.columns.iter().any(|column| column.column_type.to_string().contains("JSON"))
+    }
+
+    /// Appends a row (a tuple, a list, another sequence, or a dict by the columns' names), or leaves `out` as it was.
+    ///
+    /// May run Python code of the values (`__int__`, `utcoffset`): hold no lock that such code could need, and expect
+    /// other threads to run in between.
+    #[inline]
+    pub fn encode_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Result<(), Box<ValueError>> {
+        let start = out.len();
+        let context = Context::new(py, &self.options).map_err(|error| ValueError::new(py, error.into()))?;
+        let row: Bound<'_, PyAny> = row.clone();
+        let put = self.put_row(&context, &row, out);
+        if put.is_err() {
+            out.truncate(start);
+        }
+        put
+    }
+
+    #[inline]
+    fn put_row<'py>(
+        &self,
+        context: &Context<'py>,
+        row: &Bound<'py, PyAny>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Box<ValueError>> {
+        let py = context.py;
+        let row = Value::of(row);
+        let is_list = row.is_list();
+        if !is_list && !row.is_tuple() {
+            let items = self.items_of_other(row).map_err(|problem| ValueError::new(py, problem))?;
+            return self.put_members(context, items.len(), |index| items.get(index), out);
+        }
+        // Safety: the row is a list or a tuple.
+        unsafe {
+            let length = if is_list { ffi::PyList_Size(row.as_ptr()) } else { ffi::PyTuple_Size(row.as_ptr()) };
+            self.put_members(context, length as usize, |index| member(py, row.as_ptr(), is_list, index), out)
+        }
+    }
+
+    fn put_members<'py>(
+        &self,
+        context: &Context<'py>,
+        length: usize,
+        get: impl Fn(usize) -> Result<Value<'py>, Problem>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Box<ValueError>> {
+        if length != self.columns.len() {
+            let reason = format!("the row has {length} values, and {} columns are written", self.columns.len());
+            return Err(ValueError::new(context.py, Problem::said(reason)));
+        }
+        for (index, column) in self.columns.iter().enumerate() {
+            let value = get(index).map_err(|problem| ValueError::new(context.py, problem))?;
+            if let Err(problem) = column.node.put_row_binary(context, value, out) {
+                return Err(self.blame(context.py, column, problem, get(index)));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn blame(
+        &self,
+        py: Python<'_>,
+        column: &ColumnPlan,
+        problem: Problem,
+        value: Result<Value<'_>, Problem>,
+    ) -> Box<ValueError> {
+        let error = ValueError::new(py, problem);
+        match value {
+            Ok(value) => error.of_value(&column.name, &column.type_name, &value.held()),
+            Err(_) => error,
+        }
+    }
+
+    fn items_of_other<'py>(&self, row: Value<'py>) -> Result<Items<'py>, Problem> {
+        if !row.is_dict() {
+            return Items::of(row);
+        }
+        let dict = row.held().cast_into::<PyDict>().map_err(PyErr::from)?;
+        let list = pyo3::types::PyList::empty(dict.py());
+        for (name, column) in self.names.iter().zip(&self.columns) {
+            match dict.get_item(name.bind(dict.py()))? {
+                Some(value) => list.append(value)?,
+                None => return Err(Problem::said(format!("the row has no value for column `{}`", column.name))),
+            }
+        }
+        if dict.len() != list.len() {
+            return Err(Problem::said(format!("the row has {} values for {} columns", dict.len(), list.len())));
+        }
+        Items::of(Value::of(list.as_any()))
+    }
+}
+
+impl Node {
+    #[inline]
+    fn put_row_binary<'py>(&self, context: &Context<'py>, value: Value<'py>, out: &mut Vec<u8>) -> Result<(), Problem> {
+        match self {
+            Node::Scalar(Scalar::Dynamic) => {
+                out.push(STRING_TYPE);
+                Scalar::Dynamic.put(context, value, out)
+            }
+            Node::Scalar(scalar) if value.is_none() && !scalar.takes_none() => Err(Problem::none()),
+            Node::Scalar(scalar) => scalar.put(context, value, out),
+            other => other.put_parts(context, value, out),
+        }
+    }
+
+    fn put_parts<'py>(&self, context: &Context<'py>, value: Value<'py>, out: &mut Vec<u8>) -> Result<(), Problem> {
+        match self {
+            Node::Scalar(_) => return self.put_row_binary(context, value, out),
+            Node::Nullable(_) if value.is_none() => out.push(1),
+            Node::Nullable(inner) => {
+                let start = out.len();
+                out.push(0);
+                let value = value.held();
+                if let Err(problem) = inner.put_row_binary(context, Value::of(&value), out) {
+                    if !is_missing(Value::of(&value)) {
+                        return Err(problem);
+                    }
+                    out.truncate(start);
+                    out.push(1);
+                }
+            }
+            Node::Array(inner) => {
+                let items = Items::of(value)?;
+                put_varint(items.len() as u64, out);
+                for index in 0..items.len() {
+                    inner.put_row_binary(context, items.get(index)?, out)?;
+                }
+            }
+            Node::Map(key, mapped) => {
+                let pairs = Pairs::of(value)?;
+                put_varint(pairs.keys.len() as u64, out);
+                for index in 0..pairs.keys.len() {
+                    key.put_row_binary(context, pairs.keys.get(index)?, out)?;
+                    mapped.put_row_binary(context, pairs.values.get(index)?, out)?;
+                }
+            }
+            Node::Tuple(tuple) => {
+                let items = tuple.elements_of(value)?;
+                for (index, element) in tuple.elements.iter().enumerate() {
+                    element.put_row_binary(context, items.get(index)?, out)?;
+                }
+            }
+            Node::Variant(_) if value.is_none() => out.push(NULL_DISCRIMINATOR),
+            Node::Variant(variant) => {
+                let chosen = variant.choose(context, value)?;
+                out.push(chosen.alternative as u8);
+                let node = &variant.alternatives[chosen.alternative].node;
+                node.put_row_binary(context, Value::of(&chosen.value), out)?;
+            }
+        }
+        Ok(())
+    }
+}
