@@ -3,6 +3,8 @@
 use super::error::Problem;
 use super::input::{make_room, Input, Progress};
 
+const MAX_ELEMENTS: u64 = i32::MAX as u64;
+
 #[derive(Default)]
 pub(super) struct OffsetsReader {
     rows: usize,
@@ -19,21 +21,20 @@ impl OffsetsReader {
         let missing = self.rows + 1 - self.offsets.len();
         let whole = missing.min(input.rest().len() / 8);
         make_room(&mut self.offsets, whole, missing);
-        let mut last = self.elements() as u64;
-        let mut sound = true;
-        self.offsets.extend(input.up_to(whole * 8).chunks_exact(8).map(|bytes| {
-            let offset = u64::from_le_bytes(bytes.try_into().expect("chunks of 8 bytes"));
+        let first = self.elements() as u64;
+        let (mut last, mut sound) = (first, true);
+        let coming = input.up_to(whole * 8).chunks_exact(8);
+        let coming = coming.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("chunks of 8 bytes")));
+        self.offsets.extend(coming.clone().map(|offset| {
             sound &= offset >= last;
             last = offset;
             offset as i32
         }));
         // They only grow, so if the last one fits then all of them do.
-        match (sound, last <= i32::MAX as u64) {
-            (true, true) if whole == missing => Ok(Progress::Done),
-            (true, true) => Ok(Progress::Waiting),
-            (true, false) => Err(Problem::TooLarge("the arrays")),
-            (false, _) => Err(Problem::Malformed("an array that ends before it begins")),
+        if !sound || last > MAX_ELEMENTS {
+            return Err(first_problem(first, coming));
         }
+        Ok(if whole == missing { Progress::Done } else { Progress::Waiting })
     }
 
     /// Elements up to the last row that was read.
@@ -44,4 +45,18 @@ impl OffsetsReader {
     pub(super) fn take(&mut self) -> Vec<i32> {
         std::mem::take(&mut self.offsets)
     }
+}
+
+/// The same one however the bytes were cut.
+fn first_problem(mut last: u64, offsets: impl Iterator<Item = u64>) -> Problem {
+    for offset in offsets {
+        if offset < last {
+            break;
+        }
+        if offset > MAX_ELEMENTS {
+            return Problem::TooLarge("the arrays");
+        }
+        last = offset;
+    }
+    Problem::Malformed("an array that ends before it begins")
 }
