@@ -38,7 +38,7 @@ async def send_made(
 ) -> None:
     """Sends a body while it is made; an exception of its maker ends the request."""
     maker = pieces_made(request.body, workers)
-    if request.encoding:
+    if request.encoding and getattr(request.body, "encoding", None) != request.encoding:
         maker = compressed_while_made(maker, request.encoding, workers)
     connection.transport.write(head)
     try:
