@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test differential chaos fuzz simulate bench lint tidy fmt clean
+.PHONY: help setup setup-test build demo test python differential chaos fuzz simulate bench lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -17,8 +17,11 @@ build: setup ## Build target/release/windrow
 demo: build ## 200 writers insert one row at a time; DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
 	@target/release/windrow demo $(if $(DEMO_SECONDS),--for $(DEMO_SECONDS)) $(ARGS)
 
-test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients
+test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients, Python package
 	@scripts/test
+
+python: setup-test ## Build the Python package and install it into target/python-env
+	@scripts/python-package
 
 differential: build setup-test ## Compare formats and types with ClickHouse: CASES=70 is 10,500 odd cases per format, SEED=n others, FORMAT=CSV one
 	@WINDROW_DIFFERENTIAL_CASES=$(or $(CASES),10) $(if $(SEED),WINDROW_DIFFERENTIAL_SEED=$(SEED)) \
@@ -35,7 +38,7 @@ simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one,
 	@WINDROW_SIMULATION_SEED=$(SEED) WINDROW_SIMULATION_SEEDS=$(SEEDS) \
 	  cargo test --release -p windrow-gatherer --lib simulation::runs::thousands_of_seeds_pass -- --exact --nocapture
 
-bench: build ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
+bench: build setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)
 
 lint: ## Formatting, clippy, tidy

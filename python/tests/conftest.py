@@ -1,7 +1,7 @@
 """Fixtures of the package's tests: one embedded ClickHouse per worker, a database per test, and what else they speak to.
 
-What runs is the installed package if WINDROW_TEST_INSTALLED is set, as it is in `make test`; else whatever `import windrow`
-finds, which is the tree with PYTHONPATH=python.
+What runs is what `import windrow` finds: the tree with PYTHONPATH=python, the installed package in `make test`, which names its
+folder in WINDROW_TEST_INSTALLED so that nothing else can be tested by mistake.
 
 A test may be a coroutine function: it runs in an event loop of its own.
 """
@@ -12,7 +12,6 @@ import asyncio
 import inspect
 import os
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,8 +41,9 @@ def pytest_report_header() -> str:
 def pytest_sessionstart() -> None:
     import windrow
 
-    if os.environ.get("WINDROW_TEST_INSTALLED") and not Path(windrow.__file__).is_relative_to(sys.prefix):
-        raise pytest.UsageError(f"the installed package is to be tested, not {windrow.__file__}")
+    installed = os.environ.get("WINDROW_TEST_INSTALLED")
+    if installed and not Path(windrow.__file__).is_relative_to(installed):
+        raise pytest.UsageError(f"the package in {installed} is to be tested, not {windrow.__file__}")
 
 
 @pytest.hookimpl(tryfirst=True)
