@@ -5,7 +5,7 @@
 //!
 //! What every buffer promises:
 //! 1. An append takes all of its rows or none. When it returns [`Kept::Now`] they are kept, as far as the buffer's promise goes.
-//! 2. A batch's id and members are recorded before `seal` or `split` returns, and never change. After a crash a buffer that
+//! 2. A batch's id and members are recorded before `load` gives its rows, and never change. After a crash a buffer that
 //!    survives brings them back under the same id.
 //! 3. Nothing is forgotten before `done`.
 //! 4. Positions count this writer's rows from 0, in the order of appending. A batch has a contiguous range of them.
@@ -167,6 +167,8 @@ pub enum BufferError {
     Io(Arc<io::Error>),
     /// What it keeps can't be read as what it has written.
     Damaged(String),
+    /// [`Buffer::load`] will have the rows when the batch's record has come to where it is kept; [`News::wake`] tells.
+    NotYet,
     /// No such batch: it was done, or another process has taken it over.
     UnknownBatch(BatchId),
     /// In the words of a buffer that isn't ours.
@@ -178,6 +180,7 @@ impl fmt::Display for BufferError {
         match self {
             BufferError::Io(error) => write!(f, "the writer's buffer failed: {error}"),
             BufferError::Damaged(text) => write!(f, "the writer's buffer is damaged: {text}"),
+            BufferError::NotYet => f.write_str("the writer's buffer has not recorded the batch yet"),
             BufferError::UnknownBatch(id) => write!(f, "the writer's buffer has no batch {id}"),
             BufferError::Other(text) => f.write_str(text),
         }

@@ -11,6 +11,7 @@ mod gathering;
 mod id;
 mod memory;
 mod options;
+mod redis;
 mod retry;
 mod rows;
 mod statistics;
@@ -23,6 +24,7 @@ pub use gathering::{CloseReport, ErrorHook, Gathering, Next, OnKept, OnReached, 
 pub use id::BatchId;
 pub use memory::MemoryBuffer;
 pub use options::Options;
+pub use redis::{AddressError, RedisAddress, RedisBuffer};
 pub use retry::{Attempts, Backoff, Retry, MEMORY_RETRY_MS};
 pub use rows::{Body, Rows};
 pub use statistics::Statistics;

@@ -58,9 +58,12 @@ impl Gathering {
             state.is_abandoned = true;
             let waiting = std::mem::take(&mut state.settled);
             waiting.let_go(&self.closed_error(), &mut calls);
+            // It may wait for its own thread, which may be about to tell news.
+            drop(state);
             self.buffer.close();
+        } else {
+            drop(state);
         }
-        drop(state);
         calls.run(self);
         self.wake();
         report

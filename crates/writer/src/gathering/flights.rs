@@ -128,6 +128,13 @@ impl Flights {
         }
     }
 
+    /// The reason to wait is gone.
+    pub(super) fn make_ready(&mut self, id: BatchId) {
+        if self.get_mut(id).is_some_and(|flight| matches!(flight.stage, Stage::Waiting { .. })) {
+            self.set_stage(id, Stage::Ready);
+        }
+    }
+
     pub(super) fn next_wake_ms(&self) -> Option<u64> {
         self.waiting.first().map(|(until_ms, _)| *until_ms)
     }

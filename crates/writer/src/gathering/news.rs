@@ -95,6 +95,11 @@ impl News for Reporter {
     }
 
     fn wake(&self) {
-        self.report(|_, _| ());
+        self.report(|gathering, _| {
+            let mut state = gathering.lock();
+            for id in std::mem::take(&mut state.unrecorded) {
+                state.flights.make_ready(id);
+            }
+        });
     }
 }

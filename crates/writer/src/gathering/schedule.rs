@@ -80,7 +80,10 @@ impl Gathering {
                 None
             }
             Err(error) => {
-                state.counts.last_error = Some(error.to_string());
+                match error {
+                    BufferError::NotYet => state.unrecorded.push(id),
+                    _ => state.counts.last_error = Some(error.to_string()),
+                }
                 let until_ms = now_ms + BUFFER_AGAIN_MS;
                 state.flights.set_stage(id, Stage::Waiting { until_ms, keeps_share: true });
                 None

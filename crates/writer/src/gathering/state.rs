@@ -7,6 +7,7 @@ use super::news::KeptRows;
 use super::room::RoomWaiter;
 use super::settled::Settled;
 use crate::errors::ErrorRing;
+use crate::id::BatchId;
 use crate::options::Options;
 use crate::statistics::Statistics;
 
@@ -25,6 +26,8 @@ pub(super) struct State {
     /// When a buffer that failed is asked again.
     pub(super) buffer_again_ms: u64,
     pub(super) left_overs_at_ms: u64,
+    /// Batches that the buffer has not recorded yet.
+    pub(super) unrecorded: Vec<BatchId>,
     pub(super) is_abandoned: bool,
 }
 
@@ -41,6 +44,7 @@ impl State {
             waiting_since_ms: None,
             buffer_again_ms: 0,
             left_overs_at_ms: 0,
+            unrecorded: Vec::new(),
             is_abandoned: false,
             options,
         }

@@ -1,0 +1,130 @@
+//! Lanes of writers that are gone: taken over with the batches that they had, under the same ids, and the rows that they had
+//! not made batches of.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::book::Book;
+use super::connection::ConnectionError;
+use super::lane::{Bucket, Lane};
+use super::link::{Contents, Link, Surveyed};
+use super::process;
+use super::resp::Reply;
+use super::scripts::text;
+use super::state::{BatchLimits, LaneState, State};
+use crate::buffer::Sealed;
+use crate::destination::Destination;
+use crate::id::BatchId;
+
+/// A lane that has become ours.
+pub(super) struct Adopted {
+    lane: Lane,
+    serial: u64,
+    destination: Destination,
+    contents: Contents,
+}
+
+/// Who adopts.
+pub(super) struct Adopter<'a> {
+    pub(super) bucket: &'a Bucket,
+    pub(super) owner: &'a str,
+    pub(super) process: &'a str,
+    pub(super) destination: &'a Destination,
+}
+
+impl Adopter<'_> {
+    /// Takes over every lane of the same table whose owner is dead, or has been silent for longer than its lease.
+    pub(super) fn adopt_all(&self, link: &mut Link) -> Result<Vec<Adopted>, ConnectionError> {
+        let mut adopted = Vec::new();
+        for surveyed in link.survey(self.bucket)? {
+            let is_dead = process::is_dead(&surveyed.process);
+            let is_left = is_dead || surveyed.lease_left_ms <= 0;
+            let Some(destination) = Destination::from_bytes(&surveyed.destination) else { continue };
+            if is_left && surveyed.owner != self.owner && destination.is_same_table(self.destination) {
+                adopted.extend(self.adopt(link, &surveyed, is_dead, destination)?);
+            }
+        }
+        Ok(adopted)
+    }
+
+    fn adopt(
+        &self,
+        link: &mut Link,
+        surveyed: &Surveyed,
+        is_dead: bool,
+        destination: Destination,
+    ) -> Result<Option<Adopted>, ConnectionError> {
+        let lane = self.bucket.lane(&surveyed.name, self.owner);
+        let replies =
+            link.talk(self.bucket, |pipeline| pipeline.adopt(&lane, &surveyed.owner, self.process, is_dead))?;
+        let Some(Reply::Array(items)) = replies.first() else { return Ok(None) };
+        if items.first().and_then(text) != Some("OK") {
+            return Ok(None);
+        }
+        let serial = items.get(1).and_then(text).and_then(|serial| serial.parse().ok()).unwrap_or(0);
+        let contents = link.contents(self.bucket, &lane)?;
+        Ok(Some(Adopted { lane, serial, destination, contents }))
+    }
+}
+
+impl State {
+    /// Enters a lane that was adopted: its batches become ours.
+    pub(super) fn enter(&mut self, adopted: Adopted, own_destination: &Destination, limits: BatchLimits) {
+        let Adopted { lane, serial, destination, contents } = adopted;
+        let mut book = Book::default();
+        let sizes = contents.entries.iter().map(|(rows, bytes)| (rows.start, *bytes)).collect();
+        contents.entries.iter().for_each(|(rows, _)| book.add_entry(rows.start, rows.end - rows.start));
+        contents.batches.into_iter().for_each(|(id, members)| book.add_recorded(id, members));
+        self.found.complaints.extend(contents.complaints);
+        let destination = (destination != *own_destination).then(|| Arc::new(destination));
+        let number = self.lanes.len();
+        let tidied = book.tidy();
+        self.lanes.push(LaneState { lane, book, serial, is_gone: false, destination });
+        self.record(number, tidied);
+        for id in self.lanes[number].book.live_batches() {
+            self.offer(number, id, true);
+        }
+        self.seal_unsealed(number, &sizes, limits);
+    }
+
+    /// Joins neighbours to batches as large as they may be.
+    fn seal_unsealed(&mut self, lane: usize, sizes: &HashMap<u64, u64>, limits: BatchLimits) {
+        let mut groups: Vec<(Range<u64>, u64)> = Vec::new();
+        for rows in self.lanes[lane].book.unsealed() {
+            let bytes = sizes.get(&rows.start).copied().unwrap_or(0);
+            match groups.last_mut() {
+                Some((all, sum))
+                    if all.end == rows.start
+                        && rows.end - all.start <= limits.rows as u64
+                        && *sum + bytes <= limits.bytes as u64 =>
+                {
+                    all.end = rows.end;
+                    *sum += bytes;
+                }
+                _ => groups.push((rows, bytes)),
+            }
+        }
+        for (rows, _) in groups {
+            // Without random numbers nothing else works either; the rows stay where they are, for the next one.
+            let Ok(id) = BatchId::random() else { continue };
+            let change = self.lanes[lane].book.seal(id, rows);
+            self.record(lane, change);
+            self.offer(lane, id, false);
+        }
+    }
+
+    fn offer(&mut self, lane: usize, id: BatchId, is_recorded: bool) {
+        let Some(members) = self.lanes[lane].book.members(id) else { return };
+        let members = members.rows.clone();
+        let sealed = Sealed {
+            id,
+            rows: members.end - members.start,
+            positions: 0..0,
+            held_bytes: 0,
+            destination: self.lanes[lane].destination.clone(),
+        };
+        self.add_batch(lane, sealed.clone(), members, None, is_recorded);
+        self.found.batches.push(sealed);
+    }
+}

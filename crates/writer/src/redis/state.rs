@@ -1,0 +1,374 @@
+//! What a Redis buffer knows, under one lock: rows on their way, rows that wait, batches, lanes. It does no I/O.
+//!
+//! Rows go through: *pending* (queued, perhaps sent, not confirmed), *half* (a piece of an append of which the rest is not
+//! confirmed), *waiting* (kept), *sealed* (in a batch; its record is queued behind it). What is to be told to Redis lies in
+//! `ops`, in the order in which it has to happen there.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::book::{Book, Change};
+use super::lane::Lane;
+use crate::buffer::{BufferError, LeftOvers, Open, Sealed};
+use crate::destination::Destination;
+use crate::id::BatchId;
+use crate::rows::{Body, Chunk, Rows};
+
+/// An entry is no larger than this unless a single row is: small enough to go between others', large enough to cost nothing.
+const MAX_ENTRY_BYTES: usize = 1024 * 1024;
+
+/// Some rows of this writer, by the position of the first.
+pub(super) struct Piece {
+    pub(super) first: u64,
+    pub(super) chunk: Chunk,
+}
+
+impl Piece {
+    pub(super) fn rows(&self) -> Rows<'_> {
+        Rows::new(&self.chunk.bytes, &self.chunk.lengths)
+    }
+
+    pub(super) fn positions(&self) -> Range<u64> {
+        self.first..self.first + self.chunk.lengths.len() as u64
+    }
+
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.rows().held_bytes()
+    }
+}
+
+pub(super) struct Pending {
+    pub(super) piece: Piece,
+    pub(super) deadline: Instant,
+    /// The rest of the append is in the piece behind it.
+    pub(super) has_more: bool,
+    /// It may be in Redis: it is not added to any more, and has to be withdrawn before it is refused.
+    pub(super) was_sent: bool,
+}
+
+/// Which lane, by its number in `State::lanes`. Lanes don't change their numbers.
+pub(super) type LaneNumber = usize;
+
+pub(super) enum Op {
+    Append(Pending),
+    /// Rows that were refused: gone from Redis if they had come there.
+    Withdraw {
+        positions: Range<u64>,
+        was_sent: bool,
+    },
+    Record {
+        lane: LaneNumber,
+        serial: u64,
+        change: Change,
+    },
+    /// An adopted batch's rows are wanted.
+    Read(BatchId),
+}
+
+pub(super) struct LaneState {
+    pub(super) lane: Lane,
+    pub(super) book: Book,
+    pub(super) serial: u64,
+    /// Somebody else has it, or it is empty and was left.
+    pub(super) is_gone: bool,
+    pub(super) destination: Option<Arc<Destination>>,
+}
+
+pub(super) struct Batch {
+    pub(super) lane: LaneNumber,
+    pub(super) sealed: Sealed,
+    pub(super) members: Range<u64>,
+    /// Of an adopted batch, as soon as it was read.
+    pub(super) body: Option<Result<Body, BufferError>>,
+    pub(super) is_recorded: bool,
+    is_asked_for: bool,
+}
+
+/// Rows that another process took while this one was thought dead.
+pub(super) struct GivenAway {
+    pub(super) lane: Lane,
+    pub(super) rows: Vec<HeldRows>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct HeldRows {
+    pub(super) positions: Range<u64>,
+    pub(super) held_bytes: u64,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) next_position: u64,
+    pub(super) ops: VecDeque<Op>,
+    pub(super) half: Vec<Piece>,
+    pub(super) waiting: VecDeque<Piece>,
+    waiting_rows: u64,
+    waiting_bytes: u64,
+    /// The lane of this writer's own rows.
+    pub(super) own: LaneNumber,
+    pub(super) lanes: Vec<LaneState>,
+    pub(super) batches: HashMap<BatchId, Batch>,
+    pub(super) given_away: Vec<GivenAway>,
+    pub(super) found: LeftOvers,
+    pub(super) is_closed: bool,
+}
+
+/// How large batches may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BatchLimits {
+    pub(super) rows: usize,
+    pub(super) bytes: usize,
+}
+
+impl State {
+    /// Queues rows, with others if the last entry has not been sent. Answers the position of the first.
+    pub(super) fn append(&mut self, mut rows: Rows<'_>, limits: BatchLimits, deadline: Instant) -> u64 {
+        let first = self.next_position;
+        self.next_position += rows.count() as u64;
+        let max_bytes = limits.bytes.min(MAX_ENTRY_BYTES);
+        if let Some(Op::Append(last)) = self.ops.back_mut() {
+            let chunk = &mut last.piece.chunk;
+            let fits = chunk.lengths.len() + rows.count() <= limits.rows
+                && chunk.bytes.len() + rows.bytes().len() <= max_bytes;
+            if fits && !last.was_sent {
+                chunk.push(rows);
+                return first;
+            }
+        }
+        let mut position = first;
+        while !rows.is_empty() {
+            let (now, later) = rows.split_at(rows.fitting(limits.rows, max_bytes, 1));
+            let mut piece = Piece { first: position, chunk: Chunk::default() };
+            piece.chunk.push(now);
+            position += now.count() as u64;
+            let has_more = !later.is_empty();
+            self.ops.push_back(Op::Append(Pending { piece, deadline, has_more, was_sent: false }));
+            rows = later;
+        }
+        first
+    }
+
+    /// A piece is in Redis. With the last one of an append all of its rows are kept: says before which position.
+    pub(super) fn confirm(&mut self, pending: Pending) -> Option<u64> {
+        self.half.push(pending.piece);
+        if pending.has_more {
+            return None;
+        }
+        let own = self.own;
+        let mut before = 0;
+        for piece in self.half.drain(..) {
+            let positions = piece.positions();
+            self.lanes[own].book.add_entry(positions.start, positions.end - positions.start);
+            self.waiting_rows += positions.end - positions.start;
+            self.waiting_bytes += piece.chunk.bytes.len() as u64;
+            before = positions.end;
+            self.waiting.push_back(piece);
+        }
+        Some(before)
+    }
+
+    /// Appends whose time is over become withdrawals. What is refused by that.
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<HeldRows> {
+        let mut refused = Vec::new();
+        let mut kept = VecDeque::with_capacity(self.ops.len());
+        let mut is_in_refused = false;
+        for op in std::mem::take(&mut self.ops) {
+            let Op::Append(pending) = op else {
+                kept.push_back(op);
+                continue;
+            };
+            let is_refused = is_in_refused || pending.deadline <= now;
+            is_in_refused = is_refused && pending.has_more;
+            if !is_refused {
+                kept.push_back(Op::Append(pending));
+                continue;
+            }
+            // Those that went before it in the same append lie in Redis.
+            for piece in self.half.drain(..) {
+                refused.push(HeldRows { positions: piece.positions(), held_bytes: piece.held_bytes() });
+                kept.push_back(Op::Withdraw { positions: piece.positions(), was_sent: true });
+            }
+            refused.push(HeldRows { positions: pending.piece.positions(), held_bytes: pending.piece.held_bytes() });
+            push_withdrawal(&mut kept, pending.piece.positions(), pending.was_sent);
+        }
+        self.ops = kept;
+        refused
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.ops.iter().find_map(|op| match op {
+            Op::Append(pending) => Some(pending.deadline),
+            _ => None,
+        })
+    }
+
+    pub(super) fn open(&self, limits: BatchLimits) -> Open {
+        let by_rows = self.waiting_rows / limits.rows.max(1) as u64;
+        let by_bytes = self.waiting_bytes / limits.bytes.max(1) as u64;
+        Open { rows: self.waiting_rows, full_batches: by_rows.max(by_bytes) }
+    }
+
+    /// Takes the oldest rows that wait, as many as a batch may have.
+    pub(super) fn take_waiting(&mut self, limits: BatchLimits) -> Option<Piece> {
+        let first = self.waiting.pop_front()?;
+        let mut batch = Piece { first: first.first, chunk: Chunk::default() };
+        let mut next = Some(first);
+        while let Some(piece) = next.take() {
+            let room_rows = limits.rows.max(1) - batch.chunk.lengths.len();
+            let room_bytes = limits.bytes.saturating_sub(batch.chunk.bytes.len());
+            let taken = piece.rows().fitting(room_rows, room_bytes, usize::from(batch.chunk.lengths.is_empty()));
+            // A gap in front of it: rows that were refused are in nobody's batch.
+            let is_next = piece.first == batch.positions().end;
+            if !is_next || taken < piece.chunk.lengths.len() {
+                let rest = batch.take_from(piece, if is_next { taken } else { 0 });
+                self.waiting.push_front(rest);
+                break;
+            }
+            if batch.chunk.lengths.is_empty() {
+                batch = piece;
+            } else {
+                batch.chunk.push(piece.rows());
+            }
+            next = self.waiting.pop_front();
+        }
+        self.waiting_rows -= batch.chunk.lengths.len() as u64;
+        self.waiting_bytes -= batch.chunk.bytes.len() as u64;
+        Some(batch)
+    }
+
+    pub(super) fn seal(&mut self, id: BatchId, limits: BatchLimits) -> Option<Sealed> {
+        let piece = self.take_waiting(limits)?;
+        let (positions, held_bytes) = (piece.positions(), piece.held_bytes());
+        let sealed = Sealed {
+            id,
+            rows: positions.end - positions.start,
+            positions: positions.clone(),
+            held_bytes,
+            destination: None,
+        };
+        let own = self.own;
+        let change = self.lanes[own].book.seal(id, positions.clone());
+        self.record(own, change);
+        self.add_batch(own, sealed.clone(), positions, Some(Ok(Body::of(piece.chunk))), false);
+        Some(sealed)
+    }
+
+    pub(super) fn add_batch(
+        &mut self,
+        lane: LaneNumber,
+        sealed: Sealed,
+        members: Range<u64>,
+        body: Option<Result<Body, BufferError>>,
+        is_recorded: bool,
+    ) {
+        let id = sealed.id;
+        self.batches.insert(id, Batch { lane, sealed, members, body, is_recorded, is_asked_for: false });
+    }
+
+    pub(super) fn split(&mut self, id: BatchId, cuts: &[usize], ids: Vec<BatchId>) -> Result<Vec<Sealed>, BufferError> {
+        let parent = self.batches.get(&id).ok_or(BufferError::UnknownBatch(id))?;
+        let Some(Ok(body)) = parent.body.clone() else { return Err(BufferError::NotYet) };
+        let (lane, start, own_start) = (parent.lane, parent.members.start, parent.sealed.positions.clone());
+        let destination = parent.sealed.destination.clone();
+        let mut children = Vec::with_capacity(ids.len());
+        let mut from = 0;
+        for (index, child) in ids.into_iter().enumerate() {
+            let to = cuts.get(index).copied().unwrap_or(body.count());
+            let part = body.part(from..to);
+            let at =
+                |offset: usize| if own_start.is_empty() { own_start.start } else { own_start.start + offset as u64 };
+            let held_bytes = if own_start.is_empty() { 0 } else { part.rows().held_bytes() };
+            let (rows, positions) = ((to - from) as u64, at(from)..at(to));
+            let sealed = Sealed { id: child, rows, positions, held_bytes, destination: destination.clone() };
+            children.push((sealed, start + from as u64..start + to as u64, part));
+            from = to;
+        }
+        let members = children.iter().map(|(sealed, members, _)| (sealed.id, members.clone())).collect();
+        let change = self.lanes[lane].book.split(id, members);
+        self.record(lane, change);
+        self.batches.remove(&id);
+        let sealed = children.iter().map(|(sealed, ..)| sealed.clone()).collect();
+        for (sealed, members, part) in children {
+            self.add_batch(lane, sealed, members, Some(Ok(part)), false);
+        }
+        Ok(sealed)
+    }
+
+    /// A batch's rows, once its record is in Redis. Rows that have to be read are asked for.
+    pub(super) fn load(&mut self, id: BatchId) -> Result<Body, BufferError> {
+        let batch = self.batches.get_mut(&id).ok_or(BufferError::UnknownBatch(id))?;
+        match &batch.body {
+            Some(body) if batch.is_recorded || body.is_err() => body.clone(),
+            Some(_) => Err(BufferError::NotYet),
+            None => {
+                if !batch.is_asked_for {
+                    batch.is_asked_for = true;
+                    self.ops.push_back(Op::Read(id));
+                }
+                Err(BufferError::NotYet)
+            }
+        }
+    }
+
+    pub(super) fn done(&mut self, id: BatchId) -> Result<(), BufferError> {
+        let batch = self.batches.remove(&id).ok_or(BufferError::UnknownBatch(id))?;
+        let change = self.lanes[batch.lane].book.done(id);
+        self.record(batch.lane, change);
+        Ok(())
+    }
+
+    pub(super) fn record(&mut self, lane: LaneNumber, change: Change) {
+        let state = &mut self.lanes[lane];
+        if !change.is_empty() && !state.is_gone {
+            state.serial += 1;
+            self.ops.push_back(Op::Record { lane, serial: state.serial, change });
+        }
+    }
+
+    pub(super) fn recorded(&mut self, change: &Change) {
+        for (id, _) in &change.writes {
+            if let Some(batch) = self.batches.get_mut(id) {
+                batch.is_recorded = true;
+            }
+        }
+    }
+
+    /// Takes back what waits and was not sealed, for whoever has it now.
+    pub(super) fn forget_waiting(&mut self) -> Vec<Piece> {
+        self.waiting_rows = 0;
+        self.waiting_bytes = 0;
+        self.waiting.drain(..).collect()
+    }
+
+    /// Has rows to be sent to ClickHouse, or things to be told to Redis.
+    pub(super) fn has_ops(&self) -> bool {
+        !self.ops.is_empty()
+    }
+}
+
+impl Piece {
+    /// Adds the first `taken` rows of another piece; the rest of that.
+    fn take_from(&mut self, piece: Piece, taken: usize) -> Piece {
+        if taken == 0 {
+            return piece;
+        }
+        let (now, later) = piece.rows().split_at(taken);
+        self.chunk.push(now);
+        let mut rest = Piece { first: piece.first + taken as u64, chunk: Chunk::default() };
+        rest.chunk.push(later);
+        rest
+    }
+}
+
+/// Rows that were never sent leave nothing to be deleted: one withdrawal passes over all of them, however long Redis is away.
+fn push_withdrawal(ops: &mut VecDeque<Op>, positions: Range<u64>, was_sent: bool) {
+    if let (false, Some(Op::Withdraw { positions: last, was_sent: false })) = (was_sent, ops.back_mut()) {
+        if last.end == positions.start {
+            last.end = positions.end;
+            return;
+        }
+    }
+    ops.push_back(Op::Withdraw { positions, was_sent });
+}

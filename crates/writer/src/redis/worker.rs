@@ -1,0 +1,530 @@
+//! The thread that talks to Redis: takes what is queued, sends it as one pipeline, and tells what came of it.
+//!
+//! Whatever was queued while a pipeline was under way goes in the next: that is the group commit. A connection that breaks takes
+//! nothing along: the same operations are sent again on the next one, and the scripts see which had been applied.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::address::RedisAddress;
+use super::adoption::Adopter;
+use super::connection::ConnectionError;
+use super::lane::{Bucket, Lane};
+use super::link::Link;
+use super::scripts::Verdict;
+use super::state::{BatchLimits, HeldRows, LaneState, Op, State};
+use crate::buffer::{BufferError, News};
+use crate::destination::Destination;
+
+/// What one pipeline carries at most.
+const FLIGHT_OPS: usize = 1024;
+const FLIGHT_BYTES: usize = 8 * 1024 * 1024;
+/// How long to wait before Redis is tried again, or asked again for room.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long a writer that is closed waits for what it has still to say.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
+pub(super) struct Shared {
+    pub(super) address: RedisAddress,
+    pub(super) bucket: Bucket,
+    pub(super) destination: Destination,
+    pub(super) limits: BatchLimits,
+    pub(super) owner: String,
+    pub(super) process: String,
+    pub(super) has_ended: AtomicBool,
+    state: Mutex<State>,
+    wake: Condvar,
+    ended: Condvar,
+    news: Mutex<Option<Arc<dyn News>>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        address: RedisAddress,
+        destination: Destination,
+        limits: BatchLimits,
+        owner: String,
+        process: String,
+    ) -> Shared {
+        Shared {
+            bucket: Bucket::new(&address),
+            address,
+            destination,
+            limits,
+            owner,
+            process,
+            has_ended: AtomicBool::new(false),
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            ended: Condvar::new(),
+            news: Mutex::default(),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn attach(&self, news: Arc<dyn News>) {
+        *self.news.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
+    }
+
+    fn tell(&self, tell: impl FnOnce(&dyn News)) {
+        let news = self.news.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(news) = news {
+            tell(&*news);
+        }
+    }
+
+    /// There is something to be told to Redis.
+    pub(super) fn ring(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits for the thread to have said what it had to say, within a bound.
+    pub(super) fn wait_for_end(&self) {
+        let deadline = Instant::now() + CLOSE_LIMIT + self.address.answer_limit;
+        let mut state = self.lock();
+        while !self.has_ended.load(Ordering::SeqCst) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    link: Option<Link>,
+    /// What the last attempt to reach Redis came to.
+    trouble: String,
+    renew_at: Instant,
+    adopt_at: Instant,
+    close_by: Option<Instant>,
+    /// A lane to go on in, as the own one was lost.
+    replacement: Option<Replacement>,
+}
+
+struct Replacement {
+    lane: Lane,
+    first: u64,
+    /// Redis has forgotten the lane: what is known of it here is written there again.
+    restores: bool,
+}
+
+enum Turn {
+    Again,
+    Pause,
+    End,
+}
+
+impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, link: Link) -> Worker {
+        let now = Instant::now();
+        let lease = shared.address.lease;
+        Worker {
+            shared,
+            link: Some(link),
+            trouble: String::new(),
+            renew_at: now + lease / 3,
+            adopt_at: now + lease / 2,
+            close_by: None,
+            replacement: None,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let outcome = self.turn();
+            match outcome {
+                Ok(Turn::Again) => {}
+                Ok(Turn::Pause) => self.pause(),
+                Ok(Turn::End) => break,
+                Err(error) => {
+                    self.trouble = error.to_string();
+                    self.link = None;
+                    self.pause();
+                }
+            }
+        }
+        self.shared.has_ended.store(true, Ordering::SeqCst);
+        let _state = self.shared.lock();
+        self.shared.ended.notify_all();
+    }
+
+    fn turn(&mut self) -> Result<Turn, ConnectionError> {
+        let is_closed = self.wait_for_work();
+        let now = Instant::now();
+        if is_closed && now >= *self.close_by.get_or_insert(now + CLOSE_LIMIT) {
+            return Ok(Turn::End);
+        }
+        self.expire(now);
+        if self.link.is_none() {
+            self.link = Some(Link::open(&self.shared.address)?);
+        }
+        self.replace_lane()?;
+        self.keep_house(now)?;
+        if let Some(turn) = self.fly()? {
+            return Ok(turn);
+        }
+        if is_closed {
+            self.leave()?;
+            return Ok(Turn::End);
+        }
+        Ok(Turn::Again)
+    }
+
+    /// Until there is something to do, or something to be looked after. Says whether the writer is closed.
+    fn wait_for_work(&mut self) -> bool {
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
+        loop {
+            if state.is_closed || state.has_ops() || self.replacement.is_some() {
+                return state.is_closed;
+            }
+            let until = self.renew_at.min(self.adopt_at);
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = shared.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A moment, or until the next append's time is over, or the writer is closed.
+    fn pause(&mut self) {
+        let shared = self.shared.clone();
+        let state = shared.lock();
+        let now = Instant::now();
+        let until = state.next_deadline().map_or(now + AGAIN, |deadline| deadline.min(now + AGAIN));
+        let left = until.saturating_duration_since(now);
+        drop(shared.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner));
+        self.expire(Instant::now());
+    }
+
+    fn expire(&mut self, now: Instant) {
+        let refused = self.shared.lock().expire(now);
+        let patience = self.shared.address.patience.as_secs_f64();
+        let text = match (refused.is_empty(), self.trouble.is_empty()) {
+            (true, _) => return,
+            (false, true) => {
+                format!("the writer's Redis had no room for the rows for {patience} s: they were not taken")
+            }
+            (false, false) => {
+                format!(
+                    "the writer's Redis was not reached for {patience} s, the rows were not taken: {}",
+                    self.trouble
+                )
+            }
+        };
+        for HeldRows { positions, held_bytes } in refused {
+            self.shared.tell(|news| news.refused(positions, held_bytes, BufferError::Other(text.clone())));
+        }
+    }
+
+    /// Sends what is queued. `None`: there was nothing.
+    fn fly(&mut self) -> Result<Option<Turn>, ConnectionError> {
+        let flight = self.take_flight();
+        if flight.is_empty() {
+            return Ok(None);
+        }
+        if let [Op::Read(id)] = flight[..] {
+            let outcome = self.read(id);
+            if outcome.is_err() {
+                self.put_back(flight);
+            }
+            return outcome.map(|()| Some(Turn::Again));
+        }
+        let outcome = self.send(&flight);
+        match outcome {
+            Ok(verdicts) => {
+                self.trouble.clear();
+                Ok(Some(self.settle(flight, verdicts)))
+            }
+            Err(error) => {
+                self.put_back(flight);
+                Err(error)
+            }
+        }
+    }
+
+    fn take_flight(&mut self) -> Vec<Op> {
+        let mut state = self.shared.lock();
+        let mut flight = Vec::new();
+        let mut bytes = 0;
+        while let Some(op) = state.ops.front_mut() {
+            match op {
+                Op::Append(pending) => {
+                    pending.was_sent = true;
+                    bytes += pending.piece.chunk.bytes.len();
+                }
+                Op::Withdraw { was_sent, .. } => *was_sent = true,
+                Op::Read(_) if !flight.is_empty() => break,
+                Op::Record { .. } | Op::Read(_) => {}
+            }
+            let is_alone = matches!(op, Op::Read(_));
+            flight.extend(state.ops.pop_front());
+            if is_alone || flight.len() >= FLIGHT_OPS || bytes >= FLIGHT_BYTES {
+                break;
+            }
+        }
+        flight
+    }
+
+    fn put_back(&mut self, flight: Vec<Op>) {
+        let mut state = self.shared.lock();
+        flight.into_iter().rev().for_each(|op| state.ops.push_front(op));
+    }
+
+    fn send(&mut self, flight: &[Op]) -> Result<Vec<Verdict>, ConnectionError> {
+        let lanes: Vec<Lane> = self.shared.lock().lanes.iter().map(|state| state.lane.clone()).collect();
+        let own = self.shared.lock().own;
+        let bucket = self.shared.bucket.clone();
+        let link = self.link.as_mut().ok_or_else(no_link)?;
+        link.judge(&bucket, |pipeline| {
+            for op in flight {
+                match op {
+                    Op::Append(pending) => pipeline.append(&lanes[own], pending.piece.first, pending.piece.rows()),
+                    Op::Withdraw { positions, .. } => pipeline.withdraw(&lanes[own], positions),
+                    Op::Record { lane, serial, change } => pipeline.record(&lanes[*lane], *serial, change),
+                    Op::Read(_) => {}
+                }
+            }
+        })
+    }
+
+    fn settle(&mut self, flight: Vec<Op>, verdicts: Vec<Verdict>) -> Turn {
+        let mut kept_before = None;
+        let mut again = Vec::new();
+        let mut lost: Vec<(usize, Verdict)> = Vec::new();
+        let mut is_recorded = false;
+        let mut state = self.shared.lock();
+        for (op, verdict) in flight.into_iter().zip(verdicts) {
+            match (op, verdict) {
+                (Op::Append(pending), Verdict::Done) => kept_before = state.confirm(pending).or(kept_before),
+                (Op::Record { change, .. }, Verdict::Done) => {
+                    state.recorded(&change);
+                    is_recorded |= !change.writes.is_empty();
+                }
+                (Op::Record { lane, .. }, verdict @ Verdict::Lost { .. }) if lane != state.own => {
+                    lost.push((lane, verdict))
+                }
+                (op @ (Op::Append(_) | Op::Withdraw { .. }), verdict @ Verdict::Lost { .. })
+                | (op @ Op::Record { .. }, verdict @ Verdict::Lost { .. }) => {
+                    lost.push((state.own, verdict));
+                    again.push(op);
+                }
+                (Op::Withdraw { .. }, Verdict::Done) => {}
+                (op @ (Op::Append(_) | Op::Withdraw { .. }), _) => again.push(op),
+                (Op::Record { .. } | Op::Read(_), _) => {}
+            }
+        }
+        let must_wait = !again.is_empty();
+        again.into_iter().rev().for_each(|op| state.ops.push_front(op));
+        drop(state);
+        if let Some(before) = kept_before {
+            self.shared.tell(|news| news.kept(before));
+        }
+        if is_recorded {
+            self.shared.tell(|news| news.wake());
+        }
+        for (lane, verdict) in lost {
+            self.lose(lane, verdict);
+        }
+        match must_wait && self.replacement.is_none() {
+            true => Turn::Pause,
+            false => Turn::Again,
+        }
+    }
+
+    fn read(&mut self, id: crate::id::BatchId) -> Result<(), ConnectionError> {
+        let wanted = {
+            let state = self.shared.lock();
+            state.batches.get(&id).map(|batch| {
+                let lane = &state.lanes[batch.lane];
+                (lane.lane.clone(), lane.book.entries_of(&batch.members), batch.members.clone())
+            })
+        };
+        let Some((lane, entries, rows)) = wanted else { return Ok(()) };
+        let bucket = self.shared.bucket.clone();
+        let link = self.link.as_mut().ok_or_else(no_link)?;
+        let body = link.read(&bucket, &lane, &entries, &rows)?;
+        let expected = rows.end - rows.start;
+        let body = body.and_then(|body| match body.count() as u64 == expected {
+            true => Ok(body),
+            false => Err(BufferError::Damaged(format!(
+                "Redis, {}: of {expected} rows {} are there",
+                lane.rows,
+                body.count()
+            ))),
+        });
+        if let Some(batch) = self.shared.lock().batches.get_mut(&id) {
+            batch.body = Some(body);
+        }
+        self.shared.tell(|news| news.wake());
+        Ok(())
+    }
+
+    /// Leases, lanes that became empty, and lanes of others that died.
+    fn keep_house(&mut self, now: Instant) -> Result<(), ConnectionError> {
+        if now >= self.renew_at {
+            self.renew()?;
+            self.renew_at = now + self.shared.address.lease / 3;
+        }
+        if now >= self.adopt_at && !self.shared.lock().is_closed {
+            self.adopt()?;
+            self.look_after_given_away()?;
+            self.adopt_at = now + self.shared.address.lease / 2;
+        }
+        Ok(())
+    }
+
+    fn renew(&mut self) -> Result<(), ConnectionError> {
+        self.leave_empty()?;
+        let lanes = self.live_lanes();
+        let bucket = self.shared.bucket.clone();
+        let link = self.link.as_mut().ok_or_else(no_link)?;
+        let verdicts = link.judge(&bucket, |pipeline| lanes.iter().for_each(|(_, lane)| pipeline.renew(lane)))?;
+        for ((number, _), verdict) in lanes.into_iter().zip(verdicts) {
+            if matches!(verdict, Verdict::Lost { .. }) {
+                self.lose(number, verdict);
+            }
+        }
+        Ok(())
+    }
+
+    fn live_lanes(&self) -> Vec<(usize, Lane)> {
+        let state = self.shared.lock();
+        let live = state.lanes.iter().enumerate().filter(|(_, lane)| !lane.is_gone);
+        live.map(|(number, lane)| (number, lane.lane.clone())).collect()
+    }
+
+    /// Adopted lanes of which everything is done.
+    fn leave_empty(&mut self) -> Result<(), ConnectionError> {
+        let empty: Vec<Lane> = {
+            let mut state = self.shared.lock();
+            let own = state.own;
+            let has_ops = state.has_ops();
+            let lanes = state.lanes.iter_mut().enumerate();
+            let empty =
+                lanes.filter(|(number, lane)| !has_ops && *number != own && !lane.is_gone && lane.book.is_empty());
+            empty.map(|(_, lane)| (lane.is_gone = true, lane.lane.clone()).1).collect()
+        };
+        if empty.is_empty() {
+            return Ok(());
+        }
+        let bucket = self.shared.bucket.clone();
+        let link = self.link.as_mut().ok_or_else(no_link)?;
+        link.judge(&bucket, |pipeline| empty.iter().for_each(|lane| pipeline.leave(lane))).map(|_| ())
+    }
+
+    fn adopt(&mut self) -> Result<(), ConnectionError> {
+        let shared = self.shared.clone();
+        let adopter = Adopter {
+            bucket: &shared.bucket,
+            owner: &shared.owner,
+            process: &shared.process,
+            destination: &shared.destination,
+        };
+        let link = self.link.as_mut().ok_or_else(no_link)?;
+        for adopted in adopter.adopt_all(link)? {
+            shared.lock().enter(adopted, &shared.destination, shared.limits);
+        }
+        Ok(())
+    }
+
+    fn look_after_given_away(&mut self) -> Result<(), ConnectionError> {
+        let lanes: Vec<Lane> = self.shared.lock().given_away.iter().map(|given| given.lane.clone()).collect();
+        for lane in lanes {
+            let bucket = self.shared.bucket.clone();
+            let link = self.link.as_mut().ok_or_else(no_link)?;
+            if link.tombstone(&bucket, &lane)?.is_none() {
+                continue;
+            }
+            let mut state = self.shared.lock();
+            let Some(at) = state.given_away.iter().position(|given| given.lane.name == lane.name) else { continue };
+            let given = state.given_away.swap_remove(at);
+            drop(state);
+            for HeldRows { positions, held_bytes } in given.rows {
+                self.shared.tell(|news| news.stored_elsewhere(positions, held_bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// A lane is another's now, or nowhere.
+    fn lose(&mut self, number: usize, verdict: Verdict) {
+        let Verdict::Lost { owner, next_row } = verdict else { return };
+        let mut state = self.shared.lock();
+        if std::mem::replace(&mut state.lanes[number].is_gone, true) {
+            return;
+        }
+        if number != state.own {
+            state.batches.retain(|_, batch| batch.lane != number);
+            drop(state);
+            self.shared.tell(|news| news.wake());
+            return;
+        }
+        let name = format!("{}+", state.lanes[number].lane.name);
+        let lane = self.shared.bucket.lane(&name, &self.shared.owner);
+        let restores = owner.is_empty();
+        let first = next_row.unwrap_or(0);
+        drop(state);
+        self.replacement = Some(Replacement { lane, first, restores });
+    }
+
+    /// Goes on in a lane of its own again, after the former one was lost.
+    fn replace_lane(&mut self) -> Result<(), ConnectionError> {
+        let Some(Replacement { lane, mut first, mut restores }) = self.replacement.take() else { return Ok(()) };
+        let outcome = (|| {
+            let shared = self.shared.clone();
+            let former = shared.lock().own;
+            let link = self.link.as_mut().ok_or_else(no_link)?;
+            if restores {
+                let former = shared.lock().lanes[former].lane.clone();
+                // It was not forgotten: whoever took it has stored all of it.
+                if let Some(next) = link.tombstone(&shared.bucket, &former)? {
+                    (first, restores) = (next, false);
+                }
+            }
+            if restores {
+                super::replace::restore(&shared, link, &lane)
+            } else {
+                super::replace::give_away(&shared, link, &lane, first)
+            }
+        })();
+        match outcome {
+            Ok(kept_before) => {
+                if let Some(before) = kept_before {
+                    self.shared.tell(|news| news.kept(before));
+                }
+                self.shared.tell(|news| news.wake());
+                Ok(())
+            }
+            Err(error) => {
+                self.replacement = Some(Replacement { lane, first, restores });
+                Err(error)
+            }
+        }
+    }
+
+    fn leave(&mut self) -> Result<(), ConnectionError> {
+        let lanes = self.live_lanes();
+        let bucket = self.shared.bucket.clone();
+        let link = self.link.as_mut().ok_or_else(no_link)?;
+        link.judge(&bucket, |pipeline| lanes.iter().for_each(|(_, lane)| pipeline.leave(lane))).map(|_| ())
+    }
+}
+
+/// Enters a lane that has just been registered as the one of this writer's own rows.
+pub(super) fn enter_own(state: &mut State, lane: Lane) {
+    state.own = state.lanes.len();
+    state.lanes.push(LaneState { lane, book: Default::default(), serial: 0, is_gone: false, destination: None });
+}
+
+fn no_link() -> ConnectionError {
+    ConnectionError::Refused("Redis is not reached".into())
+}
