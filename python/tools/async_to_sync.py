@@ -18,7 +18,9 @@ import tokenize
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "windrow"
-HAND_WRITTEN = {"blocks.py", "connection.py", "dialing.py", "response.py", "sending.py", "transport.py"}
+HAND_WRITTEN = {
+    "blocks.py", "connection.py", "dialing.py", "pool.py", "response.py", "sending.py", "transport.py",
+}
 
 WORDS = {
     "AsyncClient": "Client",
