@@ -1,6 +1,7 @@
 //! `windrow._core`: the compiled part of the Python package. Private; the package over it is typed and documented.
 
 pub mod http;
+pub mod read;
 pub mod write;
 
 use pyo3::prelude::*;
@@ -13,6 +14,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         http::register(module)?;
+        read::register(module)?;
         write::register(module)
     }
 }

@@ -16,6 +16,7 @@ UTC_NAMES = frozenset(
         "Universal Etc/Universal Zulu Etc/Zulu Greenwich Etc/Greenwich"
     ).split()
 )
+TZDATA_HINT = "install the package tzdata if this system has no zone database"
 # What a server without a time zone database calls its zones.
 _FIXED = re.compile(r"Fixed/UTC([+-])(\d\d):(\d\d):(\d\d)\Z")
 
@@ -28,9 +29,7 @@ def resolve_zone(name: str) -> tzinfo:
     """
     zone = find_zone(name)
     if zone is None:
-        raise ProgrammingError(
-            f"{name} is not recognized as a time zone; install the package tzdata if this system has no zone database"
-        )
+        raise ProgrammingError(f"{name} is not recognized as a time zone; {TZDATA_HINT}")
     return zone
 
 
@@ -86,3 +85,11 @@ def _system_zone() -> tzinfo:
     system = datetime.now().astimezone().tzinfo
     assert system is not None, "astimezone() always sets a zone"
     return find_zone(system.tzname(None) or "") or system
+
+
+def column_timezone(name: str) -> tzinfo:
+    """The zone that a column's type names. ProgrammingError when this machine doesn't know it."""
+    zone = find_zone(name)
+    if zone is None:
+        raise ProgrammingError(f"Column timezone {name} is not recognized; {TZDATA_HINT}")
+    return zone

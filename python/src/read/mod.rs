@@ -1,0 +1,33 @@
+//! Results as Python values: a column of ClickHouse's Native format becomes objects, rows, or memory that NumPy and Arrow look into.
+
+mod block;
+mod calendar;
+mod cells;
+mod containers;
+mod dates;
+mod decimals;
+mod decoder;
+mod errors;
+mod names;
+mod network;
+mod numbers;
+mod options;
+mod pace;
+mod reader;
+mod rows;
+mod text;
+mod variants;
+mod wrappers;
+mod zones;
+
+pub use block::Block;
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<options::ReadOptions>()?;
+    module.add_class::<decoder::Decoder>()?;
+    module.add_class::<block::Block>()?;
+    module.add_class::<block::Parts>()?;
+    module.add_class::<block::Buffer>()
+}
