@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 INLINE_BYTES = 32 << 10
 INLINE_COMPRESSED_BYTES = 4 << 10
 MOST_JOBS_WAITING = 2
+# Less than this is left to wait a moment for the rest: small answers come in pieces.
+WORTH_A_JOB_BYTES = 64 << 10
+MOMENT_S = 0.002
 # How long, after an error of the decoder, ClickHouse may take to say what happened.
 LAST_WORDS_S = 2.0
 
@@ -60,6 +63,7 @@ class BlockStream:
         self._header: Any | None = None
         self._job_runs = False
         self._used_up = True
+        self._moment: asyncio.TimerHandle | None = None
         self._ended = False
         self._closed = False
         self._error: Exception | None = None
@@ -111,7 +115,11 @@ class BlockStream:
             self.response.abandon()
             self._wake()
 
-    def _pump(self) -> None:
+    def _moment_passed(self) -> None:
+        self._moment = None
+        self._pump(however_little=True)
+
+    def _pump(self, however_little: bool = False) -> None:
         """Begins a job if there is something to do and room for what it makes."""
         body = self._body
         while not (self._job_runs or self._ended or self._closed or self._error is not None):
@@ -122,6 +130,10 @@ class BlockStream:
             if whole and buffered <= (INLINE_COMPRESSED_BYTES if body.compressed else INLINE_BYTES) and self._used_up:
                 self._take(*self._job(whole))
                 continue
+            if buffered < WORTH_A_JOB_BYTES and self._used_up and not whole and not however_little:
+                if self._moment is None:
+                    self._moment = self._loop.call_later(MOMENT_S, self._moment_passed)
+                return
             self._job_runs = True
             self.response.transport.workers.executor.submit(self._job_on_worker, whole)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from windrow._async.transport import AsyncTransport
 
-END, FULL = 4, 8
+HEAD, END, FULL = 1, 4, 8
 FIRST_BUFFER_BYTES = 64 << 10
 LARGE_BUFFER_BYTES = 256 << 10
 
@@ -53,6 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         "secure",
         "sent",
         "transport",
+        "until_end",
     )
 
     def __init__(self, owner: AsyncTransport, loop: asyncio.AbstractEventLoop) -> None:
@@ -66,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         self.reused = False
         self.secure = False
         self.patient = False
+        self.until_end = False
         self.born = loop.time()
         self.idle_since = self.born
         self.idle_until = 0.0
@@ -87,6 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         self.exchange = exchange
         self.sent = False
         self.patient = False
+        self.until_end = False
         self._deadline = deadline
         self._last_heard = now = self.loop.time()
         self._arm(self._limit(now))
@@ -181,6 +184,9 @@ class Connection(asyncio.BufferedProtocol):
             self.fail(network_error(error, "sent", self.owner.show_errors))
             return
         if not flags:
+            return
+        if self.sent and (flags == HEAD or (self.until_end and not flags & END)):
+            # Servers send small answers in several pieces, and who is woken for each pays for each.
             return
         waiter, listener = self._waiter, self.listener
         if flags & END:

@@ -54,6 +54,7 @@ class Response:
         body = self.body
         if not body.ended:
             body.unbound()
+            self.connection.until_end = True
             try:
                 while not body.ended:
                     await self.connection.wait()
