@@ -14,8 +14,11 @@
 mod address;
 mod calendar;
 mod clock;
+mod column;
 mod context;
 mod decimal;
+mod encoder;
+mod give_way;
 mod json;
 mod layout;
 mod local_time;
@@ -25,8 +28,12 @@ mod parts;
 mod plan;
 mod problem;
 mod python;
+mod qbit;
 mod row;
+mod rows;
 mod scalar;
+mod sent_name;
+mod source;
 mod text;
 mod value;
 mod variant;
@@ -40,6 +47,7 @@ pub use row::RowEncoder;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WriteOptions>()?;
+    module.add_class::<encoder::Encoder>()?;
     module.add_class::<RowBinary>()
 }
 

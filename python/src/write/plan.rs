@@ -9,6 +9,7 @@ use windrow_block::DataType;
 use windrow_native::Type;
 
 use super::problem::{Problem, ValueError};
+use super::qbit::QBitShape;
 
 /// A column to be written.
 pub(super) struct ColumnPlan {
@@ -44,6 +45,7 @@ pub(super) enum Node {
     Map(Box<Node>, Box<Node>),
     Tuple(TupleNode),
     Variant(VariantNode),
+    QBit(QBitShape),
 }
 
 /// What is written as one piece of bytes, the same in Native and in RowBinary.
@@ -151,7 +153,7 @@ impl Node {
             Type::Dynamic => Node::Scalar(Scalar::Dynamic),
             Type::Json { .. } => Node::Scalar(Scalar::Json),
             Type::Nothing => Node::Scalar(Scalar::Nothing),
-            Type::QBit { .. } => return Err(format!("values of type {column_type} can't be inserted from Python")),
+            Type::QBit { dimension, array } => Node::QBit(QBitShape { dimension: *dimension, bits: qbit_bits(array)? }),
             Type::Alias { inner, .. } => Node::of(py, inner)?,
         })
     }
@@ -201,7 +203,6 @@ impl Scalar {
     }
 
     /// Bytes of every value, where all have the same.
-    #[allow(dead_code)]
     pub(super) fn width(&self) -> Option<usize> {
         Some(match self {
             Scalar::Int { bytes, .. } | Scalar::BigInt { bytes, .. } | Scalar::Enum { bytes, .. } => *bytes,
@@ -223,5 +224,17 @@ pub(super) fn decimal_bytes(precision: u8) -> usize {
         10..=18 => 8,
         19..=38 => 16,
         _ => 32,
+    }
+}
+
+fn qbit_bits(array: &Type) -> Result<usize, String> {
+    match array {
+        Type::Array(element) => match element.as_ref() {
+            Type::Scalar(DataType::BFloat16) => Ok(16),
+            Type::Scalar(DataType::Float32) => Ok(32),
+            Type::Scalar(DataType::Float64) => Ok(64),
+            other => Err(format!("a QBit of {other} can't be inserted from Python")),
+        },
+        other => Err(format!("a QBit of {other} can't be inserted from Python")),
     }
 }

@@ -71,6 +71,12 @@ impl ValueError {
         self
     }
 
+    /// The row's number, when rows were counted from that of `first`.
+    pub(super) fn counted_from(mut self: Box<Self>, first: usize) -> Box<Self> {
+        self.row = self.row.map(|row| row + first);
+        self
+    }
+
     /// `windrow.exceptions.DataError` with the same fields as attributes; what Python raised is its `__cause__`.
     pub fn into_pyerr(self: Box<Self>, py: Python<'_>) -> PyErr {
         // An interrupt or an exhausted memory is not the value's fault.

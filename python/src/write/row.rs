@@ -2,18 +2,20 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 
 use super::context::{Context, WriteOptions};
 use super::parts::{member, Items, Pairs};
 use super::plan::{ColumnPlan, Node, Scalar};
 use super::problem::{Problem, ValueError};
+use super::qbit::word_of;
+use super::rows::plain_row;
 use super::scalar::is_missing;
 use super::text::put_varint;
 use super::value::Value;
 use super::variant::NULL_DISCRIMINATOR;
 
-/// `Nothing` and `String` in ClickHouse's binary encoding of types, which a Dynamic's values begin with.
+/// `String` in ClickHouse's binary encoding of types, which a Dynamic's values begin with.
 const STRING_TYPE: u8 = 0x15;
 
 /// Encodes rows of the same columns. Documents are written as text: the insert needs
@@ -64,7 +66,8 @@ impl RowEncoder {
         let row = Value::of(row);
         let is_list = row.is_list();
         if !is_list && !row.is_tuple() {
-            let items = self.items_of_other(row).map_err(|problem| ValueError::new(py, problem))?;
+            let plain = plain_row(row, &self.names).map_err(|problem| ValueError::new(py, problem))?;
+            let items = Items::of(Value::of(&plain)).map_err(|problem| ValueError::new(py, problem))?;
             return self.put_members(context, items.len(), |index| items.get(index), out);
         }
         // Safety: the row is a list or a tuple.
@@ -107,24 +110,6 @@ impl RowEncoder {
             Ok(value) => error.of_value(&column.name, &column.type_name, &value.held()),
             Err(_) => error,
         }
-    }
-
-    fn items_of_other<'py>(&self, row: Value<'py>) -> Result<Items<'py>, Problem> {
-        if !row.is_dict() {
-            return Items::of(row);
-        }
-        let dict = row.held().cast_into::<PyDict>().map_err(PyErr::from)?;
-        let list = pyo3::types::PyList::empty(dict.py());
-        for (name, column) in self.names.iter().zip(&self.columns) {
-            match dict.get_item(name.bind(dict.py()))? {
-                Some(value) => list.append(value)?,
-                None => return Err(Problem::said(format!("the row has no value for column `{}`", column.name))),
-            }
-        }
-        if dict.len() != list.len() {
-            return Err(Problem::said(format!("the row has {} values for {} columns", dict.len(), list.len())));
-        }
-        Items::of(Value::of(list.as_any()))
     }
 }
 
@@ -177,6 +162,18 @@ impl Node {
                 let items = tuple.elements_of(value)?;
                 for (index, element) in tuple.elements.iter().enumerate() {
                     element.put_row_binary(context, items.get(index)?, out)?;
+                }
+            }
+            Node::QBit(shape) => {
+                // As an Array.
+                let items = Items::of(value)?;
+                if items.len() != shape.dimension {
+                    return Err(Problem::said(format!("{} numbers, not {}", shape.dimension, items.len())));
+                }
+                put_varint(items.len() as u64, out);
+                for index in 0..items.len() {
+                    let word = word_of(items.get(index)?, shape.bits)?;
+                    out.extend_from_slice(&word.to_le_bytes()[..shape.bits / 8]);
                 }
             }
             Node::Variant(_) if value.is_none() => out.push(NULL_DISCRIMINATOR),

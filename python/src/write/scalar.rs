@@ -81,8 +81,11 @@ impl Scalar {
         matches!(self, Scalar::Bool | Scalar::Uuid | Scalar::Ipv6 | Scalar::Json | Scalar::Dynamic | Scalar::Nothing)
     }
 
+    pub(super) fn is_json(&self) -> bool {
+        matches!(self, Scalar::Json)
+    }
+
     /// What stands in the place of a NULL.
-    #[allow(dead_code)]
     pub(super) fn put_default(&self, out: &mut Vec<u8>) {
         match self {
             Scalar::Json => put_sized(b"{}", out),

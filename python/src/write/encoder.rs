@@ -1,0 +1,214 @@
+//! `_core.Encoder`: rows or columns of Python values as a Native block.
+
+use std::ops::Range;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use super::column::Column;
+use super::context::{Context, WriteOptions};
+use super::give_way::GiveWay;
+use super::plan::ColumnPlan;
+use super::problem::{Problem, ValueError};
+use super::rows::Rows;
+use super::sent_name::sent_name;
+use super::source::Source;
+use super::text::{put_sized, put_varint};
+use super::value::Value;
+
+/// Rows that are walked column by column at a time: few enough to be still in the cache for the last column.
+const CHUNK_ROWS: usize = 256;
+
+/// Encodes blocks for the same columns of a table. Immutable: used by any number of threads.
+#[pyclass(frozen, module = "windrow._core")]
+pub(super) struct Encoder {
+    columns: Vec<ColumnPlan>,
+    sent_names: Vec<String>,
+    names: Vec<Py<PyString>>,
+    options: WriteOptions,
+}
+
+#[pymethods]
+impl Encoder {
+    #[new]
+    #[pyo3(signature = (names, type_names, options=None))]
+    fn new(
+        py: Python<'_>,
+        names: Vec<String>,
+        type_names: Vec<String>,
+        options: Option<&Bound<'_, WriteOptions>>,
+    ) -> PyResult<Self> {
+        let columns = ColumnPlan::all(py, &names, &type_names)?;
+        let sent_names = columns.iter().map(|column| sent_name(&column.column_type)).collect();
+        let names = names.iter().map(|name| PyString::intern(py, name).unbind()).collect();
+        let options = options.map_or_else(WriteOptions::default, |options| options.get().clone_ref(py));
+        Ok(Encoder { columns, sent_names, names, options })
+    }
+
+    /// Rows `start..stop` of a sequence of rows (tuples, lists, other sequences, dicts by name).
+    #[pyo3(signature = (data, start, stop, share_gil=false))]
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        start: usize,
+        stop: usize,
+        share_gil: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut task = Task { context: Context::new(py, &self.options)?, give_way: GiveWay::new(share_gil) };
+        let mut columns = self.empty_columns();
+        if Value::of(data).is_list() || Value::of(data).is_tuple() {
+            self.push_rows(&mut task, data, start..stop, 0, &mut columns)?;
+        } else {
+            let slice = sliced(data, start, stop)?;
+            self.push_rows(&mut task, slice.as_any(), 0..stop.saturating_sub(start), start, &mut columns)?;
+        }
+        self.block(py, stop.saturating_sub(start), &columns)
+    }
+
+    /// Values `start..stop` of each column: sequences, NumPy arrays, pandas Series.
+    #[pyo3(signature = (columns, start, stop, share_gil=false))]
+    fn columns<'py>(
+        &self,
+        py: Python<'py>,
+        columns: &Bound<'py, PyAny>,
+        start: usize,
+        stop: usize,
+        share_gil: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let count = columns.len()?;
+        if count != self.columns.len() {
+            let reason = format!("{count} columns were given, and {} are written", self.columns.len());
+            return Err(ValueError::new(py, Problem::said(reason)).into_pyerr(py));
+        }
+        let mut task = Task { context: Context::new(py, &self.options)?, give_way: GiveWay::new(share_gil) };
+        let mut made = self.empty_columns();
+        for (index, (plan, column)) in self.columns.iter().zip(&mut made).enumerate() {
+            task.push_column(plan, &columns.get_item(index)?, start..stop, column)?;
+        }
+        self.block(py, stop.saturating_sub(start), &made)
+    }
+}
+
+impl Encoder {
+    fn empty_columns(&self) -> Vec<Column> {
+        self.columns.iter().map(|plan| Column::new(&plan.node)).collect()
+    }
+
+    /// Rows of a list or tuple whose first one has number `first_number` for the user.
+    fn push_rows<'py>(
+        &self,
+        task: &mut Task<'py>,
+        data: &Bound<'py, PyAny>,
+        range: Range<usize>,
+        first_number: usize,
+        columns: &mut [Column],
+    ) -> PyResult<()> {
+        let py = data.py();
+        for first in range.clone().step_by(CHUNK_ROWS) {
+            let chunk = first..range.end.min(first + CHUNK_ROWS);
+            let rows = Rows::of(data, chunk.clone(), &self.names);
+            let rows = rows.map_err(|error| error.counted_from(first_number).into_pyerr(py))?;
+            for (index, (plan, column)) in self.columns.iter().zip(&mut *columns).enumerate() {
+                push_values(&task.context, plan, chunk.clone(), column, |row| rows.value(row, index))
+                    .map_err(|error| error.counted_from(first_number).into_pyerr(py))?;
+            }
+            task.give_way.now_and_then(py)?;
+        }
+        Ok(())
+    }
+
+    fn block<'py>(&self, py: Python<'py>, rows: usize, columns: &[Column]) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = columns.iter().map(|column| column.bytes() + 100).sum::<usize>();
+        let mut out = Vec::with_capacity(bytes);
+        put_varint(self.columns.len() as u64, &mut out);
+        put_varint(rows as u64, &mut out);
+        for ((plan, sent_name), column) in self.columns.iter().zip(&self.sent_names).zip(columns) {
+            put_sized(plan.name.as_bytes(), &mut out);
+            put_sized(sent_name.as_bytes(), &mut out);
+            // A block without rows has no prefixes either.
+            if rows > 0 {
+                column.put_prefix(&plan.node, &mut out);
+                column.put_data(&mut out);
+            }
+        }
+        Ok(PyBytes::new(py, &out))
+    }
+}
+
+/// One call.
+struct Task<'py> {
+    context: Context<'py>,
+    give_way: GiveWay,
+}
+
+impl<'py> Task<'py> {
+    fn push_column(
+        &mut self,
+        plan: &ColumnPlan,
+        given: &Bound<'py, PyAny>,
+        range: Range<usize>,
+        column: &mut Column,
+    ) -> PyResult<()> {
+        let py = self.context.py;
+        let raise = |error: Box<ValueError>| error.of_column(&plan.name, &plan.type_name).into_pyerr(py);
+        let source = Source::of(given, range.clone(), plan);
+        let source = source.map_err(|problem| raise(ValueError::new(py, problem)))?;
+        match source {
+            Source::Values { items, offset } => {
+                for first in range.clone().step_by(CHUNK_ROWS) {
+                    let chunk = first..range.end.min(first + CHUNK_ROWS);
+                    push_values(&self.context, plan, chunk, column, |row| items.get(row - offset)).map_err(raise)?;
+                    self.give_way.now_and_then(py)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Values of one column. The loop is compiled for each kind of source, so that what doesn't change is decided before it.
+#[inline]
+fn push_values<'py>(
+    context: &Context<'py>,
+    plan: &ColumnPlan,
+    rows: Range<usize>,
+    column: &mut Column,
+    get: impl Fn(usize) -> Result<Value<'py>, Problem>,
+) -> Result<(), Box<ValueError>> {
+    for row in rows {
+        let put = match get(row) {
+            Ok(value) => column.push(&plan.node, context, value),
+            Err(problem) => Err(problem),
+        };
+        if let Err(problem) = put {
+            return Err(blamed(context.py, plan, row, problem, get(row)));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn blamed<'py>(
+    py: Python<'py>,
+    plan: &ColumnPlan,
+    row: usize,
+    problem: Problem,
+    value: Result<Value<'py>, Problem>,
+) -> Box<ValueError> {
+    let error = ValueError::new(py, problem).at_row(row);
+    match value {
+        Ok(value) => error.of_value(&plan.name, &plan.type_name, &value.held()),
+        Err(_) => error.of_column(&plan.name, &plan.type_name),
+    }
+}
+
+/// `list(data[start:stop])`.
+fn sliced<'py>(data: &Bound<'py, PyAny>, start: usize, stop: usize) -> PyResult<Bound<'py, PyList>> {
+    let slice = pyo3::types::PySlice::new(data.py(), start as isize, stop as isize, 1);
+    let list = PyList::empty(data.py());
+    for row in data.get_item(slice)?.try_iter()? {
+        list.append(row?)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,37 @@
+//! Letting other threads have the interpreter while a large insert is encoded.
+//!
+//! A thread that waits for it gets it by itself only after 5 ms; so a worker steps back every half millisecond, for about as
+//! long as a waiting thread needs to notice.
+
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+const TURN: Duration = Duration::from_micros(500);
+const STEP_BACK: Duration = Duration::from_micros(30);
+
+pub(super) struct GiveWay {
+    shared: bool,
+    since: Instant,
+}
+
+impl GiveWay {
+    /// `shared`: this is a worker thread, and others wait for the interpreter.
+    pub(super) fn new(shared: bool) -> Self {
+        GiveWay { shared, since: Instant::now() }
+    }
+
+    /// After every few hundred values. Other Python code may run in here.
+    pub(super) fn now_and_then(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.since.elapsed() < TURN {
+            return Ok(());
+        }
+        if self.shared {
+            py.detach(|| std::thread::sleep(STEP_BACK));
+        }
+        // Control-C ends a long insert of the main thread.
+        py.check_signals()?;
+        self.since = Instant::now();
+        Ok(())
+    }
+}
