@@ -152,6 +152,20 @@ class WriteOptions:
     def __new__(cls, *, encoding: str | None = None, server_tz: tzinfo | None = None) -> WriteOptions: ...
 
 @final
+class Encoder:
+    """Blocks in the format Native for these columns of a table; immutable, for any number of threads.
+
+    `share_gil`: called on a worker thread, so others are let in every half millisecond. Values that don't fit raise
+    `windrow.exceptions.DataError`.
+    """
+
+    def __new__(
+        cls, names: Sequence[str], type_names: Sequence[str], options: WriteOptions | None = None
+    ) -> Encoder: ...
+    def rows(self, data: Sequence[Any], start: int, stop: int, share_gil: bool = False) -> bytes: ...
+    def columns(self, columns: Sequence[Any], start: int, stop: int, share_gil: bool = False) -> bytes: ...
+
+@final
 class RowBinary:
     """Rows of these columns as the format RowBinary. Documents (JSON) are written as text, which needs
     `input_format_binary_read_json_as_string=1` with the insert."""

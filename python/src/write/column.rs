@@ -5,7 +5,7 @@ use super::parts::{Items, Pairs};
 use super::plan::Node;
 use super::problem::Problem;
 use super::qbit::BitPlanes;
-use super::scalar::is_missing;
+use super::scalar::{stand_in, StandIn};
 use super::value::Value;
 use super::variant::NULL_DISCRIMINATOR;
 
@@ -17,27 +17,11 @@ const BASIC_DISCRIMINATORS: u64 = 0;
 /// Shaped like its [`Node`].
 pub(super) enum Column {
     Values(Vec<u8>),
-    Nullable {
-        nulls: Vec<u8>,
-        inner: Box<Column>,
-    },
-    Array {
-        ends: Ends,
-        inner: Box<Column>,
-    },
-    Map {
-        ends: Ends,
-        keys: Box<Column>,
-        values: Box<Column>,
-    },
-    Tuple {
-        rows: usize,
-        elements: Vec<Column>,
-    },
-    Variant {
-        discriminators: Vec<u8>,
-        alternatives: Vec<Column>,
-    },
+    Nullable { nulls: Vec<u8>, inner: Box<Column> },
+    Array { ends: Ends, inner: Box<Column> },
+    Map { ends: Ends, keys: Box<Column>, values: Box<Column> },
+    Tuple { rows: usize, elements: Vec<Column> },
+    Variant { discriminators: Vec<u8>, alternatives: Vec<Column> },
     QBit(BitPlanes),
 }
 
@@ -62,12 +46,8 @@ impl Column {
             Node::Scalar(_) => Column::Values(Vec::new()),
             Node::Nullable(inner) => Column::Nullable { nulls: Vec::new(), inner: boxed(inner) },
             Node::Array(inner) => Column::Array { ends: Ends::default(), inner: boxed(inner) },
-            Node::Map(key, value) => {
-                Column::Map { ends: Ends::default(), keys: boxed(key), values: boxed(value) }
-            }
-            Node::Tuple(tuple) => {
-                Column::Tuple { rows: 0, elements: tuple.elements.iter().map(Column::new).collect() }
-            }
+            Node::Map(key, value) => Column::Map { ends: Ends::default(), keys: boxed(key), values: boxed(value) },
+            Node::Tuple(tuple) => Column::Tuple { rows: 0, elements: tuple.elements.iter().map(Column::new).collect() },
             Node::Variant(variant) => Column::Variant {
                 discriminators: Vec::new(),
                 alternatives: variant.alternatives.iter().map(|one| Column::new(&one.node)).collect(),
@@ -77,12 +57,7 @@ impl Column {
     }
 
     /// Appends a value. After a failure the column is of no more use.
-    pub(super) fn push<'py>(
-        &mut self,
-        node: &Node,
-        context: &Context<'py>,
-        value: Value<'py>,
-    ) -> Result<(), Problem> {
+    pub(super) fn push<'py>(&mut self, node: &Node, context: &Context<'py>, value: Value<'py>) -> Result<(), Problem> {
         match (self, node) {
             (Column::Values(out), Node::Scalar(scalar)) => {
                 if value.is_none() && !scalar.takes_none() {
@@ -206,7 +181,6 @@ impl Column {
         }
     }
 
-
     /// About as many bytes as `put_data` appends.
     pub(super) fn bytes(&self) -> usize {
         match self {
@@ -244,13 +218,11 @@ fn push_nullable<'py>(
     nulls.push(0);
     let held = value.held();
     if let Err(problem) = scalar.put(context, Value::of(&held), out) {
-        if !is_missing(Value::of(&held)) {
-            return Err(problem);
-        }
+        let Some(stand_in) = stand_in(Value::of(&held)) else { return Err(problem) };
         out.truncate(start);
         scalar.put_default(out);
         let last = nulls.len() - 1;
-        nulls[last] = 1;
+        nulls[last] = u8::from(stand_in == StandIn::Null);
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::plan::{ColumnPlan, Node, Scalar};
 use super::problem::{Problem, ValueError};
 use super::qbit::word_of;
 use super::rows::plain_row;
-use super::scalar::is_missing;
+use super::scalar::{stand_in, StandIn};
 use super::text::put_varint;
 use super::value::Value;
 use super::variant::NULL_DISCRIMINATOR;
@@ -136,11 +136,16 @@ impl Node {
                 out.push(0);
                 let value = value.held();
                 if let Err(problem) = inner.put_row_binary(context, Value::of(&value), out) {
-                    if !is_missing(Value::of(&value)) {
-                        return Err(problem);
-                    }
+                    let Some(stand_in) = stand_in(Value::of(&value)) else { return Err(problem) };
                     out.truncate(start);
-                    out.push(1);
+                    match (stand_in, inner.as_ref()) {
+                        (StandIn::Default, Node::Scalar(scalar)) => {
+                            out.push(0);
+                            scalar.put_default(out);
+                        }
+                        (StandIn::Default, _) => return Err(problem),
+                        (StandIn::Null, _) => out.push(1),
+                    }
                 }
             }
             Node::Array(inner) => {

@@ -114,7 +114,11 @@ pub(super) fn plain_row<'py>(row: Value<'py>, names: &[Py<PyString>]) -> Result<
         Err(_) => copied(&held)?,
     };
     if list.len() != names.len() {
-        return Err(Problem::said(format!("the row has {} values, and {} columns are written", list.len(), names.len())));
+        return Err(Problem::said(format!(
+            "the row has {} values, and {} columns are written",
+            list.len(),
+            names.len()
+        )));
     }
     Ok(list.into_any())
 }

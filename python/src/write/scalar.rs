@@ -106,15 +106,28 @@ fn enum_number(value: Value<'_>) -> Result<i128, Problem> {
     }
 }
 
-/// Whether a value that was refused means that there is none: pandas' `NA` and `NaT`, NumPy's `NaT`, a NaN.
+/// What a value stands for that was refused in a Nullable column.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum StandIn {
+    Null,
+    /// Zero, as clickhouse-connect takes an empty text among numbers or times.
+    Default,
+}
+
+/// None: the value is wrong. NULL are pandas' `NA` and `NaT`, NumPy's `NaT`, and a NaN where it isn't a number.
 #[cold]
-pub(super) fn is_missing(value: Value<'_>) -> bool {
+pub(super) fn stand_in(value: Value<'_>) -> Option<StandIn> {
     if let Some(number) = value.float() {
-        return number.is_nan();
+        return number.is_nan().then_some(StandIn::Null);
     }
-    match value.class_name().as_str() {
+    // Safety: only its length is looked at.
+    if let Some(text) = unsafe { value.utf8() } {
+        return text.is_empty().then_some(StandIn::Default);
+    }
+    let is_null = match value.class_name().as_str() {
         "NAType" | "NaTType" => true,
         "datetime64" | "timedelta64" => value.held().str().is_ok_and(|text| text.to_string_lossy() == "NaT"),
         _ => false,
-    }
+    };
+    is_null.then_some(StandIn::Null)
 }
