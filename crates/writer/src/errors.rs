@@ -18,6 +18,8 @@ pub struct WriteError {
     /// ClickHouse's code, if it was ClickHouse that refused them.
     pub code: Option<i32>,
     pub message: String,
+    /// How many rows it is about; as many as `rows` has, unless they are lost.
+    pub row_count: u64,
     pub rows: Body,
     /// Where the rows should have gone; says how they are encoded.
     pub destination: Arc<Destination>,
@@ -33,17 +35,20 @@ pub enum Reason {
     MaybeStored,
     /// It was tried for as long as the writer was told to. They may be stored, if an answer was lost.
     GaveUp,
+    /// The buffer's files are damaged, and the rows can't be read any more: the error has none.
+    Lost,
     /// The writer was closed before they were stored.
     Closed,
 }
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows = self.rows.count();
+        let rows = self.row_count;
         let why = match self.reason {
             Reason::Values | Reason::Refused => "were refused",
             Reason::MaybeStored => "may be stored or not",
             Reason::GaveUp => "were given up after retries",
+            Reason::Lost => "are lost",
             Reason::Closed => "were not stored before the writer closed",
         };
         write!(f, "{rows} rows for {} {why}: {}", self.destination.table, self.message)
@@ -98,6 +103,7 @@ mod tests {
             reason: Reason::Values,
             code: Some(469),
             message: String::new(),
+            row_count: 1,
             rows: Body::new(vec![0; bytes], vec![bytes as u32]),
             destination: Arc::default(),
         })

@@ -88,6 +88,12 @@ fn refuses_everything(code: i32) -> bool {
     )
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,11 +121,5 @@ mod tests {
     fn the_row_of_an_error_is_a_hint() {
         let exception = Exception::new(469, "Constraint `p` for table d.t (uuid) is violated at row 2. Expression", "");
         assert_eq!(Failure::of_exception(&exception).row, Some(2));
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }

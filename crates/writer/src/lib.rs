@@ -5,6 +5,7 @@
 
 mod buffer;
 mod destination;
+mod disk;
 mod errors;
 mod failure;
 mod gathering;
@@ -18,6 +19,7 @@ mod statistics;
 
 pub use buffer::{AppendError, Appended, Buffer, BufferError, Kept, LeftOvers, News, Open, Ready, Sealed};
 pub use destination::Destination;
+pub use disk::{DiskBuffer, DiskOptions, DiskSync};
 pub use errors::{Reason, WriteError};
 pub use failure::{Failure, FailureKind};
 pub use gathering::{CloseReport, ErrorHook, Gathering, Next, OnKept, OnReached, OnSettled, Outgoing, Taken};

@@ -76,6 +76,7 @@ impl Gathering {
             reason: Reason::Closed,
             code: None,
             message: NOT_STORED.to_owned(),
+            row_count: 0,
             rows: Body::new(Vec::new(), Vec::new()),
             destination: self.destination().clone(),
         })

@@ -3,11 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use super::calls::Calls;
 use super::flights::Stage;
 use super::state::State;
 use super::Gathering;
 use crate::buffer::{BufferError, LeftOvers, Open};
 use crate::destination::Destination;
+use crate::errors::Reason;
+use crate::failure::Failure;
 use crate::id::BatchId;
 use crate::rows::Body;
 
@@ -39,31 +42,37 @@ const BUFFER_AGAIN_MS: u64 = 500;
 impl Gathering {
     /// What to do at this time, in milliseconds by any clock that doesn't go backwards.
     pub fn next(&self, now_ms: u64) -> Next {
-        let mut state = self.lock();
+        let mut calls = Calls::default();
+        let next = self.decide(&mut self.lock(), now_ms, &mut calls);
+        calls.run(self);
+        next
+    }
+
+    fn decide(&self, state: &mut State, now_ms: u64, calls: &mut Calls) -> Next {
         if state.is_abandoned {
             return Next::Drained;
         }
-        self.look_for_left_overs(&mut state, now_ms);
+        self.look_for_left_overs(state, now_ms);
         state.flights.wake(now_ms);
         loop {
             let (ordered, max_in_flight) = (state.options.ordered, state.options.max_in_flight.max(1));
             if let Some(id) = state.flights.sendable(ordered, max_in_flight) {
-                match self.load(&mut state, id, now_ms) {
+                match self.load(state, id, now_ms, calls) {
                     Some(outgoing) => return Next::Send(outgoing),
                     None => continue,
                 }
             }
-            if !self.seal(&mut state, now_ms) {
+            if !self.seal(state, now_ms) {
                 break;
             }
         }
-        match self.is_drained(&state) {
+        match self.is_drained(state) {
             true => Next::Drained,
-            false => Next::Wait { until_ms: self.wake_at(&state, now_ms) },
+            false => Next::Wait { until_ms: self.wake_at(state, now_ms) },
         }
     }
 
-    fn load(&self, state: &mut State, id: BatchId, now_ms: u64) -> Option<Outgoing> {
+    fn load(&self, state: &mut State, id: BatchId, now_ms: u64, calls: &mut Calls) -> Option<Outgoing> {
         let loaded = self.buffer.load(id);
         let own = &self.destination;
         match loaded {
@@ -73,6 +82,11 @@ impl Gathering {
                 let attempt = flight.failed_attempts + 1;
                 state.counts.retries += u64::from(attempt > 1);
                 Some(Outgoing { id, destination: flight.destination(own), body, attempt })
+            }
+            // Nobody can read it any more: that is told, and others go on.
+            Err(BufferError::Damaged(text)) => {
+                self.hand_over(state, id, Reason::Lost, &Failure::passing(text), calls);
+                None
             }
             // Another process has it now, and its rows with it.
             Err(BufferError::UnknownBatch(_)) => {

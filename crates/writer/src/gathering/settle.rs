@@ -20,6 +20,9 @@ impl Gathering {
     pub fn stored(&self, id: BatchId) {
         let mut calls = Calls::default();
         let mut state = self.lock();
+        if state.is_abandoned {
+            return;
+        }
         if let Some(flight) = state.flights.remove(id) {
             state.counts.rows_stored += flight.sealed.rows;
             state.counts.batches_stored += 1;
@@ -34,7 +37,9 @@ impl Gathering {
     pub fn failed(&self, id: BatchId, failure: Failure, now_ms: u64) {
         let mut calls = Calls::default();
         let mut state = self.lock();
-        self.judge(&mut state, id, failure, now_ms, &mut calls);
+        if !state.is_abandoned {
+            self.judge(&mut state, id, failure, now_ms, &mut calls);
+        }
         drop(state);
         calls.run(self);
         self.wake();
@@ -120,6 +125,7 @@ impl Gathering {
             reason,
             code: failure.code,
             message: failure.message.clone(),
+            row_count: flight.sealed.rows,
             rows,
             destination: flight.destination(&self.destination),
         }

@@ -1,0 +1,133 @@
+//! Sub-folders: one for each writer, which holds a lock on it for as long as it lives.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const LOCK: &str = "lock";
+/// Segments in which something could not be read. Nothing in it is ever removed.
+const DAMAGED: &str = "damaged";
+
+/// A sub-folder whose lock is ours.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    lock: File,
+}
+
+/// A new sub-folder. Its name begins with the time, so that older ones are adopted first.
+pub(super) fn create_own(root: &Path) -> io::Result<Folder> {
+    make(root)?;
+    loop {
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+        let random = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
+        let path = root.join(format!("{now_ms:012x}-{random:08x}"));
+        make(&path)?;
+        // Another writer may just have taken it for one that a dead writer has left empty, and removed it.
+        match lock(&path)? {
+            Some(folder) => return Ok(folder),
+            None => continue,
+        }
+    }
+}
+
+/// Takes over a sub-folder, if its writer is dead.
+pub(super) fn lock(path: &Path) -> io::Result<Option<Folder>> {
+    let mut options = OpenOptions::new();
+    let file = match options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        let error = io::Error::last_os_error();
+        return match error.kind() {
+            io::ErrorKind::WouldBlock => Ok(None),
+            _ => Err(error),
+        };
+    }
+    // Whoever had the lock before may have removed the folder.
+    match file.metadata()?.nlink() {
+        0 => Ok(None),
+        _ => Ok(Some(Folder { path: path.to_path_buf(), lock: file })),
+    }
+}
+
+/// All sub-folders that look like a writer's, the oldest first.
+pub(super) fn list(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let is_ours = entry.file_name().to_str().is_some_and(is_writers_name);
+        if is_ours && entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_writers_name(name: &str) -> bool {
+    let is_hex = |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.split_once('-').is_some_and(|(time, random)| is_hex(time, 12) && is_hex(random, 8))
+}
+
+impl Folder {
+    /// Numbers of the segments that are there, in order.
+    pub(super) fn segments(&self) -> io::Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            numbers.extend(entry?.file_name().to_str().and_then(super::segment::number_of));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Removes the sub-folder, when nothing is in it any more but the lock.
+    pub(super) fn remove(&self) {
+        // What can't be removed is found empty by the next writer, which tries again.
+        let _ = fs::remove_file(self.path.join(LOCK));
+        let _ = fs::remove_dir(&self.path);
+        self.unlock();
+    }
+
+    /// From now on another writer may adopt it.
+    pub(super) fn unlock(&self) {
+        // SAFETY: the descriptor is open for as long as the folder is there.
+        unsafe { libc::flock(self.lock.as_raw_fd(), libc::LOCK_UN) };
+    }
+
+    /// Moves a file to where nothing is removed.
+    pub(super) fn keep_aside(&self, file: &Path) -> io::Result<()> {
+        let root = self.path.parent().unwrap_or(Path::new("."));
+        let aside = root.join(DAMAGED);
+        make(&aside)?;
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        fs::rename(file, aside.join(format!("{}-{}", name(&self.path), name(file))))
+    }
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_writers_are_known() {
+        assert!(is_writers_name("019ac0ffee00-0badcafe"));
+        for other in
+            ["damaged", "019ac0ffee00", "019ac0ffee00-0badcafe.old", "019ac0ffee0-0badcafe", "x19ac0ffee00-0badcafe"]
+        {
+            assert!(!is_writers_name(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a buffer on a disk is told at its opening.
+
+/// When what was written is made to survive a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskSync {
+    /// When the kernel sees fit. The death of the process loses nothing even so.
+    Never,
+    /// At least so often, in milliseconds.
+    Interval(u64),
+    /// Before an append is confirmed; one sync serves all who wait.
+    Always,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskOptions {
+    pub batch_rows: usize,
+    pub batch_bytes: usize,
+    /// What the segments of this writer, and of those that it has adopted, may take of the disk together.
+    pub max_disk_bytes: u64,
+    /// Size of a segment. A row that is larger gets a larger one.
+    pub segment_bytes: u64,
+    pub sync: DiskSync,
+}
+
+impl Default for DiskOptions {
+    fn default() -> Self {
+        DiskOptions {
+            batch_rows: 5000,
+            batch_bytes: 16 << 20,
+            max_disk_bytes: 1 << 30,
+            segment_bytes: 16 << 20,
+            sync: DiskSync::Never,
+        }
+    }
+}
+
+const MIN_SEGMENT_BYTES: u64 = 16 << 10;
+const MAX_SEGMENT_BYTES: u64 = 1 << 30;
+
+impl DiskOptions {
+    /// There is room for several segments, and a segment has room for several rows.
+    pub(super) fn sane(mut self) -> DiskOptions {
+        self.batch_rows = self.batch_rows.max(1);
+        self.batch_bytes = self.batch_bytes.max(1);
+        let most = (self.max_disk_bytes / 4).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES);
+        self.segment_bytes = self.segment_bytes.clamp(MIN_SEGMENT_BYTES, most).next_multiple_of(4096);
+        self
+    }
+
+    /// At the end of each segment for seals and dones alone: when rows find no room any more, what is there can still be
+    /// sealed, sent and released.
+    pub(super) fn reserve_bytes(&self) -> u64 {
+        (self.segment_bytes / 16).next_multiple_of(8)
+    }
+
+    /// Larger rows go alone; more rows than fit become several records.
+    pub(super) fn record_bytes(&self) -> usize {
+        (self.segment_bytes / 4) as usize
+    }
+}
