@@ -24,15 +24,18 @@ impl Body {
         &self.queue
     }
 
-    fn taken(&self, py: Python<'_>, max_bytes: usize) -> PyResult<Vec<u8>> {
+    fn taken(&self, py: Python<'_>, max_bytes: usize, partly: bool) -> PyResult<Vec<u8>> {
         let take = || {
             let mut out = Vec::new();
             // It may end at a segment's end, with the next one already there.
             while out.len() < max_bytes {
                 let room = max_bytes - out.len();
-                let taken = self.queue.take(&mut out, room)?;
-                if taken.bytes == 0 || taken.ended {
-                    break;
+                match self.queue.take(&mut out, room) {
+                    Ok(taken) if taken.bytes == 0 || taken.ended => break,
+                    Ok(_) => {}
+                    // The error is there next time, too.
+                    Err(_) if partly && !out.is_empty() => break,
+                    Err(error) => return Err(error.into()),
                 }
             }
             Ok(out)
@@ -96,11 +99,11 @@ impl Body {
     }
 
     fn read<'py>(&self, py: Python<'py>, max_bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.taken(py, max_bytes)?))
+        Ok(PyBytes::new(py, &self.taken(py, max_bytes, true)?))
     }
 
     fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.taken(py, usize::MAX)?))
+        Ok(PyBytes::new(py, &self.taken(py, usize::MAX, false)?))
     }
 
     fn fail(&self, reason: String) {

@@ -11,7 +11,7 @@ use super::framing::Framing;
 use super::head::{Head, HeadParser};
 use super::queue::BodyQueue;
 
-pyo3::create_exception!(_core, ProtocolError, PyException, "What came is no HTTP answer, or ends too early.");
+pyo3::create_exception!(windrow._core, ProtocolError, PyException, "What came is no HTTP answer, or ends too early.");
 
 const HEAD: u8 = 1;
 const BODY: u8 = 2;

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("ProtocolError", py.get_type::<exchange::ProtocolError>())?;
-    module.add("BodyError", py.get_type::<queue::PyBodyError>())?;
+    module.add("BodyError", py.get_type::<queue::raised::BodyError>())?;
     module.add_class::<Body>()?;
     module.add_class::<exchange::Exchange>()?;
     module.add_class::<compressor::Compressor>()

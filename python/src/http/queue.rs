@@ -10,13 +10,17 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use windrow_compression::{DecompressError, Encoding, StreamDecompressor};
 
 use super::exception_tail::Tail;
 
-pyo3::create_exception!(_core, PyBodyError, PyException, "A body was cut, or can't be decompressed.");
+/// The error as Python sees it, which has the same name.
+pub mod raised {
+    use pyo3::exceptions::PyException;
+
+    pyo3::create_exception!(windrow._core, BodyError, PyException, "A body was cut, or can't be decompressed.");
+}
 
 /// Segments grow up to this size before another is begun.
 const SEGMENT_BYTES: usize = 256 << 10;
@@ -31,8 +35,8 @@ pub enum BodyError {
 impl From<BodyError> for PyErr {
     fn from(error: BodyError) -> Self {
         match error {
-            BodyError::Lost(reason) => PyBodyError::new_err(reason),
-            BodyError::Decompress(error) => PyBodyError::new_err(error.to_string()),
+            BodyError::Lost(reason) => raised::BodyError::new_err(reason),
+            BodyError::Decompress(error) => raised::BodyError::new_err(error.to_string()),
         }
     }
 }

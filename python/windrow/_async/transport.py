@@ -110,10 +110,7 @@ class AsyncTransport:
     async def _compressed(self, pieces: list[Any], encoding: str) -> list[Any]:
         if byte_count(pieces) <= INLINE_COMPRESSION_BYTES:
             return compressed(pieces, encoding)
-        return await self.run(partial(compressed, pieces, encoding))
-
-    async def run(self, job: Any) -> Any:
-        """The job's result, from a worker thread."""
+        job = partial(compressed, pieces, encoding)
         return await asyncio.get_running_loop().run_in_executor(self.workers.executor, job)
 
     # The pool
