@@ -2,10 +2,12 @@
 //!
 //! Pure functions on bytes: no I/O, no tasks, no clock, no Python.
 
+mod arrow;
 mod column;
 mod decode;
 mod types;
 
+pub use arrow::{stream_of, ArrowArray, ArrowArrayStream, ArrowError, ArrowField, ArrowOptions, ArrowSchema};
 pub use column::{Block, Column, Header};
 pub use decode::{BlockDecoder, ColumnName, DecodeError, Problem};
 pub use types::{Type, TypeError};
