@@ -4,6 +4,27 @@ from typing import Any, final
 
 __version__: str
 
+# arrow: results as Arrow by its C data interface
+
+@final
+class ArrowStream:
+    """Blocks of one result for whoever takes Arrow streams, laid out as ClickHouse's own Arrow formats are; nothing is copied that need not be.
+
+    `columns`: numbers of those that are wanted. `timezone`: the server's or session's, for times without one of their own.
+    """
+
+    def __new__(
+        cls,
+        blocks: Sequence[Block],
+        *,
+        string_as_string: bool = True,
+        low_cardinality_as_dictionary: bool = False,
+        timezone: str = "UTC",
+        columns: Sequence[int] | None = None,
+    ) -> ArrowStream: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
 # http: answers as their bytes come, bodies in a bounded queue
 
 class ProtocolError(Exception):
@@ -114,6 +135,9 @@ class Block:
     def is_text(self, index: int) -> bool: ...
     def format(self, index: int, type_name: str) -> str: ...
     def zone(self, index: int, type_zone: str | None = None) -> tzinfo | None: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class Parts:

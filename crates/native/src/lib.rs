@@ -7,7 +7,7 @@ mod column;
 mod decode;
 mod types;
 
-pub use arrow::{stream_of, ArrowArray, ArrowArrayStream, ArrowError, ArrowField, ArrowOptions, ArrowSchema};
+pub use arrow::{ArrowArray, ArrowArrayStream, ArrowError, ArrowOptions, ArrowSchema};
 pub use column::{Block, Column, Header};
 pub use decode::{BlockDecoder, ColumnName, DecodeError, Problem};
 pub use types::{Type, TypeError};

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use windrow_native::Column;
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use windrow_native::{ArrowOptions, Column};
 
 use super::options::{ColumnOptions, ReadOptions};
 use super::pace::Pace;
 use super::reader::{unfit, Reader, Reading};
 use super::rows::column_list;
+use crate::arrow;
 
 #[pyclass(frozen, module = "windrow._core")]
 pub struct Block {
@@ -101,6 +102,31 @@ impl Block {
     fn format(&self, index: usize, type_name: &str) -> PyResult<&'static str> {
         self.column_at(index)?;
         Ok(self.column_options(index).format(type_name).word())
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::block_schema(py, &self.block.header, &ArrowOptions::default())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // A wish that may be left unheard: consumers cast.
+        drop(requested_schema);
+        arrow::block_array(py, &self.block, &ArrowOptions::default())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        arrow::block_stream(py, &self.block.header, vec![self.block.clone()], ArrowOptions::default())
     }
 
     /// The zone that times of this column are shown in, None for naive ones in UTC.

@@ -7,16 +7,10 @@ use super::{fixed, json_text, low_cardinality, ArrowError, ArrowOptions};
 use crate::column::{Block, Column};
 use crate::types::Type;
 
-/// One column of a block, which it keeps alive.
+/// One column of a block, which it keeps alive. There has to be such a column.
 pub(super) fn column_of(block: &Arc<Block>, index: usize, options: &ArrowOptions) -> Result<Node, ArrowError> {
-    let (Some(column), Some(of)) = (block.columns.get(index), block.header.types.get(index)) else {
-        return Err(ArrowError {
-            code: 16,
-            message: format!("a block of {} columns has no column {index}", block.columns.len()),
-        });
-    };
     let keeper: Keeper = block.clone();
-    Exporter { options }.node(column, of, &keeper)
+    Exporter { options }.node(&block.columns[index], &block.header.types[index], &keeper)
 }
 
 struct Exporter<'a> {

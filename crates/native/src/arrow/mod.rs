@@ -19,14 +19,12 @@ mod schema;
 mod stream;
 
 pub use ffi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-pub use schema::ArrowField;
-pub use stream::stream_of;
+use schema::ArrowField;
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use crate::column::{Block, Header};
-use crate::types::Type;
 
 /// What of ClickHouse's settings for Arrow can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,25 +35,42 @@ pub struct ArrowOptions {
     pub low_cardinality_as_dictionary: bool,
     /// The server's or session's zone: what a `DateTime64` without one of its own is shown in.
     pub timezone: String,
+    /// Which columns, in which order. None: all.
+    pub columns: Option<Vec<usize>>,
 }
 
 impl Default for ArrowOptions {
     fn default() -> Self {
-        ArrowOptions { string_as_string: true, low_cardinality_as_dictionary: false, timezone: "UTC".to_string() }
+        ArrowOptions {
+            string_as_string: true,
+            low_cardinality_as_dictionary: false,
+            timezone: "UTC".to_string(),
+            columns: None,
+        }
+    }
+}
+
+impl ArrowOptions {
+    fn columns_of(&self, header: &Header) -> Vec<usize> {
+        match &self.columns {
+            Some(columns) => columns.iter().copied().filter(|column| *column < header.types.len()).collect(),
+            None => (0..header.types.len()).collect(),
+        }
     }
 }
 
 /// A type that ClickHouse refuses as Arrow too, with its code and words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrowError {
-    /// ClickHouse's number for it.
+    /// ClickHouse's number and name of it.
     pub code: i32,
+    pub name: &'static str,
     pub message: String,
 }
 
 impl ArrowError {
     pub(crate) fn not_supported(message: String) -> Self {
-        ArrowError { code: 48, message }
+        ArrowError { code: 48, name: "NOT_IMPLEMENTED", message }
     }
 }
 
@@ -67,26 +82,26 @@ impl Display for ArrowError {
 
 impl std::error::Error for ArrowError {}
 
+impl ArrowField {
+    /// A struct with a field for every column.
+    fn of_header(header: &Header, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
+        let field = |column: usize| ArrowField::of(&header.names[column], &header.types[column], options);
+        Ok(ArrowField::of_struct(options.columns_of(header).into_iter().map(field).collect::<Result<_, _>>()?))
+    }
+}
+
 impl ArrowSchema {
     /// A struct with a field for every column.
     pub fn of_header(header: &Header, options: &ArrowOptions) -> Result<ArrowSchema, ArrowError> {
-        let fields = header.names.iter().zip(&header.types).map(|(name, of)| ArrowField::of(name, of, options));
-        Ok(ArrowField::of_struct(fields.collect::<Result<_, _>>()?).to_ffi())
-    }
-
-    pub fn of_column(name: &str, of: &Type, options: &ArrowOptions) -> Result<ArrowSchema, ArrowError> {
-        Ok(ArrowField::of(name, of, options)?.to_ffi())
+        Ok(ArrowField::of_header(header, options)?.to_ffi())
     }
 }
 
 impl ArrowArray {
-    /// A struct array of all columns, which keeps the block alive until it is released.
+    /// A struct array of the columns, each of which keeps the block alive until it is released.
     pub fn of_block(block: &Arc<Block>, options: &ArrowOptions) -> Result<ArrowArray, ArrowError> {
-        let columns = (0..block.columns.len()).map(|index| export::column_of(block, index, options));
+        let columns =
+            options.columns_of(&block.header).into_iter().map(|index| export::column_of(block, index, options));
         Ok(node::Node::of_struct(block.rows, columns.collect::<Result<_, _>>()?).into_ffi())
-    }
-
-    pub fn of_column(block: &Arc<Block>, index: usize, options: &ArrowOptions) -> Result<ArrowArray, ArrowError> {
-        Ok(export::column_of(block, index, options)?.into_ffi())
     }
 }

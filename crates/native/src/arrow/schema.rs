@@ -6,7 +6,7 @@ use super::{ArrowError, ArrowOptions};
 use crate::types::Type;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArrowField {
+pub(super) struct ArrowField {
     pub(super) name: String,
     /// In the C data interface's notation.
     pub(super) format: String,

@@ -1,0 +1,41 @@
+//! The capsules' names, and who makes what is in them.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use windrow_native::{ArrowArray, ArrowArrayStream, ArrowOptions, ArrowSchema, Block, Header};
+
+use super::errors::refused;
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A struct of a block's columns, for `__arrow_c_schema__`.
+pub fn block_schema<'py>(py: Python<'py>, header: &Header, options: &ArrowOptions) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = ArrowSchema::of_header(header, options).map_err(|error| refused(py, error))?;
+    PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+/// Schema and struct array of a block, for `__arrow_c_array__`.
+pub fn block_array<'py>(
+    py: Python<'py>,
+    block: &Arc<Block>,
+    options: &ArrowOptions,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let array = py.detach(|| ArrowArray::of_block(block, options)).map_err(|error| refused(py, error))?;
+    Ok((block_schema(py, &block.header, options)?, PyCapsule::new_with_value(py, array, ARRAY)?))
+}
+
+/// A stream of blocks that have one header, for `__arrow_c_stream__`.
+pub fn block_stream<'py>(
+    py: Python<'py>,
+    header: &Arc<Header>,
+    blocks: Vec<Arc<Block>>,
+    options: ArrowOptions,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let stream = ArrowArrayStream::of_blocks(header, blocks, options).map_err(|error| refused(py, error))?;
+    PyCapsule::new_with_value(py, stream, STREAM)
+}

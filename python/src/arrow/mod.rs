@@ -1,0 +1,13 @@
+//! Results as Arrow, and Arrow as columns to insert: capsules of Arrow's C data interface, which pyarrow, polars, pandas and DuckDB hand to each other without a Python object per value.
+
+mod capsules;
+mod errors;
+mod stream;
+
+pub use capsules::{block_array, block_schema, block_stream};
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<stream::ArrowStream>()
+}
