@@ -85,9 +85,12 @@ impl Block {
         Ok(parts)
     }
 
-    /// Whether all texts of a column of `String` are valid UTF-8.
-    fn is_text(&self, py: Python<'_>, index: usize) -> PyResult<bool> {
+    /// Whether all texts of a column of `String` are valid UTF-8, and to be read as that.
+    fn is_utf8(&self, py: Python<'_>, index: usize) -> PyResult<bool> {
         let mut column = self.column_at(index)?;
+        if self.options.get().encoding.is_some() {
+            return Ok(false);
+        }
         loop {
             column = match column {
                 Column::Nullable { inner, .. } => inner,
