@@ -1,8 +1,8 @@
 """Columns of blocks as NumPy arrays: what has values of a fixed width is taken over without an object per value.
 
-A column is either an array or a list of Python objects for each block; which one follows from its type and the query's options,
-never from the values, so that all blocks of a result agree. Objects are handled block by block: NumPy holds the interpreter
-while it handles them, and an event loop in another thread must not wait for a whole result.
+A column is either an array or a list of Python objects for each block; which one follows from its type and the query's
+options, never from the values, so that all blocks of a result agree. Objects are handled block by block: NumPy holds the
+interpreter while it handles them, and an event loop in another thread must not wait for a whole result.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _NUMBERS = {
 class Layout:
     """How the memory of a column is to be read.
 
-    `kind`: "int", "float", "bfloat", "bool", "days", "time", "duration", "text" or "other"; `stored` is the dtype of its
-    memory and `dtype` that of the values, both None for text and other.
+    `kind`: "int", "float", "bfloat", "bool", "days", "time", "duration", "text" or "other"; `stored` is the dtype of
+    its memory and `dtype` that of the values, both None for text and other.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Layout:
 
 
 def layout_of(found: ClickHouseType, read_format: str) -> Layout:
-    """The layout of a column by its type, without LowCardinality and Nullable. ProgrammingError where NumPy has no unit for it."""
+    """The layout of a type, wrapped or not. ProgrammingError where NumPy has no unit for its times."""
     base = found.base_type
     if base == "SimpleAggregateFunction" and found.element_type is not None:
         return layout_of(found.element_type, read_format)
@@ -122,13 +122,14 @@ def read_values(blocks: Sequence[Block], index: int, layout: Layout) -> Values:
 
 def _shown(stored: numpy.ndarray[Any, Any], layout: Layout) -> numpy.ndarray[Any, Any]:
     np = extras.numpy()
+    shown = stored
     if layout.kind == "bfloat":
-        return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    if layout.kind == "bool":
-        return stored != 0
-    if layout.kind in ("days", "time", "duration"):
-        return stored.astype(np.int64, copy=False).view(layout.dtype)
-    return stored
+        shown = (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    elif layout.kind == "bool":
+        shown = stored.view("?")
+    elif layout.kind in ("days", "time", "duration"):
+        shown = stored.astype(np.int64, copy=False).view(layout.dtype)
+    return shown
 
 
 def read_objects(blocks: Sequence[Block], index: int, share_gil: bool) -> list[list[Any]]:
@@ -138,8 +139,8 @@ def read_objects(blocks: Sequence[Block], index: int, share_gil: bool) -> list[l
 
 def object_array(objects: Sequence[Any]) -> numpy.ndarray[Any, Any]:
     """An array that holds these very objects: lists and NumPy's scalars stay what they are."""
-    np = extras.numpy()
-    return np.fromiter(objects, dtype=object, count=len(objects))
+    array: numpy.ndarray[Any, Any] = extras.numpy().fromiter(objects, dtype=object, count=len(objects))
+    return array
 
 
 def fill(target: numpy.ndarray[Any, Any], parts: Sequence[Sequence[Any]]) -> None:
@@ -170,6 +171,6 @@ def with_none(values: numpy.ndarray[Any, Any], nulls: numpy.ndarray[Any, Any]) -
     """The values of a nullable Bool: objects if there is a NULL among them."""
     if not nulls.any():
         return values
-    found = values.astype(object)
+    found: numpy.ndarray[Any, Any] = values.astype(object)
     found[nulls] = None
     return found

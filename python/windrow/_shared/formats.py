@@ -1,7 +1,7 @@
 """In which form values of a type are read and written: formats by type, for the whole process and for one query.
 
-Patterns are those of clickhouse-connect: `*` stands for anything, case doesn't matter, and the beginning of a type's name is
-enough: `"IPv"`, `"ip*"` and `"IPv4"` all mean IPv4.
+Patterns are those of clickhouse-connect: `*` stands for anything, case doesn't matter, and the beginning of a type's name
+is enough: `"IPv"`, `"ip*"` and `"IPv4"` all mean IPv4.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ VALID_FORMATS: dict[str, Sequence[str]] = {
     "UUID": ("string", "native"),
     "IPv4": ("string", "native", "int"),
     "IPv6": ("string", "native"),
-    **dict.fromkeys(("Array", "Nested", "Nothing", "Dynamic", "SimpleAggregateFunction", "AggregateFunction"), ("native",)),
-    "QBit": ("native",),
+    **dict.fromkeys(("Array", "Nested", "Nothing", "Dynamic", "QBit"), ("native",)),
+    **dict.fromkeys(("SimpleAggregateFunction", "AggregateFunction"), ("native",)),
     "Tuple": ("tuple", "dict", "json", "native"),
     "Map": ("native", "dict", "pairs"),
     **dict.fromkeys(("Variant", "Geometry"), ("typed", "native")),
@@ -99,7 +99,7 @@ def clear_write_format(pattern: str) -> None:
 
 
 def read_formats(formats: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The format of each type that has one other than its own: the query's where it names the type, else the process's."""
+    """Formats by the names of types: the query's where its patterns mean the type, else the process's."""
     return _formats(_default_read, formats)
 
 

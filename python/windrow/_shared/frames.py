@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class NumpyFrames:
     """Makes arrays of a result's blocks.
 
-    If all columns have one dtype, an array has two dimensions, rows and columns. Otherwise it is a structured array with a field
-    for each column.
+    If all columns have one dtype, an array has two dimensions, rows and columns. Otherwise it is a structured array with a
+    field for each column.
     `names` are the columns' names as shown, `max_str_len` > 0 makes String columns `<U` arrays that cut longer texts off.
     """
 
@@ -49,12 +49,16 @@ class NumpyFrames:
         """The rows of all blocks. The conversion takes long for large results: run it off an event loop."""
         np = extras.numpy()
         if not blocks:
-            return np.empty((0,))
+            nothing: numpy.ndarray[Any, Any] = np.empty((0,))
+            return nothing
         columns = [self._column(blocks, index, found) for index, found in enumerate(self._types)]
-        rows = sum(block.rows for block in blocks)
+        return self._table(columns, sum(block.rows for block in blocks))
+
+    def _table(self, columns: list[Any], rows: int) -> numpy.ndarray[Any, Any]:
+        np = extras.numpy()
         dtypes = [np.dtype(object) if isinstance(column, list) else column.dtype for column in columns]
         if all(dtype == dtypes[0] for dtype in dtypes) and (isinstance(columns[0], list) or dtypes[0] != object):
-            table = np.empty((len(columns), rows), dtype=dtypes[0]).T
+            table: numpy.ndarray[Any, Any] = np.empty((len(columns), rows), dtype=dtypes[0]).T
             places = [table[:, index] for index in range(len(columns))]
         else:
             # Not empty(): NumPy then takes ten times as long to put None into every field of objects.
@@ -77,7 +81,9 @@ class NumpyFrames:
         if layout.stored is None or boxes_numbers:
             parts = read_objects(blocks, index, self._share_gil)
             if layout.kind == "text" and self._max_str_len:
-                return np.concatenate([np.array(part, dtype=f"<U{self._max_str_len}") for part in parts])
+                texts: numpy.ndarray[Any, Any]
+                texts = np.concatenate([np.array(part, dtype=f"<U{self._max_str_len}") for part in parts])
+                return texts
             return parts
         read = read_values(blocks, index, layout)
         if read.nulls is None:
@@ -110,8 +116,8 @@ class NumpyFrames:
 class PandasFrames:
     """Makes data frames of a result's blocks.
 
-    With `use_extended_dtypes` NULL is `pandas.NA` or `NaT` in dtypes such as Int64 and string; without, pandas finds a dtype for
-    the values, with None for NULL (or the type's empty value, if not `use_none`).
+    With `use_extended_dtypes` NULL is `pandas.NA` or `NaT` in dtypes such as Int64 and string; without, pandas finds a
+    dtype for the values, with None for NULL (or the type's empty value, if not `use_none`).
     """
 
     def __init__(
@@ -148,4 +154,5 @@ class PandasFrames:
         if not blocks:
             return pd.DataFrame()
         # Nobody else holds the columns: the frame takes them over as they are.
-        return pd.DataFrame({name: maker.column(blocks) for name, maker in zip(self._names, self._makers, strict=True)}, copy=False)
+        columns = zip(self._names, self._makers, strict=True)
+        return pd.DataFrame({name: maker.column(blocks) for name, maker in columns}, copy=False)

@@ -103,11 +103,12 @@ class SeriesMaker:
         """Texts move from ClickHouse's memory to Arrow's, without a Python object for each."""
         pd, arrow = extras.pandas(), extras.pyarrow_or_none()
         dtype = pd.StringDtype()
-        plain = arrow is not None and dtype.storage == "pyarrow"
-        if not plain or not all(block.is_utf8(self._index) for block in blocks):
+        plain = dtype.storage == "pyarrow" and all(block.is_utf8(self._index) for block in blocks)
+        if arrow is None or not plain:
             series = [_texts(part) for part in read_objects(blocks, self._index, self._share_gil)]
             return pd.concat(series, ignore_index=True)
-        texts = arrow.chunked_array([_arrow_texts(arrow, block, self._index) for block in blocks], type=arrow.large_string())
+        chunks = [_arrow_texts(arrow, block, self._index) for block in blocks]
+        texts = arrow.chunked_array(chunks, type=arrow.large_string())
         if not self._use_none:
             texts = texts.fill_null("")
         return dtype.__from_arrow__(texts)

@@ -1,1 +1,1 @@
-"""ClickHouse's types as Python programs see them: `format` sets how values are read and written, `registry` finds types."""
+"""ClickHouse's types: `format` sets how values are read and written, `registry` finds types by their names."""

@@ -58,7 +58,8 @@ class ClickHouseType:
     def element_types(self) -> tuple[ClickHouseType, ...]:
         """The types inside: of an Array's elements, of a Tuple's and a Nested's columns, of a Map's keys and values."""
         if self.base_type in ("Tuple", "Nested"):
-            return tuple(ClickHouseType(name) for name in element_types(f"{self.base_type}({', '.join(self.arguments)})"))
+            inner = element_types(f"{self.base_type}({', '.join(self.arguments)})")
+            return tuple(ClickHouseType(name) for name in inner)
         if self.base_type in ("Array", "Map", "Variant"):
             return tuple(ClickHouseType(name) for name in self.arguments)
         if self.base_type == "SimpleAggregateFunction":
