@@ -18,7 +18,6 @@ from weakref import WeakMethod
 from windrow._async.response import Response
 from windrow._core import Compressor
 from windrow._shared.errors import StreamClosedError
-from windrow._shared.http_errors import broken_body
 
 if TYPE_CHECKING:
     from windrow._async.transport import AsyncTransport
@@ -207,7 +206,7 @@ class BlockStream:
                 await asyncio.wait_for(response.arrival(), until - self._loop.time())
             except asyncio.TimeoutError:
                 break
-        self._error = broken_body(error, self._body, response.transport.show_errors)
+        self._error = response.explained(error)
         self._explained = True
         response.abandon()
         return self._error

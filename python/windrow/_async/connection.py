@@ -34,6 +34,7 @@ class Connection(asyncio.BufferedProtocol):
         "_deadline",
         "_last_heard",
         "_reading_paused",
+        "_spoiled",
         "_timer",
         "_timer_at",
         "_view",
@@ -81,6 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self._last_heard = 0.0
         self._reading_paused = False
         self._writing_paused = False
+        self._spoiled = False
 
     # The exchange
 
@@ -99,6 +101,11 @@ class Connection(asyncio.BufferedProtocol):
         self.sent = True
         if self.exchange is not None and self.exchange.ended:
             self._finish()
+
+    def sending_stopped(self) -> None:
+        """The answer came before the request was out: after it, there is half a request in the connection."""
+        self._spoiled = True
+        self.request_sent()
 
     def heard(self) -> None:
         """Something moved: the silence begins anew."""
@@ -147,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         self.reused = True
         self._deadline = None
         self.listener = None
-        if exchange.keep_alive and not self.gone:
+        if exchange.keep_alive and not self.gone and not self._spoiled:
             self.owner.release(self, exchange.keep_alive_s)
         else:
             self.abort()

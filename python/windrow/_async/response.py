@@ -67,7 +67,7 @@ class Response:
                 return await loop.run_in_executor(self.transport.workers.executor, body.read_all)
             return body.read_all()
         except BodyError as error:
-            raise broken_body(error, body, self.transport.show_errors) from error
+            raise self.explained(error) from error
 
     async def read_some(self, max_bytes: int = 1 << 20) -> bytes:
         """The next part of the body, decompressed; b"" at its end."""
@@ -82,7 +82,7 @@ class Response:
                     data = body.read(max_bytes)
             except BodyError as error:
                 self.abandon()
-                raise broken_body(error, body, self.transport.show_errors) from error
+                raise self.explained(error) from error
             except BaseException:
                 self.abandon()
                 raise
@@ -93,6 +93,12 @@ class Response:
             except BaseException:
                 self.abandon()
                 raise
+
+    def explained(self, error: Exception) -> Exception:
+        """The exception for what the body's reader met: ClickHouse's last words, or what happened to the connection."""
+        if not self.exchange.ended and self.connection.error is not None:
+            error = self.connection.error
+        return broken_body(error, self.body, self.transport.show_errors)
 
     async def close(self) -> None:
         """Gives up what hasn't arrived: its connection is closed."""

@@ -26,11 +26,10 @@ async def send_pieces(connection: Connection, exchange: Exchange, head: bytes, p
         with memoryview(piece) as whole, whole.cast("B") as view:
             for start in range(0, len(view), PIECE_BYTES):
                 if not await has_room(connection, exchange):
+                    connection.sending_stopped()
                     return
                 connection.transport.write(view[start : start + PIECE_BYTES])
-    # What is left in the transport's buffer goes out by itself, but it is silence's end that it moves.
-    if await has_room(connection, exchange):
-        connection.request_sent()
+    await end_sending(connection, exchange, b"")
 
 
 async def send_made(
@@ -51,17 +50,25 @@ async def send_made(
             if piece is None:
                 break
             if not await has_room(connection, exchange):
+                connection.sending_stopped()
                 return
             if len(piece):
                 size = piece.nbytes if isinstance(piece, memoryview) else len(piece)
                 connection.transport.writelines((b"%x\r\n" % size, piece, b"\r\n"))
-        if await has_room(connection, exchange):
-            connection.transport.write(b"0\r\n\r\n")
-            connection.request_sent()
+        await end_sending(connection, exchange, b"0\r\n\r\n")
     finally:
         close = getattr(maker, "aclose", None)
         if close is not None:
             await close()
+
+
+async def end_sending(connection: Connection, exchange: Exchange, last: bytes) -> None:
+    """Sends the last piece; what is left in the transport's buffer then goes out by itself."""
+    if await has_room(connection, exchange):
+        connection.transport.write(last)
+        connection.request_sent()
+    else:
+        connection.sending_stopped()
 
 
 async def has_room(connection: Connection, exchange: Exchange) -> bool:

@@ -6,7 +6,7 @@ answer), or "timeout".
 
 from __future__ import annotations
 
-from windrow._core import Body
+from windrow._core import Body, BodyError
 from windrow._shared import errors
 
 
@@ -33,6 +33,6 @@ def broken_body(cause: BaseException, body: Body, show: bool | str = True) -> Ex
         error = errors.of_stream(text, show)
         error.__cause__ = cause
         return error
-    if isinstance(cause, errors.Error):
+    if not isinstance(cause, BodyError):
         return cause
     return network_error(cause, "sent", show)

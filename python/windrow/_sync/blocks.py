@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from windrow._core import Compressor
 from windrow._shared.errors import StreamClosedError
-from windrow._shared.http_errors import broken_body
 from windrow._sync.response import Response
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class BlockStream:
             if self._body.exception_text():
                 break
             self.response.arrival()
-        explained = broken_body(error, self._body, self.response.transport.show_errors)
+        explained = self.response.explained(error)
         self.response.abandon()
         return explained
 

@@ -19,7 +19,7 @@ class Response:
     Whoever doesn't want the rest closes the response; one that is dropped closes itself.
     """
 
-    __slots__ = ("_headers", "_released", "body", "connection", "exchange", "status", "transport")
+    __slots__ = ("_error", "_headers", "_released", "body", "connection", "exchange", "status", "transport")
 
     def __init__(self, transport: SyncTransport, connection: Connection, exchange: Exchange) -> None:
         self.transport = transport
@@ -29,6 +29,7 @@ class Response:
         self.body: Body = exchange.body
         self._headers: dict[str, str] | None = None
         self._released = False
+        self._error: OperationalError | None = None
         if exchange.ended:
             self._release()
 
@@ -50,7 +51,8 @@ class Response:
             return
         try:
             self.connection.read()
-        except OperationalError:
+        except OperationalError as error:
+            self._error = error
             self._release()
         except BaseException:
             self.abandon()
@@ -65,7 +67,7 @@ class Response:
         try:
             return self.body.read_all()
         except BodyError as error:
-            raise broken_body(error, self.body, self.transport.show_errors) from error
+            raise self.explained(error) from error
 
     def read_some(self, max_bytes: int = 1 << 20) -> bytes:
         """The next part of the body, decompressed; b"" at its end."""
@@ -75,10 +77,14 @@ class Response:
                 data = self.body.read(max_bytes)
             except BodyError as error:
                 self.abandon()
-                raise broken_body(error, self.body, self.transport.show_errors) from error
+                raise self.explained(error) from error
             if data or ended:
                 return data
             self.arrival()
+
+    def explained(self, error: Exception) -> Exception:
+        """The exception for what the body's reader met: ClickHouse's last words, or what happened to the connection."""
+        return broken_body(self._error or error, self.body, self.transport.show_errors)
 
     def close(self) -> None:
         """Gives up what hasn't arrived: its connection is closed."""
