@@ -63,7 +63,6 @@ SERVER_SIDE: dict[str, tuple[str, Any]] = {
     "ints": ("Array(UInt8)", [1, 2]),
     "nullable_ints": ("Array(Nullable(Int8))", [1, None]),
     "tuple": ("Tuple(UInt8, String)", (1, "x")),
-    "map": ("Map(String, UInt8)", {"a": 1, "b": 2}),
     "uuid": ("UUID", uuid.UUID("61f0c404-5cb3-11e7-907b-a6006ad3dba0")),
     "decimal": ("Decimal(9, 2)", decimal.Decimal("1.25")),
     "address": ("IPv6", ipaddress.IPv6Address("::1")),
@@ -85,6 +84,18 @@ async def a_precise_time(run: Run) -> Any:
     by_client = await run.client.query("SELECT %(v)s AS v", parameters={"v": precise})
     by_suffix = await run.client.query("SELECT {v:DateTime64(6)} AS v", parameters={"v_64": AT})
     return by_server, by_client, by_suffix
+
+
+@program
+async def a_map_for_the_server(run: Run) -> Any:
+    common = run.module("common")
+    query = "SELECT {v:Map(String, UInt8)} AS v"
+    as_document = await run.raises(run.client.query(query, parameters={"v": {"a": 1, "b": 2}}))
+    common.set_setting("dict_parameter_format", "map")
+    try:
+        return type(as_document).__name__, await run.client.query(query, parameters={"v": {"a": 1, "b": 2}})
+    finally:
+        common.set_setting("dict_parameter_format", "json")
 
 
 @program
@@ -183,7 +194,7 @@ async def common_settings(run: Run) -> Any:
 
 @program
 async def a_session(run: Run) -> Any:
-    client = await run.connect(session_id=f"session_{run.package.__name__}")
+    client = await run.connect(session_id=f"session_of_{run.folder.name}")
     await client.command("CREATE TEMPORARY TABLE mine (a UInt8)")
     await client.insert("mine", [[1], [2]], column_type_names=["UInt8"], column_names=["a"])
     await client.command("SET max_threads = 1")
