@@ -162,7 +162,6 @@ class BlockStream:
         if not self._closed:
             self._take(*outcome)
             self._pump()
-        self._wake()
 
     def _take(self, blocks: list[Any], ended: bool, error: Exception | None) -> None:
         self._used_up = not blocks
@@ -170,6 +169,7 @@ class BlockStream:
         self._error = error
         if blocks:
             self._ready.append(blocks)
+        self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

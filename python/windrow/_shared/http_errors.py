@@ -23,7 +23,7 @@ def timed_out(what: str, timeout_s: float | None, phase: str = "timeout", show: 
     return network_error(TimeoutError(f"{what} within {timeout_s:g} seconds" if timeout_s else what), phase, show)
 
 
-def broken_body(cause: BaseException, body: Body, show: bool | str = True) -> Exception:
+def broken_body(cause: Exception, body: Body, show: bool | str = True) -> Exception:
     """The exception for a body that broke off: ClickHouse's own if the body ends with it.
 
     `cause` is what the reader of the body met. Takes what is left of the body.

@@ -1,0 +1,297 @@
+"""Streams of blocks: bounded, with errors in both directions; and blocks for inserts made ahead of the network."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.endpoint import Endpoint
+from harness.eventually import eventually
+from harness.scripted import Exchange, answer, chunk, head
+from transport.both import AsyncFace, Chunks
+from transport.conftest import signed_in
+from windrow._async.blocks import BlockStream
+from windrow._async.transport import AsyncTransport
+from windrow._shared.http_options import HttpOptions
+from windrow._shared.http_request import Request
+from windrow.exceptions import DataError, OperationalError, StreamClosedError, StreamFailureError
+
+TAG = "abcdefghijklmnop"
+MESSAGE = "Code: 241. DB::Exception: Memory limit exceeded (MEMORY_LIMIT_EXCEEDED)"
+TAIL = f"\r\n__exception__\r\n{TAG}\r\n{MESSAGE}\n{len(MESSAGE) + 1} {TAG}\r\n__exception__\r\n".encode()
+MIB = 1 << 20
+
+
+def select(statement: str, **options: Any) -> Request:
+    return Request("POST", "/?enable_http_compression=1", body=statement.encode(), may_repeat=True, **options)
+
+
+def everything(client: Any, stream: Any) -> list[bytes]:
+    blocks = []
+    while (block := client.do(stream.next)) is not None:
+        blocks.append(block)
+    return blocks
+
+
+@pytest.mark.parametrize("encoding", [None, "lz4", "zstd", "gzip"])
+@pytest.mark.parametrize("rows", [0, 10, 1_000_000])
+def test_blocks_are_the_whole_result(face: Any, direct: Endpoint, rows: int, encoding: str | None) -> None:
+    client = face(direct)
+    signed_in(client.transport, direct)
+    headers = [("Accept-Encoding", encoding)] if encoding else []
+    expected = b"".join(b"%d\n" % number for number in range(rows))
+    for _ in range(2):
+        stream = client.stream(select(f"SELECT number FROM numbers({rows})", headers=headers))
+        assert b"".join(everything(client, stream)) == expected
+        assert client.do(stream.next) is None
+        assert client.do(stream.header) == "header"
+    stream = client.stream(select(f"SELECT number FROM numbers({rows})", headers=headers))
+    assert b"".join(client.do(stream.rest)) == expected
+    eventually(lambda: client.statistics() == {"open": 1, "idle": 1, "in_use": 0, "waiting": 0}, "one connection, idle")
+
+
+def test_the_first_block_comes_before_the_last(face: Any, scripted: Any) -> None:
+    taken = threading.Event()
+
+    def script(exchange: Exchange) -> None:
+        exchange.read_request()
+        exchange.send(head("200 OK", {"Transfer-Encoding": "chunked"}) + chunk(b"first"))
+        assert taken.wait(30)
+        exchange.send(chunk(b"last") + chunk(b""))
+
+    client = face(scripted(script))
+    stream = client.stream(select(""))
+    assert client.do(stream.next) == b"first"
+    taken.set()
+    assert client.do(stream.rest) == [b"last"]
+
+
+def test_a_slow_consumer_bounds_what_is_held(face: Any, direct: Endpoint) -> None:
+    """100 MB, of which the consumer has taken one block: the network stops, and goes on when it takes more."""
+    high_water_bytes = 1 * MIB
+    client = face(direct, high_water_bytes=high_water_bytes)
+    signed_in(client.transport, direct)
+    stream = client.stream(select("SELECT repeat('x', 999) FROM numbers(100000)"))
+    body = stream.response.body
+    taken = len(client.do(stream.next))
+    eventually(lambda: body.buffered > high_water_bytes or isinstance(client.transport, object), "the queue is full")
+    while (block := client.do(stream.next)) is not None:
+        taken += len(block)
+        # One read more than the high water can be under way.
+        assert body.most_buffered <= high_water_bytes + MIB // 4
+    assert taken == 100_000_000
+
+
+async def test_the_network_stops_when_nobody_takes(scripted: Any) -> None:
+    sent = 0
+    stopped = threading.Event()
+
+    def script(exchange: Exchange) -> None:
+        nonlocal sent
+        exchange.read_request()
+        exchange.send(head("200 OK", {"Transfer-Encoding": "chunked"}))
+        exchange.socket.settimeout(0.5)
+        try:
+            while True:
+                exchange.send(chunk(b"x" * MIB))
+                sent += 1
+        except TimeoutError:
+            stopped.set()
+            exchange.socket.settimeout(30)
+            exchange.until_closed()
+
+    server = scripted(script)
+    transport = AsyncTransport(HttpOptions(server.host, server.port, high_water_bytes=MIB, send_receive_timeout_s=0.1))
+    response = await transport.send(select(""))
+    stream = BlockStream(response, Chunks(response.body), 0)
+    await asyncio.get_running_loop().run_in_executor(None, stopped.wait, 30)
+    assert stopped.is_set()
+    # Two jobs' blocks, the queue, and what the two sockets hold; and the silence meanwhile was ours, not the server's.
+    assert sent < 30 and response.body.most_buffered <= MIB + MIB // 4
+    assert await stream.next() is not None
+    await stream.close()
+    assert transport.statistics()["open"] == 0
+    await transport.close()
+
+
+@pytest.mark.parametrize("encoding", [None, "lz4"])
+def test_clickhouse_s_last_words_in_a_stream(face: Any, direct: Endpoint, encoding: str | None) -> None:
+    client = face(direct)
+    signed_in(client.transport, direct)
+    headers = [("Accept-Encoding", encoding)] if encoding else []
+    settings = "SETTINGS max_block_size = 1000, http_write_exception_in_output_format = 0"
+    statement = f"SELECT throwIf(number = 900000), number FROM numbers(1000000) {settings}"
+    stream = client.stream(select(statement, headers=headers))
+    with pytest.raises(StreamFailureError, match="throwIf") as caught:
+        everything(client, stream)
+    assert (caught.value.code, caught.value.name) == (395, "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO")
+    with pytest.raises(StreamFailureError):
+        client.do(stream.next)
+    eventually(lambda: client.statistics()["open"] == 0, "the connection is closed")
+
+
+def test_a_cut_stream(face: Any, scripted: Any) -> None:
+    def script(exchange: Exchange) -> None:
+        exchange.read_request()
+        exchange.send(head("200 OK", {"Transfer-Encoding": "chunked"}) + chunk(b"x" * 100_000))
+
+    client = face(scripted(script))
+    stream = client.stream(select(""))
+    with pytest.raises(OperationalError, match="Network Error: the connection was closed in the middle"):
+        everything(client, stream)
+
+
+def test_silence_in_a_stream(face: Any, scripted: Any) -> None:
+    def script(exchange: Exchange) -> None:
+        exchange.read_request()
+        exchange.send(head("200 OK", {"Transfer-Encoding": "chunked"}) + chunk(b"x" * 100))
+        exchange.until_closed()
+
+    client = face(scripted(script), send_receive_timeout_s=0.2)
+    stream = client.stream(select(""))
+    assert client.do(stream.next) == b"x" * 100
+    with pytest.raises(OperationalError) as caught:
+        client.do(stream.next)
+    assert caught.value.phase == "timeout"
+
+
+@pytest.mark.parametrize("ends", ["with last words", "with nothing", "never"])
+def test_a_decoder_that_fails_is_explained_by_the_server_if_it_can(face: Any, scripted: Any, ends: str) -> None:
+    """The exception's text is no block: what the decoder makes of it is not what the user should read."""
+    failed = threading.Event()
+
+    def script(exchange: Exchange) -> None:
+        exchange.read_request()
+        fields = {"Transfer-Encoding": "chunked", "X-ClickHouse-Exception-Tag": TAG}
+        exchange.send(head("200 OK", fields) + chunk(b"block"))
+        assert failed.wait(30)
+        exchange.send(chunk(b"more"))
+        if ends == "with last words":
+            exchange.send(chunk(TAIL))
+        elif ends == "never":
+            for _ in range(40):
+                exchange.send(chunk(b"x" * MIB))
+            exchange.until_closed()
+
+    client = face(scripted(script))
+    stream = client.stream(select(""))
+    assert client.do(stream.next) == b"block"
+    stream.decoder.broken = DataError("a column of an unknown type")
+    failed.set()
+    with pytest.raises((StreamFailureError, DataError)) as caught:
+        client.do(stream.next)
+    assert caught.value.code == (241 if ends == "with last words" else None)
+    eventually(lambda: client.statistics()["open"] == 0, "the connection is closed")
+
+
+def test_a_stream_that_is_closed_early(face: Any, direct: Endpoint) -> None:
+    client = face(direct)
+    signed_in(client.transport, direct)
+    for _ in range(3):
+        stream = client.stream(select("SELECT number FROM numbers(100000000)"))
+        client.do(stream.next)
+        client.do(stream.close)
+        client.do(stream.close)
+        with pytest.raises(StreamClosedError):
+            client.do(stream.next)
+        assert client.statistics() == {"open": 0, "idle": 0, "in_use": 0, "waiting": 0}
+
+
+def test_a_stream_that_is_dropped(face: Any, direct: Endpoint) -> None:
+    client = face(direct)
+    signed_in(client.transport, direct)
+    stream = client.stream(select("SELECT number FROM numbers(100000000)"))
+    client.do(stream.next)
+    del stream
+    eventually(lambda: client.statistics()["open"] == 0, "the connection of a dropped stream is closed")
+
+
+def jobs_of(count: int, made: list[int]) -> list[Callable[[], bytes]]:
+    def job(number: int) -> Callable[[], bytes]:
+        def make() -> bytes:
+            made.append(number)
+            return b"%d\n" % number * 10_000
+
+        return make
+
+    return [job(number) for number in range(count)]
+
+
+@pytest.mark.parametrize("encoding", [None, "lz4", "zstd", "gzip", "deflate"])
+def test_inserts_in_blocks(face: Any, direct: Endpoint, encoding: str | None) -> None:
+    direct.sql("CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
+    client = face(direct)
+    signed_in(client.transport, direct)
+    made: list[int] = []
+    body = client.source(jobs_of(50, made), encoding)
+    whole = client.whole(Request("POST", "/?query=INSERT+INTO+t+FORMAT+TSV", body=body, encoding=encoding))
+    assert whole.status == 200, whole.body
+    assert direct.sql("SELECT count(), sum(a), uniq(a) FROM t") == f"500000\t{sum(range(50)) * 10_000}\t50"
+    assert made == list(range(50))
+
+
+def test_blocks_are_made_at_most_two_ahead(face: Any, scripted: Any) -> None:
+    """A server that takes nothing gets no more made for it than the sockets hold, and two blocks."""
+    made: list[int] = []
+    look = threading.Event()
+
+    def job(number: int) -> Callable[[], bytes]:
+        def make() -> bytes:
+            made.append(number)
+            return b"x" * (4 * MIB)
+
+        return make
+
+    def script(exchange: Exchange) -> None:
+        exchange.read_head()
+        assert look.wait(30)
+        exchange.send(answer(b"Code: 1. no", "400 Bad Request"))
+        exchange.until_closed()
+
+    client = face(scripted(script), send_receive_timeout_s=0.5)
+    with pytest.raises(OperationalError):
+        client.whole(Request("POST", "/", body=client.source([job(number) for number in range(100)])))
+    look.set()
+    assert 3 <= len(made) <= 8
+
+
+def test_a_job_that_fails_ends_the_insert(face: Any, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
+    client = face(direct)
+    signed_in(client.transport, direct)
+
+    def broken() -> bytes:
+        raise DataError("row 7 of column a")
+
+    body = client.source([*jobs_of(5, []), broken, *jobs_of(5, [])])
+    with pytest.raises(DataError, match="row 7 of column a"):
+        client.whole(Request("POST", "/?query=INSERT+INTO+t+FORMAT+TSV", body=body))
+    assert client.statistics() == {"open": 0, "idle": 0, "in_use": 0, "waiting": 0}
+    whole = client.whole(Request("POST", "/", body=b"SELECT 1"))
+    assert whole.body == b"1\n"
+
+
+def test_the_server_s_refusal_ends_the_making(face: Any, direct: Endpoint) -> None:
+    client = face(direct)
+    signed_in(client.transport, direct)
+    made: list[int] = []
+    body = client.source(jobs_of(5000, made))
+    whole = client.whole(Request("POST", "/?query=INSERT+INTO+nowhere+FORMAT+TSV", body=body))
+    assert whole.status == 404 and b"Code: 60" in whole.body
+    assert len(made) < 5000
+
+
+def test_streams_end_with_their_loop(direct: Endpoint) -> None:
+    """A program that ends in the middle of a stream, as asyncio.run leaves it, has nothing to say about it."""
+    client = AsyncFace(HttpOptions(direct.host, direct.port))
+    signed_in(client.transport, direct)
+    stream = client.stream(select("SELECT number FROM numbers(100000000)"))
+    client.do(stream.next)
+    client.loop.call_soon_threadsafe(client.loop.stop)
+    client.thread.join()
+    client.loop.close()
+    del stream
