@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any, cast
 
 from windrow._core import Exchange
@@ -138,6 +139,11 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport is not None:
             self.transport.abort()
 
+    def give_up(self, exchange: Exchange) -> None:
+        """Closes at once, unless this exchange is over: then the connection may be somebody else's already."""
+        if self.exchange is exchange:
+            self.abort()
+
     def fail(self, error: Exception) -> None:
         """Closes at once, for a reason that those who wait are told."""
         if self.error is None:
@@ -146,6 +152,14 @@ class Connection(asyncio.BufferedProtocol):
             self.exchange.body.fail(str(error.__cause__ or error))
         self.abort()
         wake(self._waiter, self.listener)
+
+    def hang_up(self) -> None:
+        """Tells the server of the end when the loop is closed, and can't: its transport is closed when it is collected."""
+        try:
+            self.transport.get_extra_info("socket").shutdown(SHUT_RDWR)
+        except OSError:
+            # The server was first.
+            pass
 
     def _finish(self) -> None:
         exchange, self.exchange = self.exchange, None

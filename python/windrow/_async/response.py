@@ -96,7 +96,7 @@ class Response:
 
     def explained(self, error: Exception) -> Exception:
         """The exception for what the body's reader met: ClickHouse's last words, or what happened to the connection."""
-        if not self.exchange.ended and self.connection.error is not None:
+        if isinstance(error, BodyError) and not self.exchange.ended and self.connection.error is not None:
             error = self.connection.error
         return broken_body(error, self.body, self.transport.show_errors)
 
@@ -106,19 +106,12 @@ class Response:
 
     def abandon(self) -> None:
         """As `close`."""
-        if not self.exchange.ended and self.connection.exchange is self.exchange:
-            self.connection.abort()
+        self.connection.give_up(self.exchange)
 
     def __del__(self) -> None:
         if not self.exchange.ended and not self.connection.gone:
             try:
-                self.connection.loop.call_soon_threadsafe(self.abandon_dropped, self.connection, self.exchange)
+                self.connection.loop.call_soon_threadsafe(self.connection.give_up, self.exchange)
             except RuntimeError:
                 # The loop is closed, and the connection with it.
                 pass
-
-    @staticmethod
-    def abandon_dropped(connection: Connection, exchange: Exchange) -> None:
-        """Nobody can read the rest any more."""
-        if connection.exchange is exchange:
-            connection.abort()

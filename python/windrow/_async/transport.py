@@ -98,7 +98,7 @@ class AsyncTransport:
                 while not exchange.status and not connection.gone:
                     await connection.wait()
             except BaseException:
-                connection.abort()
+                connection.give_up(exchange)
                 raise
             if exchange.status:
                 return Response(self, connection, exchange)
@@ -279,7 +279,9 @@ class AsyncTransport:
         old = self._loop
         if old is not None and not old.is_closed() and self._process == os.getpid() and (self._all or self._places):
             raise ProgrammingError(CLOSED_ELSEWHERE)
-        # A closed loop has taken its sockets with it, and those of another process are not ours to close.
+        if self._process == os.getpid():
+            for connection in self._all:
+                connection.hang_up()
         self._all.clear()
         self._idle.clear()
         self._line.clear()

@@ -84,7 +84,9 @@ class Response:
 
     def explained(self, error: Exception) -> Exception:
         """The exception for what the body's reader met: ClickHouse's last words, or what happened to the connection."""
-        return broken_body(self._error or error, self.body, self.transport.show_errors)
+        if isinstance(error, BodyError) and self._error is not None:
+            error = self._error
+        return broken_body(error, self.body, self.transport.show_errors)
 
     def close(self) -> None:
         """Gives up what hasn't arrived: its connection is closed."""
