@@ -1,5 +1,22 @@
-"""An async-native ClickHouse client, and a writer that gathers rows and keeps what it took."""
+"""An async-native ClickHouse client, and a writer that gathers rows and keeps what it took.
 
+    import asyncio
+    import windrow
+
+    async def main():
+        async with await windrow.get_async_client(host="localhost") as client:
+            result = await client.query("SELECT number, toString(number) FROM numbers(3)")
+            print(result.result_rows)
+
+    asyncio.run(main())
+"""
+
+from windrow._async.client import AsyncClient
+from windrow._async.create import get_async_client
 from windrow._core import __version__
+from windrow._sync.client import Client
+from windrow._sync.create import get_client
 
-__all__ = ["__version__"]
+driver_name = "clickhousedb"
+
+__all__ = ["AsyncClient", "Client", "__version__", "driver_name", "get_async_client", "get_client"]

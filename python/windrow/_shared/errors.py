@@ -147,14 +147,25 @@ def of_response(
     kind = OperationalError if tried_again else DatabaseError
     if not show:
         return kind(GENERIC_MESSAGE, code=code)
+    origin = f"Received ClickHouse exception, code: {raw_code}" if raw_code else f"HTTP driver received HTTP status {status}"
+    return kind(_wording(origin, text, url, show, max_chars), code=code, name=name_of_message(text))
+
+
+def of_whole(error: StreamFailureError, url: str, show: bool | str, max_chars: int = MAX_MESSAGE_CHARS) -> DatabaseError:
+    """The exception for a result that broke off before anybody saw a part of it: the same as if it had failed at once."""
+    if error.code is None:
+        return error
+    message = str(error)
+    if show:
+        message = _wording(f"Received ClickHouse exception, code: {error.code}", message, url, show, max_chars)
+    return DatabaseError(message, code=error.code, name=error.name)
+
+
+def _wording(origin: str, text: str, url: str, show: bool | str, max_chars: int) -> str:
     shown = without_version(text) if show == "scrub" else text
     shown = (shown[:max_chars] if max_chars else shown).strip()
-    message = f"Received ClickHouse exception, code: {raw_code}" if raw_code else f"HTTP driver received HTTP status {status}"
-    if shown:
-        message += f", server response: {shown}"
-    if show is True and url:
-        message += f" (for url {url})"
-    return kind(message, code=code, name=name_of_message(text))
+    message = f"{origin}, server response: {shown}" if shown else origin
+    return f"{message} (for url {url})" if show is True and url else message
 
 
 def of_stream(text: str, show: bool | str = True) -> StreamFailureError:

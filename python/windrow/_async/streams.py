@@ -1,0 +1,87 @@
+"""Streams: what the `*_stream` methods give. A stream is used within `async with`, and read by `async for`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from windrow._shared.errors import ProgrammingError, StreamClosedError
+
+
+class StreamSource:
+    """Where a stream comes from: the columns' names and types, the query's id and counters."""
+
+    def __init__(
+        self,
+        close: Callable[[], Awaitable[None]],  # sync only: close: Callable[[], None],
+        column_names: tuple[str, ...] = (),
+        column_types: tuple[Any, ...] = (),
+        summary: dict[str, Any] | None = None,
+    ) -> None:
+        self._close = close
+        self.column_names = column_names
+        self.column_types = column_types
+        self.summary: dict[str, Any] = {} if summary is None else summary
+
+    @property
+    def query_id(self) -> str:
+        """The query's id, as in system.query_log."""
+        return str(self.summary.get("query_id", ""))
+
+    async def aclose(self) -> None:
+        """Closes the stream; a query that isn't through is stopped at the server."""
+        await self._close()
+
+
+class StreamContext:
+    """A result that comes piece by piece: blocks, rows, data frames or bytes.
+
+        async with await client.query_rows_stream("SELECT number FROM numbers(3)") as stream:
+            async for row in stream:
+                print(row)
+
+    Leaving the `async with` early stops the query. `source` has `column_names`, `column_types` and `query_id`.
+    """
+
+    __slots__ = ("_in_context", "gen", "source")
+
+    def __init__(self, source: Any, gen: AsyncIterator[Any]) -> None:
+        self.source = source
+        self.gen: AsyncIterator[Any] | None = gen
+        self._in_context = False
+
+    async def __aenter__(self) -> StreamContext:
+        if self.gen is None:
+            raise StreamClosedError
+        self._in_context = True
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        self._in_context = False
+        gen, self.gen = self.gen, None
+        try:
+            if gen is not None and hasattr(gen, "aclose"):
+                await gen.aclose()
+        finally:
+            await self.source.aclose()
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        if not self._in_context:
+            raise ProgrammingError("Stream should be used within a context")
+        if self.gen is None:
+            raise StreamClosedError
+        return await self.gen.__anext__()
+
+
+class RowStream(StreamContext):
+    """A stream of rows; `async for` reads them without a call per row."""
+
+    __slots__ = ()
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        if not self._in_context:
+            return self  # whose __anext__ says what is wrong
+        return self.gen if self.gen is not None else self

@@ -1,0 +1,82 @@
+"""pyarrow tables and the data frames over them, from blocks and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from windrow._shared.errors import DataError, ProgrammingError
+from windrow._shared.imports import loaded, needed
+from windrow._shared.timezones import is_utc_timezone
+
+
+def frame_maker(library: str) -> Callable[[Any], Any]:
+    """What makes a data frame of a pyarrow table or batch. ValueError for a library that isn't known."""
+    if library == "pandas":
+        pandas = needed("pandas")
+        needed("pyarrow")
+        return lambda table: table.to_pandas(types_mapper=pandas.ArrowDtype, safe=False)
+    if library == "polars":
+        polars = needed("polars")
+        needed("pyarrow")
+        return lambda table: polars.from_arrow(table)
+    raise ValueError(f"dataframe_library must be 'pandas' or 'polars', got '{library}'")
+
+
+def without_utc(table: Any) -> Any:
+    """The table, or batch, with columns in UTC as columns without a zone; other zones stay."""
+    pyarrow = needed("pyarrow")
+    fields = [
+        pyarrow.field(field.name, pyarrow.timestamp(field.type.unit))
+        if pyarrow.types.is_timestamp(field.type) and is_utc_timezone(field.type.tz)
+        else field
+        for field in table.schema
+    ]
+    return table if list(table.schema) == fields else table.cast(pyarrow.schema(fields))
+
+
+def check_frame(df: Any) -> None:
+    """Refuses what is no data frame over Arrow: TypeError for other things, ProgrammingError for other columns."""
+    pandas, polars = loaded("pandas"), loaded("polars")
+    if pandas is not None and isinstance(df, pandas.DataFrame):
+        others = [str(name) for name, dtype in df.dtypes.items() if not isinstance(dtype, pandas.ArrowDtype)]
+        if others:
+            raise ProgrammingError(
+                f"insert_df_arrow requires all columns to use PyArrow dtypes. Non-Arrow columns found: [{', '.join(others)}]. "
+            )
+    elif polars is None or not isinstance(df, polars.DataFrame):
+        if pandas is None and polars is None:
+            raise ImportError("A DataFrame library (pandas or polars) must be installed to use insert_df_arrow.")
+        raise TypeError(f"df must be either a pandas DataFrame or polars DataFrame, got {type(df).__name__}")
+
+
+def table_of_frame(df: Any) -> Any:
+    """The pyarrow table of a data frame that `check_frame` has let through."""
+    pyarrow = needed("pyarrow")
+    try:
+        return df.to_arrow() if hasattr(df, "to_arrow") else pyarrow.Table.from_pandas(df, preserve_index=False)
+    except Exception as cause:
+        raise DataError(f"Failed to convert DataFrame to Arrow table: {cause}") from cause
+
+
+def file_bytes(table: Any, encoding: str | None) -> Any:
+    """The table as an Arrow file, its buffers compressed where Arrow knows that compression."""
+    pyarrow = needed("pyarrow")
+    options = pyarrow.ipc.IpcWriteOptions(compression=encoding if encoding in ("lz4", "zstd") else None)
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.RecordBatchFileWriter(sink, table.schema, options=options) as writer:
+        writer.write(table)
+    return memoryview(sink.getvalue())
+
+
+def batch_of(block: Any, names: Sequence[str], as_text: bool) -> Any:
+    """A pyarrow RecordBatch of a block; nothing is copied."""
+    pyarrow = needed("pyarrow")
+    batch = pyarrow.record_batch(block.to_arrow(as_text))
+    return batch if list(names) == batch.schema.names else batch.rename_columns(list(names))
+
+
+def table_of(blocks: Sequence[Any], names: Sequence[str], as_text: bool) -> Any:
+    """A pyarrow Table of blocks."""
+    pyarrow = needed("pyarrow")
+    return pyarrow.Table.from_batches([batch_of(block, names, as_text) for block in blocks])

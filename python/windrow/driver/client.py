@@ -1,0 +1,5 @@
+"""The synchronous client."""
+
+from windrow._sync.client import Client
+
+__all__ = ["Client"]
