@@ -11,7 +11,6 @@ from windrow._async.streams import StreamContext
 from windrow._shared.binding import Parameters
 from windrow._shared.contexts import QueryContext, TzMode
 from windrow._shared.external import ExternalData
-from windrow._shared.frames import NumpyFrames, PandasFrames
 from windrow._shared.imports import needed
 from windrow._shared.progress import ProgressOption
 
@@ -135,6 +134,8 @@ class Frames(Queries):
         return self._frames_of(context, opened.names, opened.type_names, as_pandas)
 
     def _frames_of(self, context: QueryContext, names: Any, type_names: Any, as_pandas: bool) -> Any:
+        from windrow._shared.frames import NumpyFrames, PandasFrames
+
         if as_pandas:
             return PandasFrames(
                 names,

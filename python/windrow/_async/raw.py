@@ -7,6 +7,7 @@ from typing import Any
 
 from windrow._async.commands import Commands
 from windrow._async.streams import StreamContext, StreamSource
+# sync only: from windrow._sync.bytestream import ByteStream
 from windrow._shared.binding import Parameters, bind
 from windrow._shared.calls import Call, Repeat, new_id
 from windrow._shared.errors import summary_of
@@ -51,7 +52,7 @@ class Raw(Commands):
         use_database: bool = True,
         external_data: ExternalData | None = None,
         transport_settings: dict[str, str] | None = None,
-    ) -> StreamContext:
+    ) -> StreamContext:  # sync only: ) -> ByteStream:
         """The answer as a stream of bytes, in pieces of whatever size they come."""
         call = self._raw_call(query, parameters, settings, fmt, use_database, external_data, transport_settings)
         response = await self._exchange(call)
@@ -72,7 +73,7 @@ class Raw(Commands):
 
         return self._byte_stream(StreamSource(close, summary=summary_of(response.headers)), pieces())
 
-    def _byte_stream(self, source: StreamSource, pieces: AsyncIterator[bytes]) -> StreamContext:
+    def _byte_stream(self, source: StreamSource, pieces: AsyncIterator[bytes]) -> Any:
         return StreamContext(source, pieces)  # sync only: return ByteStream(source, pieces)
 
     def _raw_call(

@@ -1,0 +1,206 @@
+# Made from windrow/_async/arrow.py by python/tools/async_to_sync.py; edit that file.
+"""Arrow, and data frames over Arrow: queries and inserts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from windrow._sync.frames import Frames
+from windrow._sync.queries import BLOCKS, Opened
+from windrow._sync.start import Start
+from windrow._sync.streams import StreamContext
+from windrow._shared import arrow_tables
+from windrow._shared.binding import Parameters
+from windrow._shared.contexts import QueryContext
+from windrow._shared.errors import OperationalError
+from windrow._shared.external import ExternalData
+from windrow._shared.identifiers import qualified_table
+from windrow._shared.imports import needed
+from windrow._shared.progress import ProgressOption
+from windrow._shared.summary import QuerySummary
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+logger = logging.getLogger("windrow.client")
+AS_STRINGS = "output_format_arrow_string_as_string"
+STRIPS_UTC = False
+
+
+class Arrow(Start, Frames):
+    """The part of the client that speaks Arrow."""
+
+    def query_arrow(
+        self,
+        query: str,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        use_strings: bool | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        progress: ProgressOption = None,
+    ) -> pyarrow.Table:
+        """The result as a pyarrow Table; needs `windrow[arrow]`. `use_strings=False` gives String columns as binary."""
+        needed("pyarrow")
+        context = self._arrow_context(query, parameters, settings, external_data, transport_settings)
+        opened = self._open(context, BLOCKS, progress)
+        blocks = self._rest(opened)
+        as_text = self._as_text(use_strings)
+        table = self._offload(lambda: arrow_tables.table_of(blocks, opened.names, as_text))
+        return self._zones_as_asked(table) if STRIPS_UTC else table
+
+    def query_arrow_stream(
+        self,
+        query: str,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        use_strings: bool | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        progress: ProgressOption = None,
+    ) -> StreamContext:
+        """The result as a stream of pyarrow RecordBatches, one per block."""
+        needed("pyarrow")
+        convert = self._zones_as_asked if STRIPS_UTC else None
+        return self._arrow_stream(
+            self._arrow_context(query, parameters, settings, external_data, transport_settings, streaming=True),
+            convert,
+            use_strings,
+            progress,
+        )
+
+    def query_df_arrow(
+        self,
+        query: str,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        use_strings: bool | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        dataframe_library: str = "pandas",
+        progress: ProgressOption = None,
+    ) -> pandas.DataFrame | polars.DataFrame:
+        """The result as a data frame of `dataframe_library` ("pandas" or "polars") whose columns are Arrow's."""
+        convert = arrow_tables.frame_maker(dataframe_library)
+        table = self.query_arrow(
+            query, parameters, settings, use_strings, external_data, transport_settings, progress=progress
+        )
+        return self._offload(lambda: convert(self._zones_as_asked(table)))
+
+    def query_df_arrow_stream(
+        self,
+        query: str,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        use_strings: bool | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        dataframe_library: str = "pandas",
+        progress: ProgressOption = None,
+    ) -> StreamContext:
+        """The result as a stream of data frames, one per block; see query_df_arrow."""
+        frame_of = arrow_tables.frame_maker(dataframe_library)
+
+        def convert(batch: Any) -> Any:
+            return frame_of(self._zones_as_asked(batch))
+
+        return self._arrow_stream(
+            self._arrow_context(query, parameters, settings, external_data, transport_settings, streaming=True),
+            convert,
+            use_strings,
+            progress,
+        )
+
+    def _arrow_context(
+        self,
+        query: str,
+        parameters: Parameters,
+        settings: dict[str, Any] | None,
+        external_data: ExternalData | None,
+        transport_settings: dict[str, str] | None,
+        streaming: bool = False,
+    ) -> QueryContext:
+        return self.create_query_context(
+            query,
+            parameters,
+            settings,
+            external_data=external_data,
+            transport_settings=transport_settings,
+            streaming=streaming,
+        )
+
+    def _arrow_stream(
+        self,
+        context: QueryContext,
+        convert: Callable[[Any], Any] | None,
+        use_strings: bool | None,
+        progress: ProgressOption,
+    ) -> StreamContext:
+        as_text = self._as_text(use_strings)
+        opened = self._open(context, BLOCKS, progress)
+        return StreamContext(self._source(opened), self._batches(opened, convert, as_text))
+
+    def _batches(
+        self, opened: Opened, convert: Callable[[Any], Any] | None, as_text: bool
+    ) -> Iterator[Any]:
+        for block in self._pieces(opened):
+            batch = arrow_tables.batch_of(block, opened.names, as_text)
+            yield convert(batch) if convert else batch
+
+    def _as_text(self, use_strings: bool | None) -> bool:
+        """Whether String columns are Arrow strings: as asked, else unless the server's setting says binary for good."""
+        status = self._setting_status(AS_STRINGS)
+        if use_strings is None:
+            return status.is_writable or status.is_set
+        if use_strings != status.is_set and not status.is_writable:
+            raise OperationalError(f"Cannot change readonly {AS_STRINGS} to {use_strings}")
+        return use_strings
+
+    def _zones_as_asked(self, table: Any) -> Any:
+        """Moments in UTC without their zone, unless `tz_mode` says otherwise."""
+        if self.tz_mode == "schema":
+            logger.warning(
+                'tz_mode="schema" is not supported by the methods for Arrow: they give the zone that the result names'
+            )
+        return arrow_tables.without_utc(table) if self.tz_mode == "naive_utc" else table
+
+    def insert_arrow(
+        self,
+        table: str,
+        arrow_table: Any,
+        database: str | None = None,
+        settings: dict[str, Any] | None = None,
+        transport_settings: dict[str, str] | None = None,
+        progress: ProgressOption = None,
+    ) -> QuerySummary:
+        """Inserts a pyarrow Table; ClickHouse converts the values to the types of the columns of the same names."""
+        needed("pyarrow")
+        body = self._offload(lambda: arrow_tables.file_bytes(arrow_table, self.write_compression))
+        return self.raw_insert(
+            qualified_table(table, database),
+            arrow_table.schema.names,
+            body,
+            settings,
+            "Arrow",
+            transport_settings=transport_settings,
+            progress=progress,
+        )
+
+    def insert_df_arrow(
+        self,
+        table: str,
+        df: Any,
+        database: str | None = None,
+        settings: dict[str, Any] | None = None,
+        transport_settings: dict[str, str] | None = None,
+        progress: ProgressOption = None,
+    ) -> QuerySummary:
+        """Inserts a polars DataFrame, or a pandas DataFrame whose columns are all Arrow's (pandas.ArrowDtype)."""
+        needed("pyarrow")
+        arrow_tables.check_frame(df)
+        arrow_table = self._offload(lambda: arrow_tables.table_of_frame(df))
+        return self.insert_arrow(table, arrow_table, database, settings, transport_settings, progress)

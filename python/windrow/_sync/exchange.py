@@ -1,0 +1,208 @@
+# Made from windrow/_async/exchange.py by python/tools/async_to_sync.py; edit that file.
+"""How one call becomes an answer: sent, repeated where that is safe, stopped at the server when it isn't wanted any more.
+
+Everything that the client does goes through `_exchange`. What it gives back is an answer that says "done" or "here it comes";
+all others are exceptions with ClickHouse's code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from windrow import common
+from windrow._sync.stopper import Stopper
+from windrow._sync.transport import SyncTransport
+from windrow._shared import errors, tables
+from windrow._shared.calls import (
+    AUTHENTICATION_FAILED,
+    RETRYABLE_STATUSES,
+    SETTING_CODES,
+    Attempts,
+    Call,
+    Lost,
+    Repeat,
+    Targets,
+    new_id,
+)
+from windrow._shared.errors import OperationalError, ProgrammingError
+from windrow._shared.http_request import Request
+from windrow._shared.options import ClientOptions
+
+UNKNOWN_OUTCOME = (
+    "{error}; the answer was lost, so it isn't known whether the rows were stored, and {table} doesn't recognise a repeated "
+    "insert (a MergeTree table does with non_replicated_deduplication_window)"
+)
+
+
+class Exchange:
+    """The part of the client that sends; the others build on it."""
+
+    _options: ClientOptions
+    _transport: SyncTransport
+    _targets: Targets
+    _stopper: Stopper
+    _headers: dict[str, str]
+    _token_provider: Callable[[], Any] | None
+    _autogenerate_query_id: bool
+    _active_session: str | None
+    _dedups: tables.Remembered
+    query_retries: int
+    url: str
+
+    @property
+    def show_clickhouse_errors(self) -> bool | str:
+        """How much of ClickHouse's errors is shown: True, False or "scrub"."""
+        return self._transport.show_errors
+
+    @show_clickhouse_errors.setter
+    def show_clickhouse_errors(self, value: bool | str | None) -> None:
+        self._transport.show_errors = errors.shown_as(value)
+
+    def _exchange(self, call: Call) -> Any:
+        """The answer, once its head is there; its body is the caller's to read or to close."""
+        if "query_id" in call.params:
+            call.query_id = call.params["query_id"]
+        elif self._autogenerate_query_id:
+            call.query_id = call.params["query_id"] = new_id()
+        attempts = Attempts(self.query_retries)
+        while True:
+            attempts.sent += 1
+            try:
+                response = self._send_within_session(call)
+            except OperationalError as error:
+                self._after_loss(call, attempts, error)
+                continue
+            except BaseException:
+                self._stopper.stop(call.query_id)
+                raise
+            if 200 <= response.status < 300 and "x-clickhouse-exception-code" not in response.headers:
+                return response
+            self._after_error(call, attempts, response)
+
+    def _send_within_session(self, call: Call) -> Any:
+        session = call.params.get("session_id") or self._targets.settings.get("session_id")
+        if not session:
+            return self._send(call)
+        if session == self._active_session:
+            raise ProgrammingError(
+                "Attempt to execute concurrent queries within the same session. "
+                "Please use a separate client instance per concurrent query."
+            )
+        self._active_session = session
+        try:
+            return self._send(call)
+        finally:
+            self._active_session = None
+
+    def _send(self, call: Call) -> Any:
+        body = call.make_body() if call.make_body else call.body
+        return self._transport.send(
+            Request(
+                "POST",
+                self._targets.target(call),
+                call.headers,
+                body,
+                timeout_s=call.timeout_s,
+                may_repeat=call.repeat is Repeat.READ or call.token_is_users,
+                encoding=call.encoding,
+                on_progress=call.report.on_header if call.report else None,
+            )
+        )
+
+    def _after_loss(self, call: Call, attempts: Attempts, error: OperationalError) -> None:
+        """Returns when the call may be sent again, else raises."""
+        if getattr(error, "phase", None) == "timeout":
+            self._stopper.stop(call.query_id)
+        what_now = attempts.after_loss(call, error)
+        if what_now is Lost.RAISE:
+            raise error
+        self._check_recognised(call, what_now, error)
+        asyncio.sleep(attempts.pause_s)
+
+    def _check_recognised(self, call: Call, what_now: Lost, error: OperationalError) -> None:
+        if what_now is Lost.AGAIN_IF_RECOGNISED and not self._recognises_repeats(call.table):
+            raised = OperationalError(UNKNOWN_OUTCOME.format(error=error, table=call.table), code=error.code, name=error.name)
+            raise raised from error
+
+    def _after_error(self, call: Call, attempts: Attempts, response: Any) -> None:
+        """Returns when the call may be sent again, else raises what the answer says."""
+        refused = response.status in RETRYABLE_STATUSES
+        body = self._error_body(response)
+        error = errors.of_response(
+            response.status,
+            response.headers,
+            body,
+            url=self.url,
+            show=self.show_clickhouse_errors,
+            tried_again=refused,
+            max_chars=common.get_setting("max_error_size"),
+        )
+        if refused and (what_now := attempts.after_refusal(call, response.status)) is not Lost.RAISE:
+            self._check_recognised(call, what_now, OperationalError(str(error)))
+            asyncio.sleep(attempts.pause_s)
+        elif error.code == AUTHENTICATION_FAILED and self._token_provider and not attempts.token_renewed:
+            if not call.can_be_sent_again:
+                raise error
+            attempts.token_renewed = True
+            self.set_access_token(self._new_token())
+        elif error.code in SETTING_CODES and not attempts.settings_dropped and self._drop_own_settings(call, body):
+            attempts.settings_dropped = True
+        else:
+            raise error
+
+    def _error_body(self, response: Any) -> bytes:
+        try:
+            return bytes(response.read())
+        except errors.Error:
+            return b""  # the status has said enough
+
+    def _drop_own_settings(self, call: Call, body: bytes) -> bool:
+        """Settings that this client sends by itself must not break users who may not set them."""
+        if not call.can_be_sent_again:
+            return False
+        text = body.decode(errors="replace")
+        own = {*self._own_settings, *call.own_settings}
+        guilty = [name for name in own if name in text]
+        for name in guilty:
+            self._refused_settings.add(name)
+            self._own_settings.pop(name, None)
+            self._targets.settings.pop(name, None)
+            self._targets.read_params.pop(name, None)
+            call.params.pop(name, None)
+        self._targets.changed()
+        return bool(guilty)
+
+    def _recognises_repeats(self, table: str | None) -> bool:
+        """Whether the table recognises an insert by its token, so that sending it twice stores it once."""
+        if table is None:
+            return False
+        known = self._dedups.get(table)
+        if known is None:
+            known = self._ask_whether_recognised(table)
+            self._dedups.put(table, known)
+        return bool(known)
+
+    def _ask_whether_recognised(self, table: str) -> bool:
+        raise NotImplementedError
+
+    def _new_token(self) -> str:
+        """The token that the user's provider gives; it may be a plain function (run on a thread) or a coroutine function."""
+        provider = self._token_provider
+        if provider is None:
+            raise ProgrammingError("There is no token_provider")
+        token = provider()
+        return str(token)
+
+    def set_access_token(self, access_token: str) -> None:
+        """Uses another token from now on; ProgrammingError when this client authenticates by other means."""
+        known = self._headers.get("Authorization")
+        if known and not known.startswith("Bearer"):
+            raise ProgrammingError("Cannot set access token when a different auth type is used")
+        self._headers["Authorization"] = f"Bearer {access_token}"
+        self._transport.headers = list(self._headers.items())
+
+    _own_settings: dict[str, str]
+    _refused_settings: set[str]

@@ -1,0 +1,530 @@
+# Made from windrow/_async/queries.py by python/tools/async_to_sync.py; edit that file.
+"""Queries whose results are Python values: query, and streams of blocks and of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+from typing import Any
+
+from windrow import _core, common
+from windrow._sync.blocks import BlockStream
+from windrow._sync.exchange import Exchange
+from windrow._sync.streams import RowStream, StreamContext, StreamSource
+from windrow._shared import errors
+from windrow._shared.binding import Parameters, needs_form
+from windrow._shared.calls import Call, Repeat, multipart
+from windrow._shared.contexts import QueryContext, TzMode
+from windrow._shared.errors import InternalError, ProgrammingError, StreamFailureError
+from windrow._shared.external import ExternalData
+from windrow._shared.progress import ProgressOption, report_for
+from windrow._shared.reading import read_options
+from windrow._shared.rename import renamer_of
+from windrow._shared.results import NumpyResult, QueryResult
+from windrow._shared.settings import SettingDef, all_checked
+from windrow._shared.summary import QuerySummary
+from windrow._shared.timezones import find_zone
+from windrow.datatypes.registry import get_from_name
+
+ROWS, COLUMNS, BLOCKS = 0, 1, 2
+STREAM_BLOCK_ROWS = "8192"  # small blocks: the first comes early, and few bytes wait at a time
+
+
+class Opened:
+    """A query whose answer has begun: its blocks, and the columns if there is any block."""
+
+    def __init__(self, call: Call, response: Any, blocks: BlockStream) -> None:
+        self.call = call
+        self.response = response
+        self.blocks = blocks
+        self.summary = errors.summary_of(response.headers)
+        self.names: tuple[str, ...] = ()
+        self.type_names: tuple[str, ...] = ()
+        self.finished = False
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """The columns' types."""
+        return tuple(get_from_name(name) for name in self.type_names)
+
+
+class Queries(Exchange):
+    """The part of the client that reads results."""
+
+    database: str | None
+    server_tz: tzinfo
+    server_settings: dict[str, SettingDef]
+    tz_mode: TzMode
+    query_limit: int
+    form_encode_query_params: bool
+    _apply_server_tz: bool
+    _rename_response_column: str | None
+    _read_headers: list[tuple[str, str]]
+
+    def create_query_context(
+        self,
+        query: str | bytes | None = None,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        query_formats: dict[str, str] | None = None,
+        column_formats: dict[str, str | dict[str, str]] | None = None,
+        encoding: str | None = None,
+        use_none: bool | None = None,
+        column_oriented: bool | None = None,
+        use_numpy: bool | None = False,
+        max_str_len: int | None = 0,
+        context: QueryContext | None = None,
+        query_tz: str | tzinfo | None = None,
+        column_tzs: dict[str, str | tzinfo] | None = None,
+        use_na_values: bool | None = None,
+        streaming: bool = False,
+        as_pandas: bool = False,
+        external_data: ExternalData | None = None,
+        use_extended_dtypes: bool | None = None,
+        transport_settings: dict[str, str] | None = None,
+        tz_mode: TzMode | None = None,
+    ) -> QueryContext:
+        """The arguments of a query as an object that can be used again; with `context`, a changed copy of that one.
+
+        `query_formats` say how values of a type are given (`{"IPv*": "string"}`), `column_formats` how those of a column are.
+        `use_none=False` gives a type's default value for NULL. Moments are given in `query_tz`, or in the zone that
+        `column_tzs` names for their column. ProgrammingError for a zone or a mode that isn't known.
+        """
+        if context is not None:
+            explicit = tz_mode is not None or context._tz_mode_explicit
+            made = context.updated_copy(
+                query,
+                parameters,
+                settings,
+                query_formats,
+                column_formats,
+                encoding,
+                self.server_tz,
+                use_none,
+                column_oriented,
+                use_numpy,
+                max_str_len,
+                query_tz,
+                column_tzs,
+                use_extended_dtypes,
+                as_pandas,
+                streaming,
+                external_data,
+                transport_settings,
+                tz_mode=tz_mode if explicit else self.tz_mode,
+            )
+            made._tz_mode_explicit = explicit
+            return made
+        if use_extended_dtypes is None:
+            use_extended_dtypes = True if as_pandas and use_na_values is None else use_na_values
+        made = QueryContext(
+            query if query is not None else "",
+            parameters,
+            settings,
+            query_formats,
+            column_formats,
+            encoding,
+            self.server_tz,
+            use_none,
+            column_oriented,
+            use_numpy,
+            max_str_len,
+            query_tz,
+            column_tzs,
+            use_extended_dtypes,
+            as_pandas,
+            streaming,
+            self._apply_server_tz,
+            external_data,
+            transport_settings,
+            tz_mode=tz_mode if tz_mode is not None else self.tz_mode,
+        )
+        made._tz_mode_explicit = tz_mode is not None
+        return made
+
+    def query(
+        self,
+        query: str | None = None,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        query_formats: dict[str, str] | None = None,
+        column_formats: dict[str, str | dict[str, str]] | None = None,
+        encoding: str | None = None,
+        use_none: bool | None = None,
+        column_oriented: bool | None = None,
+        use_numpy: bool | None = None,
+        max_str_len: int | None = None,
+        context: QueryContext | None = None,
+        query_tz: str | tzinfo | None = None,
+        column_tzs: dict[str, str | tzinfo] | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        tz_mode: TzMode | None = None,
+        progress: ProgressOption = None,
+    ) -> QueryResult:
+        """The whole result of a query: `result_rows`, `result_columns`, `column_names`, `column_types`, `summary`.
+
+        DatabaseError with ClickHouse's `code` and `name` when it refuses or fails; OperationalError when the connection does.
+
+            result = client.query("SELECT name FROM users WHERE id = {id:UInt64}", parameters={"id": 5})
+        """
+        if query and query.lower().strip().startswith("select __connect_version__"):
+            words = f"Windrow v.{common.version()}"
+            return QueryResult([[words]], None, ("connect_version",), (get_from_name("String"),))
+        context = self.create_query_context(
+            query,
+            parameters,
+            settings,
+            query_formats,
+            column_formats,
+            encoding,
+            use_none,
+            column_oriented,
+            use_numpy,
+            max_str_len,
+            context,
+            query_tz,
+            column_tzs,
+            external_data=external_data,
+            transport_settings=transport_settings,
+            tz_mode=tz_mode,
+            as_pandas=context.as_pandas if context else False,
+            streaming=context.streaming if context else False,
+        )
+        if context.is_command:
+            return self._command_as_query(context)
+        return self._query_with_context(context, progress)
+
+    def _command_as_query(self, context: QueryContext) -> QueryResult:
+        answer = self.command(
+            context.query,
+            parameters=context.parameters,
+            settings=context.settings,
+            external_data=context.external_data,
+            transport_settings=context.transport_settings,
+        )
+        if isinstance(answer, QuerySummary):
+            return answer.as_query_result()
+        return QueryResult([answer] if isinstance(answer, list) else [[answer]])
+
+    def command(self, *arguments: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+    def _query_with_context(
+        self, context: QueryContext, progress: ProgressOption = None, use_database: bool = True
+    ) -> Any:
+        """The whole result; what breaks off in the middle is an error like any other, since nobody has seen a part of it."""
+        if self._asks_for_columns_only(context):
+            return self._columns_only(context)
+        form = BLOCKS if context.use_numpy else COLUMNS if context.column_oriented else ROWS
+        opened = self._open(context, form, progress, use_database)
+        blocks = self._rest(opened)
+        if context.use_numpy:
+            return self._numpy_result(context, opened, blocks)
+        rows: list[Any] | None = None
+        columns: list[Any] | None = None
+        if form == COLUMNS:
+            columns = blocks[0] if len(blocks) == 1 else [sum_of(parts) for parts in zip(*blocks, strict=True)]
+        elif len(blocks) == 1:
+            rows = blocks[0]
+        else:
+            rows = []
+            for block in blocks:
+                rows.extend(block)
+        result = QueryResult(
+            rows,
+            None,
+            opened.names,
+            opened.types,
+            context.column_oriented,
+            summary=opened.summary,
+            columns=columns,
+            stream_of=StreamContext,
+        )
+        result.summary["result_rows"] = str(result.row_count)
+        return result
+
+    def _rest(self, opened: Opened) -> list[Any]:
+        """All blocks; a failure in their middle is ClickHouse's error, as if it had come at once."""
+        try:
+            blocks = opened.blocks.rest()
+        except StreamFailureError as error:
+            raise self._as_whole(error) from error.__cause__
+        except BaseException:
+            self._stopper.stop(opened.call.query_id)
+            raise
+        opened.finished = True
+        if opened.call.report:
+            opened.call.report.finish(opened.summary)
+        return blocks
+
+    def _as_whole(self, error: StreamFailureError) -> errors.DatabaseError:
+        return errors.of_whole(error, self.url, self.show_clickhouse_errors, common.get_setting("max_error_size"))
+
+    def _numpy_result(self, context: QueryContext, opened: Opened, blocks: list[Any]) -> NumpyResult:
+        def whole(as_pandas: bool) -> Any:
+            return self._frames(context, opened, as_pandas).whole(blocks)
+
+        return NumpyResult(whole, opened.names, opened.types, opened.summary)
+
+    def _frames(self, context: QueryContext, opened: Opened, as_pandas: bool) -> Any:
+        raise NotImplementedError
+
+    def query_column_block_stream(
+        self,
+        query: str | None = None,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        query_formats: dict[str, str] | None = None,
+        column_formats: dict[str, str | dict[str, str]] | None = None,
+        encoding: str | None = None,
+        use_none: bool | None = None,
+        context: QueryContext | None = None,
+        query_tz: str | tzinfo | None = None,
+        column_tzs: dict[str, str | tzinfo] | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        tz_mode: TzMode | None = None,
+        progress: ProgressOption = None,
+    ) -> StreamContext:
+        """The result as a stream of blocks; each is a list of columns."""
+        made = self._stream_context(locals())
+        return self._block_stream(made, COLUMNS, progress)
+
+    def query_row_block_stream(
+        self,
+        query: str | None = None,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        query_formats: dict[str, str] | None = None,
+        column_formats: dict[str, str | dict[str, str]] | None = None,
+        encoding: str | None = None,
+        use_none: bool | None = None,
+        context: QueryContext | None = None,
+        query_tz: str | tzinfo | None = None,
+        column_tzs: dict[str, str | tzinfo] | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        tz_mode: TzMode | None = None,
+        progress: ProgressOption = None,
+    ) -> StreamContext:
+        """The result as a stream of blocks; each is a list of rows."""
+        made = self._stream_context(locals())
+        return self._block_stream(made, ROWS, progress)
+
+    def query_rows_stream(
+        self,
+        query: str | None = None,
+        parameters: Parameters = None,
+        settings: dict[str, Any] | None = None,
+        query_formats: dict[str, str] | None = None,
+        column_formats: dict[str, str | dict[str, str]] | None = None,
+        encoding: str | None = None,
+        use_none: bool | None = None,
+        context: QueryContext | None = None,
+        query_tz: str | tzinfo | None = None,
+        column_tzs: dict[str, str | tzinfo] | None = None,
+        external_data: ExternalData | None = None,
+        transport_settings: dict[str, str] | None = None,
+        tz_mode: TzMode | None = None,
+        progress: ProgressOption = None,
+    ) -> StreamContext:
+        """The result as a stream of rows; each is a tuple.
+
+            with client.query_rows_stream("SELECT number, toString(number) FROM numbers(3)") as stream:
+                for number, text in stream:
+                    print(number, text)
+        """
+        made = self._stream_context(locals())
+        opened = self._open(made, ROWS, progress)
+        return RowStream(self._source(opened), self._rows(opened))
+
+    def _stream_context(self, arguments: dict[str, Any], **others: Any) -> QueryContext:
+        """The context for the arguments of a `*_stream` method."""
+        named = {name: value for name, value in arguments.items() if name not in ("self", "progress")}
+        return self.create_query_context(**named, **others, streaming=True)
+
+    def _block_stream(self, context: QueryContext, form: int, progress: ProgressOption) -> StreamContext:
+        opened = self._open(context, form, progress)
+        return StreamContext(self._source(opened), self._pieces(opened))
+
+    def _source(self, opened: Opened) -> StreamSource:
+        def close() -> None:
+            if not opened.finished:
+                opened.finished = True
+                self._stopper.stop(opened.call.query_id)
+            opened.blocks.close()
+
+        return StreamSource(close, opened.names, opened.types, opened.summary)
+
+    def _pieces(self, opened: Opened) -> Iterator[Any]:
+        """The blocks, as they come."""
+        report = opened.call.report
+        while (block := opened.blocks.next()) is not None:
+            if report:
+                report.on_rows(received=rows_in(block))
+            yield block
+        opened.finished = True
+        if report:
+            report.finish(opened.summary)
+
+    def _rows(self, opened: Opened) -> Iterator[Any]:
+        for block in self._pieces(opened):
+            for row in block:
+                yield row
+
+    def _open(
+        self, context: QueryContext, form: int, progress: ProgressOption = None, use_database: bool = True
+    ) -> Opened:
+        """Sends the query and waits for its first block."""
+        call = self._read_call(context)
+        call.use_database = use_database
+        if progress:
+            self._ask_for_progress(call, progress)
+        response = self._exchange(call)
+        try:
+            self._take_zone(context, response)
+            opened = Opened(call, response, BlockStream(response, _core.Decoder(response.body, self._reading(context)), form))
+            header = opened.blocks.header()
+        except BaseException as error:
+            if not isinstance(error, StreamFailureError):
+                self._stopper.stop(call.query_id)
+            response.close()
+            if isinstance(error, StreamFailureError) and not context.streaming:
+                raise self._as_whole(error) from error.__cause__
+            raise
+        if header is not None:
+            rename = context.column_renamer or renamer_of(self._rename_response_column)
+            opened.names = tuple(header[0]) if rename is None else tuple(rename(name) for name in header[0])
+            opened.type_names = tuple(header[1])
+        return opened
+
+    def _take_zone(self, context: QueryContext, response: Any) -> None:
+        """The answer says in which zone the server (or this session) is."""
+        named = response.headers.get("x-clickhouse-timezone")
+        zone = find_zone(named) if named else None
+        context.response_tz = None if zone is None or zone == self.server_tz else zone
+
+    def _reading(self, context: QueryContext) -> _core.ReadOptions:
+        return read_options(
+            query_formats=context.query_formats or None,
+            column_formats=context.column_formats or None,
+            encoding=context.encoding,
+            use_none=context.use_none,
+            query_tz=context.query_tz,
+            column_tzs=context.column_tzs,
+            tz_mode=context.tz_mode,
+            response_tz=context.response_tz,
+            server_tz=context.server_tz,
+            apply_server_tz=context.apply_server_tz,
+        )
+
+    def _checked(self, settings: dict[str, Any] | None) -> dict[str, str]:
+        """Settings of one call as they are sent."""
+        return all_checked(settings, self.server_settings, self._targets.settings) if settings else {}
+
+    def _read_call(self, context: QueryContext) -> Call:
+        """The request for a query that is read as Native."""
+        params = self._checked(context.settings)
+        bound = context.bound
+        text = bound.text
+        if self.query_limit and context.is_select and not context.has_limit:
+            text = text + (f"\n LIMIT {self.query_limit}" if isinstance(text, str) else b"\n LIMIT %d" % self.query_limit)
+        if not bound.statement.is_insert:
+            text = text + ("\n FORMAT Native" if isinstance(text, str) else b"\n FORMAT Native")
+        repeat = Repeat.READ if bound.statement.is_read and "query" not in params else Repeat.NEVER
+        call = Call(params, repeat=repeat, native=True)
+        if context.streaming:
+            self._own_setting(call, "max_block_size", STREAM_BLOCK_ROWS)
+        self._put_query(call, text, bound.parameters, context.external_data)
+        call.headers += self._read_headers
+        if context.transport_settings:
+            call.headers += context.transport_settings.items()
+        return call
+
+    def _own_setting(self, call: Call, name: str, value: str) -> None:
+        """A setting that this client wants by itself: not where the user has one, or where it can't be changed."""
+        if name in call.params or name in self._targets.settings or name in self._refused_settings:
+            return
+        known = self.server_settings.get(name)
+        if known is not None and known.readonly != 1:
+            call.params[name] = value
+            call.own_settings += (name,)
+
+    def _put_query(
+        self, call: Call, text: str | bytes, parameters: dict[str, str], external_data: ExternalData | None
+    ) -> None:
+        """Puts the query where it belongs: into the body, or into a form when there is more than fits a URL."""
+        if external_data is None and not needs_form(text, parameters, self.form_encode_query_params):
+            call.params.update(parameters)
+            call.body = text.encode() if isinstance(text, str) else text
+            if isinstance(text, str):
+                call.headers.append(("Content-Type", "text/plain; charset=utf-8"))
+            return
+        fields: dict[str, str | bytes] = {}
+        files: dict[str, tuple[str, bytes, str]] = {}
+        if needs_form(text, parameters, self.form_encode_query_params):
+            fields = {"query": text, **parameters}
+        elif isinstance(text, bytes):
+            raise ProgrammingError("Binary query cannot be placed in URL when using External Data; enable form encoding.")
+        else:
+            call.params.update(parameters)
+            call.params["query"] = text
+        if external_data is not None:
+            call.params.update(external_data.query_params)
+            files = external_data.form_data
+        call.body, content_type = multipart(fields, files)
+        call.headers.append(("Content-Type", content_type))
+
+    def _ask_for_progress(self, call: Call, progress: ProgressOption) -> None:
+        call.report = report_for(progress)
+        for name, value in (("send_progress_in_http_headers", "1"), ("http_headers_progress_interval_ms", "100")):
+            if name in self.server_settings and self.server_settings[name].readonly != 1:
+                call.params[name] = value
+
+    def _asks_for_columns_only(self, context: QueryContext) -> bool:
+        """A result of no rows has no header in Native, so its columns have to be asked for in another format."""
+        bound = context.bound
+        return bound.statement.ends_with_limit_zero and not bound.statement.is_insert and isinstance(bound.text, str)
+
+    def _columns_only(self, context: QueryContext) -> Any:
+        bound = context.bound
+        call = Call(self._checked(context.settings), repeat=Repeat.READ if bound.statement.is_read else Repeat.NEVER)
+        self._put_query(call, f"{bound.text}\n FORMAT JSON", bound.parameters, context.external_data)
+        answer = json.loads(self._whole(call))
+        if answer.get("data"):
+            raise InternalError("A query that ends with LIMIT 0 returned rows; raw_query() gives them")
+        rename = context.column_renamer or renamer_of(self._rename_response_column)
+        names = tuple(rename(column["name"]) if rename else column["name"] for column in answer["meta"])
+        types = tuple(get_from_name(column["type"]) for column in answer["meta"])
+        if context.use_numpy:
+            return NumpyResult(None, names, types)
+        return QueryResult([], None, names, types)
+
+    def _whole(self, call: Call) -> bytes:
+        """The body of an answer, decompressed."""
+        response = self._exchange(call)
+        try:
+            return bytes(response.read())
+        except BaseException:
+            self._stopper.stop(call.query_id)
+            response.close()
+            raise
+
+
+def sum_of(parts: Sequence[list[Any]]) -> list[Any]:
+    """One list of all."""
+    whole: list[Any] = []
+    for part in parts:
+        whole.extend(part)
+    return whole
+
+
+def rows_in(block: Any) -> int:
+    """The number of rows of a block in any form."""
+    if hasattr(block, "rows"):
+        return int(block.rows)
+    if block and isinstance(block[0], list):
+        return len(block[0])
+    return len(block)
