@@ -21,7 +21,11 @@ pub(super) fn put_time<'py>(
     bytes: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Problem> {
-    let ticks = ticks_of(context, value, precision)?;
+    put_ticks(ticks_of(context, value, precision)?, precision, bytes, out)
+}
+
+/// Ticks of `10^-precision` seconds, in so many bytes.
+pub(super) fn put_ticks(ticks: i128, precision: u8, bytes: usize, out: &mut Vec<u8>) -> Result<(), Problem> {
     let per_second = 10_i128.pow(precision.into());
     if ticks.abs() > MAX_SECONDS * per_second + per_second - 1 {
         return Err(Problem::said("out of range (-999:59:59 to 999:59:59)"));

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
@@ -12,7 +13,7 @@ use super::plan::ColumnPlan;
 use super::problem::{Problem, ValueError};
 use super::rows::Rows;
 use super::sent_name::sent_name;
-use super::source::Source;
+use super::source::{Kind, Source};
 use super::text::{put_sized, put_varint};
 use super::value::Value;
 
@@ -76,17 +77,29 @@ impl Encoder {
         stop: usize,
         share_gil: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let count = columns.len()?;
-        if count != self.columns.len() {
-            let reason = format!("{count} columns were given, and {} are written", self.columns.len());
+        let columns = columns.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        self.encode_columns(py, &columns, start..stop, share_gil)
+    }
+
+    /// Rows `start..stop` of a frame of pandas or polars, an Arrow table, or a NumPy array of rows.
+    #[pyo3(signature = (frame, start, stop, share_gil=false))]
+    fn frame<'py>(
+        &self,
+        py: Python<'py>,
+        frame: &Bound<'py, PyAny>,
+        start: usize,
+        stop: usize,
+        share_gil: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let helper = py.import(intern!(py, "windrow._shared.insert_columns"))?;
+        let names = PyList::new(py, self.names.iter().map(|name| name.bind(py)))?;
+        let columns = helper.call_method1(intern!(py, "columns"), (frame, names))?;
+        if columns.is_none() {
+            let reason = format!("a {} is no frame", frame.get_type().name()?);
             return Err(ValueError::new(py, Problem::said(reason)).into_pyerr(py));
         }
-        let mut task = Task { context: Context::new(py, &self.options)?, give_way: GiveWay::new(share_gil) };
-        let mut made = self.empty_columns();
-        for (index, (plan, column)) in self.columns.iter().zip(&mut made).enumerate() {
-            task.push_column(plan, &columns.get_item(index)?, start..stop, column)?;
-        }
-        self.block(py, stop.saturating_sub(start), &made)
+        let columns = columns.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        self.encode_columns(py, &columns, start..stop, share_gil)
     }
 }
 
@@ -116,6 +129,25 @@ impl Encoder {
             task.give_way.now_and_then(py)?;
         }
         Ok(())
+    }
+
+    fn encode_columns<'py>(
+        &self,
+        py: Python<'py>,
+        columns: &[Bound<'py, PyAny>],
+        range: Range<usize>,
+        share_gil: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        if columns.len() != self.columns.len() {
+            let reason = format!("{} columns were given, and {} are written", columns.len(), self.columns.len());
+            return Err(ValueError::new(py, Problem::said(reason)).into_pyerr(py));
+        }
+        let mut task = Task { context: Context::new(py, &self.options)?, give_way: GiveWay::new(share_gil) };
+        let mut made = self.empty_columns();
+        for ((plan, column), given) in self.columns.iter().zip(&mut made).zip(columns) {
+            task.push_column(plan, given, range.clone(), column)?;
+        }
+        self.block(py, range.len(), &made)
     }
 
     fn block<'py>(&self, py: Python<'py>, rows: usize, columns: &[Column]) -> PyResult<Bound<'py, PyBytes>> {
@@ -152,18 +184,42 @@ impl<'py> Task<'py> {
     ) -> PyResult<()> {
         let py = self.context.py;
         let raise = |error: Box<ValueError>| error.of_column(&plan.name, &plan.type_name).into_pyerr(py);
-        let source = Source::of(given, range.clone(), plan);
+        let source = Source::of(given, &range, &plan.node);
         let source = source.map_err(|problem| raise(ValueError::new(py, problem)))?;
-        match source {
-            Source::Values { items, offset } => {
-                for first in range.clone().step_by(CHUNK_ROWS) {
-                    let chunk = first..range.end.min(first + CHUNK_ROWS);
-                    push_values(&self.context, plan, chunk, column, |row| items.get(row - offset)).map_err(raise)?;
-                    self.give_way.now_and_then(py)?;
+        let first = source.first;
+        for start in range.clone().step_by(CHUNK_ROWS) {
+            let chunk = start..range.end.min(start + CHUNK_ROWS);
+            let context = &self.context;
+            match &source.kind {
+                Kind::Values(items) => {
+                    push_values(context, plan, chunk, column, |row| items.get(row - first)).map_err(raise)?;
                 }
-                Ok(())
+                Kind::Choices(choices) => {
+                    push_values(context, plan, chunk, column, |row| choices.get(row - first)).map_err(raise)?;
+                }
+                Kind::Numbers(numbers) => {
+                    let pushed = numbers.push(&plan.node, column, chunk, first);
+                    pushed.map_err(|(row, problem)| raise(blamed_in(given, row, problem)))?;
+                }
+                Kind::Texts(texts) => {
+                    let pushed = texts.push(&plan.node, column, chunk, first);
+                    pushed.map_err(|(row, problem)| raise(blamed_in(given, row, problem)))?;
+                }
             }
+            self.give_way.now_and_then(py)?;
         }
+        Ok(())
+    }
+}
+
+/// The value is looked up where it came from.
+#[cold]
+fn blamed_in(given: &Bound<'_, PyAny>, row: usize, problem: Problem) -> Box<ValueError> {
+    let error = ValueError::new(given.py(), problem).at_row(row);
+    let positions = given.getattr("iloc").unwrap_or_else(|_| given.clone());
+    match positions.get_item(row) {
+        Ok(value) => error.with_value(&value),
+        Err(_) => error,
     }
 }
 

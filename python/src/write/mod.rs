@@ -12,6 +12,7 @@
 //! that sound.
 
 mod address;
+mod array;
 mod calendar;
 mod clock;
 mod column;
@@ -24,6 +25,7 @@ mod layout;
 mod local_time;
 mod moment;
 mod number;
+mod numbers;
 mod parts;
 mod plan;
 mod problem;
@@ -35,6 +37,7 @@ mod scalar;
 mod sent_name;
 mod source;
 mod text;
+mod texts;
 mod value;
 mod variant;
 

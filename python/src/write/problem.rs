@@ -61,9 +61,13 @@ impl ValueError {
         self
     }
 
-    pub(super) fn of_value(mut self: Box<Self>, column: &str, type_name: &str, value: &Bound<'_, PyAny>) -> Box<Self> {
+    pub(super) fn of_value(self: Box<Self>, column: &str, type_name: &str, value: &Bound<'_, PyAny>) -> Box<Self> {
+        self.with_value(value).of_column(column, type_name)
+    }
+
+    pub(super) fn with_value(mut self: Box<Self>, value: &Bound<'_, PyAny>) -> Box<Self> {
         self.value = Some(shown(value));
-        self.of_column(column, type_name)
+        self
     }
 
     pub fn at_row(mut self: Box<Self>, row: usize) -> Box<Self> {

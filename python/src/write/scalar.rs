@@ -98,7 +98,9 @@ impl Scalar {
 fn enum_number(value: Value<'_>) -> Result<i128, Problem> {
     match value.small_int() {
         Some(number) => Ok(number),
-        None if value.is_float() => Err(Problem::said("a float is neither a name nor a number of the Enum")),
+        None if value.float().is_some_and(|number| number.fract() != 0.0) => {
+            Err(Problem::said("a number of the Enum is whole"))
+        }
         None => {
             let number = python_int(value)?;
             Value::of(&number).small_int().ok_or_else(|| Problem::said("not a number of the Enum"))

@@ -2,34 +2,158 @@
 
 use std::ops::Range;
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
-use super::parts::Items;
-use super::plan::ColumnPlan;
+use super::array::{Number, NumberArray};
+use super::numbers::Numbers;
+use super::parts::{copied, Items};
+use super::plan::Node;
 use super::problem::Problem;
+use super::texts::{TextParts, Texts};
 use super::value::Value;
 
-pub(super) enum Source<'py> {
-    /// Python objects; value `offset` of the column is the first of them.
-    Values { items: Items<'py>, offset: usize },
+/// Row `first` of the column is the first one in it.
+pub(super) struct Source<'py> {
+    pub(super) first: usize,
+    pub(super) kind: Kind<'py>,
+}
+
+pub(super) enum Kind<'py> {
+    /// Python objects.
+    Values(Items<'py>),
+    Numbers(Numbers<'py>),
+    Texts(Texts<'py>),
+    Choices(Choices<'py>),
+}
+
+/// A categorical column: numbers of values.
+pub(super) struct Choices<'py> {
+    codes: NumberArray<'py>,
+    values: Items<'py>,
+    none: Bound<'py, PyAny>,
+}
+
+impl<'py> Choices<'py> {
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Result<Value<'py>, Problem> {
+        match self.codes.get(index) {
+            Number::Int(code) if code >= 0 => self.values.get(code as usize),
+            // `None` outlives everything.
+            _ => Ok(Value::of(&self.none)),
+        }
+    }
 }
 
 impl<'py> Source<'py> {
     /// Values `range` of what was given for a column.
-    pub(super) fn of(given: &Bound<'py, PyAny>, range: Range<usize>, _plan: &ColumnPlan) -> Result<Self, Problem> {
+    pub(super) fn of(given: &Bound<'py, PyAny>, range: &Range<usize>, node: &Node) -> Result<Self, Problem> {
         let value = Value::of(given);
         if value.is_list() || value.is_tuple() {
-            let items = Items::of(value)?;
-            if items.len() < range.end {
-                return Err(Problem::said(format!("{} values for {} rows", items.len(), range.end)));
-            }
-            return Ok(Source::Values { items, offset: 0 });
+            return Source { first: 0, kind: Kind::Values(Items::of(value)?) }.checked(range);
+        }
+        if given.get_type().name()? == "ndarray" {
+            return Source::of_array(given, range, node)?.checked(range);
+        }
+        if let Some(parts) = parts_of(given, range)? {
+            return Source::of_parts(&parts, range, node)?.checked(range);
         }
         let slice = pyo3::types::PySlice::new(given.py(), range.start as isize, range.end as isize, 1);
         let items = Items::of(Value::of(&given.get_item(slice)?))?;
-        if items.len() != range.len() {
-            return Err(Problem::said(format!("{} values for {} rows", range.start + items.len(), range.end)));
+        Source { first: range.start, kind: Kind::Values(items) }.checked(range)
+    }
+
+    /// Whether there is a value for every row.
+    fn checked(self, range: &Range<usize>) -> Result<Self, Problem> {
+        let length = match &self.kind {
+            Kind::Values(items) => items.len(),
+            Kind::Numbers(numbers) => match &numbers.mask {
+                Some(mask) => numbers.values.length.min(mask.length),
+                None => numbers.values.length,
+            },
+            Kind::Texts(texts) => texts.rows,
+            Kind::Choices(choices) => choices.codes.length,
+        };
+        match self.first + length >= range.end {
+            true => Ok(self),
+            false => Err(Problem::said(format!("{} values for {} rows", self.first + length, range.end))),
         }
-        Ok(Source::Values { items, offset: range.start })
+    }
+
+    fn of_array(array: &Bound<'py, PyAny>, range: &Range<usize>, node: &Node) -> Result<Self, Problem> {
+        if let Some(values) = NumberArray::of(array)? {
+            let numbers = Numbers { values, mask: None, is_frame: false };
+            if numbers.suit(node) {
+                return Ok(Source { first: 0, kind: Kind::Numbers(numbers) });
+            }
+        }
+        let slice = pyo3::types::PySlice::new(array.py(), range.start as isize, range.end as isize, 1);
+        let list = copied(&array.get_item(slice)?)?;
+        Ok(Source { first: range.start, kind: Kind::Values(Items::of(Value::of(list.as_any()))?) })
+    }
+
+    /// Of what `windrow._shared.insert_columns` says.
+    fn of_parts(parts: &Bound<'py, PyTuple>, range: &Range<usize>, node: &Node) -> Result<Self, Problem> {
+        let name: String = parts.get_item(0)?.extract()?;
+        let kind = match name.as_str() {
+            "numbers" => Kind::of_numbers(parts, node)?,
+            "texts" => Kind::of_texts(parts, node)?,
+            "choices" => Kind::of_choices(parts)?,
+            _ => Kind::Values(Items::of(Value::of(&parts.get_item(1)?))?),
+        };
+        Ok(Source { first: range.start, kind })
+    }
+}
+
+impl<'py> Kind<'py> {
+    fn of_numbers(parts: &Bound<'py, PyTuple>, node: &Node) -> Result<Self, Problem> {
+        let (array, mask) = (parts.get_item(1)?, parts.get_item(2)?);
+        let mask = if mask.is_none() { None } else { Some(mask) };
+        if let Some(values) = NumberArray::of(&array)? {
+            let mask = mask.as_ref().map(NumberArray::of).transpose()?.flatten();
+            let numbers = Numbers { values, mask, is_frame: true };
+            if numbers.suit(node) {
+                return Ok(Kind::Numbers(numbers));
+            }
+        }
+        let values = copied(&array)?;
+        let list = PyList::empty(array.py());
+        for (index, value) in values.iter().enumerate() {
+            let is_missing = match &mask {
+                Some(mask) => mask.get_item(index)?.is_truthy()?,
+                None => Value::of(&value).float().is_some_and(f64::is_nan),
+            };
+            list.append(if is_missing { None } else { Some(value) })?;
+        }
+        Ok(Kind::Values(Items::of(Value::of(list.as_any()))?))
+    }
+
+    fn of_texts(parts: &Bound<'py, PyTuple>, node: &Node) -> Result<Self, Problem> {
+        let texts: TextParts<'py> = parts.get_slice(1, 8).extract()?;
+        if Texts::suit(node) {
+            return Ok(Kind::Texts(Texts::of(texts)));
+        }
+        let list = texts.0.call_method0(intern!(parts.py(), "to_pylist"))?;
+        Ok(Kind::Values(Items::of(Value::of(&list))?))
+    }
+
+    fn of_choices(parts: &Bound<'py, PyTuple>) -> Result<Self, Problem> {
+        let Some(codes) = NumberArray::of(&parts.get_item(1)?)? else {
+            return Err(Problem::said("a categorical column without codes"));
+        };
+        let values = Items::of(Value::of(&parts.get_item(2)?))?;
+        Ok(Kind::Choices(Choices { codes, values, none: parts.py().None().into_bound(parts.py()) }))
+    }
+}
+
+/// What a column of pandas or Arrow is made of; None for anything else.
+fn parts_of<'py>(given: &Bound<'py, PyAny>, range: &Range<usize>) -> Result<Option<Bound<'py, PyTuple>>, Problem> {
+    let py = given.py();
+    let helper = py.import(intern!(py, "windrow._shared.insert_columns"))?;
+    let parts = helper.call_method1(intern!(py, "parts"), (given, range.start, range.end))?;
+    match parts.is_none() {
+        true => Ok(None),
+        false => Ok(Some(parts.cast_into::<PyTuple>().map_err(PyErr::from)?)),
     }
 }
