@@ -46,11 +46,32 @@ class Arrow(Start, Frames):
         """The result as a pyarrow Table; needs `windrow[arrow]`. `use_strings=False` gives String columns as binary."""
         needed("pyarrow")
         context = self._arrow_context(query, parameters, settings, external_data, transport_settings)
-        opened = await self._open(context, BLOCKS, progress)
-        blocks = await self._rest(opened)
         as_text = self._as_text(use_strings)
-        table = await self._offload(lambda: arrow_tables.table_of(blocks, opened.names, as_text))
+        table = None
+        if not arrow_tables.asks_for_arrow_settings(context.settings):
+            opened = await self._open(context, BLOCKS, progress)
+            blocks = await self._rest(opened)
+            if blocks:
+                table = await self._offload(lambda: arrow_tables.table_of(blocks, opened.names, as_text, opened.zone))
+        if table is None:
+            table = await self._arrow_of_server(context, as_text)
         return self._zones_as_asked(table) if STRIPS_UTC else table
+
+    async def _arrow_of_server(self, context: QueryContext, as_text: bool) -> pyarrow.Table:
+        """The table as ClickHouse itself makes it: where settings ask for another form, or where there are no rows to make
+        a schema from."""
+        self._own_setting_of(context, AS_STRINGS, "1" if as_text else "0")
+        call = self._raw_call(
+            context.query,
+            context.parameters,
+            context.settings,
+            "ArrowStream",
+            True,
+            context.external_data,
+            context.transport_settings,
+        )
+        body = await self._whole(call)
+        return await self._offload(lambda: arrow_tables.table_of_stream(body))
 
     async def query_arrow_stream(
         self,
@@ -147,8 +168,12 @@ class Arrow(Start, Frames):
         self, opened: Opened, convert: Callable[[Any], Any] | None, as_text: bool
     ) -> AsyncIterator[Any]:
         async for block in self._pieces(opened):
-            batch = arrow_tables.batch_of(block, opened.names, as_text)
+            batch = arrow_tables.batch_of(block, opened.names, as_text, opened.zone)
             yield convert(batch) if convert else batch
+
+    def _own_setting_of(self, context: QueryContext, name: str, value: str) -> None:
+        if name not in context.settings and self._setting_status(name).is_writable:
+            context.settings = {**context.settings, name: value}
 
     def _as_text(self, use_strings: bool | None) -> bool:
         """Whether String columns are Arrow strings: as asked, else unless the server's setting says binary for good."""

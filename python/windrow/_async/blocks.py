@@ -126,7 +126,8 @@ class BlockStream:
             buffered = body.buffered
             if len(self._ready) >= MOST_JOBS_WAITING or (self._used_up and not buffered and not whole):
                 return
-            if whole and buffered <= (INLINE_COMPRESSED_BYTES if body.compressed else INLINE_BYTES) and self._used_up:
+            small = buffered <= INLINE_COMPRESSED_BYTES and self._used_up if body.compressed else buffered <= INLINE_BYTES
+            if whole and small:
                 self._take(*self._job(whole))
                 continue
             if buffered < WORTH_A_JOB_BYTES and self._used_up and not whole and not however_little:

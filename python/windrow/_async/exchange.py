@@ -184,6 +184,11 @@ class Exchange:
             self._dedups.put(table, known)
         return bool(known)
 
+    async def _offload(self, work: Callable[[], Any]) -> Any:
+        """Runs what takes long beside the event loop."""
+        loop = asyncio.get_running_loop()  # async only
+        return await loop.run_in_executor(self._transport.workers.executor, work)  # sync only: return work()
+
     async def _ask_whether_recognised(self, table: str) -> bool:
         raise NotImplementedError
 

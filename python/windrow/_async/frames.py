@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,3 @@ class Frames(Queries):
                 max_str_len=context.max_str_len,
             )
         return NumpyFrames(names, type_names, use_none=context.use_none, max_str_len=context.max_str_len)
-
-    async def _offload(self, work: Callable[[], Any]) -> Any:
-        """Runs what takes long beside the event loop."""
-        return await self._transport.run(work)  # sync only: return work()

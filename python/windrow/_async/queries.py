@@ -43,6 +43,11 @@ class Opened:
         self.finished = False
 
     @property
+    def zone(self) -> str:
+        """The time zone that the answer names."""
+        return str(self.response.headers.get("x-clickhouse-timezone") or "UTC")
+
+    @property
     def types(self) -> tuple[Any, ...]:
         """The columns' types."""
         return tuple(get_from_name(name) for name in self.type_names)

@@ -78,7 +78,7 @@ class Raw(Commands):
 
     def _raw_call(
         self,
-        query: str,
+        query: str | bytes,
         parameters: Parameters,
         settings: dict[str, Any] | None,
         fmt: str | None,

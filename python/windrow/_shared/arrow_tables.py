@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from windrow import _core
 from windrow._shared.errors import DataError, ProgrammingError
 from windrow._shared.imports import loaded, needed
 from windrow._shared.timezones import is_utc_timezone
@@ -69,14 +70,27 @@ def file_bytes(table: Any, encoding: str | None) -> Any:
     return memoryview(sink.getvalue())
 
 
-def batch_of(block: Any, names: Sequence[str], as_text: bool) -> Any:
+def asks_for_arrow_settings(settings: dict[str, Any]) -> bool:
+    """Whether the user wants Arrow in another form than ClickHouse's usual one."""
+    return any(name.startswith("output_format_arrow_") for name in settings)
+
+
+def batch_of(block: Any, names: Sequence[str], as_text: bool, zone: str) -> Any:
     """A pyarrow RecordBatch of a block; nothing is copied."""
     pyarrow = needed("pyarrow")
-    batch = pyarrow.record_batch(block.to_arrow(as_text))
+    stream = _core.ArrowStream([block], string_as_string=as_text, timezone=zone)
+    batch = pyarrow.RecordBatchReader.from_stream(stream).read_next_batch()
     return batch if list(names) == batch.schema.names else batch.rename_columns(list(names))
 
 
-def table_of(blocks: Sequence[Any], names: Sequence[str], as_text: bool) -> Any:
-    """A pyarrow Table of blocks."""
+def table_of(blocks: list[Any], names: Sequence[str], as_text: bool, zone: str) -> Any:
+    """A pyarrow Table of blocks; nothing is copied."""
     pyarrow = needed("pyarrow")
-    return pyarrow.Table.from_batches([batch_of(block, names, as_text) for block in blocks])
+    table = pyarrow.table(_core.ArrowStream(blocks, string_as_string=as_text, timezone=zone))
+    return table if list(names) == table.schema.names else table.rename_columns(list(names))
+
+
+def table_of_stream(body: bytes) -> Any:
+    """The table that ClickHouse wrote in the format ArrowStream."""
+    pyarrow = needed("pyarrow")
+    return pyarrow.ipc.open_stream(body).read_all()

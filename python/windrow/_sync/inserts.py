@@ -201,7 +201,7 @@ class Inserts(Raw):
             if stop * context.column_count <= INLINE_VALUES:
                 block = encode(0, stop)
             else:
-                block = encode(0, stop)
+                block = self._offload(lambda: encode(0, stop))
         except DataError as error:
             error.nothing_sent = True  # type: ignore[attr-defined]
             raise
