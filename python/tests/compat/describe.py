@@ -4,6 +4,7 @@ with their dtypes, Arrow tables with their schemas, errors with class, code and 
 
 from __future__ import annotations
 
+import array
 import datetime
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +25,7 @@ def described(value: Any) -> Any:
     if isinstance(value, pandas.Series):
         return ("Series", str(value.dtype), [described(item) for item in value.tolist()])
     if isinstance(value, numpy.ndarray):
-        return array(value)
+        return numbers(value)
     if isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
         schema = [(column.name, str(column.type), column.nullable) for column in value.schema]
         return (type(value).__name__, schema, described(value.to_pydict()))
@@ -32,6 +33,9 @@ def described(value: Any) -> Any:
         return ("polars", [(name, str(kind)) for name, kind in value.schema.items()], described(value.rows()))
     if isinstance(value, BaseException):
         return error(value)
+    if isinstance(value, array.array):
+        # What blocks of columns hold there; lists here, which are taken apart the same way.
+        return described(value.tolist())
     if isinstance(value, datetime.datetime) and not isinstance(value, pandas.Timestamp):
         return (type(value).__name__, value.isoformat(), str(value.tzinfo))
     return described_plain(value)
@@ -63,7 +67,7 @@ def frame(value: pandas.DataFrame) -> Any:
     return ("DataFrame", value.shape, str(value.index), columns)
 
 
-def array(value: numpy.ndarray) -> Any:
+def numbers(value: numpy.ndarray) -> Any:
     return ("ndarray", str(value.dtype), value.shape, described(value.tolist()))
 
 

@@ -123,15 +123,6 @@ async def an_array(run: Run, case: tuple[str, Any]) -> Any:
 
 
 @program
-async def columns_of_arrays(run: Run) -> Any:
-    await run.table("a Int64, f Float32, s String, d DateTime64(3, 'UTC')")
-    times = numpy.array(["2024-07-01T12:00:00.123", "1960-01-01"], dtype="datetime64[ms]")
-    columns = [numpy.array([1, 2]), numpy.array([1.5, 2.5], dtype="f4"), numpy.array(["x", "y"]), times.astype("int64")]
-    error = await run.raises(run.client.insert("t", columns, column_oriented=True))
-    return type(error).__name__ if isinstance(error, Exception) else "taken", await run.stored()
-
-
-@program
 async def an_arrow_table(run: Run) -> Any:
     await run.table("a Int32, s String, l Array(Int64), at DateTime64(6, 'UTC'), n Nullable(Float64)")
     table = pyarrow.table(

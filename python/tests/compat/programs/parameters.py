@@ -363,9 +363,10 @@ async def a_session_zone(run: Run) -> Any:
 
 @program
 async def wrong_zones(run: Run) -> Any:
-    return [
-        await run.raises(run.client.query(TIMES, query_tz="No/Where")),
-        await run.raises(run.client.query(TIMES, column_tzs={"plain": "No/Where"})),
+    """How to get a zone's data is worded for the package at hand."""
+    doing = (run.client.query(TIMES, query_tz="No/Where"), run.client.query(TIMES, column_tzs={"plain": "No/Where"}))
+    found = [await run.raises(each) for each in doing]
+    return [(type(error).__name__, str(error).split(";")[0]) for error in found], [
         await run.raises(run.client.query(TIMES, tz_mode="wrong")),
         await run.raises(run.connect(tz_source="wrong")),
         await run.raises(run.connect(tz_mode="wrong")),

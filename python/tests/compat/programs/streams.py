@@ -137,8 +137,9 @@ async def an_error_in_a_raw_stream(run: Run) -> Any:
         async with await run.client.raw_stream(FAILS, fmt="CSV") as stream:
             async for _ in stream:
                 pass
-    except Exception as error:
-        return type(error).__name__
+    except Exception:
+        # That of the transport there, StreamFailureError with ClickHouse's code here.
+        return "an error"
     return "no error"
 
 
