@@ -4,6 +4,7 @@ pub mod arrow;
 pub mod http;
 pub mod read;
 pub mod write;
+pub mod writer;
 
 use pyo3::prelude::*;
 
@@ -17,6 +18,7 @@ mod _core {
         arrow::register(module)?;
         http::register(module)?;
         read::register(module)?;
-        write::register(module)
+        write::register(module)?;
+        writer::register(module)
     }
 }

@@ -1,0 +1,146 @@
+"""What a writer asks of its table, and how its batches are worded. No I/O: questions and what their answers mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from windrow import _core
+from windrow._shared.errors import ProgrammingError
+from windrow._shared.identifiers import quote_identifier
+
+#: Kinds of columns that take no values, as DESCRIBE calls them.
+COMPUTED = frozenset({"MATERIALIZED", "ALIAS"})
+#: EPHEMERAL columns take values, and have to be named for it.
+NOT_BY_DEFAULT = COMPUTED | {"EPHEMERAL"}
+
+#: What ClickHouse says when the columns are not those that the rows were written for.
+STRUCTURE_CODES = frozenset({10, 16, 44, 47, 53})
+_HEADER_MISMATCH = "(while reading header)"
+_WINDOW = re.compile(r"\b(?:non_)?replicated_deduplication_window\s*=\s*(\d+)")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A table, and the columns that are written."""
+
+    database: str
+    table: str
+    columns: list[str]
+    types: list[str]
+
+    @property
+    def for_core(self) -> tuple[str, str, list[str], list[str]]:
+        return (self.database, self.table, self.columns, self.types)
+
+
+def table_parts(table: str, database: str | None) -> tuple[str, str]:
+    """Database and table of `table` or `database.table`, each of them perhaps in backticks or double quotes."""
+    parts = re.findall(r"`(?:[^`\\]|\\.|``)*`|\"(?:[^\"\\]|\\.|\"\")*\"|[^.]+", table)
+    names = [_unquoted(part) for part in parts]
+    if len(names) == 1:
+        return database or "", names[0]
+    if len(names) == 2:
+        return names[0], names[1]
+    raise ProgrammingError(f"writer: {table!r} does not name a table")
+
+
+def _unquoted(name: str) -> str:
+    if len(name) > 1 and name[0] == name[-1] and name[0] in "`\"":
+        return re.sub(r"\\(.)", r"\1", name[1:-1].replace(name[0] * 2, name[0]))
+    return name
+
+
+def full_name(database: str, table: str) -> str:
+    name = quote_identifier(table)
+    return f"{quote_identifier(database)}.{name}" if database else name
+
+
+def describe_statement(database: str, table: str) -> str:
+    return f"DESCRIBE TABLE {full_name(database, table)}"
+
+
+def destination_of(
+    database: str, table: str, columns: Sequence[str] | None, described: Iterable[Sequence[Any]]
+) -> Destination:
+    """The columns that are written, with the types that DESCRIBE gives them."""
+    types: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    for row in described:
+        types[row[0]], kinds[row[0]] = row[1], row[2]
+    if columns is None:
+        columns = [name for name in types if kinds[name] not in NOT_BY_DEFAULT]
+    for name in columns:
+        if name not in types:
+            raise ProgrammingError(f"writer: table {table} has no column {name}; it has {', '.join(types)}")
+        if kinds[name] in COMPUTED:
+            raise ProgrammingError(f"writer: column {name} of table {table} is {kinds[name]}: it takes no values")
+    return Destination(database, table, list(columns), [types[name] for name in columns])
+
+
+#: Asked of buffers that survive: what engine a table has, and its settings.
+ENGINE_STATEMENT = "SELECT engine, engine_full FROM system.tables WHERE database = {database:String} AND name = {table:String}"
+
+
+def deduplication_warning(table: str, engine: str, engine_full: str) -> str | None:
+    """What to tell whoever writes from a buffer that survives into a table that doesn't know repeated batches."""
+    window = _WINDOW.search(engine_full)
+    if window is not None and int(window.group(1)) > 0:
+        return None
+    if engine.startswith(("Replicated", "Shared")) and window is None:
+        return None
+    if not engine.endswith("MergeTree"):
+        return (
+            f"table {table} has the engine {engine}, which does not recognise a batch that is sent twice: rows of which the "
+            "answer was lost, or that a dead process left, may be stored twice"
+        )
+    return (
+        f"table {table} has no deduplication window: rows of which the answer was lost, or that a dead process left, may be "
+        f"stored twice. ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 1000 gives it one"
+    )
+
+
+def batch_settings(batch: _core.OutgoingBatch, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What goes along with a batch. A batch is large and waits for its end: the server has nothing to gather."""
+    sent: dict[str, Any] = {"async_insert": 0, "insert_deduplicate": 1}
+    if any("JSON" in name for name in batch.type_names):
+        sent["input_format_binary_read_json_as_string"] = 1
+    sent.update(settings)
+    sent["insert_deduplication_token"] = batch.id
+    return sent
+
+
+def is_about_structure(code: int | None, message: str) -> bool:
+    """Whether the table has changed since the rows were written."""
+    return code in STRUCTURE_CODES or (code == 117 and _HEADER_MISMATCH in message)
+
+
+def converting_target(batch: _core.OutgoingBatch, now: Destination) -> str:
+    """What stands behind INSERT INTO when the table's types have changed: rows are read as they were written, and
+    converted by ClickHouse; a value that does not fit the new type is refused, not cut."""
+    structure = ", ".join(
+        f"{quote_identifier(name)} {type_name}" for name, type_name in zip(batch.column_names, batch.type_names)
+    )
+    values = ", ".join(
+        quote_identifier(name) if was == is_now else f"accurateCast({quote_identifier(name)}, {_text(is_now)})"
+        for name, was, is_now in zip(batch.column_names, batch.type_names, now.types)
+    )
+    columns = ", ".join(quote_identifier(name) for name in batch.column_names)
+    return f"{full_name(batch.database, batch.table)} ({columns}) SELECT {values} FROM input({_text(structure)})"
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def code_and_message(error: BaseException) -> tuple[int | None, str]:
+    """What a failed attempt says: ClickHouse's code, if ClickHouse answered, and its words."""
+    message = str(error)
+    found = re.search(r"\bCode:\s*(\d{1,9})\b.*", message, re.DOTALL)
+    code = getattr(error, "code", None)
+    if code is None and found:
+        code = int(found.group(1))
+    return code, (found.group(0) if found else message) or repr(error)
