@@ -13,10 +13,28 @@
 
 from windrow._async.client import AsyncClient
 from windrow._async.create import get_async_client
+from windrow._async.writer import AsyncWriter
 from windrow._core import __version__
+from windrow._shared.write_errors import WriteError
+from windrow._shared.writer_options import Buffer, Retry, RetryPolicy, WriterStatistics
 from windrow._sync.client import Client
 from windrow._sync.create import get_client
+from windrow._sync.writer import Writer
 
 driver_name = "clickhousedb"
 
-__all__ = ["AsyncClient", "Client", "__version__", "driver_name", "get_async_client", "get_client"]
+__all__ = [
+    "AsyncClient",
+    "AsyncWriter",
+    "Buffer",
+    "Client",
+    "Retry",
+    "RetryPolicy",
+    "WriteError",
+    "Writer",
+    "WriterStatistics",
+    "__version__",
+    "driver_name",
+    "get_async_client",
+    "get_client",
+]

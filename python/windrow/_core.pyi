@@ -2,6 +2,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, final
 
+from typing_extensions import Self
+
 __version__: str
 
 # arrow: results as Arrow by its C data interface
@@ -212,7 +214,7 @@ class Writer:
         options: dict[str, Any],
         event_loop: object | None = None,
         write_options: WriteOptions | None = None,
-    ) -> Writer: ...
+    ) -> Self: ...
     def write_row(self, row: object, *, wait: bool | None = None, future: bool = False) -> Any: ...
     def write_rows(self, rows: Iterable[object], *, wait: bool | None = None, future: bool = False) -> Any: ...
     def try_write_row(self, row: object) -> bool: ...

@@ -10,6 +10,7 @@ from windrow import common
 from windrow._async.arrow import Arrow
 from windrow._async.stopper import Stopper
 from windrow._async.transport import AsyncTransport
+from windrow._async.writing import Writing
 from windrow._shared.calls import Targets
 from windrow._shared.contexts import TZ_MODES, TZ_SOURCES, TzMode, TzSource
 from windrow._shared.errors import ProgrammingError
@@ -22,7 +23,7 @@ MODE = "async"  # sync only: MODE = "sync"
 WRITE_ENCODINGS = ("lz4", "zstd", "gzip")
 
 
-class AsyncClient(Arrow):
+class AsyncClient(Arrow, Writing):
     """A client of one ClickHouse server; `windrow.get_async_client` makes it.
 
         async with await windrow.get_async_client(host="localhost") as client:

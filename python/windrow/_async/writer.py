@@ -74,7 +74,7 @@ class AsyncWriter(_core.Writer):
         loop = asyncio.get_running_loop()
 
         def make() -> AsyncWriter:
-            return cls.__new__(cls, destination.for_core, options.buffer, options.for_core(), loop)
+            return _core.Writer.__new__(cls, destination.for_core, options.buffer, options.for_core(), loop)
 
         # A buffer on a disk or in Redis is opened: not on the loop.
         writer = make() if options.buffer == "memory" else await loop.run_in_executor(None, make)
@@ -155,7 +155,8 @@ class AsyncWriter(_core.Writer):
 
     def take_error(self) -> WriteError | None:
         """The oldest error that nobody has taken; None if there is none now."""
-        return self._control.take_error()
+        error: WriteError | None = self._control.take_error()
+        return error
 
     async def close(self, timeout: float | None = 30.0) -> None:
         """Takes nothing more and sends what waits, for at most `timeout` seconds (None: as long as it takes).
@@ -302,13 +303,7 @@ class OpeningWriter:
 
 
 def open_writer(
-    client: Any,
-    table: str,
-    columns: str | Sequence[str] | None = None,
-    *,
-    on_error: OnError | None = None,
-    **options: Any,
+    client: Any, table: str, columns: str | Sequence[str] | None, options: WriterOptions, on_error: OnError | None
 ) -> OpeningWriter:
-    """The writer of `client.writer(table, columns, **options)`; options are those of `WriterOptions`."""
-    checked = WriterOptions(**options)
-    return OpeningWriter(lambda: AsyncWriter._open(client, table, columns, checked, on_error))
+    """What `client.writer(...)` answers."""
+    return OpeningWriter(lambda: AsyncWriter._open(client, table, columns, options, on_error))

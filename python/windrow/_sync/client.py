@@ -11,6 +11,7 @@ from windrow import common
 from windrow._sync.arrow import Arrow
 from windrow._sync.stopper import Stopper
 from windrow._sync.transport import SyncTransport
+from windrow._sync.writing import Writing
 from windrow._shared.calls import Targets
 from windrow._shared.contexts import TZ_MODES, TZ_SOURCES, TzMode, TzSource
 from windrow._shared.errors import ProgrammingError
@@ -23,7 +24,7 @@ MODE = "sync"
 WRITE_ENCODINGS = ("lz4", "zstd", "gzip")
 
 
-class Client(Arrow):
+class Client(Arrow, Writing):
     """A client of one ClickHouse server; `windrow.get_client` makes it.
 
         with windrow.get_client(host="localhost") as client:

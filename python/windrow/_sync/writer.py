@@ -70,7 +70,7 @@ class Writer(_core.Writer):
             database = str(client.command("SELECT currentDatabase()"))
         described = client.query(describe_statement(database, name))
         destination = destination_of(database, name, column_names(columns), described.result_rows)
-        writer = cls.__new__(cls, destination.for_core, options.buffer, options.for_core())
+        writer = _core.Writer.__new__(cls, destination.for_core, options.buffer, options.for_core())
         writer._start(client, destination, options, on_error)
         if writer._control.survives():
             writer._warn_of_repeats()
@@ -141,7 +141,8 @@ class Writer(_core.Writer):
 
     def take_error(self) -> WriteError | None:
         """The oldest error that nobody has taken; None if there is none now."""
-        return self._control.take_error()
+        error: WriteError | None = self._control.take_error()
+        return error
 
     def close(self, timeout: float | None = 30.0) -> None:
         """Takes nothing more and sends what waits, for at most `timeout` seconds (None: as long as it takes).
@@ -267,12 +268,7 @@ atexit.register(_close_all)
 
 
 def open_writer(
-    client: Any,
-    table: str,
-    columns: str | Sequence[str] | None = None,
-    *,
-    on_error: OnError | None = None,
-    **options: Any,
+    client: Any, table: str, columns: str | Sequence[str] | None, options: WriterOptions, on_error: OnError | None
 ) -> Writer:
-    """The writer of `client.writer(table, columns, **options)`; options are those of `WriterOptions`."""
-    return Writer._open(client, table, columns, WriterOptions(**options), on_error)
+    """What `client.writer(...)` answers."""
+    return Writer._open(client, table, columns, options, on_error)
