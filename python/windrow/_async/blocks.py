@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # An answer that is whole and no larger than this is decoded where it arrived: a thread would cost more.
 INLINE_BYTES = 32 << 10
-INLINE_COMPRESSED_BYTES = 4 << 10
+INLINE_COMPRESSED_BYTES = 2 << 10
 MOST_JOBS_WAITING = 2
 # Less than this is left to wait a moment for the rest: small answers come in pieces.
 WORTH_A_JOB_BYTES = 64 << 10
@@ -62,6 +62,7 @@ class BlockStream:
         self._header: Any | None = None
         self._job_runs = False
         self._used_up = True
+        self._untouched = True
         self._moment: asyncio.TimerHandle | None = None
         self._ended = False
         self._closed = False
@@ -121,21 +122,26 @@ class BlockStream:
     def _pump(self, however_little: bool = False) -> None:
         """Begins a job if there is something to do and room for what it makes."""
         body = self._body
-        while not (self._job_runs or self._ended or self._closed or self._error is not None):
+        if not (self._job_runs or self._ended or self._closed or self._error is not None):
             whole = body.ended
             buffered = body.buffered
             if len(self._ready) >= MOST_JOBS_WAITING or (self._used_up and not buffered and not whole):
                 return
-            small = buffered <= INLINE_COMPRESSED_BYTES and self._used_up if body.compressed else buffered <= INLINE_BYTES
-            if whole and small:
-                self._take(*self._job(whole))
-                continue
+            if self._untouched and whole and buffered <= (INLINE_COMPRESSED_BYTES if body.compressed else INLINE_BYTES):
+                self._decode_here()
+                return
             if buffered < WORTH_A_JOB_BYTES and self._used_up and not whole and not however_little:
                 if self._moment is None:
                     self._moment = self._loop.call_later(MOMENT_S, self._moment_passed)
                 return
             self._job_runs = True
+            self._untouched = False
             self.response.transport.workers.executor.submit(self._job_on_worker, whole)
+
+    def _decode_here(self) -> None:
+        """All of a small answer."""
+        while not self._ended and self._error is None:
+            self._take(*self._job(True))
 
     def _job(self, whole: bool) -> tuple[list[Any], bool, Exception | None]:
         """Blocks, whether they were the last, and what went wrong."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from windrow._async.connection import Connection
 from windrow._async.dialing import dial, within
@@ -25,6 +25,8 @@ from windrow._shared.http_errors import network_error, timed_out
 from windrow._shared.http_options import HttpOptions
 from windrow._shared.http_request import HeadMaker, Request, byte_count, compressed, pieces_of
 from windrow._shared.workers import Workers
+
+T = TypeVar("T")
 
 INLINE_COMPRESSION_BYTES = 32 << 10
 ONE_WRITE_BYTES = 64 << 10
@@ -110,7 +112,10 @@ class AsyncTransport:
     async def _compressed(self, pieces: list[Any], encoding: str) -> list[Any]:
         if byte_count(pieces) <= INLINE_COMPRESSION_BYTES:
             return compressed(pieces, encoding)
-        job = partial(compressed, pieces, encoding)
+        return await self.run(partial(compressed, pieces, encoding))
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """The job's result, from a worker thread."""
         return await asyncio.get_running_loop().run_in_executor(self.workers.executor, job)
 
     # The pool
