@@ -1,6 +1,7 @@
 //! Values gathered into a column of a Native block.
 
 use super::context::Context;
+use super::dictionary::{Dictionary, KEYS_VERSION};
 use super::parts::{Items, Pairs};
 use super::plan::Node;
 use super::problem::Problem;
@@ -23,6 +24,7 @@ pub(super) enum Column {
     Tuple { rows: usize, elements: Vec<Column> },
     Variant { discriminators: Vec<u8>, alternatives: Vec<Column> },
     QBit(BitPlanes),
+    Dictionary(Dictionary),
 }
 
 /// Where each row of an Array or Map ends.
@@ -53,6 +55,7 @@ impl Column {
                 alternatives: variant.alternatives.iter().map(|one| Column::new(&one.node)).collect(),
             },
             Node::QBit(shape) => Column::QBit(BitPlanes::new(shape)),
+            Node::Dictionary(_) => Column::Dictionary(Dictionary::default()),
         }
     }
 
@@ -104,6 +107,15 @@ impl Column {
                 alternatives[chosen.alternative].push(node, context, Value::of(&chosen.value))
             }
             (Column::QBit(planes), Node::QBit(shape)) => planes.push(shape, value),
+            (Column::Dictionary(dictionary), Node::Dictionary(scalar)) => {
+                if value.is_none() && !scalar.takes_none() {
+                    return Err(Problem::none());
+                }
+                let mut written = Vec::new();
+                scalar.put(context, value, &mut written)?;
+                dictionary.push(&written);
+                Ok(())
+            }
             _ => unreachable!("a column is made for its node"),
         }
     }
@@ -125,6 +137,11 @@ impl Column {
             }
             (Column::Variant { discriminators, .. }, _) => discriminators.push(NULL_DISCRIMINATOR),
             (Column::QBit(planes), Node::QBit(shape)) => planes.push_zeros(shape),
+            (Column::Dictionary(dictionary), Node::Dictionary(scalar)) => {
+                let mut written = Vec::new();
+                scalar.put_default(&mut written);
+                dictionary.push(&written);
+            }
             _ => unreachable!("a column is made for its node"),
         }
     }
@@ -135,6 +152,7 @@ impl Column {
             (Column::Values(_), Node::Scalar(scalar)) if scalar.is_json() => {
                 out.extend_from_slice(&JSON_AS_STRING.to_le_bytes());
             }
+            (Column::Dictionary(_), _) => out.extend_from_slice(&KEYS_VERSION.to_le_bytes()),
             (Column::Nullable { inner, .. }, Node::Nullable(inner_node)) => inner.put_prefix(inner_node, out),
             (Column::Array { inner, .. }, Node::Array(inner_node)) => inner.put_prefix(inner_node, out),
             (Column::Map { keys, values, .. }, Node::Map(key_node, value_node)) => {
@@ -178,6 +196,7 @@ impl Column {
                 alternatives.iter().for_each(|alternative| alternative.put_data(out));
             }
             Column::QBit(planes) => planes.put_data(out),
+            Column::Dictionary(dictionary) => dictionary.put_data(out),
         }
     }
 
@@ -193,6 +212,7 @@ impl Column {
                 discriminators.len() + alternatives.iter().map(Column::bytes).sum::<usize>()
             }
             Column::QBit(planes) => planes.bytes(),
+            Column::Dictionary(dictionary) => dictionary.bytes(),
         }
     }
 }

@@ -18,6 +18,7 @@ mod clock;
 mod column;
 mod context;
 mod decimal;
+mod dictionary;
 mod encoder;
 mod give_way;
 mod json;

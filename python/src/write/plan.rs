@@ -46,6 +46,15 @@ pub(super) enum Node {
     Tuple(TupleNode),
     Variant(VariantNode),
     QBit(QBitShape),
+    /// LowCardinality inside of a Variant.
+    Dictionary(Scalar),
+}
+
+/// What a type is inside of: a Variant is sent with its alternatives just as they are.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Around {
+    Anything,
+    Variant,
 }
 
 /// What is written as one piece of bytes, the same in Native and in RowBinary.
@@ -136,25 +145,34 @@ pub(super) enum ValueClass {
 
 impl Node {
     pub(super) fn of(py: Python<'_>, column_type: &Type) -> Result<Self, String> {
+        Node::inside(py, column_type, Around::Anything)
+    }
+
+    pub(super) fn inside(py: Python<'_>, column_type: &Type, around: Around) -> Result<Self, String> {
+        let of = |inner| Node::inside(py, inner, around);
         Ok(match column_type {
             Type::Scalar(scalar) => Node::Scalar(Scalar::of(scalar)?),
-            Type::Nullable(inner) => Node::Nullable(Box::new(Node::of(py, inner)?)),
+            Type::Nullable(inner) => Node::Nullable(Box::new(of(inner)?)),
+            Type::LowCardinality(inner) if around == Around::Variant => match of(inner)? {
+                Node::Scalar(scalar) => Node::Dictionary(scalar),
+                _ => return Err(format!("{column_type} in a Variant can't be inserted from Python")),
+            },
             // ClickHouse builds its dictionaries itself.
-            Type::LowCardinality(inner) => Node::of(py, inner)?,
-            Type::Array(inner) => Node::Array(Box::new(Node::of(py, inner)?)),
-            Type::Map(key, value) => Node::Map(Box::new(Node::of(py, key)?), Box::new(Node::of(py, value)?)),
+            Type::LowCardinality(inner) => of(inner)?,
+            Type::Array(inner) => Node::Array(Box::new(of(inner)?)),
+            Type::Map(key, value) => Node::Map(Box::new(of(key)?), Box::new(of(value)?)),
             Type::Tuple { names, elements } => Node::Tuple(TupleNode {
                 names: names
                     .as_ref()
                     .map(|names| names.iter().map(|name| PyString::intern(py, name).unbind()).collect()),
-                elements: elements.iter().map(|element| Node::of(py, element)).collect::<Result<_, _>>()?,
+                elements: elements.iter().map(of).collect::<Result<_, _>>()?,
             }),
             Type::Variant(alternatives) => Node::Variant(VariantNode::of(py, alternatives)?),
             Type::Dynamic => Node::Scalar(Scalar::Dynamic),
             Type::Json { .. } => Node::Scalar(Scalar::Json),
             Type::Nothing => Node::Scalar(Scalar::Nothing),
             Type::QBit { dimension, array } => Node::QBit(QBitShape { dimension: *dimension, bits: qbit_bits(array)? }),
-            Type::Alias { inner, .. } => Node::of(py, inner)?,
+            Type::Alias { inner, .. } => of(inner)?,
         })
     }
 }

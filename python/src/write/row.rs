@@ -123,13 +123,15 @@ impl Node {
             }
             Node::Scalar(scalar) if value.is_none() && !scalar.takes_none() => Err(Problem::none()),
             Node::Scalar(scalar) => scalar.put(context, value, out),
+            Node::Dictionary(scalar) if value.is_none() && !scalar.takes_none() => Err(Problem::none()),
+            Node::Dictionary(scalar) => scalar.put(context, value, out),
             other => other.put_parts(context, value, out),
         }
     }
 
     fn put_parts<'py>(&self, context: &Context<'py>, value: Value<'py>, out: &mut Vec<u8>) -> Result<(), Problem> {
         match self {
-            Node::Scalar(_) => return self.put_row_binary(context, value, out),
+            Node::Scalar(_) | Node::Dictionary(_) => return self.put_row_binary(context, value, out),
             Node::Nullable(_) if value.is_none() => out.push(1),
             Node::Nullable(inner) => {
                 let start = out.len();

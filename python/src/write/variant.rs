@@ -5,7 +5,7 @@ use windrow_block::DataType;
 use windrow_native::Type;
 
 use super::context::Context;
-use super::plan::{Alternative, Node, ValueClass, VariantNode};
+use super::plan::{Alternative, Around, Node, ValueClass, VariantNode};
 use super::problem::Problem;
 use super::value::Value;
 
@@ -23,7 +23,7 @@ impl VariantNode {
         let mut alternatives = alternatives
             .iter()
             .map(|alternative| {
-                let node = Node::of(py, alternative)?;
+                let node = Node::inside(py, alternative, Around::Variant)?;
                 Ok(Alternative { type_name: alternative.to_string(), class: class_of(alternative), node })
             })
             .collect::<Result<Vec<_>, String>>()?;

@@ -93,7 +93,7 @@ def _of_arrow(array: Any) -> Parts:
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
         if isinstance(array, pa.ChunkedArray):
             # Some types can't be combined, and pyarrow gives no array for no chunks in some versions.
-            return "objects", array.to_pylist()
+            return "objects", _python_values(array)
     types, kind = pa.types, array.type
     if types.is_string(kind) or types.is_large_string(kind):
         validity, offsets, data = (buffer.address if buffer else 0 for buffer in array.buffers())
@@ -110,7 +110,15 @@ def _of_arrow(array: Any) -> Parts:
         return "numbers", array.fill_null(0).to_numpy(zero_copy_only=False), _mask(array)
     if types.is_boolean(kind):
         return "numbers", array.fill_null(False).to_numpy(zero_copy_only=False), _mask(array)
-    return "objects", array.to_pylist()
+    return "objects", _python_values(array)
+
+
+def _python_values(array: Any) -> list[Any]:
+    """Maps as dicts, which older versions of pyarrow make lists of pairs of."""
+    try:
+        return list(array.to_pylist(maps_as_pydicts="lossy"))
+    except TypeError:
+        return list(array.to_pylist())
 
 
 def _mask(array: Any) -> Any:
@@ -126,5 +134,7 @@ def _of_moments(array: Any, dtype: str) -> Parts:
 
 
 def _of_dictionary(array: Any) -> Parts:
-    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    import pyarrow as pa
+
+    codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return "choices", codes, array.dictionary.to_pylist()
