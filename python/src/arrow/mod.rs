@@ -2,12 +2,15 @@
 
 mod capsules;
 mod errors;
+mod import;
 mod stream;
 
 pub use capsules::{block_array, block_schema, block_stream};
+pub use import::columns_of;
 
 use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<import::ArrowColumns>()?;
     module.add_class::<stream::ArrowStream>()
 }

@@ -52,6 +52,8 @@ pub struct ArrowArrayStream {
 unsafe impl Send for ArrowSchema {}
 // SAFETY: as above.
 unsafe impl Send for ArrowArray {}
+// SAFETY: whoever shares one only reads it.
+unsafe impl Sync for ArrowArray {}
 // SAFETY: as above; the source of the arrays is Send.
 unsafe impl Send for ArrowArrayStream {}
 
@@ -209,6 +211,86 @@ impl ArrowArrayStream {
             release: Some(release_stream),
             private_data: Box::into_raw(parts).cast(),
         }
+    }
+}
+
+impl ArrowArrayStream {
+    /// # Safety
+    /// The stream is as Arrow's C stream interface says.
+    pub(super) unsafe fn read_schema(&mut self) -> Result<ArrowSchema, String> {
+        let mut schema = ArrowSchema::released();
+        let Some(get_schema) = self.get_schema.filter(|_| self.release.is_some()) else { return Err(ended()) };
+        // SAFETY: the caller's promise; there is room for a schema.
+        match unsafe { get_schema(self, &mut schema) } {
+            0 => Ok(schema),
+            // SAFETY: asked right after the call that failed.
+            code => Err(unsafe { self.error_text(code) }),
+        }
+    }
+
+    /// None at the end.
+    ///
+    /// # Safety
+    /// As for the schema.
+    pub(super) unsafe fn read_next(&mut self) -> Result<Option<ArrowArray>, String> {
+        let mut array = ArrowArray::released();
+        let Some(get_next) = self.get_next.filter(|_| self.release.is_some()) else { return Err(ended()) };
+        // SAFETY: as for the schema.
+        match unsafe { get_next(self, &mut array) } {
+            0 => Ok(array.release.is_some().then_some(array)),
+            // SAFETY: as for the schema.
+            code => Err(unsafe { self.error_text(code) }),
+        }
+    }
+
+    unsafe fn error_text(&mut self, code: c_int) -> String {
+        let Some(get_last_error) = self.get_last_error else { return format!("error {code} of the Arrow stream") };
+        // SAFETY: the caller's promise: it is null, or a text that ends with a zero.
+        unsafe {
+            let text = get_last_error(self);
+            match text.is_null() {
+                true => format!("error {code} of the Arrow stream"),
+                false => CStr::from_ptr(text).to_string_lossy().into_owned(),
+            }
+        }
+    }
+}
+
+fn ended() -> String {
+    "the Arrow stream was released before it was read".to_string()
+}
+
+impl ArrowSchema {
+    fn released() -> ArrowSchema {
+        ArrowSchema {
+            format: ptr::null(),
+            name: ptr::null(),
+            metadata: ptr::null(),
+            flags: 0,
+            n_children: 0,
+            children: ptr::null_mut(),
+            dictionary: ptr::null_mut(),
+            release: None,
+            private_data: ptr::null_mut(),
+        }
+    }
+
+    /// Takes a schema out of a place that keeps its memory, such as a capsule.
+    ///
+    /// # Safety
+    /// There is a schema at the pointer, and nobody else uses it at the same time.
+    pub unsafe fn taken_from(place: *mut ArrowSchema) -> ArrowSchema {
+        // SAFETY: the caller's promise; what is left behind is marked as moved from.
+        unsafe { place.replace(ArrowSchema::released()) }
+    }
+}
+
+impl ArrowArray {
+    /// # Safety
+    /// As for a schema.
+    pub unsafe fn taken_from(place: *mut ArrowArray) -> ArrowArray {
+        // SAFETY: as for a schema.
+        unsafe { place.replace(ArrowArray::released()) }
     }
 }
 

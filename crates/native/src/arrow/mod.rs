@@ -6,11 +6,13 @@
 //! ```text
 //! schema.rs   a type -> a field      ffi.rs      fields and nodes -> C structs that release what they own
 //! export.rs   a column -> a node     stream.rs   blocks one after the other
+//! import/     the way back: arrays of others -> columns to insert
 //! ```
 
 mod export;
 mod ffi;
 mod fixed;
+mod import;
 mod json_text;
 mod low_cardinality;
 mod node;
@@ -19,6 +21,8 @@ mod schema;
 mod stream;
 
 pub use ffi::{ArrowArray, ArrowArrayStream, ArrowSchema};
+pub use import::{ArrowColumn, Unsuited};
+
 use schema::ArrowField;
 
 use std::fmt::{self, Display, Formatter};

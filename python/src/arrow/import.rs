@@ -1,0 +1,90 @@
+//! Whatever hands out Arrow (pyarrow, polars, pandas, DuckDB), as columns to insert.
+
+use std::ops::Range;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+use windrow_native::{ArrowArray, ArrowArrayStream, ArrowSchema, Type};
+
+use super::capsules::{ARRAY, SCHEMA, STREAM};
+
+/// One column or a whole table; made by [`columns_of`].
+#[pyclass(frozen, module = "windrow._core")]
+pub struct ArrowColumns {
+    pub column: windrow_native::ArrowColumn,
+}
+
+/// What an object with `__arrow_c_stream__` or `__arrow_c_array__` holds. None if it has neither, or its types are unknown here.
+pub fn columns_of(given: &Bound<'_, PyAny>) -> PyResult<Option<windrow_native::ArrowColumn>> {
+    let py = given.py();
+    if let Some(method) = given.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
+        return of_stream(&method.call0()?.cast_into::<PyCapsule>()?);
+    }
+    match given.getattr_opt(intern!(py, "__arrow_c_array__"))? {
+        Some(method) => of_array(&method.call0()?.cast_into::<PyTuple>()?),
+        None => Ok(None),
+    }
+}
+
+fn of_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<windrow_native::ArrowColumn>> {
+    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<ArrowArrayStream>();
+    // SAFETY: a capsule of this name holds a stream, which is read by the one who got it. The capsule releases it.
+    let column = unsafe { windrow_native::ArrowColumn::of_stream(&mut *stream.as_ptr()) };
+    Ok(column.map_err(PyValueError::new_err)?.ok())
+}
+
+fn of_array(capsules: &Bound<'_, PyTuple>) -> PyResult<Option<windrow_native::ArrowColumn>> {
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
+    let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<ArrowSchema>();
+    let array = array.pointer_checked(Some(ARRAY))?.cast::<ArrowArray>();
+    // SAFETY: capsules of these names hold a schema and an array; the array is moved out of its capsule, the schema stays.
+    let column = unsafe {
+        let array = ArrowArray::taken_from(array.as_ptr());
+        windrow_native::ArrowColumn::of_array(&*schema.as_ptr(), array)
+    };
+    Ok(column.ok())
+}
+
+#[pymethods]
+impl ArrowColumns {
+    /// None if it holds no Arrow, or Arrow of types that are not known here.
+    #[staticmethod]
+    fn of(given: &Bound<'_, PyAny>) -> PyResult<Option<ArrowColumns>> {
+        Ok(columns_of(given)?.map(|column| ArrowColumns { column }))
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.column.rows()
+    }
+
+    /// Names of a table's columns; None for a single column.
+    #[getter]
+    fn names(&self) -> Option<Vec<String>> {
+        self.column.names()
+    }
+
+    /// A column of a table.
+    fn column(&self, index: usize) -> Option<ArrowColumns> {
+        self.column.column(index).map(|column| ArrowColumns { column })
+    }
+
+    /// The data of the rows in a Native block; None if it takes a look at every value to tell whether they fit.
+    fn data<'py>(
+        &self,
+        py: Python<'py>,
+        type_name: &str,
+        start: usize,
+        stop: usize,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let of = Type::parse(type_name).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let rows: Range<usize> = start..stop;
+        let data = py.detach(|| {
+            let mut data = Vec::new();
+            self.column.put(&of, rows, &mut data).map(|()| data)
+        });
+        Ok(data.ok().map(|data| PyBytes::new(py, &data)))
+    }
+}
