@@ -233,7 +233,7 @@ class AsyncWriter(_core.Writer):
             await self._blocking(lambda: self._control.stored(batch))
 
     async def _insert(self, batch: _core.OutgoingBatch) -> None:
-        settings = batch_settings(batch, self._options.settings)
+        settings = batch_settings(self._client, batch, self._options.settings)
         table = full_name(batch.database, batch.table)
         try:
             await self._client.raw_insert(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,9 +103,12 @@ def deduplication_warning(table: str, engine: str, engine_full: str) -> str | No
     )
 
 
-def batch_settings(batch: _core.OutgoingBatch, settings: Mapping[str, Any]) -> dict[str, Any]:
+def batch_settings(client: Any, batch: _core.OutgoingBatch, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What goes along with a batch. A batch is large and waits for its end: the server has nothing to gather."""
     sent: dict[str, Any] = {"async_insert": 0, "insert_deduplicate": 1}
+    if client.get_client_setting("session_id"):
+        # Several batches are under way at once, beside the client's own queries, and a session serves one.
+        sent["session_id"] = str(uuid.uuid4())
     if any("JSON" in name for name in batch.type_names):
         sent["input_format_binary_read_json_as_string"] = 1
     sent.update(settings)

@@ -229,7 +229,7 @@ class Writer(_core.Writer):
             self._control.stored(batch)
 
     def _insert(self, batch: _core.OutgoingBatch) -> None:
-        settings = batch_settings(batch, self._options.settings)
+        settings = batch_settings(self._client, batch, self._options.settings)
         table = full_name(batch.database, batch.table)
         try:
             self._client.raw_insert(table, batch.column_names, batch.body(), settings=settings, fmt=_ROW_BINARY_TYPED)
