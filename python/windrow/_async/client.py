@@ -66,6 +66,7 @@ class AsyncClient(Arrow, Writing):
         self._apply_server_tz = False
         self._dst_safe = True
         self._initialized = False
+        self._closed = False
         self.server_version: str | None = None
         self.server_tz: tzinfo = timezone.utc
         self.server_settings = {}
@@ -140,6 +141,7 @@ class AsyncClient(Arrow, Writing):
 
     async def close(self) -> None:
         """Ends the client: stops what is still under way and gives its connections back."""
+        self._closed = True  # async only
         await self._stopper.close()
         await self._transport.close()
 

@@ -47,6 +47,7 @@ class Exchange:
     _token_provider: Callable[[], Any] | None
     _autogenerate_query_id: bool
     _active_session: str | None
+    _closed: bool
     _dedups: tables.Remembered
     query_retries: int
     url: str
@@ -62,6 +63,8 @@ class Exchange:
 
     async def _exchange(self, call: Call) -> Any:
         """The answer, once its head is there; its body is the caller's to read or to close."""
+        if self._closed:
+            raise ProgrammingError("The client was closed; get_async_client() makes another one")
         if "query_id" in call.params:
             call.query_id = call.params["query_id"]
         elif self._autogenerate_query_id:

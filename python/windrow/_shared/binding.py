@@ -79,7 +79,7 @@ def bind_query(query: str, parameters: Parameters, zone: tzinfo | None = None) -
         if hasattr(parameters, "items"):
             parameters = dict(parameters)
         else:
-            return query % tuple(query_literal(value, zone) for value in parameters), {}
+            return finalize_query(query, parameters, zone), {}
     raw = _raw_values(parameters) if "$" in query else {}
     plain = {name: value for name, value in parameters.items() if name not in raw} if raw else parameters
     beside: dict[str, str] = {}
@@ -91,8 +91,18 @@ def bind_query(query: str, parameters: Parameters, zone: tzinfo | None = None) -
     if types:
         beside = {f"param_{name}": _for_server(value, types.get(name), zone) for name, value in plain.items()}
     elif plain:
-        query = query % {name: query_literal(value, zone) for name, value in plain.items()}
+        query = finalize_query(query, plain, zone)
     return (_with_raw(query, raw) if raw else query), beside
+
+
+def finalize_query(query: str, parameters: Parameters, server_tz: tzinfo | None = None) -> str:
+    """The query with its parameters written into it, %s or %(name)s."""
+    query = query.rstrip(";")
+    if not parameters:
+        return query
+    if isinstance(parameters, dict):
+        return query % {name: query_literal(value, server_tz) for name, value in parameters.items()}
+    return query % tuple(query_literal(value, server_tz) for value in parameters)
 
 
 @lru_cache(maxsize=512)

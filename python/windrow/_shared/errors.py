@@ -127,7 +127,8 @@ def shown_as(value: object) -> bool | str:
         return True
     if word in ("false", "0", "n", "no", ""):
         return False
-    raise ProgrammingError(f'show_clickhouse_errors must be true, false, or "scrub", got {value!r}')
+    shown = f'"{value}"' if isinstance(value, str) else repr(value)
+    raise ProgrammingError(f'show_clickhouse_errors must be true, false, or "scrub", got {shown}')
 
 
 def of_response(

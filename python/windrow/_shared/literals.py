@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import uuid
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from enum import Enum
 from typing import Any
 
@@ -46,7 +46,7 @@ class DT64Param:
         return text if top_level else f"'{text}'"
 
 
-def query_literal(value: Any, zone: tzinfo | None, depth: int = 0) -> Any:
+def query_literal(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 0) -> Any:
     """The value as SQL; what isn't known stays as it is (its `str` is taken by the formatting)."""
     kind = type(value)
     if kind is str:
@@ -67,7 +67,7 @@ def query_literal(value: Any, zone: tzinfo | None, depth: int = 0) -> Any:
     return _literal(value, zone, depth, query_literal)
 
 
-def parameter_text(value: Any, zone: tzinfo | None, depth: int = 0) -> str:
+def parameter_text(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 0) -> str:
     """The value of a server-side parameter, `param_name`; inside of containers (`depth` > 0) values are literals."""
     top = depth == 0
     kind = type(value)

@@ -197,12 +197,12 @@ def client_options(
     encrypted = encrypted or (not interface and str(port) in ("443", "8443"))
     interface = interface or ("https" if encrypted else "http")
     if not interface.startswith("http"):
-        raise ProgrammingError(f"Unrecognized client type {interface}")
+        raise ValueError("Unrecognized ClickHouse interface")
     username = _user(username, password, others)
     if "compression" in others:
         others.setdefault("compress", others.pop("compression"))
         others.pop("compression", None)
-    _refuse(others, username, password)
+    _refuse(mode, others, username, password)
     return ClientOptions(
         interface=interface,
         host=host or "localhost",
@@ -235,7 +235,7 @@ def _user(username: str | None, password: str, others: dict[str, Any]) -> str | 
     return "default" if password and username is None else username
 
 
-def _refuse(others: dict[str, Any], username: str | None, password: str) -> None:
+def _refuse(mode: str, others: dict[str, Any], username: str | None, password: str) -> None:
     """What can't be served, with the reason."""
     if others.get("pool_mgr") is not None:
         raise ProgrammingError(
@@ -252,7 +252,8 @@ def _refuse(others: dict[str, Any], username: str | None, password: str) -> None
         raise ProgrammingError("headers must be a dictionary of HTTP header names and values")
     unknown = [name for name in others if name not in _NAMES or name in _ADDRESS]
     if unknown:
-        raise TypeError(f"get_client() got an unexpected keyword argument {unknown[0]!r}")
+        maker = "AsyncClient" if mode == "async" else "Client"
+        raise TypeError(f"{maker}.__init__() got an unexpected keyword argument {unknown[0]!r}")
 
 
 def _converted(name: str, value: Any) -> Any:

@@ -67,6 +67,7 @@ class Client(Arrow, Writing):
         self._apply_server_tz = False
         self._dst_safe = True
         self._initialized = False
+        self._closed = False
         self.server_version: str | None = None
         self.server_tz: tzinfo = timezone.utc
         self.server_settings = {}
