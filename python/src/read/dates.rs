@@ -35,11 +35,9 @@ impl DateReader {
         let calendar = Calendar::get(py)?;
         match self.wide {
             true => fixed::<4>(column, rows)?
-                .iter()
-                .try_for_each(|day| self.push(py, calendar, i32::from_le_bytes(*day).into(), out)),
+                .try_for_each(|day| self.push(py, calendar, i32::from_le_bytes(day).into(), out)),
             false => fixed::<2>(column, rows)?
-                .iter()
-                .try_for_each(|day| self.push(py, calendar, u16::from_le_bytes(*day).into(), out)),
+                .try_for_each(|day| self.push(py, calendar, u16::from_le_bytes(day).into(), out)),
         }
     }
 
@@ -91,8 +89,8 @@ impl DateTimeReader {
     pub fn read(&mut self, py: Python<'_>, column: &Column, rows: Range<usize>, out: &mut Cells) -> PyResult<()> {
         let calendar = Calendar::get(py)?;
         let Some(precision) = self.precision else {
-            return fixed::<4>(column, rows)?.iter().try_for_each(|seconds| {
-                let seconds = u32::from_le_bytes(*seconds).into();
+            return fixed::<4>(column, rows)?.try_for_each(|seconds| {
+                let seconds = u32::from_le_bytes(seconds).into();
                 if self.numbers {
                     return out.push_signed(py, seconds);
                 }
@@ -100,8 +98,8 @@ impl DateTimeReader {
             });
         };
         let second = power_of_ten(precision);
-        fixed::<8>(column, rows)?.iter().try_for_each(|ticks| {
-            let ticks = i64::from_le_bytes(*ticks);
+        fixed::<8>(column, rows)?.try_for_each(|ticks| {
+            let ticks = i64::from_le_bytes(ticks);
             if self.numbers {
                 return out.push_signed(py, ticks);
             }
@@ -156,12 +154,12 @@ impl TimeReader {
 
     pub fn read(&self, py: Python<'_>, column: &Column, rows: Range<usize>, out: &mut Cells) -> PyResult<()> {
         match self.precision {
-            None => fixed::<4>(column, rows)?
-                .iter()
-                .try_for_each(|ticks| self.push(py, i32::from_le_bytes(*ticks).into(), 0, out)),
-            Some(precision) => fixed::<8>(column, rows)?
-                .iter()
-                .try_for_each(|ticks| self.push(py, i64::from_le_bytes(*ticks), precision, out)),
+            None => {
+                fixed::<4>(column, rows)?.try_for_each(|ticks| self.push(py, i32::from_le_bytes(ticks).into(), 0, out))
+            }
+            Some(precision) => {
+                fixed::<8>(column, rows)?.try_for_each(|ticks| self.push(py, i64::from_le_bytes(ticks), precision, out))
+            }
         }
     }
 

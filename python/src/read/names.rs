@@ -34,8 +34,8 @@ impl EnumReader {
 
     pub fn read(&self, py: Python<'_>, column: &Column, rows: Range<usize>, out: &mut Cells) -> PyResult<()> {
         match self.wide {
-            true => fixed(column, rows)?.iter().try_for_each(|v| self.push(py, i16::from_le_bytes(*v), out)),
-            false => fixed(column, rows)?.iter().try_for_each(|v| self.push(py, i8::from_le_bytes(*v).into(), out)),
+            true => fixed(column, rows)?.try_for_each(|v| self.push(py, i16::from_le_bytes(v), out)),
+            false => fixed(column, rows)?.try_for_each(|v| self.push(py, i8::from_le_bytes(v).into(), out)),
         }
     }
 

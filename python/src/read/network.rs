@@ -35,7 +35,7 @@ impl UuidReader {
     pub fn read(&self, py: Python<'_>, column: &Column, rows: Range<usize>, out: &mut Cells) -> PyResult<()> {
         for value in fixed::<16>(column, rows)? {
             // Two 64-bit halves, each little-endian, the upper one first.
-            let mut bytes = *value;
+            let mut bytes = value;
             bytes[..8].reverse();
             bytes[8..].reverse();
             if self.text {
@@ -96,17 +96,17 @@ impl AddressReader {
 
     pub fn read(&self, py: Python<'_>, column: &Column, rows: Range<usize>, out: &mut Cells) -> PyResult<()> {
         if self.wide {
-            return fixed::<16>(column, rows)?.iter().try_for_each(|value| {
+            return fixed::<16>(column, rows)?.try_for_each(|value| {
                 if self.format == Format::String {
-                    return out.push_str(py, &ipv6_text(*value));
+                    return out.push_str(py, &ipv6_text(value));
                 }
-                let mut bytes = *value;
+                let mut bytes = value;
                 bytes.reverse();
                 self.push(py, &number(py, &bytes)?, out)
             });
         }
-        fixed::<4>(column, rows)?.iter().try_for_each(|value| {
-            let address = u32::from_le_bytes(*value);
+        fixed::<4>(column, rows)?.try_for_each(|value| {
+            let address = u32::from_le_bytes(value);
             match self.format {
                 Format::Int => out.push_unsigned(py, address.into()),
                 Format::String => out.push_str(py, &Ipv4Addr::from(address).to_string()),

@@ -79,7 +79,7 @@ impl NumberReader {
 
     fn read_numbers(&self, py: Python<'_>, column: &Column, rows: Range<usize>, out: &mut Cells) -> PyResult<()> {
         match self.kind {
-            Kind::Bool => fixed::<1>(column, rows)?.iter().for_each(|[byte]| out.push_bool(py, *byte != 0)),
+            Kind::Bool => fixed::<1>(column, rows)?.for_each(|[byte]| out.push_bool(py, byte != 0)),
             Kind::U8 => each(fixed(column, rows)?, |v| out.push_unsigned(py, u8::from_le_bytes(v).into()))?,
             Kind::U16 => each(fixed(column, rows)?, |v| out.push_unsigned(py, u16::from_le_bytes(v).into()))?,
             Kind::U32 => each(fixed(column, rows)?, |v| out.push_unsigned(py, u32::from_le_bytes(v).into()))?,
@@ -102,8 +102,11 @@ impl NumberReader {
     }
 }
 
-fn each<const WIDTH: usize>(values: &[[u8; WIDTH]], mut push: impl FnMut([u8; WIDTH]) -> PyResult<()>) -> PyResult<()> {
-    values.iter().try_for_each(|value| push(*value))
+fn each<const WIDTH: usize>(
+    mut values: impl Iterator<Item = [u8; WIDTH]>,
+    push: impl FnMut([u8; WIDTH]) -> PyResult<()>,
+) -> PyResult<()> {
+    values.try_for_each(push)
 }
 
 /// A little-endian number of any width.

@@ -246,12 +246,21 @@ pub fn unfit() -> PyErr {
     pyo3::exceptions::PyRuntimeError::new_err("a column of the result is not laid out as its type says")
 }
 
-/// The bytes of `rows`, each `WIDTH` of them.
-pub fn fixed<const WIDTH: usize>(column: &Column, rows: Range<usize>) -> PyResult<&[[u8; WIDTH]]> {
-    match column {
-        Column::Fixed { width, data } if *width == WIDTH => data.as_chunks::<WIDTH>().0.get(rows).ok_or_else(unfit),
-        _ => Err(unfit()),
-    }
+/// The bytes of each of `rows`, `WIDTH` of them.
+pub fn fixed<const WIDTH: usize>(
+    column: &Column,
+    rows: Range<usize>,
+) -> PyResult<impl Iterator<Item = [u8; WIDTH]> + '_> {
+    let bytes = match column {
+        Column::Fixed { width, data } if *width == WIDTH => data.get(rows.start * WIDTH..rows.end * WIDTH),
+        _ => None,
+    };
+    let values = bytes.ok_or_else(unfit)?.chunks_exact(WIDTH);
+    Ok(values.map(|value| {
+        let mut bytes = [0; WIDTH];
+        bytes.copy_from_slice(value);
+        bytes
+    }))
 }
 
 /// The ends of `rows` in the elements of an array or a map: one more than rows.

@@ -15,6 +15,7 @@ from windrow._core import Block
 from windrow._shared import extras
 from windrow._shared.errors import ProgrammingError
 from windrow.datatypes.base import ClickHouseType
+from windrow.datatypes.registry import get_from_name
 
 if TYPE_CHECKING:
     import numpy
@@ -47,11 +48,16 @@ class Layout:
     dtype: str | None = None
 
 
+def value_type(name: str) -> ClickHouseType:
+    """The type of a column's values: what a SimpleAggregateFunction holds, else the type itself."""
+    found = get_from_name(name)
+    inner = found.element_type if found.base_type == "SimpleAggregateFunction" else None
+    return found if inner is None else inner
+
+
 def layout_of(found: ClickHouseType, read_format: str) -> Layout:
     """The layout of a type, wrapped or not. ProgrammingError where NumPy has no unit for its times."""
     base = found.base_type
-    if base == "SimpleAggregateFunction" and found.element_type is not None:
-        return layout_of(found.element_type, read_format)
     if base in _NUMBERS or base.startswith("Interval"):
         return _number_layout(base, read_format)
     if base == "BFloat16":

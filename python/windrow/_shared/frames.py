@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from windrow._core import Block
 from windrow._shared import extras
-from windrow._shared.arrays import Layout, boxed, fill, layout_of, read_objects, read_values, with_none
+from windrow._shared.arrays import Layout, boxed, fill, layout_of, read_objects, read_values, value_type, with_none
 from windrow._shared.series import SeriesMaker
 from windrow.datatypes.base import ClickHouseType
-from windrow.datatypes.registry import get_from_name
 
 if TYPE_CHECKING:
     import numpy
@@ -36,7 +35,7 @@ class NumpyFrames:
     ) -> None:
         extras.numpy()
         self._names = tuple(names)
-        self._types = tuple(get_from_name(name) for name in type_names)
+        self._types = tuple(value_type(name) for name in type_names)
         self._use_none = use_none
         self._max_str_len = max_str_len
         self._share_gil = share_gil
@@ -135,7 +134,7 @@ class PandasFrames:
         self._makers = [
             SeriesMaker(
                 index,
-                get_from_name(name),
+                value_type(name),
                 use_none=use_none,
                 use_extended_dtypes=use_extended_dtypes,
                 max_str_len=max_str_len,
