@@ -21,9 +21,9 @@ pub(super) struct Folder {
 pub(super) fn create_own(root: &Path) -> io::Result<Folder> {
     make(root)?;
     loop {
-        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+        let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
         let random = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
-        let path = root.join(format!("{now_ms:012x}-{random:08x}"));
+        let path = root.join(format!("{now_ns:016x}-{random:08x}"));
         make(&path)?;
         // Another writer may just have taken it for one that a dead writer has left empty, and removed it.
         match lock(&path)? {
@@ -72,7 +72,7 @@ pub(super) fn list(root: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn is_writers_name(name: &str) -> bool {
     let is_hex = |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    name.split_once('-').is_some_and(|(time, random)| is_hex(time, 12) && is_hex(random, 8))
+    name.split_once('-').is_some_and(|(time, random)| is_hex(time, 16) && is_hex(random, 8))
 }
 
 impl Folder {
@@ -123,10 +123,14 @@ mod tests {
 
     #[test]
     fn names_of_writers_are_known() {
-        assert!(is_writers_name("019ac0ffee00-0badcafe"));
-        for other in
-            ["damaged", "019ac0ffee00", "019ac0ffee00-0badcafe.old", "019ac0ffee0-0badcafe", "x19ac0ffee00-0badcafe"]
-        {
+        assert!(is_writers_name("18f9019ac0ffee00-0badcafe"));
+        for other in [
+            "damaged",
+            "18f9019ac0ffee00",
+            "18f9019ac0ffee00-0badcafe.old",
+            "18f9019ac0ffee0-0badcafe",
+            "x8f9019ac0ffee00-0badcafe",
+        ] {
             assert!(!is_writers_name(other), "{other}");
         }
     }

@@ -9,7 +9,7 @@ use super::format::{
     record_bytes, rows_payload_bytes, Kind, Members, MAX_PAYLOAD_BYTES, MEMBERS_BYTES, SEGMENT_HEADER_BYTES,
 };
 use super::groups::{Group, Groups, Place};
-use super::options::{DiskOptions, DiskSync};
+use super::options::DiskOptions;
 use super::read::{Part, Reading};
 use super::segment::{Active, Blank, NewRecord, Segment};
 use super::syncing::Dirt;
@@ -32,6 +32,8 @@ pub(super) struct Log {
     groups: Groups,
     batches: HashMap<BatchId, Batch>,
     disk_bytes: u64,
+    /// Seals and splits that were recorded.
+    recorded: u64,
     dirt: Arc<Dirt>,
 }
 
@@ -42,6 +44,8 @@ pub(super) struct Batch {
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) held_bytes: u64,
+    /// Number of the seal or split that made it.
+    pub(super) recorded: u64,
 }
 
 /// What was found of a dead writer's log.
@@ -91,6 +95,7 @@ impl Log {
             groups,
             batches,
             disk_bytes,
+            recorded: 0,
             dirt,
         }
     }
@@ -105,6 +110,10 @@ impl Log {
 
     pub(super) fn is_done(&self) -> bool {
         self.batches.is_empty() && self.groups.rows == 0
+    }
+
+    pub(super) fn recorded(&self) -> u64 {
+        self.recorded
     }
 
     pub(super) fn disk_bytes(&self) -> u64 {
@@ -148,9 +157,7 @@ impl Log {
     /// Takes all segments that are needed before the first record is written.
     fn append_in_parts(&mut self, rows: Rows<'_>, others_bytes: impl FnOnce() -> u64) -> Result<bool, AppendError> {
         let records = self.cut(rows)?;
-        let sizes = self.segments_for(&records);
-        let new_bytes: u64 = sizes.iter().sum();
-        self.make_room(new_bytes, others_bytes)?;
+        let sizes = self.make_room(&records, others_bytes())?;
         let mut blanks = VecDeque::new();
         for (index, &bytes) in sizes.iter().enumerate() {
             match Blank::create(&self.folder.path, self.next_number + index as u64, bytes) {
@@ -213,26 +220,30 @@ impl Log {
         self.active.as_ref().is_some_and(|active| active.room(self.options.reserve_bytes()) >= needed)
     }
 
-    fn make_room(&mut self, new_bytes: u64, others_bytes: impl FnOnce() -> u64) -> Result<(), AppendError> {
+    /// Sizes of the new segments that these records need, if there may be so many more.
+    fn make_room(&mut self, records: &[Rows<'_>], others_bytes: u64) -> Result<Vec<u64>, AppendError> {
         let max_bytes = self.options.max_disk_bytes;
-        let others_bytes = others_bytes();
-        if self.disk_bytes + others_bytes + new_bytes <= max_bytes {
-            return Ok(());
-        }
-        if self.is_done() {
+        loop {
+            let sizes = self.segments_for(records);
+            let new_bytes: u64 = sizes.iter().sum();
+            if new_bytes == 0 || self.disk_bytes + others_bytes + new_bytes <= max_bytes {
+                return Ok(sizes);
+            }
+            if !self.is_done() || self.active.is_none() {
+                return Err(match new_bytes > max_bytes {
+                    true => AppendError::TooLarge { bytes: new_bytes, max_bytes },
+                    false => AppendError::Full,
+                });
+            }
             // The segment that is written to holds nothing that anybody needs.
             self.active = None;
             self.release();
         }
-        match () {
-            () if self.disk_bytes + others_bytes + new_bytes <= max_bytes => Ok(()),
-            () if new_bytes > max_bytes => Err(AppendError::TooLarge { bytes: new_bytes, max_bytes }),
-            () => Err(AppendError::Full),
-        }
     }
 
     fn push_rows(&mut self, rows: Rows<'_>) -> bool {
-        let (Some(active), Some(segment)) = (self.active.as_mut(), self.segments.back_mut()) else { return false };
+        let (active, segment) = (self.active.as_mut(), self.segments.back_mut());
+        let (active, segment) = active.zip(segment).expect("room was made in a segment that is written to");
         let count = rows.count() as u64;
         let place = Place { segment: segment.number, offset: active.end };
         let lengths: &[u8] = as_bytes(rows.lengths());
@@ -287,21 +298,23 @@ impl Log {
             let mut payload = Vec::with_capacity(MEMBERS_BYTES);
             Members { id, from: group.first, to: group.end() }.push_to(&mut payload);
             self.push_control(Kind::Seal, &payload)?;
-            self.sync_if_promised()?;
             Ok(id)
         });
         let id = recorded.inspect_err(|_| self.groups.put_back(group))?;
         let Group { place, first, rows, bytes } = group;
-        let batch = Batch { place, first, rows, held_bytes: held_bytes(bytes as usize, rows as usize) };
+        let (recorded, held_bytes) = (self.sealings(), held_bytes(bytes as usize, rows as usize));
+        let batch = Batch { place, first, rows, held_bytes, recorded };
         self.batches.insert(id, batch);
         Ok(Some(self.sealed(id, batch)))
     }
 
-    /// An id that was sent has to be there also after a loss of power, where rows have to.
-    fn sync_if_promised(&self) -> io::Result<()> {
-        match (self.options.sync, self.segments.back()) {
-            (DiskSync::Always, Some(segment)) => segment.file.sync_data(),
-            _ => Ok(()),
+    /// For a new seal or split: its number. Those of dead writers' logs need no sync by us.
+    fn sealings(&mut self) -> u64 {
+        self.recorded += u64::from(self.is_own);
+        if self.is_own {
+            self.recorded
+        } else {
+            0
         }
     }
 
@@ -334,7 +347,7 @@ impl Log {
             limit: segment.bytes,
         });
         let name = self.folder.path.display().to_string();
-        Ok(Reading { parts: parts.collect(), first: batch.first, rows: batch.rows, name })
+        Ok(Reading { parts: parts.collect(), first: batch.first, rows: batch.rows, recorded: batch.recorded, name })
     }
 
     pub(super) fn split(&mut self, id: BatchId, cuts: &[usize]) -> Result<Vec<Sealed>, BufferError> {
@@ -347,13 +360,14 @@ impl Log {
         for end in ends {
             let (first, rows) = (parent.first + start as u64, (end - start) as u64);
             let held_bytes = body.part(start..end).rows().held_bytes();
-            let child = (BatchId::random()?, Batch { place: parent.place, first, rows, held_bytes });
+            let child = (BatchId::random()?, Batch { place: parent.place, first, rows, held_bytes, recorded: 0 });
             Members { id: child.0, from: first, to: first + rows }.push_to(&mut payload);
             children.push(child);
             start = end;
         }
         self.push_control(Kind::Split, &payload)?;
-        self.sync_if_promised()?;
+        let recorded = self.sealings();
+        children.iter_mut().for_each(|(_, child)| child.recorded = recorded);
         self.batches.remove(&id);
         self.batches.extend(children.iter().copied());
         Ok(children.into_iter().map(|(id, batch)| self.sealed(id, batch)).collect())

@@ -56,11 +56,14 @@ pub struct DiskBuffer {
     own: Mutex<Log>,
     /// Logs of dead writers that are not done yet.
     adopted: Mutex<Vec<Log>>,
+    /// What was found at the opening.
+    found: Mutex<Option<LeftOvers>>,
     syncer: OnceLock<Syncer>,
 }
 
 impl DiskBuffer {
-    /// Makes the folder if it isn't there (its parent has to be), and a sub-folder in it.
+    /// Makes the folder if it isn't there (its parent has to be), and a sub-folder in it; and reads what dead writers have left,
+    /// which takes a while if it is much.
     pub fn open(
         folder: impl AsRef<Path>,
         destination: Arc<Destination>,
@@ -69,8 +72,41 @@ impl DiskBuffer {
         let options = options.sane();
         let root = folder.as_ref().to_path_buf();
         let own = Log::create(folder::create_own(&root)?, destination.clone(), &options)?;
-        let (own, adopted) = (Mutex::new(own), Mutex::default());
-        Ok(DiskBuffer { root, options, destination, own, adopted, syncer: OnceLock::new() })
+        let buffer = DiskBuffer {
+            root,
+            options,
+            destination,
+            own: Mutex::new(own),
+            adopted: Mutex::default(),
+            found: Mutex::default(),
+            syncer: OnceLock::new(),
+        };
+        let found = buffer.look()?;
+        *buffer.found() = Some(found);
+        Ok(buffer)
+    }
+
+    /// Takes over what dead writers have left.
+    fn look(&self) -> Result<LeftOvers, BufferError> {
+        let mut found = LeftOvers::default();
+        for log in adopt::adopt(&self.root, &self.destination, &self.options, &mut found)? {
+            found.batches.extend(log.sealed_batches());
+            self.adopted().push(log);
+        }
+        Ok(found)
+    }
+
+    /// Seals and splits are synced as rows are.
+    fn changed(&self, own: MutexGuard<'_, Log>) {
+        let recorded = own.recorded();
+        drop(own);
+        if let Some(syncer) = self.syncer.get() {
+            syncer.wrote(0, recorded);
+        }
+    }
+
+    fn found(&self) -> MutexGuard<'_, Option<LeftOvers>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn own(&self) -> MutexGuard<'_, Log> {
@@ -117,7 +153,7 @@ impl Buffer for DiskBuffer {
         };
         let mut appended = outcome?;
         if let Some(syncer) = self.syncer.get() {
-            syncer.wrote(appended.first + rows.count() as u64);
+            syncer.wrote(appended.first + rows.count() as u64, 0);
             if self.options.sync == DiskSync::Always {
                 appended.kept = Kept::Later;
             }
@@ -134,12 +170,20 @@ impl Buffer for DiskBuffer {
     }
 
     fn seal(&self) -> Result<Option<Sealed>, BufferError> {
-        self.own().seal()
+        let mut own = self.own();
+        let sealed = own.seal();
+        self.changed(own);
+        sealed
     }
 
     fn load(&self, id: BatchId) -> Result<Body, BufferError> {
-        // Read without the lock: appends go on meanwhile.
         let plan = self.on_log_of(id, |log| log.reading(id))?;
+        // An id that is sent has to be there also after a loss of power, if its rows have to.
+        let synced = self.syncer.get().map_or(u64::MAX, Syncer::synced);
+        if self.options.sync == DiskSync::Always && plan.recorded > synced {
+            return Err(BufferError::NotYet);
+        }
+        // Read without the lock: appends go on meanwhile.
         plan.read().inspect_err(|error| {
             if matches!(error, BufferError::Damaged(_)) {
                 let _ = self.on_log_of(id, |log| {
@@ -151,7 +195,9 @@ impl Buffer for DiskBuffer {
     }
 
     fn split(&self, id: BatchId, cuts: &[usize]) -> Result<Vec<Sealed>, BufferError> {
-        self.on_log_of(id, |log| log.split(id, cuts))
+        let pieces = self.on_log_of(id, |log| log.split(id, cuts))?;
+        self.changed(self.own());
+        Ok(pieces)
     }
 
     fn done(&self, id: BatchId) -> Result<(), BufferError> {
@@ -164,12 +210,8 @@ impl Buffer for DiskBuffer {
     }
 
     fn left_overs(&self) -> Result<LeftOvers, BufferError> {
-        let mut found = LeftOvers::default();
-        for log in adopt::adopt(&self.root, &self.destination, &self.options, &mut found)? {
-            found.batches.extend(log.sealed_batches());
-            self.adopted().push(log);
-        }
-        Ok(found)
+        let found_at_opening = self.found().take();
+        found_at_opening.map_or_else(|| self.look(), Ok)
     }
 
     fn close(&self) {

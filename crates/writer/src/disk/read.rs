@@ -13,6 +13,8 @@ pub(super) struct Reading {
     pub(super) parts: Vec<Part>,
     pub(super) first: u64,
     pub(super) rows: u64,
+    /// Number of the seal or split that made the batch.
+    pub(super) recorded: u64,
     /// For complaints.
     pub(super) name: String,
 }

@@ -33,6 +33,8 @@ struct Reading<'a> {
     report: &'a mut LeftOvers,
     segments: VecDeque<Segment>,
     runs: Runs,
+    /// Where the next row should be, if it is known.
+    next_position: Option<u64>,
     /// Batches that are neither done nor cut, and those that are.
     sealed: HashMap<BatchId, Range<u64>>,
     done: Vec<Range<u64>>,
@@ -56,6 +58,7 @@ pub(super) fn recover(
         report,
         segments: VecDeque::new(),
         runs: Runs::default(),
+        next_position: None,
         sealed: HashMap::new(),
         done: Vec::new(),
         destination: None,
@@ -116,6 +119,7 @@ impl Reading<'_> {
             undone: 0,
             is_damaged: false,
         };
+        self.expect(&mut segment, header.first_position, 0);
         let file = segment.file.clone();
         self.records(&mut segment, Scanner::new(&file, checksums, SEGMENT_HEADER_BYTES as u64, length))?;
         if length < header.bytes {
@@ -149,16 +153,23 @@ impl Reading<'_> {
 
     fn rows(&mut self, segment: &mut Segment, found: Found) -> bool {
         let (position, rows) = (found.header.position, u64::from(found.header.rows));
-        let expected = self.runs.end().unwrap_or(segment.from).max(segment.from);
+        let expected = self.next_position.unwrap_or(position);
         let Some(end) = position.checked_add(rows).filter(|_| position >= expected) else { return false };
-        if position > expected {
-            segment.is_damaged = true;
-            let text = format!("{} rows before offset {} are lost", position - expected, found.offset);
-            self.damage(segment.number, found.offset..found.offset, &text);
-        }
+        self.expect(segment, position, found.offset);
         self.runs.push(Place { segment: segment.number, offset: found.offset }, found.header);
+        self.next_position = Some(end);
         segment.to = end;
         true
+    }
+
+    /// The next row is at this position, or rows are missing.
+    fn expect(&mut self, segment: &mut Segment, position: u64, offset: u64) {
+        let missing = position.saturating_sub(self.next_position.unwrap_or(position));
+        if missing > 0 {
+            segment.is_damaged = true;
+            self.damage(segment.number, offset..offset, &format!("{missing} rows before are lost"));
+        }
+        self.next_position = Some(self.next_position.map_or(position, |next| next.max(position)));
     }
 
     fn control(&mut self, header: RecordHeader, payload: &[u8]) -> bool {
@@ -253,7 +264,7 @@ impl Reading<'_> {
                 match usage {
                     Use::Done => continue,
                     Use::Batch(id) => {
-                        let new = Batch { place: run.place, first: rows.start, rows: 0, held_bytes: 0 };
+                        let new = Batch { place: run.place, first: rows.start, rows: 0, held_bytes: 0, recorded: 0 };
                         batches.entry(id).or_insert(new).rows += count;
                     }
                     Use::Open => {
@@ -265,7 +276,7 @@ impl Reading<'_> {
                 segment.into_iter().for_each(|segment| segment.undone += count);
             }
         }
-        let next_position = self.runs.end().unwrap_or(0).max(log_from);
+        let next_position = self.next_position.unwrap_or(log_from);
         Contents { segments: self.segments, next_number, next_position, groups, batches }
     }
 

@@ -26,11 +26,6 @@ impl Run {
 pub(super) struct Runs(pub(super) Vec<Run>);
 
 impl Runs {
-    /// Where the next row should be, if it is known.
-    pub(super) fn end(&self) -> Option<u64> {
-        self.0.last().map(Run::end)
-    }
-
     pub(super) fn push(&mut self, place: Place, header: RecordHeader) {
         let rows = u64::from(header.rows);
         let bytes = u64::from(header.payload_bytes) - 4 * rows;

@@ -47,9 +47,17 @@ impl Dirt {
 
 #[derive(Default)]
 struct Wanted {
-    written: u64,
-    synced: u64,
+    written: Reached,
+    synced: Reached,
     is_stopped: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Reached {
+    /// All rows before this position.
+    before: u64,
+    /// This many seals and splits.
+    recorded: u64,
 }
 
 struct Shared {
@@ -72,14 +80,20 @@ impl Syncer {
         Syncer { shared, thread: Mutex::new(thread.ok()) }
     }
 
-    /// All rows before this position are in the files.
-    pub(super) fn wrote(&self, before: u64) {
+    /// All rows before this position are in the files, and so many seals and splits.
+    pub(super) fn wrote(&self, before: u64, recorded: u64) {
         let mut wanted = lock(&self.shared.wanted);
         let was_clean = wanted.written == wanted.synced;
-        wanted.written = wanted.written.max(before);
+        wanted.written.before = wanted.written.before.max(before);
+        wanted.written.recorded = wanted.written.recorded.max(recorded);
         if was_clean {
             self.shared.changed.notify_one();
         }
+    }
+
+    /// How many seals and splits are there for good.
+    pub(super) fn synced(&self) -> u64 {
+        lock(&self.shared.wanted).synced.recorded
     }
 
     /// After a last sync.
@@ -101,11 +115,12 @@ impl Drop for Syncer {
 impl Shared {
     fn run(&self, news: &dyn News, dirt: &Dirt) {
         loop {
-            let (before, is_stopped) = self.wait();
+            let (reached, is_stopped) = self.wait();
             let synced = dirt.sync();
             if synced.is_ok() {
-                lock(&self.wanted).synced = before;
-                news.kept(before);
+                lock(&self.wanted).synced = reached;
+                news.kept(reached.before);
+                news.wake();
             }
             if is_stopped {
                 return;
@@ -118,7 +133,7 @@ impl Shared {
     }
 
     /// Until there is something to sync, and it is time. Says up to where, and whether it is for the last time.
-    fn wait(&self) -> (u64, bool) {
+    fn wait(&self) -> (Reached, bool) {
         let mut wanted = lock(&self.wanted);
         while wanted.written == wanted.synced && !wanted.is_stopped {
             wanted = self.changed.wait(wanted).unwrap_or_else(PoisonError::into_inner);

@@ -89,7 +89,7 @@ impl Gathering {
         let failure = Failure::passing(NOT_STORED);
         let before = state.counts.rows_failed;
         for id in state.flights.ids() {
-            self.hand_over(state, id, Reason::Closed, &failure, calls);
+            self.hand_over(state, id, Reason::Closed, &failure, 0, calls);
         }
         state.counts.rows_failed - before
     }

@@ -37,11 +37,12 @@ pub struct Outgoing {
 }
 
 /// How long a buffer is left alone after it failed.
-const BUFFER_AGAIN_MS: u64 = 500;
+pub(super) const BUFFER_AGAIN_MS: u64 = 500;
 
 impl Gathering {
     /// What to do at this time, in milliseconds by any clock that doesn't go backwards.
     pub fn next(&self, now_ms: u64) -> Next {
+        self.look_for_left_overs(now_ms);
         let mut calls = Calls::default();
         let next = self.decide(&mut self.lock(), now_ms, &mut calls);
         calls.run(self);
@@ -52,7 +53,6 @@ impl Gathering {
         if state.is_abandoned {
             return Next::Drained;
         }
-        self.look_for_left_overs(state, now_ms);
         state.flights.wake(now_ms);
         loop {
             let (ordered, max_in_flight) = (state.options.ordered, state.options.max_in_flight.max(1));
@@ -85,7 +85,7 @@ impl Gathering {
             }
             // Nobody can read it any more: that is told, and others go on.
             Err(BufferError::Damaged(text)) => {
-                self.hand_over(state, id, Reason::Lost, &Failure::passing(text), calls);
+                self.hand_over(state, id, Reason::Lost, &Failure::passing(text), now_ms, calls);
                 None
             }
             // Another process has it now, and its rows with it.
@@ -153,16 +153,18 @@ impl Gathering {
         let seal_ms = seal_ms.filter(|_| !is_full);
         // A buffer that has failed is not asked before its time, whatever is due.
         let seal_ms = seal_ms.map(|due_ms| if now_ms < state.buffer_again_ms { state.buffer_again_ms } else { due_ms });
-        let left_overs_ms = self.buffer.survives().then_some(state.left_overs_at_ms);
+        let left_overs_ms = state.left_overs_at_ms.filter(|_| !self.is_closed.load(Ordering::SeqCst));
         [seal_ms, left_overs_ms, state.flights.next_wake_ms()].into_iter().flatten().min()
     }
 
-    fn look_for_left_overs(&self, state: &mut State, now_ms: u64) {
-        if !self.buffer.survives() || now_ms < state.left_overs_at_ms || self.is_closed.load(Ordering::SeqCst) {
+    /// Not under the lock: there may be much to read.
+    fn look_for_left_overs(&self, now_ms: u64) {
+        if !self.buffer.survives() || !self.is_time_to_look(&mut self.lock(), now_ms) {
             return;
         }
-        state.left_overs_at_ms = now_ms + state.options.left_overs_interval_ms.max(1);
-        match self.buffer.left_overs() {
+        let found = self.buffer.left_overs();
+        let state = &mut *self.lock();
+        match found {
             Ok(LeftOvers { batches, damaged_bytes, complaints }) => {
                 state.counts.damaged_bytes += damaged_bytes;
                 state.counts.last_error = complaints.into_iter().last().or(state.counts.last_error.take());
@@ -173,5 +175,18 @@ impl Gathering {
             }
             Err(error) => state.counts.last_error = Some(error.to_string()),
         }
+    }
+
+    /// A writer that is closing does not begin with what others have left, unless it has not looked at all.
+    fn is_time_to_look(&self, state: &mut State, now_ms: u64) -> bool {
+        let is_time = match state.left_overs_at_ms {
+            None => true,
+            Some(at_ms) => now_ms >= at_ms && !self.is_closed.load(Ordering::SeqCst),
+        };
+        if is_time {
+            let interval_ms = state.options.left_overs_interval_ms.max(1);
+            state.left_overs_at_ms = Some(now_ms.saturating_add(interval_ms));
+        }
+        is_time
     }
 }

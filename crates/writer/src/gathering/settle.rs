@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::calls::Calls;
 use super::flights::{Flight, Stage};
+use super::schedule::BUFFER_AGAIN_MS;
 use super::state::State;
 use super::Gathering;
-use crate::buffer::Sealed;
+use crate::buffer::{BufferError, Sealed};
 use crate::errors::{Reason, WriteError};
 use crate::failure::{Failure, FailureKind};
 use crate::id::BatchId;
@@ -52,16 +53,16 @@ impl Gathering {
         let rows = flight.sealed.rows;
         match failure.kind {
             FailureKind::Values if rows > 1 => self.narrow(state, id, &failure, now_ms),
-            FailureKind::Values => self.hand_over(state, id, Reason::Values, &failure, calls),
-            FailureKind::MaybeStored => self.hand_over(state, id, Reason::MaybeStored, &failure, calls),
-            FailureKind::Refused if !survives => self.hand_over(state, id, Reason::Refused, &failure, calls),
+            FailureKind::Values => self.hand_over(state, id, Reason::Values, &failure, now_ms, calls),
+            FailureKind::MaybeStored => self.hand_over(state, id, Reason::MaybeStored, &failure, now_ms, calls),
+            FailureKind::Refused if !survives => self.hand_over(state, id, Reason::Refused, &failure, now_ms, calls),
             FailureKind::Passing | FailureKind::Refused => match self.again_at(state, id, &failure, now_ms) {
                 // What is refused may be so for ever: it doesn't keep others from being sent.
                 Some(until_ms) => {
                     let keeps_share = failure.kind == FailureKind::Passing;
                     state.flights.set_stage(id, Stage::Waiting { until_ms, keeps_share });
                 }
-                None => self.hand_over(state, id, Reason::GaveUp, &failure, calls),
+                None => self.hand_over(state, id, Reason::GaveUp, &failure, now_ms, calls),
             },
         }
     }
@@ -96,7 +97,7 @@ impl Gathering {
             // It is sent again as it is, and then cut.
             Err(error) => {
                 state.counts.last_error = Some(error.to_string());
-                let until_ms = now_ms + 500;
+                let until_ms = now_ms.saturating_add(BUFFER_AGAIN_MS);
                 state.flights.set_stage(id, Stage::Waiting { until_ms, keeps_share: true });
             }
         }
@@ -108,11 +109,20 @@ impl Gathering {
         id: BatchId,
         reason: Reason,
         failure: &Failure,
+        now_ms: u64,
         calls: &mut Calls,
     ) {
-        let rows = self.buffer.load(id);
+        let rows = match self.buffer.load(id) {
+            Ok(body) => body.detached(),
+            Err(BufferError::Damaged(_) | BufferError::UnknownBatch(_)) => Body::new(Vec::new(), Vec::new()),
+            // They come to their end when they can be read again.
+            Err(error) => {
+                state.counts.last_error = Some(error.to_string());
+                let until_ms = now_ms.saturating_add(BUFFER_AGAIN_MS);
+                return state.flights.set_stage(id, Stage::Waiting { until_ms, keeps_share: true });
+            }
+        };
         let Some(flight) = state.flights.remove(id) else { return };
-        let rows = rows.map_or_else(|_| Body::new(Vec::new(), Vec::new()), |body| body.detached());
         let error = Arc::new(self.write_error(&flight, reason, failure, rows));
         state.counts.rows_failed += flight.sealed.rows;
         calls.error(error.clone());

@@ -25,7 +25,8 @@ pub(super) struct State {
     pub(super) waiting_since_ms: Option<u64>,
     /// When a buffer that failed is asked again.
     pub(super) buffer_again_ms: u64,
-    pub(super) left_overs_at_ms: u64,
+    /// `None` until the first look.
+    pub(super) left_overs_at_ms: Option<u64>,
     /// Batches that the buffer has not recorded yet.
     pub(super) unrecorded: Vec<BatchId>,
     pub(super) is_abandoned: bool,
@@ -43,7 +44,7 @@ impl State {
             sealed_before: 0,
             waiting_since_ms: None,
             buffer_again_ms: 0,
-            left_overs_at_ms: 0,
+            left_overs_at_ms: None,
             unrecorded: Vec::new(),
             is_abandoned: false,
             options,
