@@ -22,7 +22,7 @@ from windrow._shared.errors import StreamClosedError
 if TYPE_CHECKING:
     from windrow._async.transport import AsyncTransport
 
-# An answer that is whole and no larger than this is decoded where it arrived: a thread would cost more.
+# So much of an answer is decoded where it arrived: a thread would cost more.
 INLINE_BYTES = 32 << 10
 INLINE_COMPRESSED_BYTES = 2 << 10
 MOST_JOBS_WAITING = 2
@@ -62,7 +62,7 @@ class BlockStream:
         self._header: Any | None = None
         self._job_runs = False
         self._used_up = True
-        self._untouched = True
+        self._inline_left = INLINE_COMPRESSED_BYTES if self._body.compressed else INLINE_BYTES
         self._moment: asyncio.TimerHandle | None = None
         self._ended = False
         self._closed = False
@@ -127,21 +127,23 @@ class BlockStream:
             buffered = body.buffered
             if len(self._ready) >= MOST_JOBS_WAITING or (self._used_up and not buffered and not whole):
                 return
-            if self._untouched and whole and buffered <= (INLINE_COMPRESSED_BYTES if body.compressed else INLINE_BYTES):
-                self._decode_here()
+            if self._used_up and (whole or however_little) and buffered <= self._inline_left:
+                self._inline_left -= buffered
+                self._decode_here(whole)
                 return
             if buffered < WORTH_A_JOB_BYTES and self._used_up and not whole and not however_little:
                 if self._moment is None:
                     self._moment = self._loop.call_later(MOMENT_S, self._moment_passed)
                 return
             self._job_runs = True
-            self._untouched = False
             self.response.transport.workers.executor.submit(self._job_on_worker, whole)
 
-    def _decode_here(self) -> None:
-        """All of a small answer."""
+    def _decode_here(self, whole: bool) -> None:
+        """All that is there of a small answer."""
         while not self._ended and self._error is None:
-            self._take(*self._job(True))
+            self._take(*self._job(whole))
+            if self._used_up and not whole:
+                return
 
     def _job(self, whole: bool) -> tuple[list[Any], bool, Exception | None]:
         """Blocks, whether they were the last, and what went wrong."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from windrow._async.transport import AsyncTransport
 
 HEAD, END, FULL = 1, 4, 8
+SMALL_BYTES = 32 << 10
+MOMENT_S = 0.002
 FIRST_BUFFER_BYTES = 64 << 10
 LARGE_BUFFER_BYTES = 256 << 10
 
@@ -34,6 +36,7 @@ class Connection(asyncio.BufferedProtocol):
         "_buffer",
         "_deadline",
         "_last_heard",
+        "_moment",
         "_reading_paused",
         "_spoiled",
         "_timer",
@@ -49,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         "idle_until",
         "listener",
         "loop",
+        "opening",
         "owner",
         "patient",
         "reused",
@@ -70,6 +74,8 @@ class Connection(asyncio.BufferedProtocol):
         self.secure = False
         self.patient = False
         self.until_end = False
+        self.opening = False
+        self._moment: asyncio.TimerHandle | None = None
         self.born = loop.time()
         self.idle_since = self.born
         self.idle_until = 0.0
@@ -93,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self.sent = False
         self.patient = False
         self.until_end = False
+        self.opening = True
         self._deadline = deadline
         self._last_heard = now = self.loop.time()
         self._arm(self._limit(now))
@@ -166,7 +173,11 @@ class Connection(asyncio.BufferedProtocol):
         if exchange is None:
             return
         self.reused = True
+        self.opening = False
         self._deadline = None
+        if self._moment is not None:
+            self._moment.cancel()
+            self._moment = None
         self.listener = None
         if exchange.keep_alive and not self.gone and not self._spoiled:
             self.owner.release(self, exchange.keep_alive_s)
@@ -177,9 +188,10 @@ class Connection(asyncio.BufferedProtocol):
         if self.gone:
             return
         self.gone = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._moment):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._moment = None
         self.owner.forget(self)
 
     # What the event loop calls
@@ -206,8 +218,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not flags:
             return
-        if self.sent and (flags == HEAD or (self.until_end and not flags & END)):
-            # Servers send small answers in several pieces, and who is woken for each pays for each.
+        if self.sent and not flags & (END | FULL) and self._may_wait(flags, exchange):
             return
         waiter, listener = self._waiter, self.listener
         if flags & END:
@@ -219,6 +230,24 @@ class Connection(asyncio.BufferedProtocol):
             self._buffer = bytearray(LARGE_BUFFER_BYTES)
             self._view = memoryview(self._buffer)
         wake(waiter, listener)
+
+    def _may_wait(self, flags: int, exchange: Exchange) -> bool:
+        """Servers send small answers in several pieces, and who is woken for each pays for each.
+
+        The head alone wakes nobody, nor do the first bytes behind it for a moment, in which the rest comes as a rule.
+        """
+        if flags == HEAD or self.until_end:
+            return True
+        if not self.opening or exchange.body.buffered > SMALL_BYTES:
+            return False
+        if self._moment is None:
+            self._moment = self.loop.call_later(MOMENT_S, self._moment_passed)
+        return True
+
+    def _moment_passed(self) -> None:
+        self._moment = None
+        if self.opening:
+            wake(self._waiter, self.listener)
 
     def eof_received(self) -> bool | None:
         return None

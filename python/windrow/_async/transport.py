@@ -103,6 +103,8 @@ class AsyncTransport:
                 connection.give_up(exchange)
                 raise
             if exchange.status:
+                if not exchange.ended:
+                    connection.opening = False
                 return Response(self, connection, exchange)
             error = connection.error or network_error(ConnectionError("the client was closed"), "sent", self.show_errors)
             again = reused and request.may_repeat and pieces is not None and not exchange.received
