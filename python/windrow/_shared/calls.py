@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote, urlencode
 
 from windrow._shared.errors import Error
 from windrow._shared.progress import ProgressReport
@@ -130,7 +130,7 @@ class Targets:
         prefix, every = made
         params = call.params
         if len(params) == 1 and "query_id" in params and "query_id" not in every:
-            return f"{prefix}query_id={quote_plus(params['query_id'])}"
+            return f"{prefix}query_id={quote(params['query_id'])}"
         if every.keys().isdisjoint(params):
             return prefix + urlencode(params)
         return f"{self._path}/?{urlencode({**every, **params})}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from windrow._shared.errors import StreamClosedError
+from windrow._shared.errors import StreamClosedError, summary_of
 
 Matrix = Sequence[Sequence[Any]]
 
@@ -35,6 +35,7 @@ class QueryResult:
         *,
         columns: Matrix | None = None,
         stream_of: Callable[[Any, Iterator[Any]], Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._rows: Matrix | None = result_set
         if result_set is None and columns is None:
@@ -46,7 +47,18 @@ class QueryResult:
         self.column_types = column_types
         self.column_oriented = column_oriented
         self.source = source
-        self.summary: dict[str, Any] = {} if summary is None else summary
+        self._summary = summary
+        self._headers = headers
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """ClickHouse's counters (texts), and `query_id`."""
+        if self._summary is None:
+            self._summary = {}
+            if self._headers is not None:
+                # When the head was made ClickHouse had not counted them yet.
+                self._summary = {**summary_of(self._headers), "result_rows": str(self.row_count)}
+        return self._summary
 
     @property
     def result_set(self) -> Matrix:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from datetime import tzinfo
+from functools import cached_property
 from typing import Any
 
 from windrow import _core, common
@@ -38,10 +40,14 @@ class Opened:
         self.call = call
         self.response = response
         self.blocks = blocks
-        self.summary = errors.summary_of(response.headers)
         self.names: tuple[str, ...] = ()
         self.type_names: tuple[str, ...] = ()
         self.finished = False
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """ClickHouse's counters, and the query's id."""
+        return errors.summary_of(self.response.headers)
 
     @property
     def zone(self) -> str:
@@ -227,28 +233,21 @@ class Queries(Exchange):
         blocks = self._rest(opened)
         if context.use_numpy:
             return self._numpy_result(context, opened, blocks)
-        rows: list[Any] | None = None
-        columns: list[Any] | None = None
-        if form == COLUMNS:
-            columns = blocks[0] if len(blocks) == 1 else [sum_of(parts) for parts in zip(*blocks, strict=True)]
-        elif len(blocks) == 1:
-            rows = blocks[0]
+        if len(blocks) <= 1:
+            whole = blocks[0] if blocks else []
         else:
-            rows = []
-            for block in blocks:
-                rows.extend(block)
-        result = QueryResult(
-            rows,
+            join = joined_columns if form == COLUMNS else joined
+            whole = self._offload(lambda: join(blocks))
+        return QueryResult(
+            whole if form == ROWS else None,
             None,
             opened.names,
             opened.types,
             context.column_oriented,
-            summary=opened.summary,
-            columns=columns,
+            columns=whole if form == COLUMNS else None,
             stream_of=StreamContext,
+            headers=opened.response.headers,
         )
-        result.summary["result_rows"] = str(result.row_count)
-        return result
 
     def _rest(self, opened: Opened) -> list[Any]:
         """All blocks; a failure in their middle is ClickHouse's error, as if it had come at once."""
@@ -518,12 +517,19 @@ class Queries(Exchange):
             raise
 
 
-def sum_of(parts: Sequence[list[Any]]) -> list[Any]:
-    """One list of all."""
+def joined(parts: list[list[Any]]) -> list[Any]:
+    """One list of all; takes the parts away. Others get the GIL between two parts, so that no task waits for all of them."""
     whole: list[Any] = []
-    for part in parts:
-        whole.extend(part)
+    parts.reverse()
+    while parts:
+        whole.extend(parts.pop())
+        time.sleep(0)
     return whole
+
+
+def joined_columns(blocks: list[list[list[Any]]]) -> list[list[Any]]:
+    """The columns of all blocks."""
+    return [joined(list(parts)) for parts in zip(*blocks, strict=True)]
 
 
 def rows_in(block: Any) -> int:
