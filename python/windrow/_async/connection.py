@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-from socket import SHUT_RDWR
+import socket
 from typing import TYPE_CHECKING, Any, cast
 
 from windrow._core import Exchange
@@ -163,9 +163,10 @@ class Connection(asyncio.BufferedProtocol):
     def hang_up(self) -> None:
         """Tells the server of the end when the loop is closed, and can't: its transport is closed when it is collected."""
         try:
-            self.transport.get_extra_info("socket").shutdown(SHUT_RDWR)
+            with socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno())) as copy:
+                copy.shutdown(socket.SHUT_RDWR)
         except OSError:
-            # The server was first.
+            # The server was first, or the loop has closed it.
             pass
 
     def _finish(self) -> None:
@@ -274,10 +275,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _read_what_is_left(self, exchange: Exchange) -> None:
         """A server that refuses a body answers and closes; the answer is in the socket when writing fails."""
-        socket = self.transport.get_extra_info("socket")
         try:
+            descriptor = self.transport.get_extra_info("socket").fileno()
             while not exchange.ended:
-                data = os.read(socket.fileno(), FIRST_BUFFER_BYTES)
+                data = os.read(descriptor, FIRST_BUFFER_BYTES)
                 if not data:
                     return
                 exchange.feed(data)
@@ -361,10 +362,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def lost_while_idle(self) -> bool:
         """Whether a connection that nobody listened to for a while was closed; costs a system call."""
-        socket = self.transport.get_extra_info("socket")
-        if socket is None or self.transport.is_closing():
+        plain = self.transport.get_extra_info("socket")
+        if plain is None or self.transport.is_closing():
             return True
-        return is_readable(cast(int, socket.fileno()))
+        return is_readable(cast(int, plain.fileno()))
 
 
 def wake(waiter: asyncio.Future[None] | None, listener: WeakMethod[Callable[[], None]] | None) -> None:

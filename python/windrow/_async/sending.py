@@ -16,6 +16,7 @@ from windrow._shared.http_request import Bytes, Request
 from windrow._shared.workers import Workers
 
 PIECE_BYTES = 256 << 10
+JOINED_BYTES = 64 << 10
 INLINE_COMPRESSION_BYTES = 32 << 10
 
 
@@ -53,13 +54,23 @@ async def send_made(
                 connection.sending_stopped()
                 return
             if len(piece):
-                size = piece.nbytes if isinstance(piece, memoryview) else len(piece)
-                connection.transport.writelines((b"%x\r\n" % size, piece, b"\r\n"))
+                write_chunk(connection, piece)
         await end_sending(connection, exchange, b"0\r\n\r\n")
     finally:
         close = getattr(maker, "aclose", None)
         if close is not None:
             await close()
+
+
+def write_chunk(connection: Connection, piece: Bytes) -> None:
+    """Not by writelines: before Python 3.12.9 and 3.13.2 it never tells that the buffer is full (CVE-2024-12254)."""
+    size = piece.nbytes if isinstance(piece, memoryview) else len(piece)
+    if size <= JOINED_BYTES:
+        connection.transport.write(b"".join((b"%x\r\n" % size, piece, b"\r\n")))
+        return
+    connection.transport.write(b"%x\r\n" % size)
+    connection.transport.write(piece)
+    connection.transport.write(b"\r\n")
 
 
 async def end_sending(connection: Connection, exchange: Exchange, last: bytes) -> None:
