@@ -184,8 +184,8 @@ class Writer(_core.Writer):
     def _add_thread(self, target: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=target, name=name, daemon=True)
         with self._lock:
+            thread.start()
             self._threads.append(thread)
-        thread.start()
 
     def _drive(self) -> None:
         while True:
