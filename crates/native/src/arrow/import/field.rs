@@ -62,6 +62,8 @@ pub(super) enum Layout {
     },
     Map,
     Struct,
+    /// One that is not read.
+    Unknown,
 }
 
 impl Field {
@@ -84,7 +86,7 @@ impl Field {
                 Some(dictionary) => Some(Box::new(Field::of(dictionary, depth + 1)?)),
                 None => None,
             };
-            let layout = layout_of(format).ok_or(Unsuited)?;
+            let layout = layout_of(format).unwrap_or(Layout::Unknown);
             Ok(Field { name, layout, children: children.collect::<Result<_, _>>()?, dictionary })
         }
     }
