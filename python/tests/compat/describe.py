@@ -36,9 +36,21 @@ def described(value: Any) -> Any:
     if isinstance(value, array.array):
         # What blocks of columns hold there; lists here, which are taken apart the same way.
         return described(value.tolist())
+    if isinstance(value, numpy.number | numpy.bool_):
+        # Numbers inside of arrays, tuples and maps are NumPy's own there, Python's here.
+        return described(value.item())
+    if type(value) in (list, tuple, dict):
+        # NULL inside of a frame's cell is None here.
+        value = without_na(value)
     if isinstance(value, datetime.datetime) and not isinstance(value, pandas.Timestamp):
         return (type(value).__name__, value.isoformat(), str(value.tzinfo))
     return described_plain(value)
+
+
+def without_na(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: None if item is pandas.NA else item for key, item in value.items()}
+    return type(value)([None if item is pandas.NA else item for item in value])
 
 
 def described_plain(value: Any) -> Any:

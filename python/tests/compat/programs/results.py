@@ -56,11 +56,16 @@ TYPES = {
 }
 NEW_TYPES = {
     "json": """SELECT '{"a": 1, "b": {"c": "x"}, "d": [1, 2], "e": null, "f": 1.5, "g": true}'::JSON a, '{}'::JSON b""",
-    "json_typed": """SELECT '{"a": 1, "x": {"y": "2024-01-01"}}'::JSON(a UInt8, x.y Date) a""",
+    "json_typed": """SELECT '{"a": 1, "x": {"y": 5}}'::JSON(a UInt8, x.y Float32) a""",
     "json_rows": """SELECT arrayJoin(['{"a": 1}', '{"a": "s"}', '{"b": [{"c": 1}]}'])::JSON a""",
     "variant": "SELECT arrayJoin([1::Variant(UInt64, String, Array(UInt8)), 'x'::Variant(UInt64, String, Array(UInt8)), "
     "NULL::Variant(UInt64, String, Array(UInt8)), [1,2]::Array(UInt8)::Variant(UInt64, String, Array(UInt8))]) a",
-    "dynamic": "SELECT arrayJoin([1::Dynamic, 'x'::Dynamic, NULL::Dynamic, [1, 2]::Dynamic, toDate('2024-01-01')::Dynamic]) a",
+    "dynamic": "SELECT arrayJoin([1::Dynamic, 'x'::Dynamic, NULL::Dynamic, [1, 2]::Dynamic]) a",
+}
+# In arrays and frames they are numpy.datetime64 there, dates and times as in rows here.
+TIMES_WITHOUT_A_TYPE = {
+    "json_dates": """SELECT '{"a": 1, "x": {"y": "2024-01-01"}}'::JSON(a UInt8, x.y Date) a""",
+    "dynamic_dates": "SELECT arrayJoin([toDate('2024-01-01')::Dynamic, toDateTime('2024-01-01 12:00:00', 'UTC')::Dynamic]) a",
 }
 
 
@@ -130,7 +135,7 @@ async def duplicate_names(run: Run) -> Any:
     return result, list(result.named_results())
 
 
-@program_for(**TYPES, **NEW_TYPES)
+@program_for(**TYPES, **NEW_TYPES, **TIMES_WITHOUT_A_TYPE)
 async def values_of_type(run: Run, query: str) -> Any:
     return await run.client.query(query)
 
