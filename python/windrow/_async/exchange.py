@@ -6,8 +6,9 @@ all others are exceptions with ClickHouse's code.
 
 from __future__ import annotations
 
-import asyncio
+import asyncio  # sync only: import time
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -122,7 +123,7 @@ class Exchange:
         if what_now is Lost.RAISE:
             raise error
         await self._check_recognised(call, what_now, error)
-        await asyncio.sleep(attempts.pause_s)
+        await asyncio.sleep(attempts.pause_s)  # sync only: time.sleep(attempts.pause_s)
 
     async def _check_recognised(self, call: Call, what_now: Lost, error: OperationalError) -> None:
         if what_now is Lost.AGAIN_IF_RECOGNISED and not await self._recognises_repeats(call.table):
@@ -144,7 +145,7 @@ class Exchange:
         )
         if refused and (what_now := attempts.after_refusal(call, response.status)) is not Lost.RAISE:
             await self._check_recognised(call, what_now, OperationalError(str(error)))
-            await asyncio.sleep(attempts.pause_s)
+            await asyncio.sleep(attempts.pause_s)  # sync only: time.sleep(attempts.pause_s)
         elif error.code == AUTHENTICATION_FAILED and self._token_provider and not attempts.token_renewed:
             if not call.can_be_sent_again:
                 raise error
@@ -192,8 +193,9 @@ class Exchange:
         loop = asyncio.get_running_loop()  # async only
         return await loop.run_in_executor(self._transport.workers.executor, work)  # sync only: return work()
 
+    @abstractmethod
     async def _ask_whether_recognised(self, table: str) -> bool:
-        raise NotImplementedError
+        """Needs queries, which are made of exchanges."""
 
     async def _new_token(self) -> str:
         """The token that the user's provider gives; it may be a plain function (run on a thread) or a coroutine function."""

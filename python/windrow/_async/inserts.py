@@ -184,7 +184,9 @@ class Inserts(Raw):
         call.headers.append(("Content-Type", "application/octet-stream"))
         if context.transport_settings:
             call.headers += context.transport_settings.items()
-        call.encoding = self.write_compression if context.compression is None else context.compression or None
+        # True means the client's own, as in get_client.
+        own = context.compression is None or context.compression is True
+        call.encoding = self.write_compression if own else str(context.compression or "") or None
         return call
 
     async def _put_blocks(self, call: Call, context: InsertContext) -> None:
@@ -237,7 +239,7 @@ class Inserts(Raw):
     async def _table(self, table: str, database: str | None, settings: dict[str, Any] | None = None) -> Table:
         """The table's columns, remembered for a minute."""
         key = self._table_key(table, database, settings)
-        known = self._tables.get(key)
+        known: Table | None = self._tables.get(key)
         if known is None:
             # An empty query_id keeps the one that was meant for the insert from being used up here.
             context = self.create_query_context(

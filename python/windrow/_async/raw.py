@@ -8,7 +8,7 @@ from typing import Any
 from windrow._async.commands import Commands
 from windrow._async.streams import StreamContext, StreamSource
 # sync only: from windrow._sync.bytestream import ByteStream
-from windrow._shared.binding import Parameters, bind
+from windrow._shared.binding import Parameters, bind, extended
 from windrow._shared.calls import Call, Repeat, new_id
 from windrow._shared.errors import summary_of
 from windrow._shared.external import ExternalData
@@ -73,7 +73,7 @@ class Raw(Commands):
 
         return self._byte_stream(StreamSource(close, summary=summary_of(response.headers)), pieces())
 
-    def _byte_stream(self, source: StreamSource, pieces: AsyncIterator[bytes]) -> Any:
+    def _byte_stream(self, source: StreamSource, pieces: AsyncIterator[bytes]) -> StreamContext:  # sync only: def _byte_stream(self, source: StreamSource, pieces: Iterator[bytes]) -> ByteStream:
         return StreamContext(source, pieces)  # sync only: return ByteStream(source, pieces)
 
     def _raw_call(
@@ -89,7 +89,7 @@ class Raw(Commands):
         bound = bind(query, parameters, self.server_tz)
         text = bound.text
         if fmt:
-            text = text + (f"\n FORMAT {fmt}" if isinstance(text, str) else b"\n FORMAT " + fmt.encode())
+            text = extended(text, f"\n FORMAT {fmt}")
         call = Call(self._checked(settings), use_database=use_database)
         if bound.statement.is_read and "query" not in call.params:
             call.repeat = Repeat.READ

@@ -60,8 +60,9 @@ class StreamContext:
         self._in_context = False
         gen, self.gen = self.gen, None
         try:
-            if gen is not None and hasattr(gen, "aclose"):
-                await gen.aclose()
+            close = getattr(gen, "aclose", None)  # sync only: close = getattr(gen, "close", None)
+            if close is not None:
+                await close()
         finally:
             await self.source.aclose()
 

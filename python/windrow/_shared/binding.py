@@ -43,6 +43,11 @@ class Bound:
     parameters: dict[str, str]
 
 
+def extended(text: str | bytes, ending: str) -> str | bytes:
+    """The text with more at its end."""
+    return text + ending if isinstance(text, str) else text + ending.encode()
+
+
 _NONE: dict[str, str] = {}
 
 

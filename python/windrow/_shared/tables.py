@@ -103,7 +103,7 @@ def dedups(definition: str) -> bool:
     """
     engine = _ENGINE.search(definition)
     name = engine.group(1) if engine else ""
-    windows = dict(_WINDOW.findall(definition))
+    windows: dict[str, str] = dict(_WINDOW.findall(definition))
     if not name.endswith("MergeTree"):
         return False
     if name.startswith(("Replicated", "Shared")):

@@ -20,7 +20,7 @@ class Pieces(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         if not self._left:
             self._left = memoryview(next(self._pieces, b""))
         size = min(len(buffer), len(self._left))

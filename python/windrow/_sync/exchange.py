@@ -7,8 +7,9 @@ all others are exceptions with ClickHouse's code.
 
 from __future__ import annotations
 
-import asyncio
+import time
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -123,7 +124,7 @@ class Exchange:
         if what_now is Lost.RAISE:
             raise error
         self._check_recognised(call, what_now, error)
-        asyncio.sleep(attempts.pause_s)
+        time.sleep(attempts.pause_s)
 
     def _check_recognised(self, call: Call, what_now: Lost, error: OperationalError) -> None:
         if what_now is Lost.AGAIN_IF_RECOGNISED and not self._recognises_repeats(call.table):
@@ -145,7 +146,7 @@ class Exchange:
         )
         if refused and (what_now := attempts.after_refusal(call, response.status)) is not Lost.RAISE:
             self._check_recognised(call, what_now, OperationalError(str(error)))
-            asyncio.sleep(attempts.pause_s)
+            time.sleep(attempts.pause_s)
         elif error.code == AUTHENTICATION_FAILED and self._token_provider and not attempts.token_renewed:
             if not call.can_be_sent_again:
                 raise error
@@ -192,8 +193,9 @@ class Exchange:
         """Runs what takes long beside the event loop."""
         return work()
 
+    @abstractmethod
     def _ask_whether_recognised(self, table: str) -> bool:
-        raise NotImplementedError
+        """Needs queries, which are made of exchanges."""
 
     def _new_token(self) -> str:
         """The token that the user's provider gives; it may be a plain function (run on a thread) or a coroutine function."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from datetime import tzinfo
 from functools import cached_property
@@ -15,7 +16,7 @@ from windrow._sync.blocks import BlockStream
 from windrow._sync.exchange import Exchange
 from windrow._sync.streams import RowStream, StreamContext, StreamSource
 from windrow._shared import errors
-from windrow._shared.binding import Parameters, needs_form
+from windrow._shared.binding import Parameters, extended, needs_form
 from windrow._shared.calls import Call, Repeat, multipart
 from windrow._shared.contexts import QueryContext, TzMode
 from windrow._shared.errors import InternalError, ProgrammingError, StreamFailureError
@@ -205,7 +206,8 @@ class Queries(Exchange):
         )
         if context.is_command:
             return self._command_as_query(context)
-        return self._query_with_context(context, progress)
+        result: QueryResult = self._query_with_context(context, progress)
+        return result
 
     def _command_as_query(self, context: QueryContext) -> QueryResult:
         answer = self.command(
@@ -219,8 +221,9 @@ class Queries(Exchange):
             return answer.as_query_result()
         return QueryResult([answer] if isinstance(answer, list) else [[answer]])
 
+    @abstractmethod
     def command(self, *arguments: Any, **named: Any) -> Any:
-        raise NotImplementedError
+        """In commands.py."""
 
     def _query_with_context(
         self, context: QueryContext, progress: ProgressOption = None, use_database: bool = True
@@ -272,8 +275,9 @@ class Queries(Exchange):
 
         return NumpyResult(whole, opened.names, opened.types, opened.summary)
 
+    @abstractmethod
     def _frames(self, context: QueryContext, opened: Opened, as_pandas: bool) -> Any:
-        raise NotImplementedError
+        """In frames.py."""
 
     def query_column_block_stream(
         self,
@@ -434,9 +438,9 @@ class Queries(Exchange):
         bound = context.bound
         text = bound.text
         if self.query_limit and context.is_select and not context.has_limit:
-            text = text + (f"\n LIMIT {self.query_limit}" if isinstance(text, str) else b"\n LIMIT %d" % self.query_limit)
+            text = extended(text, f"\n LIMIT {self.query_limit}")
         if not bound.statement.is_insert:
-            text = text + ("\n FORMAT Native" if isinstance(text, str) else b"\n FORMAT Native")
+            text = extended(text, "\n FORMAT Native")
         repeat = Repeat.READ if bound.statement.is_read and "query" not in params else Repeat.NEVER
         call = Call(params, repeat=repeat, native=True)
         if context.streaming:
@@ -495,7 +499,7 @@ class Queries(Exchange):
     def _columns_only(self, context: QueryContext) -> Any:
         bound = context.bound
         call = Call(self._checked(context.settings), repeat=Repeat.READ if bound.statement.is_read else Repeat.NEVER)
-        self._put_query(call, f"{bound.text}\n FORMAT JSON", bound.parameters, context.external_data)
+        self._put_query(call, extended(bound.text, "\n FORMAT JSON"), bound.parameters, context.external_data)
         answer = json.loads(self._whole(call))
         if answer.get("data"):
             raise InternalError("A query that ends with LIMIT 0 returned rows; raw_query() gives them")

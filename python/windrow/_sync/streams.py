@@ -61,8 +61,9 @@ class StreamContext:
         self._in_context = False
         gen, self.gen = self.gen, None
         try:
-            if gen is not None and hasattr(gen, "aclose"):
-                gen.close()
+            close = getattr(gen, "close", None)
+            if close is not None:
+                close()
         finally:
             self.source.close()
 

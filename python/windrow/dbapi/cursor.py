@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from windrow._shared.errors import DatabaseError, DataError, ProgrammingError, StreamFailureError
+from windrow._shared.errors import DatabaseError, DataError, NotSupportedError, ProgrammingError, StreamFailureError
 from windrow._shared.insert_sql import RowsInsert, ends_with_values, rows_insert
 from windrow._shared.results import QueryResult
 from windrow._shared.sql import statement
@@ -194,11 +194,11 @@ class Cursor:
 
     def nextset(self) -> None:
         """There is one result for one statement."""
-        raise NotImplementedError
+        raise NotSupportedError("a statement has one result")
 
     def callproc(self, *args: Any, **kwargs: Any) -> None:
         """ClickHouse has no procedures."""
-        raise NotImplementedError
+        raise NotSupportedError("ClickHouse has no procedures")
 
     def setinputsizes(self, sizes: Any) -> None:
         """Nothing: sizes are of no use here."""
