@@ -6,7 +6,7 @@ mod import;
 mod stream;
 
 pub use capsules::{block_array, block_schema, block_stream};
-pub use import::columns_of;
+pub use import::{columns_of, ArrowColumns};
 
 use pyo3::prelude::*;
 

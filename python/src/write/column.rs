@@ -18,13 +18,31 @@ const BASIC_DISCRIMINATORS: u64 = 0;
 /// Shaped like its [`Node`].
 pub(super) enum Column {
     Values(Vec<u8>),
-    Nullable { nulls: Vec<u8>, inner: Box<Column> },
-    Array { ends: Ends, inner: Box<Column> },
-    Map { ends: Ends, keys: Box<Column>, values: Box<Column> },
-    Tuple { rows: usize, elements: Vec<Column> },
-    Variant { discriminators: Vec<u8>, alternatives: Vec<Column> },
+    Nullable {
+        nulls: Vec<u8>,
+        inner: Box<Column>,
+    },
+    Array {
+        ends: Ends,
+        inner: Box<Column>,
+    },
+    Map {
+        ends: Ends,
+        keys: Box<Column>,
+        values: Box<Column>,
+    },
+    Tuple {
+        rows: usize,
+        elements: Vec<Column>,
+    },
+    Variant {
+        discriminators: Vec<u8>,
+        alternatives: Vec<Column>,
+    },
     QBit(BitPlanes),
     Dictionary(Dictionary),
+    /// Data made elsewhere, of a type without prefixes. Nothing is appended to it.
+    Ready(Vec<u8>),
 }
 
 /// Where each row of an Array or Map ends.
@@ -174,7 +192,7 @@ impl Column {
 
     pub(super) fn put_data(&self, out: &mut Vec<u8>) {
         match self {
-            Column::Values(bytes) => out.extend_from_slice(bytes),
+            Column::Values(bytes) | Column::Ready(bytes) => out.extend_from_slice(bytes),
             Column::Nullable { nulls, inner } => {
                 out.extend_from_slice(nulls);
                 inner.put_data(out);
@@ -203,7 +221,7 @@ impl Column {
     /// About as many bytes as `put_data` appends.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Column::Values(bytes) => bytes.len(),
+            Column::Values(bytes) | Column::Ready(bytes) => bytes.len(),
             Column::Nullable { nulls, inner } => nulls.len() + inner.bytes(),
             Column::Array { ends, inner } => ends.bytes.len() + inner.bytes(),
             Column::Map { ends, keys, values } => ends.bytes.len() + keys.bytes() + values.bytes(),

@@ -19,6 +19,8 @@ use super::value::Value;
 
 /// Rows that are walked column by column at a time: few enough to be still in the cache for the last column.
 const CHUNK_ROWS: usize = 256;
+/// Blocks from this size on are put together while others have the interpreter; for smaller ones that costs more than it gives.
+const ATTACHED_BYTES: usize = 64 << 10;
 
 /// Encodes blocks for the same columns of a table. Immutable: used by any number of threads.
 #[pyclass(frozen, module = "windrow._core")]
@@ -153,18 +155,26 @@ impl Encoder {
     fn block<'py>(&self, py: Python<'py>, rows: usize, columns: &[Column]) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = columns.iter().map(|column| column.bytes() + 100).sum::<usize>();
         let mut out = Vec::with_capacity(bytes);
-        put_varint(self.columns.len() as u64, &mut out);
-        put_varint(rows as u64, &mut out);
-        for ((plan, sent_name), column) in self.columns.iter().zip(&self.sent_names).zip(columns) {
-            put_sized(plan.name.as_bytes(), &mut out);
-            put_sized(sent_name.as_bytes(), &mut out);
-            // A block without rows has no prefixes either.
-            if rows > 0 {
-                column.put_prefix(&plan.node, &mut out);
-                column.put_data(&mut out);
-            }
+        if bytes < ATTACHED_BYTES {
+            self.put_block(rows, columns, &mut out);
+        } else {
+            py.detach(|| self.put_block(rows, columns, &mut out));
         }
         Ok(PyBytes::new(py, &out))
+    }
+
+    fn put_block(&self, rows: usize, columns: &[Column], out: &mut Vec<u8>) {
+        put_varint(self.columns.len() as u64, out);
+        put_varint(rows as u64, out);
+        for ((plan, sent_name), column) in self.columns.iter().zip(&self.sent_names).zip(columns) {
+            put_sized(plan.name.as_bytes(), out);
+            put_sized(sent_name.as_bytes(), out);
+            // A block without rows has no prefixes either.
+            if rows > 0 {
+                column.put_prefix(&plan.node, out);
+                column.put_data(out);
+            }
+        }
     }
 }
 
@@ -184,8 +194,12 @@ impl<'py> Task<'py> {
     ) -> PyResult<()> {
         let py = self.context.py;
         let raise = |error: Box<ValueError>| error.of_column(&plan.name, &plan.type_name).into_pyerr(py);
-        let source = Source::of(given, &range, &plan.node);
-        let source = source.map_err(|problem| raise(ValueError::new(py, problem)))?;
+        let source = Source::of(given, &range, plan);
+        let mut source = source.map_err(|problem| raise(ValueError::new(py, problem)))?;
+        if let Kind::Ready(data) = &mut source.kind {
+            *column = Column::Ready(std::mem::take(data));
+            return Ok(());
+        }
         let first = source.first;
         for start in range.clone().step_by(CHUNK_ROWS) {
             let chunk = start..range.end.min(start + CHUNK_ROWS);
@@ -201,10 +215,7 @@ impl<'py> Task<'py> {
                     let pushed = numbers.push(&plan.node, column, chunk, first);
                     pushed.map_err(|(row, problem)| raise(blamed_in(given, row, problem)))?;
                 }
-                Kind::Texts(texts) => {
-                    let pushed = texts.push(&plan.node, column, chunk, first);
-                    pushed.map_err(|(row, problem)| raise(blamed_in(given, row, problem)))?;
-                }
+                Kind::Ready(_) => {}
             }
             self.give_way.now_and_then(py)?;
         }

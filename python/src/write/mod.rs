@@ -38,7 +38,6 @@ mod scalar;
 mod sent_name;
 mod source;
 mod text;
-mod texts;
 mod value;
 mod variant;
 

@@ -6,12 +6,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::arrow::{columns_of, ArrowColumns};
+
 use super::array::{Number, NumberArray};
 use super::numbers::Numbers;
 use super::parts::{copied, Items};
-use super::plan::Node;
+use super::plan::{ColumnPlan, Node};
 use super::problem::Problem;
-use super::texts::{TextParts, Texts};
 use super::value::Value;
 
 /// Row `first` of the column is the first one in it.
@@ -24,8 +25,9 @@ pub(super) enum Kind<'py> {
     /// Python objects.
     Values(Items<'py>),
     Numbers(Numbers<'py>),
-    Texts(Texts<'py>),
     Choices(Choices<'py>),
+    /// Arrow that was taken over whole: the data of the rows asked for, as they stand in a block.
+    Ready(Vec<u8>),
 }
 
 /// A categorical column: numbers of values.
@@ -48,16 +50,19 @@ impl<'py> Choices<'py> {
 
 impl<'py> Source<'py> {
     /// Values `range` of what was given for a column.
-    pub(super) fn of(given: &Bound<'py, PyAny>, range: &Range<usize>, node: &Node) -> Result<Self, Problem> {
+    pub(super) fn of(given: &Bound<'py, PyAny>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Self, Problem> {
         let value = Value::of(given);
         if value.is_list() || value.is_tuple() {
             return Source { first: 0, kind: Kind::Values(Items::of(value)?) }.checked(range);
         }
         if given.get_type().name()? == "ndarray" {
-            return Source::of_array(given, range, node)?.checked(range);
+            return Source::of_array(given, range, &plan.node)?.checked(range);
+        }
+        if let Some(data) = arrow_data(given, range, plan)? {
+            return Ok(Source { first: range.start, kind: Kind::Ready(data) });
         }
         if let Some(parts) = parts_of(given, range)? {
-            return Source::of_parts(&parts, range, node)?.checked(range);
+            return Source::of_parts(&parts, range, plan)?.checked(range);
         }
         let slice = pyo3::types::PySlice::new(given.py(), range.start as isize, range.end as isize, 1);
         let items = Items::of(Value::of(&given.get_item(slice)?))?;
@@ -72,7 +77,7 @@ impl<'py> Source<'py> {
                 Some(mask) => numbers.values.length.min(mask.length),
                 None => numbers.values.length,
             },
-            Kind::Texts(texts) => texts.rows,
+            Kind::Ready(_) => return Ok(self),
             Kind::Choices(choices) => choices.codes.length,
         };
         match self.first + length >= range.end {
@@ -94,15 +99,26 @@ impl<'py> Source<'py> {
     }
 
     /// Of what `windrow._shared.insert_columns` says.
-    fn of_parts(parts: &Bound<'py, PyTuple>, range: &Range<usize>, node: &Node) -> Result<Self, Problem> {
+    fn of_parts(parts: &Bound<'py, PyTuple>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Self, Problem> {
         let name: String = parts.get_item(0)?.extract()?;
         let kind = match name.as_str() {
-            "numbers" => Kind::of_numbers(parts, node)?,
-            "texts" => Kind::of_texts(parts, node)?,
+            "numbers" => Kind::of_numbers(parts, &plan.node)?,
+            "arrow" => return Source::of_arrow(&parts.get_item(1)?, range, plan),
             "choices" => Kind::of_choices(parts)?,
             _ => Kind::Values(Items::of(Value::of(&parts.get_item(1)?))?),
         };
         Ok(Source { first: range.start, kind })
+    }
+
+    /// An Arrow array of pandas', of exactly these rows.
+    fn of_arrow(array: &Bound<'py, PyAny>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Self, Problem> {
+        if let Some(data) = arrow_data(array, &(0..range.len()), plan)? {
+            return Ok(Source { first: range.start, kind: Kind::Ready(data) });
+        }
+        match parts_of(array, &(0..range.len()))? {
+            Some(parts) => Source::of_parts(&parts, range, plan),
+            None => Err(Problem::said("an Arrow array that pyarrow doesn't know")),
+        }
     }
 }
 
@@ -129,15 +145,6 @@ impl<'py> Kind<'py> {
         Ok(Kind::Values(Items::of(Value::of(list.as_any()))?))
     }
 
-    fn of_texts(parts: &Bound<'py, PyTuple>, node: &Node) -> Result<Self, Problem> {
-        let texts: TextParts<'py> = parts.get_slice(1, 8).extract()?;
-        if Texts::suit(node) {
-            return Ok(Kind::Texts(Texts::of(texts)));
-        }
-        let list = texts.0.call_method0(intern!(parts.py(), "to_pylist"))?;
-        Ok(Kind::Values(Items::of(Value::of(&list))?))
-    }
-
     fn of_choices(parts: &Bound<'py, PyTuple>) -> Result<Self, Problem> {
         let Some(codes) = NumberArray::of(&parts.get_item(1)?)? else {
             return Err(Problem::said("a categorical column without codes"));
@@ -145,6 +152,37 @@ impl<'py> Kind<'py> {
         let values = Items::of(Value::of(&parts.get_item(2)?))?;
         Ok(Kind::Choices(Choices { codes, values, none: parts.py().None().into_bound(parts.py()) }))
     }
+}
+
+/// Rows of Arrow as they stand in a block. None: it is no Arrow, or every value has to be looked at.
+fn arrow_data(given: &Bound<'_, PyAny>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Option<Vec<u8>>, Problem> {
+    // pandas' own columns follow pandas' rules, which are not Arrow's.
+    let py = given.py();
+    let module: String = given.get_type().getattr(intern!(py, "__module__"))?.extract()?;
+    if module.starts_with("pandas") {
+        return Ok(None);
+    }
+    let made;
+    let known = given.cast::<ArrowColumns>();
+    let column = match &known {
+        Ok(columns) => &columns.get().column,
+        Err(_) => match columns_of(given)? {
+            Some(column) => {
+                made = column;
+                &made
+            }
+            None => return Ok(None),
+        },
+    };
+    if column.rows() < range.end {
+        return Err(Problem::said(format!("{} values for {} rows", column.rows(), range.end)));
+    }
+    let range = range.clone();
+    let data = py.detach(|| {
+        let mut data = Vec::new();
+        column.put(&plan.column_type, range, &mut data).map(|()| data)
+    });
+    Ok(data.ok())
 }
 
 /// What a column of pandas or Arrow is made of; None for anything else.

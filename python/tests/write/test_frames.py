@@ -249,7 +249,7 @@ def test_a_structured_array_is_taken_by_names_or_by_order(table: Endpoint) -> No
         ("Float32", series([1.0, 1e300]), 1, "1e+300"),
         ("Date", series([MOMENTS[0], pd.NaT]), 1, "NaT"),
         ("Date", series(pd.to_datetime(["2020-01-01", "1950-01-01"])), 1, "Timestamp('1950-01-01 00:00:00')"),
-        ("String", series(["a", None]), 1, "nan"),
+        ("String", series(["a", None]), 1, "None"),
         ("String", series([1, 2]), 0, "1"),
         ("Int32", series(["1", "x"]), 1, "'x'"),
         ("Int32", np.array([1, 2**40]), 1, "1099511627776"),
@@ -280,3 +280,22 @@ def test_a_column_that_is_too_short_is_refused() -> None:
     for column in ([1], np.array([1]), pd.Series([1]), pd.Series([1], dtype="Int64"), pa.array([1]), range(1)):
         with pytest.raises(exceptions.DataError, match="1 values for 2 rows"):
             encoder.columns([column], 0, 2)
+
+
+class SpeaksArrow:
+    """What isn't of a package that is known by name."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_anything_that_speaks_arrow_is_a_frame(table: Endpoint) -> None:
+    new_table(table, "Nullable(String)")
+    encoder = _core.Encoder(["i", "v"], ["UInt32", "Nullable(String)"])
+    insert(table, encoder.frame(SpeaksArrow(pa.table({"i": [0, 1, 2], "v": ["x", None, "y"]})), 1, 3))
+    assert stored(table) == b"\\N\ny\n"
+    with pytest.raises(exceptions.DataError, match="1 columns"):
+        encoder.frame(SpeaksArrow(pa.table({"i": [0]})), 0, 1)

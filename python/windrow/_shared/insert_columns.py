@@ -3,8 +3,7 @@
 `parts` answers with a tuple whose first item says which:
 
 - `("numbers", values, mask)`: a NumPy array and a bool array that is true where there is no value (or None).
-- `("texts", owner, rows, offset, wide, validity, offsets, data)`: Arrow strings by the addresses of their buffers (0: there is
-  none), kept alive by `owner`; `wide` if offsets have 64 bits.
+- `("arrow", array)`: an Arrow array of pandas'. What isn't taken over as a whole comes here a second time.
 - `("choices", codes, values)`: a NumPy array of numbers into a list, -1 for no value.
 - `("objects", values)`: a list of Python objects, None for no value.
 """
@@ -12,6 +11,8 @@
 from __future__ import annotations
 
 from typing import Any
+
+from windrow import _core
 
 Parts = tuple[Any, ...]
 
@@ -24,12 +25,12 @@ def parts(column: Any, start: int, stop: int) -> Parts | None:
     if module == "pyarrow":
         return _of_arrow(column.slice(start, stop - start))
     if module == "polars":
-        return _of_arrow(column.slice(start, stop - start).to_arrow())
+        return "objects", column.slice(start, stop - start).to_list()
     return None
 
 
 def columns(frame: Any, names: list[str]) -> list[Any] | None:
-    """The columns of a pandas or polars frame, an Arrow table or a NumPy array with rows; None for anything else."""
+    """The columns of a pandas or polars frame, a table that speaks Arrow, or a NumPy array of rows; None for anything else."""
     module = type(frame).__module__.partition(".")[0]
     if module == "pandas":
         return [frame.iloc[:, index] for index in range(frame.shape[1])]
@@ -39,6 +40,9 @@ def columns(frame: Any, names: list[str]) -> list[Any] | None:
         return list(frame.get_columns())
     if module == "numpy":
         return _of_numpy(frame, names)
+    arrow = _core.ArrowColumns.of(frame)
+    if arrow is not None and arrow.names is not None:
+        return [arrow.column(index) for index in range(len(arrow.names))]
     return None
 
 
@@ -71,7 +75,7 @@ def _of_pandas(array: Any) -> Parts:
 def _of_arrow_backed(array: Any) -> Parts:
     if hasattr(array, "__arrow_array__"):
         try:
-            return _of_arrow(array.__arrow_array__())
+            return "arrow", array.__arrow_array__()
         except ImportError:
             # Strings of a pandas without pyarrow.
             pass
@@ -95,21 +99,8 @@ def _of_arrow(array: Any) -> Parts:
             # Some types can't be combined, and pyarrow gives no array for no chunks in some versions.
             return "objects", _python_values(array)
     types, kind = pa.types, array.type
-    if types.is_string(kind) or types.is_large_string(kind):
-        validity, offsets, data = (buffer.address if buffer else 0 for buffer in array.buffers())
-        return "texts", array, len(array), array.offset, types.is_large_string(kind), validity, offsets, data
-    if types.is_dictionary(kind):
-        return _of_dictionary(array)
-    if types.is_timestamp(kind):
-        return _of_moments(array, f"datetime64[{kind.unit}]")
-    if types.is_duration(kind):
-        return _of_moments(array, f"timedelta64[{kind.unit}]")
-    if types.is_date32(kind):
-        return _of_moments(array.cast(pa.int32()), "datetime64[D]")
     if types.is_integer(kind) or types.is_floating(kind):
         return "numbers", array.fill_null(0).to_numpy(zero_copy_only=False), _mask(array)
-    if types.is_boolean(kind):
-        return "numbers", array.fill_null(False).to_numpy(zero_copy_only=False), _mask(array)
     return "objects", _python_values(array)
 
 
@@ -123,18 +114,3 @@ def _python_values(array: Any) -> list[Any]:
 
 def _mask(array: Any) -> Any:
     return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-
-
-def _of_moments(array: Any, dtype: str) -> Parts:
-    import pyarrow as pa
-
-    mask = _mask(array)
-    counts = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    return "numbers", counts.view(dtype), mask
-
-
-def _of_dictionary(array: Any) -> Parts:
-    import pyarrow as pa
-
-    codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return "choices", codes, array.dictionary.to_pylist()
