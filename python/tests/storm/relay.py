@@ -20,6 +20,7 @@ class CuttingRelay:
         self.one_in = one_in
         self.longest_life_bytes = longest_life_bytes
         self.cut = 0
+        self.ends: set[asyncio.StreamWriter] = set()
         self.loop = asyncio.new_event_loop()
         self.listening = threading.Event()
         self.thread = threading.Thread(target=self._run, name="cutting-relay", daemon=True)
@@ -32,6 +33,11 @@ class CuttingRelay:
         self.port = server.sockets[0].getsockname()[1]
         self.listening.set()
         self.loop.run_forever()
+        server.close()
+        for end in list(self.ends):
+            end.transport.abort()
+        self.loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(self.loop)))
+        self.loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -42,6 +48,7 @@ class CuttingRelay:
         doomed = self.chance.randrange(self.one_in) == 0
         life = [self.chance.randrange(1, self.longest_life_bytes) if doomed else None]
         ends = [writer, upstream_writer]
+        self.ends.update(ends)
         await asyncio.gather(
             self._copy(reader, upstream_writer, life, ends), self._copy(upstream_reader, writer, life, ends)
         )
@@ -67,6 +74,7 @@ class CuttingRelay:
         except OSError:
             pass
         finally:
+            self.ends.difference_update(ends)
             for end in ends:
                 end.transport.abort()
 
