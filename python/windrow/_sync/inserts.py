@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from windrow import _core, common
@@ -31,6 +32,8 @@ FIRST_BLOCK_ROWS = 1000
 INLINE_VALUES = 4000  # encoded on the event loop: some tenths of a millisecond
 BLOCK_BYTES = 2 << 20
 MAX_BLOCK_ROWS = 1 << 17
+
+BlockMaker = Callable[[int, int, bool], bytes]  # first row, the row after the last, whether others want the interpreter
 
 
 class Inserts(Raw):
@@ -201,9 +204,9 @@ class Inserts(Raw):
         stop = min(first, rows)
         try:
             if stop * context.column_count <= INLINE_VALUES:
-                block = encode(0, stop)
+                block = encode(0, stop, False)
             else:
-                block = self._offload(lambda: encode(0, stop))
+                block = self._offload(lambda: encode(0, stop, True))
         except DataError as error:
             error.nothing_sent = True  # type: ignore[attr-defined]
             raise
@@ -222,7 +225,7 @@ class Inserts(Raw):
             call.headers.append(("Content-Encoding", encoding))
         call.make_body = lambda: BlockSource(self._transport, jobs(), encoding)
 
-    def _block_maker(self, context: InsertContext) -> Callable[[int, int], bytes]:
+    def _block_maker(self, context: InsertContext) -> BlockMaker:
         """What makes the Native block of the rows from `start` to `stop`."""
         server_tz = context.server_tz if common.get_setting("naive_datetime_insert") == "server" else None
         options = _core.WriteOptions(encoding=context.encoding, server_tz=server_tz)
@@ -230,8 +233,8 @@ class Inserts(Raw):
         data = context.data
         columns = columns_of(data, context)
         if columns is not None:
-            return lambda start, stop: encoder.columns(columns, start, stop)
-        return lambda start, stop: encoder.rows(data, start, stop)
+            return partial(encoder.columns, columns)
+        return partial(encoder.rows, data)
 
     def _table_key(self, table: str, database: str | None, settings: dict[str, Any] | None) -> tuple[Any, ...]:
         session = (settings or {}).get("session_id") or self._targets.settings.get("session_id")
@@ -268,11 +271,11 @@ class Inserts(Raw):
     write_compression: str | None
 
 
-def block_job(encode: Callable[[int, int], bytes], start: int, stop: int, call: Call) -> Callable[[], bytes]:
+def block_job(encode: BlockMaker, start: int, stop: int, call: Call) -> Callable[[], bytes]:
     """Makes one block, when its turn comes."""
 
     def job() -> bytes:
-        block = encode(start, stop)
+        block = encode(start, stop, True)
         if call.report:
             call.report.on_rows(sent=stop - start)
         return block
