@@ -1,7 +1,7 @@
 """Types and the values that clickhouse-connect inserts into them; one case is one column.
 
-The values of a case are of one Python class, or of what clickhouse-connect takes beside the first value's class: it judges a
-whole column by its first value.
+The values of a case are of one Python class, or of what clickhouse-connect takes beside the first value's class: it
+judges a whole column by its first value.
 """
 
 from __future__ import annotations
@@ -82,28 +82,67 @@ CASES: list[Case] = [
     Case("FixedString(4)", [b"abcd", b"", b"\0\1\2\3"]),
     Case("Nullable(FixedString(4))", ["ab", None]),
     Case("Nullable(FixedString(4))", [None, b"abcd", b""]),
-    Case("Date", [dt.date(1970, 1, 1), dt.date(2149, 6, 6), dt.datetime(2020, 2, 29, 23, 59), pd.Timestamp("2021-03-04 05:06")]),
+    Case(
+        "Date",
+        [
+            dt.date(1970, 1, 1),
+            dt.date(2149, 6, 6),
+            dt.datetime(2020, 2, 29, 23, 59),
+            pd.Timestamp("2021-03-04 05:06"),
+        ],
+    ),
     Case("Date", [0, 1, 65535]),
     Case("Nullable(Date)", [None, dt.date(2001, 2, 3)]),
     Case("Nullable(Date)", [None, 5, 0]),
     Case("Date32", [dt.date(1900, 1, 1), dt.date(2299, 12, 31), dt.date(1969, 12, 31), dt.date(2000, 2, 29)]),
     Case("Date32", [-25567, 0, 120529]),
-    Case("DateTime", [dt.datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC), dt.datetime(2020, 7, 2, 3, 4, 5, 999999, tzinfo=BERLIN)]),
+    Case(
+        "DateTime",
+        [
+            dt.datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC),
+            dt.datetime(2020, 7, 2, 3, 4, 5, 999999, tzinfo=BERLIN),
+        ],
+    ),
     Case("DateTime", [dt.datetime(2020, 10, 25, 2, 30, tzinfo=BERLIN, fold=fold) for fold in (0, 1)]),
     Case("DateTime", [dt.datetime(2020, 1, 2, 3, 4, 5), dt.datetime(1970, 1, 2), dt.datetime(2106, 2, 7)]),
     Case("DateTime", [dt.datetime(2020, 1, 2, tzinfo=KOLKATA), pd.Timestamp("2021-03-04 05:06:07.5", tz="UTC")]),
     Case("DateTime('Europe/Berlin')", [dt.datetime(2020, 7, 2, 3, 4, 5), dt.datetime(2020, 7, 2, 3, 4, 5, tzinfo=UTC)]),
     Case("DateTime", [0, 1, 2**32 - 1]),
     Case("Nullable(DateTime)", [None, dt.datetime(2020, 1, 2, tzinfo=UTC)]),
-    Case("DateTime64(3)", [dt.datetime(2020, 1, 2, 3, 4, 5, 678999, tzinfo=UTC), dt.datetime(1960, 1, 2, 3, 4, 5, 678999, tzinfo=BERLIN)]),
-    Case("DateTime64(6)", [dt.datetime(2020, 1, 2, 3, 4, 5, 678901), dt.datetime(1930, 5, 5, 1, 1, 1, 1, tzinfo=KOLKATA)]),
-    Case("DateTime64(9, 'America/New_York')", [pd.Timestamp("2020-01-02 03:04:05.123456789", tz="UTC"), pd.Timestamp("1965-01-02 03:04:05.123456789")]),
+    Case(
+        "DateTime64(3)",
+        [
+            dt.datetime(2020, 1, 2, 3, 4, 5, 678999, tzinfo=UTC),
+            dt.datetime(1960, 1, 2, 3, 4, 5, 678999, tzinfo=BERLIN),
+        ],
+    ),
+    Case(
+        "DateTime64(6)",
+        [
+            dt.datetime(2020, 1, 2, 3, 4, 5, 678901),
+            dt.datetime(1930, 5, 5, 1, 1, 1, 1, tzinfo=KOLKATA),
+        ],
+    ),
+    Case(
+        "DateTime64(9, 'America/New_York')",
+        [
+            pd.Timestamp("2020-01-02 03:04:05.123456789", tz="UTC"),
+            pd.Timestamp("1965-01-02 03:04:05.123456789"),
+        ],
+    ),
     Case("DateTime64(0)", [dt.datetime(2020, 1, 2, 3, 4, 5, 678999, tzinfo=UTC)]),
     Case("DateTime64(6)", ["2020-01-02T03:04:05.678901", "2020-01-02 03:04:05+05:30", "2020-01-02"]),
     Case("DateTime64(3)", [0, -1, 1577934245678]),
     Case("Nullable(DateTime64(3))", [None, dt.datetime(2020, 1, 2, tzinfo=UTC)]),
     Case("Nullable(DateTime64(3))", ["2020-01-02T03:04:05.678901", "", None]),
-    Case("Time", [dt.timedelta(hours=1, seconds=2, microseconds=999999), dt.timedelta(days=-2, microseconds=1), dt.timedelta(0)]),
+    Case(
+        "Time",
+        [
+            dt.timedelta(hours=1, seconds=2, microseconds=999999),
+            dt.timedelta(days=-2, microseconds=1),
+            dt.timedelta(0),
+        ],
+    ),
     Case("Time", [dt.time(1, 2, 3, 4), dt.time(23, 59, 59, 999999)]),
     Case("Time", [0, -5, 3599999]),
     Case("Time", [1.9, -1.9]),
@@ -119,7 +158,13 @@ CASES: list[Case] = [
     Case("Decimal(9, 0)", [Decimal("1.99"), 5, -7.5]),
     Case("Decimal(18, 6)", [Decimal("123456789012.345678"), 0.1, 12]),
     Case("Decimal(38, 10)", [Decimal("-1234567890123456789012345678.0123456789"), 1.5, 10**20]),
-    Case("Decimal(76, 20)", [Decimal("12345678901234567890123456789012345678901234567890123456.01234567890123456789"), -1]),
+    Case(
+        "Decimal(76, 20)",
+        [
+            Decimal("12345678901234567890123456789012345678901234567890123456.01234567890123456789"),
+            -1,
+        ],
+    ),
     Case("Decimal(9, 2)", [Decimal("123.45678949999999"), Decimal("123.999999999999"), Decimal("0.0000000000001")]),
     Case("Nullable(Decimal(9, 2))", [None, Decimal("1.5"), 0]),
     Case("UUID", [U, uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), None]),
@@ -167,7 +212,17 @@ CASES: list[Case] = [
     Case("LineString", [[(0.0, 0.0), (1.0, 0.0)]]),
     Case("MultiLineString", [[[(0.0, 0.0), (1.0, 0.0)]]]),
     Case("Variant(String, Int64, Array(String))", ["a", 5, None, ["x", "y"], 7]),
-    Case("Variant(Bool, Date, Float64, Map(String, String), UUID)", [True, dt.date(2020, 1, 1), 1.5, {"a": "b"}, U, None]),
+    Case(
+        "Variant(Bool, Date, Float64, Map(String, String), UUID)",
+        [
+            True,
+            dt.date(2020, 1, 1),
+            1.5,
+            {"a": "b"},
+            U,
+            None,
+        ],
+    ),
     Case("Array(Variant(String, UInt32))", [["a", 1, None], []]),
     Case("JSON", [{"a": 1, "b": {"c": [1, 2, {"d": "ü"}]}}, {}, {"x": 1.5, "y": None, "z": True}]),
     Case("JSON", ['{"a": 1}', "{}"]),

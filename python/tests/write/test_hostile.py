@@ -1,4 +1,4 @@
-"""Values that misbehave while they are read: nothing crashes or hangs, and what comes back is an error or the right bytes."""
+"""Values that misbehave while they are read: nothing crashes or hangs; an error or the right bytes come back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class IntOfAnotherKind:
 
 TYPES = ["Int32", "UInt256", "Float64", "Bool", "String", "FixedString(3)", "Date", "DateTime", "DateTime64(3)", "Time"]
 TYPES += ["Decimal(9, 2)", "UUID", "IPv4", "IPv6", "Enum8('a' = 1)", "Array(Int32)", "Tuple(Int32)", "Tuple(a Int32)"]
-TYPES += ["Map(String, Int32)", "Nested(a Int32)", "Variant(String, Int32)", "Dynamic", "JSON", "Point", "QBit(Float32, 2)"]
+TYPES += ["Map(String, Int32)", "Nested(a Int32)", "Variant(String, Int32)", "Dynamic", "JSON", "Point"]
+TYPES += ["QBit(Float32, 2)"]
 
 
 @pytest.mark.parametrize("type_name", [*TYPES, *(f"Nullable({name})" for name in TYPES[:15])])
@@ -103,8 +104,9 @@ class LiesAboutLength:
             yield 1
 
 
-@pytest.mark.parametrize("value", [LiesAboutLength(3, None), LiesAboutLength(3, 2), LiesAboutLength(0, 1), LiesAboutLength(2**62, 1)])
-def test_an_iterator_is_followed_no_further_than_its_length(value: Any) -> None:
+@pytest.mark.parametrize(("says", "has"), [(3, None), (3, 2), (0, 1), (2**62, 1)])
+def test_an_iterator_is_followed_no_further_than_its_length(says: int, has: int | None) -> None:
+    value = LiesAboutLength(says, has)
     for type_name in ("Array(Int32)", "Tuple(Int32, Int32, Int32)", "QBit(Float32, 3)"):
         for encode in encodings(type_name, value):
             with pytest.raises(exceptions.DataError):
@@ -170,7 +172,8 @@ def test_arrays_and_maps_that_change_while_they_are_read() -> None:
 def test_random_values_of_any_class_never_crash() -> None:
     """Whatever the type and whatever the value: bytes or a DataError."""
     chance = random.Random(20)
-    atoms: list[Any] = [None, True, -1, 2**70, 1.5, float("nan"), "", "a", "5", "2020-01-01", b"", b"abc", (), [], {}, object()]
+    atoms: list[Any] = [None, True, -1, 2**70, 1.5, float("nan"), "", "a", "5", "2020-01-01", b"", b"abc"]
+    atoms += [(), [], {}, object()]
     types = [*TYPES, "Nullable(Int32)", "Array(Nullable(String))", "Array(Tuple(Int32, Map(String, Array(Float64))))"]
 
     def any_value(depth: int) -> Any:
