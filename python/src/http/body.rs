@@ -71,6 +71,11 @@ impl Body {
     }
 
     #[getter]
+    fn given_bytes(&self) -> u64 {
+        self.queue.given_bytes()
+    }
+
+    #[getter]
     fn ended(&self) -> bool {
         self.queue.ended()
     }

@@ -8,6 +8,7 @@
 //! often in there.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
@@ -54,6 +55,7 @@ pub type OnDrained = Box<dyn FnOnce() + Send>;
 pub struct BodyQueue {
     high_water_bytes: usize,
     compressed: bool,
+    given_bytes: AtomicU64,
     inlet: Mutex<Inlet>,
     outlet: Mutex<Outlet>,
 }
@@ -93,7 +95,13 @@ impl BodyQueue {
             failed: None,
         };
         let compressed = !matches!(outlet.encoding, ContentEncoding::Identity);
-        Self { high_water_bytes, compressed, inlet: Mutex::default(), outlet: Mutex::new(outlet) }
+        Self {
+            high_water_bytes,
+            compressed,
+            given_bytes: AtomicU64::new(0),
+            inlet: Mutex::default(),
+            outlet: Mutex::new(outlet),
+        }
     }
 
     /// Appends; whether there is more than the high water now.
@@ -123,6 +131,11 @@ impl BodyQueue {
 
     pub fn most_buffered(&self) -> usize {
         locked(&self.inlet).most_buffered
+    }
+
+    /// Decompressed bytes that readers have got.
+    pub fn given_bytes(&self) -> u64 {
+        self.given_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether all of it has come, or will never come.
@@ -165,6 +178,7 @@ impl BodyQueue {
         let limit = start.saturating_add(max);
         let outcome = self.take_up_to(&mut outlet, out, limit);
         outlet.tail.keep(&out[start..]);
+        self.given_bytes.fetch_add((out.len() - start) as u64, Ordering::Relaxed);
         match outcome {
             Ok(ended) => Ok(Taken { bytes: out.len() - start, ended }),
             // What came before the error is worth having; the error comes next time.

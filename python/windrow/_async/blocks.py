@@ -2,8 +2,8 @@
 inserts, made ahead of the network.
 
 What is received waits, undecoded, in the answer's Body, which stops the network when it is full. A worker takes what is there
-and makes blocks of it, one job at a time; when two jobs' blocks wait for the consumer, no further job is begun. So memory holds
-a queue of bytes and two jobs' worth of blocks, whatever the result. There is no task: arrivals, finished jobs and the consumer
+and makes blocks of it, one job at a time; when two jobs' blocks wait for the consumer, or one's that were large, no further job is begun. So memory
+holds a queue of bytes and some blocks, whatever the result. There is no task: arrivals, finished jobs and the consumer
 each call `_pump`, which begins a job if one makes sense.
 """
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 INLINE_BYTES = 32 << 10
 INLINE_COMPRESSED_BYTES = 2 << 10
 MOST_JOBS_WAITING = 2
+MOST_BYTES_WAITING = 4 << 20
 # Less than this is left to wait a moment for the rest: small answers come in pieces.
 WORTH_A_JOB_BYTES = 64 << 10
 MOMENT_S = 0.002
@@ -59,6 +60,8 @@ class BlockStream:
         self._waiter: asyncio.Future[None] | None = None
         self._ready: deque[list[Any]] = deque()
         self._at = 0
+        self._ready_bytes = 0
+        self._given_before = 0
         self._header: Any | None = None
         self._job_runs = False
         self._used_up = True
@@ -125,7 +128,7 @@ class BlockStream:
         if not (self._job_runs or self._ended or self._closed or self._error is not None):
             whole = body.ended
             buffered = body.buffered
-            if len(self._ready) >= MOST_JOBS_WAITING or (self._used_up and not buffered and not whole):
+            if self._enough_waits() or (self._used_up and not buffered and not whole):
                 return
             if self._used_up and (whole or however_little) and buffered <= self._inline_left:
                 self._inline_left -= buffered
@@ -137,6 +140,10 @@ class BlockStream:
                 return
             self._job_runs = True
             self.response.transport.workers.executor.submit(self._job_on_worker, whole)
+
+    def _enough_waits(self) -> bool:
+        """Whether the consumer has so much to take that nothing is made for it."""
+        return len(self._ready) >= MOST_JOBS_WAITING or (bool(self._ready) and self._ready_bytes >= MOST_BYTES_WAITING)
 
     def _decode_here(self, whole: bool) -> None:
         """All that is there of a small answer."""
@@ -177,6 +184,9 @@ class BlockStream:
         self._ended = ended
         self._error = error
         if blocks:
+            given = self._body.given_bytes
+            self._ready_bytes = given - self._given_before + (self._ready_bytes if self._ready else 0)
+            self._given_before = given
             self._ready.append(blocks)
         self._wake()
 
