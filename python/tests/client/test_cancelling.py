@@ -12,7 +12,7 @@ import windrow
 from windrow import exceptions
 
 SLOW = (
-    "SELECT sleepEachRow(0.05) FROM numbers(100000) "
+    "SELECT sum(sleepEachRow(0.05)) FROM numbers(100000) "
     "SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0"
 )
 
