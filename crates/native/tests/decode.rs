@@ -127,9 +127,17 @@ fn what_has_no_values_says_which_column_and_what_to_do() {
 
 #[test]
 fn dynamic_in_another_form_names_the_setting() {
-    for type_name in ["Dynamic", "JSON"] {
-        let native = [head_of(1, type_name), vec![2, 0, 0, 0, 0, 0, 0, 0]].concat();
-        let Problem::Form(hint) = problem_of(&native) else { panic!("not about the form") };
+    let shared_type = b"\x01\0\0\0\0\0\0\0\x01\x01\x06String\0\0\0\0\0\0\0\0\x00\x03\x0fVG";
+    let shared_path = b"\0\0\0\0\0\0\0\0\x00\x00\x01\0\0\0\0\0\0\0\x01a\x03\x15\x01x";
+    let cases = [
+        ("Dynamic", vec![2, 0, 0, 0, 0, 0, 0, 0]),
+        ("JSON", vec![1, 0, 0, 0, 0, 0, 0, 0]),
+        ("Dynamic(max_types=1)", shared_type.to_vec()),
+        ("JSON(max_dynamic_paths=0)", shared_path.to_vec()),
+    ];
+    for (type_name, data) in cases {
+        let problem = problem_of(&[head_of(1, type_name), data].concat());
+        let Problem::Form(hint) = problem else { panic!("{type_name}: {problem:?}") };
         assert!(hint.contains("output_format_native_use_flattened_dynamic_and_json_serialization=1"));
     }
 }

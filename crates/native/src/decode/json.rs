@@ -1,12 +1,15 @@
-//! `JSON` columns, flattened: the declared paths in their types, every other path as a `Dynamic`.
+//! `JSON` columns: the declared paths in their types, every other path as a `Dynamic`. If they aren't flattened, what had no room among the paths follows, which is not read here.
 
 use super::error::Problem;
 use super::input::{done_or_wait, token_or_wait, Input, Progress};
+use super::offsets::OffsetsReader;
 use super::reader::Reader;
 use super::variant::{FLATTENED, NOT_FLATTENED};
 use crate::column::Column;
 use crate::types::Type;
 
+/// Not flattened; see there.
+const STRUCTURED: u64 = 0;
 const MAX_PATHS: u64 = 1 << 20;
 const MAX_PATH_BYTES: usize = 16 << 20;
 
@@ -17,6 +20,8 @@ pub(super) struct JsonReader {
     /// The first path that isn't whole: of the prefixes first, then of the columns.
     at: usize,
     stage: Stage,
+    /// Not flattened: how many paths of each row are not among those that have a column.
+    shared: Option<OffsetsReader>,
 }
 
 struct Path {
@@ -27,8 +32,12 @@ struct Path {
 
 enum Stage {
     Version,
+    /// How many paths there may be, which is only said if it isn't flattened.
+    Limit,
     Count,
-    Names { missing: u64 },
+    Names {
+        missing: u64,
+    },
     Prefixes,
 }
 
@@ -38,16 +47,23 @@ impl JsonReader {
             let reader = Reader::new(path_type, depth + 1)?;
             Ok(Path { name: name.clone(), path_type: path_type.clone(), reader })
         });
-        Ok(JsonReader { paths: typed.collect::<Result<_, Problem>>()?, rows: 0, depth, at: 0, stage: Stage::Version })
+        let paths = typed.collect::<Result<_, Problem>>()?;
+        Ok(JsonReader { paths, rows: 0, depth, at: 0, stage: Stage::Version, shared: None })
     }
 
     pub(super) fn prefix(&mut self, input: &mut Input<'_>) -> Result<Progress, Problem> {
         loop {
             match &mut self.stage {
                 Stage::Version => {
-                    if token_or_wait!(input.u64()) != FLATTENED {
-                        return Err(Problem::Form(NOT_FLATTENED));
-                    }
+                    self.stage = match token_or_wait!(input.u64()) {
+                        FLATTENED => Stage::Count,
+                        STRUCTURED => Stage::Limit,
+                        _ => return Err(Problem::Form(NOT_FLATTENED)),
+                    };
+                }
+                Stage::Limit => {
+                    token_or_wait!(input.varint());
+                    self.shared = Some(OffsetsReader::default());
                     self.stage = Stage::Count;
                 }
                 Stage::Count => {
@@ -81,12 +97,19 @@ impl JsonReader {
     pub(super) fn begin(&mut self, rows: usize) {
         self.rows = rows;
         self.paths.iter_mut().for_each(|path| path.reader.begin(rows));
+        self.shared.iter_mut().for_each(|shared| shared.begin(rows));
     }
 
     pub(super) fn read(&mut self, input: &mut Input<'_>) -> Result<Progress, Problem> {
         while let Some(path) = self.paths.get_mut(self.at) {
             done_or_wait!(path.reader.read(input));
             self.at += 1;
+        }
+        if let Some(shared) = &mut self.shared {
+            done_or_wait!(shared.read(input));
+            if shared.elements() > 0 {
+                return Err(Problem::Form(NOT_FLATTENED));
+            }
         }
         Ok(Progress::Done)
     }

@@ -1,7 +1,7 @@
 //! From the bytes of a result to blocks, as they come in.
 //!
 //! What the server is asked for: `client_protocol_version=54405`, by which a block begins with its info, a time has its zone and a `LowCardinality` its dictionary, while nothing is sparse; and
-//! `output_format_native_use_flattened_dynamic_and_json_serialization=1`.
+//! `output_format_native_use_flattened_dynamic_and_json_serialization=1`. Without the latter, Dynamic and JSON are read as long as none of their values went without a column of its own.
 //!
 //! ```text
 //! block:  info (field numbers, each with its value, to a 0), number of columns, number of rows, columns

@@ -1,5 +1,7 @@
 //! `Variant` and `Dynamic` columns: which alternative each row is of, then the alternatives' columns, each with its own rows only.
 
+use windrow_block::DataType;
+
 use super::error::Problem;
 use super::input::{done_or_wait, token_or_wait, Gathered, Input, Progress};
 use super::reader::Reader;
@@ -11,7 +13,11 @@ const PLAIN_DISCRIMINATORS: u64 = 0;
 const NULL_IN_VARIANT: u16 = 255;
 /// What is asked for by `output_format_native_use_flattened_dynamic_and_json_serialization`.
 pub(super) const FLATTENED: u64 = 3;
-pub(super) const NOT_FLATTENED: &str = "values of this type can only be read as the setting output_format_native_use_flattened_dynamic_and_json_serialization=1 \
+/// What comes of servers that don't know the setting, and for users who may not change it: a Variant, with one alternative more for values of all types that have none of their own.
+const STRUCTURED: u64 = 1;
+const SHARED: &str = "SharedVariant";
+pub(super) const NOT_FLATTENED: &str =
+    "these values can only be read as the setting output_format_native_use_flattened_dynamic_and_json_serialization=1 \
 gives them: set it, or cast the column in the query";
 const MAX_TYPES: u64 = 65_534;
 const MAX_TYPE_NAME_BYTES: usize = 16 << 20;
@@ -62,6 +68,17 @@ impl Alternatives {
             self.at += 1;
         }
         Ok(Progress::Done)
+    }
+
+    /// Takes out an alternative that no row is of.
+    fn remove_unused(&mut self, place: usize) {
+        self.types.remove(place);
+        self.readers.remove(place);
+        for discriminator in &mut self.discriminators {
+            if *discriminator != Column::NULL_DISCRIMINATOR && usize::from(*discriminator) > place {
+                *discriminator -= 1;
+            }
+        }
     }
 
     fn take(&mut self) -> Column {
@@ -133,13 +150,22 @@ pub(super) struct DynamicReader {
     wire: Gathered,
     depth: usize,
     prefix_stage: DynamicPrefix,
+    /// Not flattened: which alternative holds the values of types without one of their own.
+    shared: Option<usize>,
+    structured: bool,
     resolved: bool,
 }
 
 enum DynamicPrefix {
     Version,
+    /// How many types there may be, which is only said if it isn't flattened.
+    Limit,
     Count,
-    Types { missing: u64 },
+    Types {
+        missing: u64,
+    },
+    /// Only if it isn't flattened.
+    Form,
     Prefixes,
 }
 
@@ -150,6 +176,8 @@ impl DynamicReader {
             wire: Gathered::default(),
             depth,
             prefix_stage: DynamicPrefix::Version,
+            shared: None,
+            structured: false,
             resolved: false,
         }
     }
@@ -158,9 +186,15 @@ impl DynamicReader {
         loop {
             match &mut self.prefix_stage {
                 DynamicPrefix::Version => {
-                    if token_or_wait!(input.u64()) != FLATTENED {
-                        return Err(Problem::Form(NOT_FLATTENED));
-                    }
+                    self.prefix_stage = match token_or_wait!(input.u64()) {
+                        FLATTENED => DynamicPrefix::Count,
+                        STRUCTURED => DynamicPrefix::Limit,
+                        _ => return Err(Problem::Form(NOT_FLATTENED)),
+                    };
+                }
+                DynamicPrefix::Limit => {
+                    token_or_wait!(input.varint());
+                    self.structured = true;
                     self.prefix_stage = DynamicPrefix::Count;
                 }
                 DynamicPrefix::Count => {
@@ -170,7 +204,17 @@ impl DynamicReader {
                     }
                     self.prefix_stage = DynamicPrefix::Types { missing };
                 }
+                DynamicPrefix::Types { missing: 0 } if self.structured => {
+                    self.add_shared()?;
+                    self.prefix_stage = DynamicPrefix::Form;
+                }
                 DynamicPrefix::Types { missing: 0 } => self.prefix_stage = DynamicPrefix::Prefixes,
+                DynamicPrefix::Form => {
+                    if token_or_wait!(input.u64()) != PLAIN_DISCRIMINATORS {
+                        return Err(Problem::Malformed("a Dynamic of unknown form"));
+                    }
+                    self.prefix_stage = DynamicPrefix::Prefixes;
+                }
                 DynamicPrefix::Types { missing } => {
                     let name = token_or_wait!(input.text(MAX_TYPE_NAME_BYTES));
                     let alternative = Type::parse_at(name, self.depth + 1).map_err(Problem::Type)?;
@@ -193,14 +237,35 @@ impl DynamicReader {
                 return Ok(Progress::Waiting);
             }
             let wire = self.wire.take();
-            self.alternatives.begin(self.discriminators(&wire))?;
+            let discriminators = self.discriminators(&wire);
+            if self.shared.is_some_and(|shared| discriminators.contains(&(shared as u16))) {
+                return Err(Problem::Form(NOT_FLATTENED));
+            }
+            self.alternatives.begin(discriminators)?;
             self.resolved = true;
         }
         self.alternatives.read(input)
     }
 
     pub(super) fn take(&mut self) -> Column {
+        if let Some(shared) = self.shared.take() {
+            self.alternatives.remove_unused(shared);
+        }
         self.alternatives.take()
+    }
+
+    /// Alternatives are in the order of their names, and this one's is no type's.
+    fn add_shared(&mut self) -> Result<(), Problem> {
+        let alternatives = &mut self.alternatives;
+        if alternatives.types.len() >= usize::from(NULL_IN_VARIANT) {
+            return Err(Problem::TooLarge("the types of a Dynamic"));
+        }
+        let place = alternatives.types.iter().filter(|of| of.to_string().as_str() < SHARED).count();
+        let text = Type::Scalar(DataType::String);
+        alternatives.readers.insert(place, Reader::new(&text, self.depth)?);
+        alternatives.types.insert(place, text);
+        self.shared = Some(place);
+        Ok(())
     }
 
     /// The number of types itself stands for NULL, and has to fit as well.
@@ -213,7 +278,10 @@ impl DynamicReader {
     }
 
     fn discriminators(&self, wire: &[u8]) -> Vec<u16> {
-        let null = self.alternatives.types.len() as u16;
+        let null = match self.structured {
+            true => NULL_IN_VARIANT,
+            false => self.alternatives.types.len() as u16,
+        };
         let resolved = |wire: u16| if wire == null { Column::NULL_DISCRIMINATOR } else { wire };
         match self.discriminator_width() {
             1 => wire.iter().map(|byte| resolved(u16::from(*byte))).collect(),
