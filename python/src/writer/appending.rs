@@ -170,6 +170,9 @@ impl Queue {
                     queue.is_registered.store(false, Ordering::SeqCst);
                     queue.unpark();
                 };
+                // Where there is room it is the buffer's own limit that was in the way: asked for room, the gathering would
+                // say so at once, and the append fail again, and so on. With 0 it tells when something has settled.
+                let bytes = if self.gathering.has_room(bytes) { 0 } else { bytes };
                 self.gathering.wait_for_room(bytes, Box::new(call));
             }
             return;

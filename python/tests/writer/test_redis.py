@@ -1,4 +1,5 @@
-"""The Redis buffer: shared by processes, sure of its rows when connections break, patient within bounds, and releasing only what is done."""
+"""The Redis buffer: shared by processes, sure of its rows when connections break, patient within bounds, and
+releasing only what is done."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,21 +18,6 @@ from harness.redis import Redis
 from windrow import exceptions
 
 COLUMNS = ["n", "text"]
-
-
-@pytest.fixture
-def table(direct: Endpoint) -> Endpoint:
-    direct.sql(
-        "CREATE TABLE t (n UInt64, text String, CONSTRAINT even CHECK n % 1000 != 999) ENGINE = MergeTree ORDER BY n "
-        "SETTINGS non_replicated_deduplication_window = 100000"
-    )
-    return direct
-
-
-@pytest.fixture
-def client(where: dict[str, Any]) -> Iterator[windrow.Client]:
-    with windrow.get_client(**where) as opened:
-        yield opened
 
 
 def rows_once(table: Endpoint, numbers: range | set[int]) -> None:
@@ -89,7 +75,7 @@ def test_what_was_read_is_released_whatever_the_configured_size(
     assert held_by(redis, "b") == []
 
 
-def test_two_writers_share_a_bucket(client: windrow.Client, table: Endpoint, redis: Redis, where: dict[str, Any]) -> None:
+def test_two_writers_share_a_bucket(table: Endpoint, redis: Redis, where: dict[str, Any]) -> None:
     buffer = f"{redis.address}/0?bucket=b&lease=0.3"
     options: dict[str, Any] = {"buffer": buffer, "batch_rows": 50, "flush_interval": 0.02}
 
@@ -182,7 +168,9 @@ def writer_takes(writer: windrow.Writer, row: tuple[Any, ...]) -> bool:
     return False
 
 
-def test_redis_away_for_a_while_and_back(client: windrow.Client, table: Endpoint, start_redis: Callable[..., Redis]) -> None:
+def test_redis_away_for_a_while_and_back(
+    client: windrow.Client, table: Endpoint, start_redis: Callable[..., Redis]
+) -> None:
     redis = start_redis()
     buffer = f"{redis.address}/0?bucket=b&answer_limit=0.1"
     with client.writer("t", COLUMNS, buffer=buffer, batch_rows=10, flush_interval=0.01) as writer:

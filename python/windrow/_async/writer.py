@@ -1,6 +1,7 @@
 """The asynchronous writer: rows from any task, gathered and sent by one task of its own.
 
-`write_row` and the rest that is called per row are methods of `_core.Writer`, without any Python in between. What is here
+`write_row` and the rest that is called per row are methods of `_core.Writer`, without any Python in between. What is
+here
 sends batches, a task for each, and reports what became of them.
 """
 
@@ -29,6 +30,7 @@ from windrow._shared.writer_table import (
     destination_of,
     full_name,
     is_about_structure,
+    question_options,
     table_parts,
 )
 
@@ -42,7 +44,8 @@ _ROW_BINARY_TYPED = "RowBinaryWithNamesAndTypes"
 
 
 class AsyncWriter(_core.Writer):
-    """Gathers rows and stores them in batches. Made by `client.writer(...)`; belongs to the event loop it was opened on.
+    """Gathers rows and stores them in batches. Made by `client.writer(...)`; belongs to the event loop it was opened
+    on.
 
         async with client.writer("events", ["id", "what"]) as writer:
             await writer.write_row((1, "started"))
@@ -69,7 +72,7 @@ class AsyncWriter(_core.Writer):
         database, name = table_parts(table, client.database)
         if not database:
             database = str(await client.command("SELECT currentDatabase()"))
-        described = await client.query(describe_statement(database, name))
+        described = await client.query(describe_statement(database, name), **question_options(client))
         destination = destination_of(database, name, column_names(columns), described.result_rows)
         loop = asyncio.get_running_loop()
 
@@ -107,7 +110,7 @@ class AsyncWriter(_core.Writer):
     async def _warn_of_repeats(self) -> None:
         destination = self._destination
         parameters = {"database": destination.database, "table": destination.table}
-        found = await self._client.query(ENGINE_STATEMENT, parameters=parameters)
+        found = await self._client.query(ENGINE_STATEMENT, parameters=parameters, **question_options(self._client))
         for engine, engine_full in found.result_rows:
             told = deduplication_warning(full_name(destination.database, destination.table), engine, engine_full)
             if told:
@@ -251,7 +254,8 @@ class AsyncWriter(_core.Writer):
     async def _structure_now(self, batch: _core.OutgoingBatch) -> Destination | None:
         """The same columns as they are now; None if they can't be written any more."""
         try:
-            described = await self._client.query(describe_statement(batch.database, batch.table))
+            statement = describe_statement(batch.database, batch.table)
+            described = await self._client.query(statement, **question_options(self._client))
             return destination_of(batch.database, batch.table, batch.column_names, described.result_rows)
         except Exception as error:
             logger.debug("the columns of %s are not to be had: %s", batch.table, error)
@@ -273,7 +277,8 @@ class AsyncWriter(_core.Writer):
         self._tell_errors()
         if report.handed_over and self._on_error is None:
             raise OperationalError(
-                f"{report.handed_over} rows for {self.table} were not stored before the writer was closed: errors() has them"
+                f"{report.handed_over} rows for {self.table} were not stored before the writer was closed: "
+                "errors() has them"
             )
 
 

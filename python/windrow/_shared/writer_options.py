@@ -14,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 class Retry:
     """When a batch that failed is sent again: after `first` seconds, then twice as long each time, up to `longest`.
 
-    `attempts` and `total` (seconds since the first failure) say when the writer gives a batch up and hands its rows over
+    `attempts` and `total` (seconds since the first failure) say when the writer gives a batch up and hands its rows
+    over
     with the error. By default rows in memory are tried for five minutes, rows that survive the process for ever. What
     ClickHouse refuses for good (a row that violates a constraint, say) is not tried again.
     """
@@ -50,8 +51,10 @@ class RetryPolicy(Protocol):
 class Buffer(Protocol):
     """A buffer of one's own, given as `buffer=`: rows wait in it until ClickHouse has stored them.
 
-    It keeps bytes: `rows` is the encoding of some rows, one after the other, and `lengths` the length of each. All calls
-    come one at a time for `append`, and one at a time for the others, but from any thread. What raises has done nothing.
+    It keeps bytes: `rows` is the encoding of some rows, one after the other, and `lengths` the length of each. All
+    calls
+    come one at a time for `append`, and one at a time for the others, but from any thread. What raises did
+    nothing.
 
     - A batch consists of the `appends` oldest appends that were in no batch yet, and of the same rows for ever.
     - Nothing is forgotten before `done`.

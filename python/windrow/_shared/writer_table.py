@@ -59,6 +59,18 @@ def full_name(database: str, table: str) -> str:
     return f"{quote_identifier(database)}.{name}" if database else name
 
 
+def question_options(client: Any) -> dict[str, Any]:
+    """How a writer asks: types on one line, names as text whatever formats the program has chosen for its own
+    results."""
+    settings = {"print_pretty_type_names": 0, **own_session(client)}
+    return {"settings": settings, "query_formats": {"String": "string"}}
+
+
+def own_session(client: Any) -> dict[str, str]:
+    """Several batches are under way at once, beside the client's own queries, and a session serves one."""
+    return {"session_id": str(uuid.uuid4())} if client.get_client_setting("session_id") else {}
+
+
 def describe_statement(database: str, table: str) -> str:
     return f"DESCRIBE TABLE {full_name(database, table)}"
 
@@ -82,7 +94,9 @@ def destination_of(
 
 
 #: Asked of buffers that survive: what engine a table has, and its settings.
-ENGINE_STATEMENT = "SELECT engine, engine_full FROM system.tables WHERE database = {database:String} AND name = {table:String}"
+ENGINE_STATEMENT = (
+    "SELECT engine, engine_full FROM system.tables WHERE database = {database:String} AND name = {table:String}"
+)
 
 
 def deduplication_warning(table: str, engine: str, engine_full: str) -> str | None:
@@ -94,21 +108,19 @@ def deduplication_warning(table: str, engine: str, engine_full: str) -> str | No
         return None
     if not engine.endswith("MergeTree"):
         return (
-            f"table {table} has the engine {engine}, which does not recognise a batch that is sent twice: rows of which the "
-            "answer was lost, or that a dead process left, may be stored twice"
+            f"table {table} has the engine {engine}, which does not recognise a batch that is sent twice: rows of "
+            "which the answer was lost, or that a dead process left, may be stored twice"
         )
     return (
-        f"table {table} has no deduplication window: rows of which the answer was lost, or that a dead process left, may be "
-        f"stored twice. ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 1000 gives it one"
+        f"table {table} has no deduplication window: rows of which the answer was lost, or that a dead process left, "
+        f"may be stored twice. ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 1000 gives it one"
     )
 
 
 def batch_settings(client: Any, batch: _core.OutgoingBatch, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What goes along with a batch. A batch is large and waits for its end: the server has nothing to gather."""
     sent: dict[str, Any] = {"async_insert": 0, "insert_deduplicate": 1}
-    if client.get_client_setting("session_id"):
-        # Several batches are under way at once, beside the client's own queries, and a session serves one.
-        sent["session_id"] = str(uuid.uuid4())
+    sent.update(own_session(client))
     if any("JSON" in name for name in batch.type_names):
         sent["input_format_binary_read_json_as_string"] = 1
     sent.update(settings)

@@ -1,6 +1,7 @@
 """The synchronous writer: rows from any thread, gathered and sent by threads of its own.
 
-The twin of `windrow._async.writer`, by hand: where that has tasks, this has threads, up to `max_in_flight` of them, which
+The twin of `windrow._async.writer`, by hand: where that has tasks, this has threads, up to `max_in_flight` of them,
+which
 are started as they are needed. Each of them takes a batch, sends it, and reports what became of it.
 """
 
@@ -31,6 +32,7 @@ from windrow._shared.writer_table import (
     destination_of,
     full_name,
     is_about_structure,
+    question_options,
     table_parts,
 )
 
@@ -50,7 +52,8 @@ class Writer(_core.Writer):
         with client.writer("events", ["id", "what"]) as writer:
             writer.write_row((1, "started"))
 
-    A row that was taken is stored, or comes back with an error by `on_error` or `errors()`. A forked process opens its own.
+    A row that was taken is stored, or comes back with an error by `on_error` or `errors()`. A forked process opens
+    its own.
     """
 
     _client: Any
@@ -68,7 +71,7 @@ class Writer(_core.Writer):
         database, name = table_parts(table, client.database)
         if not database:
             database = str(client.command("SELECT currentDatabase()"))
-        described = client.query(describe_statement(database, name))
+        described = client.query(describe_statement(database, name), **question_options(client))
         destination = destination_of(database, name, column_names(columns), described.result_rows)
         writer = _core.Writer.__new__(cls, destination.for_core, options.buffer, options.for_core())
         writer._start(client, destination, options, on_error)
@@ -94,7 +97,8 @@ class Writer(_core.Writer):
     def _warn_of_repeats(self) -> None:
         destination = self._destination
         parameters = {"database": destination.database, "table": destination.table}
-        for engine, engine_full in self._client.query(ENGINE_STATEMENT, parameters=parameters).result_rows:
+        options = question_options(self._client)
+        for engine, engine_full in self._client.query(ENGINE_STATEMENT, parameters=parameters, **options).result_rows:
             told = deduplication_warning(full_name(destination.database, destination.table), engine, engine_full)
             if told:
                 warnings.warn(told, RuntimeWarning, stacklevel=5)
@@ -164,7 +168,8 @@ class Writer(_core.Writer):
             self._threads[1].join(timeout)
         elif report.handed_over:
             raise OperationalError(
-                f"{report.handed_over} rows for {self.table} were not stored before the writer was closed: errors() has them"
+                f"{report.handed_over} rows for {self.table} were not stored before the writer was closed: "
+                "errors() has them"
             )
 
     def __enter__(self) -> Writer:
@@ -245,7 +250,8 @@ class Writer(_core.Writer):
     def _structure_now(self, batch: _core.OutgoingBatch) -> Destination | None:
         """The same columns as they are now; None if they can't be written any more."""
         try:
-            described = self._client.query(describe_statement(batch.database, batch.table))
+            statement = describe_statement(batch.database, batch.table)
+            described = self._client.query(statement, **question_options(self._client))
             return destination_of(batch.database, batch.table, batch.column_names, described.result_rows)
         except Exception as error:
             logger.debug("the columns of %s are not to be had: %s", batch.table, error)
