@@ -51,12 +51,11 @@ impl Block {
     }
 
     /// The values of a column as Python objects.
-    #[pyo3(signature = (index, share_gil=false))]
-    fn column<'py>(&self, py: Python<'py>, index: usize, share_gil: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn column<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         let column = self.column_at(index)?;
         let options = self.column_options(index);
         let mut reader = Reader::new(py, &self.block.header.types[index], &options)?;
-        let mut pace = Pace::new(share_gil);
+        let mut pace = Pace::new();
         let mut reading = Reading { py, options, pace: &mut pace };
         column_list(&mut reader, &mut reading, column, 0..self.block.rows)
     }

@@ -91,14 +91,8 @@ impl Decoder {
         Ok(Some((PyTuple::new(py, &header.names)?, PyTuple::new(py, type_names.collect::<Vec<_>>())?)))
     }
 
-    #[pyo3(signature = (form, max_rows=0, share_gil=false))]
-    fn advance<'py>(
-        &self,
-        py: Python<'py>,
-        form: u8,
-        max_rows: usize,
-        share_gil: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (form, max_rows=0))]
+    fn advance<'py>(&self, py: Python<'py>, form: u8, max_rows: usize) -> PyResult<Bound<'py, PyList>> {
         if form > BLOCK {
             return Err(PyValueError::new_err("form must be 0 (rows), 1 (columns) or 2 (blocks)"));
         }
@@ -112,7 +106,7 @@ impl Decoder {
         if let (true, Some(trouble)) = (decoded.blocks.is_empty(), decoded.trouble) {
             return Err(trouble.into_error(py));
         }
-        let mut pace = Pace::new(share_gil);
+        let mut pace = Pace::new();
         for block in decoded.blocks {
             if form == BLOCK {
                 out.append(Block::new(block, self.options.clone_ref(py)))?;

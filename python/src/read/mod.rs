@@ -29,5 +29,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<decoder::Decoder>()?;
     module.add_class::<block::Block>()?;
     module.add_class::<block::Parts>()?;
-    module.add_class::<block::Buffer>()
+    module.add_class::<block::Buffer>()?;
+    module.add_function(wrap_pyfunction!(rows::join_lists, module)?)
 }

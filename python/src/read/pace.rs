@@ -2,7 +2,7 @@
 //!
 //! A thread that wants the interpreter gets it by itself only after 5 ms of waiting. A worker that turns a large result into
 //! objects would so hold up every task of the event loop; it therefore steps back after each half millisecond, long enough for
-//! a waiting thread to wake up and take over.
+//! a waiting thread to wake up and take over. The main thread needn't: it has an event loop of its own, or nobody to wait for.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ const TURN: Duration = Duration::from_micros(400);
 const STEP_BACK: Duration = Duration::from_micros(30);
 
 pub struct Pace {
-    shared: bool,
     since: Instant,
+    /// Asked for when the first turn is over, which for most results is never.
+    is_worker: Option<bool>,
 }
 
 impl Pace {
-    /// `shared`: other threads of the program wait for this one.
-    pub fn new(shared: bool) -> Pace {
-        Pace { shared, since: Instant::now() }
+    pub fn new() -> Pace {
+        Pace { since: Instant::now(), is_worker: None }
     }
 
     /// To be called after every few hundred objects, when what is half made can be seen by nobody.
@@ -28,12 +28,25 @@ impl Pace {
         if self.since.elapsed() < TURN {
             return Ok(());
         }
-        if self.shared {
-            py.detach(|| std::thread::sleep(STEP_BACK));
-        }
+        let is_worker = match self.is_worker {
+            Some(is_worker) => is_worker,
+            None => *self.is_worker.insert(is_worker(py)?),
+        };
+        py.detach(|| {
+            if is_worker {
+                std::thread::sleep(STEP_BACK);
+            }
+        });
         // Control-C ends a long conversion of the main thread.
         py.check_signals()?;
         self.since = Instant::now();
         Ok(())
     }
+}
+
+fn is_worker(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    let main: Option<u64> = threading.call_method0("main_thread")?.getattr("ident")?.extract()?;
+    let own: u64 = threading.call_method0("get_ident")?.extract()?;
+    Ok(main != Some(own))
 }

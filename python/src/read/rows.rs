@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use windrow_native::{Block, Column, Header};
 
 use super::cells::{Cells, Tuples};
@@ -14,6 +16,8 @@ use super::reader::{unfit, Reader, Reading};
 const VALUES_AT_ONCE: usize = 4096;
 /// Rows whose tuples, and values of one column, stay in the processor's nearest cache while they are filled.
 const ROWS_AT_ONCE: usize = 512;
+/// References that are copied from list to list between two looks at the clock.
+const OBJECTS_MOVED_AT_ONCE: usize = 16_384;
 
 /// The readers of all columns of a result.
 pub struct Readers {
@@ -120,4 +124,26 @@ fn values_in(column: &Column) -> usize {
         Column::Json { rows, paths } => rows + paths.iter().map(|(_, _, column)| 2 * values_in(column)).sum::<usize>(),
         other => other.rows(),
     }
+}
+
+/// One list of the objects of all lists: the first of them with the others behind it. `lists` holds no other afterwards.
+#[pyfunction]
+pub fn join_lists<'py>(py: Python<'py>, lists: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+    let mut pace = Pace::new();
+    if lists.is_empty() {
+        return Ok(PyList::empty(py));
+    }
+    let whole = lists.get_item(0)?.cast_into::<PyList>()?;
+    for at in 1..lists.len() {
+        let part = lists.get_item(at)?.cast_into::<PyList>()?;
+        lists.set_item(at, py.None())?;
+        let mut start = 0;
+        while start < part.len() {
+            let end = part.len().min(start + OBJECTS_MOVED_AT_ONCE);
+            whole.call_method1(intern!(py, "extend"), (part.get_slice(start, end),))?;
+            pace.breathe(py)?;
+            start = end;
+        }
+    }
+    Ok(whole)
 }

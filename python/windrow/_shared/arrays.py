@@ -138,9 +138,9 @@ def _shown(stored: numpy.ndarray[Any, Any], layout: Layout) -> numpy.ndarray[Any
     return shown
 
 
-def read_objects(blocks: Sequence[Block], index: int, share_gil: bool) -> list[list[Any]]:
+def read_objects(blocks: Sequence[Block], index: int) -> list[list[Any]]:
     """A column as Python objects, a list for each block."""
-    return [block.column(index, share_gil) for block in blocks]
+    return [block.column(index) for block in blocks]
 
 
 def object_array(objects: Sequence[Any]) -> numpy.ndarray[Any, Any]:

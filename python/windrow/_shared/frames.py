@@ -31,14 +31,12 @@ class NumpyFrames:
         *,
         use_none: bool = True,
         max_str_len: int = 0,
-        share_gil: bool = False,
     ) -> None:
         extras.numpy()
         self._names = tuple(names)
         self._types = tuple(value_type(name) for name in type_names)
         self._use_none = use_none
         self._max_str_len = max_str_len
-        self._share_gil = share_gil
 
     def block(self, block: Block) -> numpy.ndarray[Any, Any]:
         """One block's rows."""
@@ -78,7 +76,7 @@ class NumpyFrames:
         layout = layout_of(found, blocks[0].format(index, found.base_type))
         boxes_numbers = layout.kind in ("int", "float") and self._use_none and found.nullable
         if layout.stored is None or boxes_numbers:
-            parts = read_objects(blocks, index, self._share_gil)
+            parts = read_objects(blocks, index)
             if layout.kind == "text" and self._max_str_len:
                 texts: numpy.ndarray[Any, Any]
                 texts = np.concatenate([np.array(part, dtype=f"<U{self._max_str_len}") for part in parts])
@@ -127,7 +125,6 @@ class PandasFrames:
         use_none: bool = True,
         use_extended_dtypes: bool = True,
         max_str_len: int = 0,
-        share_gil: bool = False,
     ) -> None:
         extras.pandas()
         self._names = tuple(names)
@@ -138,7 +135,6 @@ class PandasFrames:
                 use_none=use_none,
                 use_extended_dtypes=use_extended_dtypes,
                 max_str_len=max_str_len,
-                share_gil=share_gil,
             )
             for index, name in enumerate(type_names)
         ]

@@ -25,14 +25,12 @@ class SeriesMaker:
         use_none: bool,
         use_extended_dtypes: bool,
         max_str_len: int,
-        share_gil: bool,
     ) -> None:
         self._index = index
         self._type = found
         self._use_none = use_none
         self._extended = use_extended_dtypes
         self._max_str_len = max_str_len
-        self._share_gil = share_gil
 
     def column(self, blocks: Sequence[Block]) -> Any:
         """The column of all blocks."""
@@ -45,7 +43,7 @@ class SeriesMaker:
             return self._of_values(read_values(blocks, self._index, layout), layout, blocks[0])
         if layout.kind == "text" and self._extended and read_format == "native":
             return self._of_texts(blocks)
-        return self._of_objects(read_objects(blocks, self._index, self._share_gil), read_format)
+        return self._of_objects(read_objects(blocks, self._index), read_format)
 
     def _of_values(self, read: Values, layout: Layout, block: Block) -> Any:
         values, nulls = read.values, read.nulls
@@ -105,7 +103,7 @@ class SeriesMaker:
         dtype = pd.StringDtype()
         plain = dtype.storage == "pyarrow" and all(block.is_utf8(self._index) for block in blocks)
         if arrow is None or not plain:
-            series = [_texts(part) for part in read_objects(blocks, self._index, self._share_gil)]
+            series = [_texts(part) for part in read_objects(blocks, self._index)]
             return pd.concat(series, ignore_index=True)
         chunks = [_arrow_texts(arrow, block, self._index) for block in blocks]
         texts = arrow.chunked_array(chunks, type=arrow.large_string())

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from datetime import tzinfo
@@ -239,7 +238,7 @@ class Queries(Exchange):
         if len(blocks) <= 1:
             whole = blocks[0] if blocks else []
         else:
-            join = joined_columns if form == COLUMNS else joined
+            join = joined_columns if form == COLUMNS else _core.join_lists
             whole = self._offload(lambda: join(blocks))
         return QueryResult(
             whole if form == ROWS else None,
@@ -521,19 +520,9 @@ class Queries(Exchange):
             raise
 
 
-def joined(parts: list[list[Any]]) -> list[Any]:
-    """One list of all; takes the parts away. Others get the GIL between two parts, so that no task waits for all of them."""
-    whole: list[Any] = []
-    parts.reverse()
-    while parts:
-        whole.extend(parts.pop())
-        time.sleep(0)
-    return whole
-
-
 def joined_columns(blocks: list[list[list[Any]]]) -> list[list[Any]]:
     """The columns of all blocks."""
-    return [joined(list(parts)) for parts in zip(*blocks, strict=True)]
+    return [_core.join_lists(list(parts)) for parts in zip(*blocks, strict=True)]
 
 
 def rows_in(block: Any) -> int:
