@@ -1,8 +1,7 @@
 """Programs that write rows and are killed: a process that has the package imported forks one for each round.
 
 Run as a script it is that process: it reads `number arguments-as-JSON` lines, forks, and answers with the child's
-number. The
-child writes rows one after the other and says on its pipe which call has returned.
+number. The child writes rows one after the other and says on its pipe which call has returned.
 """
 
 from __future__ import annotations

@@ -222,9 +222,8 @@ async def test_any_number_of_columns(where: dict[str, Any], direct: Endpoint, co
 
 async def test_types_are_sent_and_come_back(where: dict[str, Any], direct: Endpoint) -> None:
     direct.sql(
-        "CREATE TABLE t (a Array(Nullable(Int8)), m Map(String, UInt8), l LowCardinality(String), d Date, e Enum('x' =
-        1), "
-        "t Tuple(i Int32, s String), bad Bool, CONSTRAINT never CHECK NOT bad) ENGINE = MergeTree ORDER BY ()"
+        "CREATE TABLE t (a Array(Nullable(Int8)), m Map(String, UInt8), l LowCardinality(String), d Date, "
+        "e Enum('x' = 1), t Tuple(i Int32, s String), bad Bool, CONSTRAINT never CHECK NOT bad) ENGINE = MergeTree ORDER BY ()"
     )
     columns = ["a", "m", "l", "d", "e", "t", "bad"]
     row = ([1, None], {"k": 1}, "low", "2026-11-22", "x", (1, "s"))

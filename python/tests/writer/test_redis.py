@@ -1,5 +1,4 @@
-"""The Redis buffer: shared by processes, sure of its rows when connections break, patient within bounds, and
-releasing only what is done."""
+"""The Redis buffer: shared by processes, sure of its rows when connections break, and releasing only what is done."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The asynchronous writer: rows from any task, gathered and sent by one task of its own.
 
 `write_row` and the rest that is called per row are methods of `_core.Writer`, without any Python in between. What is
-here
-sends batches, a task for each, and reports what became of them.
+here sends batches, a task for each, and reports what became of them.
 """
 
 from __future__ import annotations

@@ -41,26 +41,22 @@ class Writing:
                 await writer.write_row((1, "started"))
 
         `columns`: names (None: all that take values). A batch goes when it has `batch_rows` rows or `batch_bytes`
-        bytes, or when
-        its first row has waited for `flush_interval` seconds.
+        bytes, or when its first row has waited for `flush_interval` seconds.
 
         `buffer`: "memory", "disk:<folder>", "redis://host:port/db?bucket=name", or an object (`windrow.Buffer`). Rows
-        on a
-        disk and in Redis survive the end of the process: the next writer for the same table sends them. `sync` says
-        when a
-        disk buffer is made to survive a loss of power, too: "never", "interval" (every `sync_interval` seconds) or
-        "always".
+        on a disk and in Redis survive the end of the process: the next writer for the same table sends them. `sync`
+        says when a disk buffer is made to survive a loss of power, too: "never", "interval" (every `sync_interval`
+        seconds) or "always".
 
         `retry`: `windrow.Retry(...)` or an object with `again_after`. `on_error` is called with a
-        `windrow.WriteError` for
-        rows that could not be stored; without it `errors()` has them, `max_errors` at most.
+        `windrow.WriteError` for rows that could not be stored; without it `errors()` has them, `max_errors` at most.
 
-        `wait=True`: calls return when their rows are stored, and raise if they can't be. `ordered=True`: one batch after
-        the other. `max_bytes`: rows that wait or are in flight; then calls wait for room, and `try_write_row` says False.
+        `wait=True`: calls return when their rows are stored, and raise if they can't be. `ordered=True`: one batch
+        after the other. `max_bytes`: rows that wait or are in flight; then calls wait for room, and `try_write_row`
+        says False.
 
         `settings` go along with each batch. Raises ProgrammingError for unknown columns, OperationalError when the
-        buffer
-        can't be opened.
+        buffer can't be opened.
         """
         options = WriterOptions(
             batch_rows=batch_rows,

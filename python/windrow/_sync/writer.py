@@ -1,8 +1,7 @@
 """The synchronous writer: rows from any thread, gathered and sent by threads of its own.
 
 The twin of `windrow._async.writer`, by hand: where that has tasks, this has threads, up to `max_in_flight` of them,
-which
-are started as they are needed. Each of them takes a batch, sends it, and reports what became of it.
+which are started as they are needed. Each of them takes a batch, sends it, and reports what became of it.
 """
 
 from __future__ import annotations
