@@ -33,7 +33,7 @@ class Chunks:
     def header(self) -> str | None:
         return "header"
 
-    def advance(self, form: int, max_rows: int, share_gil: bool) -> list[bytes]:
+    def advance(self, form: int, max_rows: int) -> list[bytes]:
         if self.broken is not None:
             raise self.broken
         data = self.body.read(1 << 20)

@@ -40,8 +40,8 @@ class BlockDecoder(Protocol):
     def header(self) -> Any | None:
         """Names and types of the columns, once they are known."""
 
-    def advance(self, form: int, max_rows: int, share_gil: bool) -> list[Any]:
-        """Blocks made of what is there now; none if more is needed. `share_gil`: other threads want to run meanwhile."""
+    def advance(self, form: int, max_rows: int) -> list[Any]:
+        """Blocks made of what is there now; none if more is needed."""
 
     def finish(self) -> None:
         """Raises if the stream ends within a block."""
@@ -148,14 +148,14 @@ class BlockStream:
     def _decode_here(self, whole: bool) -> None:
         """All that is there of a small answer."""
         while not self._ended and self._error is None:
-            self._take(*self._job(whole, share_gil=False))
+            self._take(*self._job(whole))
             if self._used_up and not whole:
                 return
 
-    def _job(self, whole: bool, share_gil: bool) -> tuple[list[Any], bool, Exception | None]:
+    def _job(self, whole: bool) -> tuple[list[Any], bool, Exception | None]:
         """Blocks, whether they were the last, and what went wrong."""
         try:
-            blocks = self.decoder.advance(self._form, self._max_rows, share_gil)
+            blocks = self.decoder.advance(self._form, self._max_rows)
             if self._header is None:
                 self._header = self.decoder.header()
             if blocks or not whole:
@@ -166,7 +166,7 @@ class BlockStream:
             return [], False, error
 
     def _job_on_worker(self, whole: bool) -> None:
-        outcome = self._job(whole, share_gil=True)
+        outcome = self._job(whole)
         try:
             self._loop.call_soon_threadsafe(self._job_ended, outcome)
         except RuntimeError:

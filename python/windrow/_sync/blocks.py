@@ -6,7 +6,6 @@ hasn't been decoded waits in the answer's bounded Body. Blocks for inserts are m
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -29,8 +28,8 @@ class BlockDecoder(Protocol):
     def header(self) -> Any | None:
         """Names and types of the columns, once they are known."""
 
-    def advance(self, form: int, max_rows: int, share_gil: bool) -> list[Any]:
-        """Blocks made of what is there now; none if more is needed. `share_gil`: other threads want to run meanwhile."""
+    def advance(self, form: int, max_rows: int) -> list[Any]:
+        """Blocks made of what is there now; none if more is needed."""
 
     def finish(self) -> None:
         """Raises if the stream ends within a block."""
@@ -90,7 +89,7 @@ class BlockStream:
             raise self._error
         try:
             whole = self._body.ended
-            blocks = self.decoder.advance(self._form, self._max_rows, threading.active_count() > 1)
+            blocks = self.decoder.advance(self._form, self._max_rows)
             if self._header is None:
                 self._header = self.decoder.header()
             if not blocks and whole:
