@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import windrow
 from harness.endpoint import Endpoint
+from harness.eventually import eventually
 from windrow import exceptions
 
 COLUMNS = ["n", "text"]
@@ -134,7 +135,7 @@ async def test_batches_go_by_size_and_the_rest_by_time(where: dict[str, Any], ta
         assert writer.statistics().rows_waiting == 5
         now[0] += 4.9
         writer._woken.set()
-        await asyncio.sleep(0)
+        await eventually_async(lambda: not writer._woken.is_set())
         assert writer.statistics().rows_waiting == 5, "the interval is not over"
         now[0] += 0.2
         writer._woken.set()
@@ -255,8 +256,5 @@ async def test_nothing_is_left_behind(where: dict[str, Any], table: Endpoint, th
 
 
 async def eventually_async(probe: Any) -> None:
-    """As `eventually`, for what happens on this loop."""
-    deadline = asyncio.get_running_loop().time() + 30
-    while not probe():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.005)
+    """As `eventually`, for what happens on this loop: it looks from another thread."""
+    await asyncio.to_thread(eventually, probe, "the writer did it")
