@@ -64,6 +64,7 @@ class BlockStream:
         self._given_before = 0
         self._header: Any | None = None
         self._job_runs = False
+        self._outcomes: list[tuple[list[Any], bool, Exception | None]] = []
         self._used_up = True
         self._inline_left = INLINE_COMPRESSED_BYTES if self._body.compressed else INLINE_BYTES
         self._moment: asyncio.TimerHandle | None = None
@@ -166,14 +167,17 @@ class BlockStream:
             return [], False, error
 
     def _job_on_worker(self, whole: bool) -> None:
-        outcome = self._job(whole)
+        # By way of a list that the loop empties: what this thread still held would be freed by it, and a large result that is
+        # freed holds up the loop for as long as one that is made.
+        self._outcomes.append(self._job(whole))
         try:
-            self._loop.call_soon_threadsafe(self._job_ended, outcome)
+            self._loop.call_soon_threadsafe(self._job_ended)
         except RuntimeError:
             # The loop was closed in the meantime: nobody waits for these blocks.
             pass
 
-    def _job_ended(self, outcome: tuple[list[Any], bool, Exception | None]) -> None:
+    def _job_ended(self) -> None:
+        outcome = self._outcomes.pop()
         self._job_runs = False
         if not self._closed:
             self._take(*outcome)

@@ -190,8 +190,7 @@ class Exchange:
 
     async def _offload(self, work: Callable[[], Any]) -> Any:
         """Runs what takes long beside the event loop."""
-        loop = asyncio.get_running_loop()  # async only
-        return await loop.run_in_executor(self._transport.workers.executor, work)  # sync only: return work()
+        return await self._transport.run(work)  # sync only: return work()
 
     @abstractmethod
     async def _ask_whether_recognised(self, table: str) -> bool:

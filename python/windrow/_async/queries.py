@@ -239,6 +239,7 @@ class Queries(Exchange):
         else:
             join = joined_columns if form == COLUMNS else _core.join_lists
             whole = await self._offload(lambda: join(blocks))
+            blocks.clear()  # the worker may not have let go of it yet
         return QueryResult(
             whole if form == ROWS else None,
             None,

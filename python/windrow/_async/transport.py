@@ -117,8 +117,10 @@ class AsyncTransport:
         return await self.run(partial(compressed, pieces, encoding))
 
     async def run(self, job: Callable[[], T]) -> T:
-        """The job's result, from a worker thread."""
-        return await asyncio.get_running_loop().run_in_executor(self.workers.executor, job)
+        """The job's result, from a worker thread; which has then nothing left of it to free."""
+        results: list[T] = []
+        await asyncio.get_running_loop().run_in_executor(self.workers.executor, lambda: results.append(job()))
+        return results.pop()
 
     # The pool
 
