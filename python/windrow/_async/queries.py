@@ -10,26 +10,22 @@ from functools import cached_property
 from typing import Any
 
 from windrow import _core, common
+from windrow._async.asking import Asking
 from windrow._async.blocks import BlockStream
-from windrow._async.exchange import Exchange
 from windrow._async.streams import RowStream, StreamContext, StreamSource
 from windrow._shared import errors
-from windrow._shared.binding import Parameters, extended, needs_form
-from windrow._shared.calls import Call, Repeat, multipart
+from windrow._shared.binding import Parameters, extended
+from windrow._shared.calls import Call, Repeat
 from windrow._shared.contexts import QueryContext, TzMode
-from windrow._shared.errors import InternalError, ProgrammingError, StreamFailureError
+from windrow._shared.errors import InternalError, StreamFailureError
 from windrow._shared.external import ExternalData
-from windrow._shared.progress import ProgressOption, report_for
-from windrow._shared.reading import read_options
+from windrow._shared.progress import ProgressOption
 from windrow._shared.rename import renamer_of
 from windrow._shared.results import NumpyResult, QueryResult
-from windrow._shared.settings import SettingDef, all_checked
 from windrow._shared.summary import QuerySummary
-from windrow._shared.timezones import find_zone
 from windrow.datatypes.registry import get_from_name
 
 ROWS, COLUMNS, BLOCKS = 0, 1, 2
-STREAM_BLOCK_ROWS = "8192"  # small blocks: the first comes early, and few bytes wait at a time
 
 
 class Opened:
@@ -59,18 +55,11 @@ class Opened:
         return tuple(get_from_name(name) for name in self.type_names)
 
 
-class Queries(Exchange):
+class Queries(Asking):
     """The part of the client that reads results."""
 
     database: str | None
-    server_tz: tzinfo
-    server_settings: dict[str, SettingDef]
-    tz_mode: TzMode
-    query_limit: int
-    form_encode_query_params: bool
-    _apply_server_tz: bool
     _rename_response_column: str | None
-    _read_headers: list[tuple[str, str]]
 
     async def query(
         self,
