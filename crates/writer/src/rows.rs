@@ -15,6 +15,7 @@ pub struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// `lengths` has the length in bytes of each row. Panics unless they add up: whoever encodes rows knows where they end.
+    #[inline]
     pub fn new(bytes: &'a [u8], lengths: &'a [u32]) -> Rows<'a> {
         let sum: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
         assert_eq!(sum, bytes.len() as u64, "the lengths of rows add up to all of their bytes");

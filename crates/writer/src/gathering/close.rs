@@ -28,7 +28,7 @@ impl Gathering {
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let mut calls = Calls::default();
-        self.tell_room(&mut self.lock(), &mut calls);
+        self.tell_room(&mut self.lock(), false, &mut calls);
         calls.run(self);
         self.wake();
     }

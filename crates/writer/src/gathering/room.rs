@@ -30,20 +30,22 @@ impl Gathering {
 
     pub(super) fn give_back(&self, bytes: u64) {
         let before = self.held_bytes.fetch_sub(bytes, Ordering::SeqCst);
-        if before == bytes && self.is_closed.load(Ordering::SeqCst) {
+        let is_last = before == bytes && self.is_closed.load(Ordering::SeqCst);
+        // Whoever asked for room meanwhile has seen this taken: `next` looks again.
+        if is_last || self.is_room_awaited.load(Ordering::SeqCst) {
             self.wake();
         }
     }
 
     /// `call` is told when there may be room for so much; then an append may be tried again. At once if the writer is closed.
-    /// With 0 it is told when anything has settled, as one that a disk's limit has refused needs it.
+    /// With 0 it is told when anything has settled, as one that a disk's limit has refused needs it; it tries once more after
+    /// asking, since the last thing to settle may just have done so.
     pub fn wait_for_room(&self, bytes: u64, call: OnReached) {
         let mut calls = Calls::default();
         let mut state = self.lock();
         state.room_waiters.push_back(RoomWaiter { bytes, call });
-        if bytes > 0 {
-            self.tell_room(&mut state, &mut calls);
-        }
+        self.is_room_awaited.store(true, Ordering::SeqCst);
+        self.tell_room(&mut state, false, &mut calls);
         drop(state);
         calls.run(self);
     }
@@ -54,16 +56,18 @@ impl Gathering {
     }
 
     /// Tells those that came first, as far as there is room for them all.
-    pub(super) fn tell_room(&self, state: &mut State, calls: &mut Calls) {
+    pub(super) fn tell_room(&self, state: &mut State, has_settled: bool, calls: &mut Calls) {
         let is_closed = self.is_closed.load(Ordering::SeqCst);
         let mut free = self.max_bytes.saturating_sub(self.held_bytes.load(Ordering::SeqCst));
         while let Some(waiter) = state.room_waiters.front() {
-            if !is_closed && waiter.bytes > free {
+            let is_due = if waiter.bytes == 0 { has_settled } else { waiter.bytes <= free };
+            if !is_closed && !is_due {
                 break;
             }
             free = free.saturating_sub(waiter.bytes);
             let Some(waiter) = state.room_waiters.pop_front() else { break };
             calls.push(waiter.call);
         }
+        self.is_room_awaited.store(!state.room_waiters.is_empty(), Ordering::SeqCst);
     }
 }

@@ -54,6 +54,7 @@ impl Gathering {
             return Next::Drained;
         }
         state.flights.wake(now_ms);
+        self.tell_room(state, false, calls);
         loop {
             let (ordered, max_in_flight) = (state.options.ordered, state.options.max_in_flight.max(1));
             if let Some(id) = state.flights.sendable(ordered, max_in_flight) {

@@ -161,6 +161,6 @@ impl Gathering {
     ) {
         self.held_bytes.fetch_sub(held_bytes, Ordering::SeqCst);
         state.settled.settle(positions, error, calls);
-        self.tell_room(state, calls);
+        self.tell_room(state, true, calls);
     }
 }
