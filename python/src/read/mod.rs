@@ -21,6 +21,7 @@ mod wrappers;
 mod zones;
 
 pub use block::Block;
+pub use pace::Pace;
 
 use pyo3::prelude::*;
 

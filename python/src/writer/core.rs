@@ -2,8 +2,9 @@
 //! the buffer); those of the drivers, which send, are in `driving`.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyTuple};
 use windrow_writer::{AppendError, Destination, Gathering, Kept, Rows};
@@ -15,10 +16,13 @@ use super::errors;
 use super::fork::Generation;
 use super::ticket::{Listener, ThreadWaiter, Ticket, Trouble};
 use super::wake::{Finished, Waker};
+use crate::read::Pace;
 use crate::write::{RowEncoder, WriteOptions};
 
-/// Rows that are encoded before others get a turn: a quarter of a millisecond, or so.
-const ROWS_PER_SIGNAL_CHECK: usize = 65_536;
+/// Rows between two looks at the clock.
+const ROWS_PER_BREATH: usize = 256;
+/// More rows than these are not encoded on the event loop: they would take milliseconds.
+const ROWS_ON_LOOP: usize = 5000;
 /// What the memory for encoding may keep between two calls.
 const SPARE_BYTES: usize = 1 << 20;
 
@@ -87,6 +91,25 @@ impl Writer {
         Ok(Writer { shared: Arc::new(shared), encoder, waits })
     }
 
+    /// Rows as they are written, for `_write_encoded`. On a worker thread, where others get their turn in between.
+    fn _encode(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<EncodedRows> {
+        let (bytes, lengths) = self.encoded_rows(py, rows)?;
+        Ok(EncodedRows { rows: Mutex::new(Some((bytes, lengths))) })
+    }
+
+    /// Takes rows that `_encode` has made, once.
+    fn _write_encoded(
+        &self,
+        py: Python<'_>,
+        rows: &Bound<'_, EncodedRows>,
+        wait: Option<bool>,
+        future: bool,
+    ) -> PyResult<Py<PyAny>> {
+        self.shared.generation.check(py)?;
+        let (bytes, lengths) = super::lock(&rows.get().rows).take().unwrap_or_default();
+        self.write(py, bytes, &lengths, self.until(wait, future), future)
+    }
+
     /// For the driver.
     #[getter]
     fn _control(&self) -> WriterControl {
@@ -111,15 +134,17 @@ impl Writer {
     /// fit its column takes none of them along.
     #[pyo3(signature = (rows, *, wait=None, future=false))]
     fn write_rows(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         rows: &Bound<'_, PyAny>,
         wait: Option<bool>,
         future: bool,
     ) -> PyResult<Py<PyAny>> {
-        let until = self.until(wait, future);
-        let (bytes, lengths) = self.encoded_rows(py, rows)?;
-        self.write(py, bytes, &lengths, until, future)
+        let (py, writer) = (slf.py(), slf.get());
+        if writer.shared.finished.is_some() && rows.len().is_ok_and(|count| count > ROWS_ON_LOOP) {
+            return Ok(slf.call_method1(intern!(py, "_write_many"), (rows, wait, future))?.unbind());
+        }
+        let (bytes, lengths) = writer.encoded_rows(py, rows)?;
+        writer.write(py, bytes, &lengths, writer.until(wait, future), future)
     }
 
     /// Takes the row if there is room for it now; never waits.
@@ -161,7 +186,8 @@ impl Writer {
 
     fn encoded_rows(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Vec<u32>)> {
         self.shared.generation.check(py)?;
-        let mut encoding = Encoding { encoder: &self.encoder, bytes: take_spare(), lengths: Vec::new() };
+        let mut encoding =
+            Encoding { encoder: &self.encoder, bytes: take_spare(), lengths: Vec::new(), pace: Pace::new() };
         let outcome = encoding.all(py, rows);
         let Encoding { bytes, lengths, .. } = encoding;
         match outcome {
@@ -244,10 +270,17 @@ impl Shared {
     }
 }
 
+/// Encoded rows on their way back to the event loop.
+#[pyclass(frozen, module = "windrow._core")]
+pub(super) struct EncodedRows {
+    rows: Mutex<Option<(Vec<u8>, Vec<u32>)>>,
+}
+
 struct Encoding<'a> {
     encoder: &'a RowEncoder,
     bytes: Vec<u8>,
     lengths: Vec<u32>,
+    pace: Pace,
 }
 
 impl Encoding<'_> {
@@ -275,8 +308,8 @@ impl Encoding<'_> {
         let index = self.lengths.len();
         self.encoder.encode_row(py, row, &mut self.bytes).map_err(|error| error.at_row(index).into_pyerr(py))?;
         self.lengths.push(length_of(py, self.bytes.len() - before)?);
-        if self.lengths.len() % ROWS_PER_SIGNAL_CHECK == 0 {
-            py.check_signals()?;
+        if self.lengths.len() % ROWS_PER_BREATH == 0 {
+            self.pace.breathe(py)?;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<core::Writer>()?;
+    module.add_class::<core::EncodedRows>()?;
     module.add_class::<driving::WriterControl>()?;
     module.add_class::<driving::CloseReport>()?;
     module.add_class::<outgoing::OutgoingBatch>()?;

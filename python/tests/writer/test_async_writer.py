@@ -177,6 +177,32 @@ async def test_ordered_batches_come_one_after_the_other(where: dict[str, Any], d
     assert numbers == list(range(300))
 
 
+async def test_many_rows_are_encoded_beside_the_loop(where: dict[str, Any], table: Endpoint) -> None:
+    async with opened(where) as writer:
+        turns = 0
+        writing = writer.write_rows([(n % 900, "x") for n in range(200_000)])
+        while not writing.done():
+            await asyncio.wait({writing}, timeout=0)
+            turns += 1
+        assert turns > 5, "other tasks ran meanwhile"
+        await writing
+        with pytest.raises(exceptions.DataError, match="row 6000"):
+            await writer.write_rows([(1, "x")] * 6000 + [("no number", "x")])
+    assert len(stored(table)) == 200_000
+
+
+async def test_on_error_may_be_a_coroutine_function(where: dict[str, Any], table: Endpoint) -> None:
+    told: list[Any] = []
+
+    async def on_error(error: windrow.WriteError) -> None:
+        await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=0.001)
+        told.extend(error.rows)
+
+    async with opened(where, on_error=on_error) as writer:
+        await writer.write_row((999, "bad"))
+    assert told == [(999, "bad")]
+
+
 async def test_a_closed_writer_takes_nothing(where: dict[str, Any], table: Endpoint) -> None:
     async with opened(where) as writer:
         await writer.write_row((1, "x"))

@@ -7,10 +7,13 @@ here sends batches, a task for each, and reports what became of them.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import inspect
 import logging
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+import weakref
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -61,6 +64,8 @@ class AsyncWriter(_core.Writer):
     _woken: asyncio.Event
     _error_waiters: list[asyncio.Future[None]]
     _sending: set[asyncio.Task[None]]
+    #: Of an `on_error` that is a coroutine function.
+    _callbacks: list[asyncio.Future[Any]]
     _driver: asyncio.Task[None]
     _ended: asyncio.Task[None] | None
 
@@ -102,9 +107,11 @@ class AsyncWriter(_core.Writer):
         self._woken = asyncio.Event()
         self._error_waiters = []
         self._sending = set()
+        self._callbacks = []
         self._ended = None
         self._control.set_waker(loop, self._wake)
         self._driver = loop.create_task(self._drive())
+        _OPEN.add(self)
 
     async def _warn_of_repeats(self) -> None:
         destination = self._destination
@@ -178,6 +185,14 @@ class AsyncWriter(_core.Writer):
     ) -> None:
         await self.close()
 
+    def _write_many(self, rows: Iterable[object], wait: bool | None, future: bool) -> asyncio.Task[None]:
+        """`write_rows` of so many rows that their encoding would hold up the loop: a worker thread does it."""
+        return self._loop.create_task(self._write_from_thread(rows, wait, future))
+
+    async def _write_from_thread(self, rows: Iterable[object], wait: bool | None, future: bool) -> None:
+        encoded = await self._loop.run_in_executor(None, self._encode, rows)
+        await self._write_encoded(encoded, wait, future)
+
     # What drives it.
 
     def _wake(self) -> None:
@@ -195,7 +210,10 @@ class AsyncWriter(_core.Writer):
             if error is None:
                 return
             try:
-                self._on_error(error)
+                answer = self._on_error(error)
+                if inspect.isawaitable(answer):
+                    self._callbacks.append(asyncio.ensure_future(answer))
+                    self._callbacks = [callback for callback in self._callbacks if not callback.done()]
             except Exception:
                 logger.exception("on_error of the writer for %s raised", self.table)
 
@@ -261,6 +279,7 @@ class AsyncWriter(_core.Writer):
             return None
 
     async def _end(self, timeout: float | None) -> None:
+        _OPEN.discard(self)
         self._control.close()
         done, _ = await asyncio.wait({self._driver}, timeout=timeout)
         if done:
@@ -274,11 +293,27 @@ class AsyncWriter(_core.Writer):
         # Whoever iterates over errors() looks once more when this task has ended.
         self._loop.call_soon(self._tell_errors)
         self._tell_errors()
+        await asyncio.gather(*self._callbacks, return_exceptions=True)
         if report.handed_over and self._on_error is None:
             raise OperationalError(
                 f"{report.handed_over} rows for {self.table} were not stored before the writer was closed: "
                 "errors() has them"
             )
+
+
+#: Writers that nobody has closed: at the end of the program there is no loop left that could send their rows.
+_OPEN: weakref.WeakSet[AsyncWriter] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for writer in list(_OPEN):
+        if writer._control.is_own_process():
+            report = writer._control.abandon()
+            if report.handed_over:
+                logger.error("%d rows for %s are lost: the writer was not closed", report.handed_over, writer.table)
+
+
+atexit.register(_abandon_all)
 
 
 class OpeningWriter:
