@@ -3,10 +3,10 @@
     python python/tools/async_to_sync.py           writes the files
     python python/tools/async_to_sync.py --check   says which files are stale, and fails if there are any
 
-The source is taken as tokens, never as text: words inside strings and comments stay, except for docstrings, where `await `
-and `async ` are taken out of the examples. What is different by nature (sockets, threads) is written by hand on both sides
-and listed in HAND_WRITTEN; a line that ends with `# async only` is left out of the synchronous file, one that ends with
-`# sync only: <code>` is replaced by that code.
+The source is taken as tokens, never as text: words inside strings and comments stay, except for docstrings, where
+`await ` and `async ` are taken out of the examples. What is different by nature (sockets, threads) is written by hand
+on both sides and listed in HAND_WRITTEN; a line that ends with `# async only` is left out of the synchronous file, one
+that ends with `# sync only: <code>` is replaced by that code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "windrow"
 HAND_WRITTEN = {
-    "blocks.py", "bytestream.py", "connection.py", "dialing.py", "pool.py", "response.py", "sending.py", "stopper.py", "transport.py",
+    "blocks.py",
+    "bytestream.py",
+    "connection.py",
+    "dialing.py",
+    "pool.py",
+    "response.py",
+    "sending.py",
+    "stopper.py",
+    "transport.py",
     "writer.py",
 }
 

@@ -34,7 +34,9 @@ async def until_it_ended(direct: Any, query_id: str) -> None:
 async def until_nothing_is_in_use(client: Any) -> None:
     """The request that ends the query is under way a little longer than the query."""
     loop = asyncio.get_running_loop()
-    await loop.run_in_executor(None, lambda: eventually(lambda: client.statistics()["in_use"] == 0, "all is given back"))
+    await loop.run_in_executor(
+        None, lambda: eventually(lambda: client.statistics()["in_use"] == 0, "all is given back")
+    )
 
 
 @pytest.mark.parametrize("method", ["query", "command", "raw_query", "query_df", "query_arrow", "query_rows_stream"])
@@ -97,7 +99,9 @@ async def test_progress_is_told(where: dict[str, Any], direct: Any) -> None:
     direct.sql("CREATE TABLE t (id Int32) ENGINE = Memory")
     seen: list[Any] = []
     async with await windrow.get_async_client(**where) as client:
-        await client.query("SELECT number FROM numbers(1000)", progress=lambda now: seen.append((now.read_rows, now.finished)))
+        await client.query(
+            "SELECT number FROM numbers(1000)", progress=lambda now: seen.append((now.read_rows, now.finished))
+        )
         assert seen[-1] == (1000, True)
         rows = [(number,) for number in range(20_000)]
         sent: list[int] = []

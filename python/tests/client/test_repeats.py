@@ -18,7 +18,9 @@ TOKEN = "insert_deduplication_token"
 
 
 class LossyServer:
-    """Between client and ClickHouse: hands requests on, but loses the answers to the first `losses` that hold `what`."""
+    """Between client and ClickHouse: hands requests on, but loses the answers to the first `losses` that hold
+    `what`.
+    """
 
     def __init__(self, direct: Any, what: bytes, losses: int) -> None:
         self.direct = direct
@@ -156,7 +158,11 @@ async def test_a_token_is_renewed_once(scripted: Any, direct: Any, database: str
             token = next(line for line in head.decode().split("\r\n") if line.startswith("Authorization")).split()[-1]
             used.append(token)
             if token == "old" and len(used) > 1:
-                exchange.send(answer(b"Code: 516. (AUTHENTICATION_FAILED)", "403 Forbidden", {"X-ClickHouse-Exception-Code": "516"}))
+                exchange.send(
+                    answer(
+                        b"Code: 516. (AUTHENTICATION_FAILED)", "403 Forbidden", {"X-ClickHouse-Exception-Code": "516"}
+                    )
+                )
                 continue
             status, headers, content = forwarded(direct, head.split(b" ", 2)[1].decode(), body)
             exchange.send(answer(content, status, headers))
@@ -182,8 +188,12 @@ async def test_a_setting_of_ours_that_is_refused_is_left_out(scripted: Any, dire
             params = parse_qs(urlsplit(target).query)
             seen.append(params)
             if refused in params:
-                text = f"Code: 452. DB::Exception: Setting {refused} should not be changed. (SETTING_CONSTRAINT_VIOLATION)"
-                exchange.send(answer(text.encode(), "500 Internal Server Error", {"X-ClickHouse-Exception-Code": "452"}))
+                text = (
+                    f"Code: 452. DB::Exception: Setting {refused} should not be changed. (SETTING_CONSTRAINT_VIOLATION)"
+                )
+                exchange.send(
+                    answer(text.encode(), "500 Internal Server Error", {"X-ClickHouse-Exception-Code": "452"})
+                )
                 continue
             status, headers, content = forwarded(direct, target, body)
             exchange.send(answer(content, status, headers))

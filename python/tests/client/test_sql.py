@@ -73,9 +73,17 @@ def test_inserts_with_separate_rows(text: str, table: str, columns: Any, names: 
 
 @pytest.mark.parametrize(
     "text",
-    ["INSERT INTO t SELECT 1", "INSERT INTO t VALUES (%s, 1)", "INSERT INTO t (a) VALUES (%s, %s)", "SELECT 1", "INSERT", "",
-     "INSERT INTO t (a, b) VALUES (%s, %(x)s)", "INSERT INTO t VALUES (%s) SETTINGS a = 1"],
-)  # fmt: skip
+    [
+        "INSERT INTO t SELECT 1",
+        "INSERT INTO t VALUES (%s, 1)",
+        "INSERT INTO t (a) VALUES (%s, %s)",
+        "INSERT INTO t (a, b) VALUES (%s, %(x)s)",
+        "INSERT INTO t VALUES (%s) SETTINGS a = 1",
+        "SELECT 1",
+        "INSERT",
+        "",
+    ],
+)
 def test_other_inserts_are_left_to_the_server(text: str) -> None:
     assert rows_insert(text) is None
 

@@ -40,7 +40,9 @@ async def test_columns_are_asked_for_once(where: dict[str, Any], direct: Any) ->
     await client.command("ALTER TABLE t ADD COLUMN n Int8")
     await client.insert("t", [(5, "x", 1)])
     assert await describes(client, "t") == 2
-    await client.insert("t", [(6, "x", 1)], column_type_names=["Int32", "String", "Int8"], column_names=["id", "s", "n"])
+    await client.insert(
+        "t", [(6, "x", 1)], column_type_names=["Int32", "String", "Int8"], column_names=["id", "s", "n"]
+    )
     assert await describes(client, "t") == 2
     await client.close()
 
@@ -90,11 +92,20 @@ def test_what_is_remembered_is_forgotten_in_time() -> None:
 @pytest.mark.parametrize(
     "definition, recognises",
     [
-        ("CREATE TABLE t (a Int8) ENGINE = MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 100", True),
-        ("CREATE TABLE t (a Int8) ENGINE = MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 0", False),
+        (
+            "CREATE TABLE t (a Int8) ENGINE = MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 100",
+            True,
+        ),
+        (
+            "CREATE TABLE t (a Int8) ENGINE = MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 0",
+            False,
+        ),
         ("CREATE TABLE t (a Int8) ENGINE = MergeTree ORDER BY a SETTINGS index_granularity = 8192", False),
         ("CREATE TABLE t (a Int8) ENGINE = ReplicatedMergeTree('/a', 'b') ORDER BY a", True),
-        ("CREATE TABLE t (a Int8) ENGINE = ReplicatedMergeTree ORDER BY a SETTINGS replicated_deduplication_window = 0", False),
+        (
+            "CREATE TABLE t (a Int8) ENGINE = ReplicatedMergeTree SETTINGS replicated_deduplication_window = 0",
+            False,
+        ),
         ("CREATE TABLE t (a Int8) ENGINE = Distributed(c, d, t)", False),
         ("CREATE TABLE t (a Int8) ENGINE = Memory", False),
         ("", False),

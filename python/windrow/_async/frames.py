@@ -115,7 +115,9 @@ class Frames(Queries):
     async def _whole_frame(self, context: QueryContext, as_pandas: bool, progress: ProgressOption) -> Any:
         if self._asks_for_columns_only(context):
             result = await self._columns_only(context)
-            return self._frames_of(context, result.column_names, [kind.name for kind in result.column_types], as_pandas).whole([])
+            return self._frames_of(
+                context, result.column_names, [kind.name for kind in result.column_types], as_pandas
+            ).whole([])
         opened = await self._open(context, BLOCKS, progress)
         blocks = await self._rest(opened)
         return await self._offload(lambda: self._frames(context, opened, as_pandas).whole(blocks))

@@ -83,7 +83,8 @@ class Queries(Asking):
     ) -> QueryResult:
         """The whole result of a query: `result_rows`, `result_columns`, `column_names`, `column_types`, `summary`.
 
-        DatabaseError with ClickHouse's `code` and `name` when it refuses or fails; OperationalError when the connection does.
+        DatabaseError with ClickHouse's `code` and `name` when it refuses or fails; OperationalError when the connection
+        does.
 
             result = await client.query("SELECT name FROM users WHERE id = {id:UInt64}", parameters={"id": 5})
         """
@@ -134,7 +135,9 @@ class Queries(Asking):
     async def _query_with_context(
         self, context: QueryContext, progress: ProgressOption = None, use_database: bool = True
     ) -> Any:
-        """The whole result; what breaks off in the middle is an error like any other, since nobody has seen a part of it."""
+        """The whole result; what breaks off in the middle is an error like any other, since nobody has seen a part of
+        it.
+        """
         if self._asks_for_columns_only(context):
             return await self._columns_only(context)
         form = BLOCKS if context.use_numpy else COLUMNS if context.column_oriented else ROWS
@@ -247,9 +250,9 @@ class Queries(Asking):
     ) -> StreamContext:
         """The result as a stream of rows; each is a tuple.
 
-            async with await client.query_rows_stream("SELECT number, toString(number) FROM numbers(3)") as stream:
-                async for number, text in stream:
-                    print(number, text)
+        async with await client.query_rows_stream("SELECT number, toString(number) FROM numbers(3)") as stream:
+            async for number, text in stream:
+                print(number, text)
         """
         made = self._stream_context(locals())
         opened = await self._open(made, ROWS, progress)
@@ -300,7 +303,9 @@ class Queries(Asking):
         response = await self._exchange(call)
         try:
             self._take_zone(context, response)
-            opened = Opened(call, response, BlockStream(response, _core.Decoder(response.body, self._reading(context)), form))
+            opened = Opened(
+                call, response, BlockStream(response, _core.Decoder(response.body, self._reading(context)), form)
+            )
             header = await opened.blocks.header()
         except BaseException as error:
             if not isinstance(error, StreamFailureError):

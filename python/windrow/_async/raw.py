@@ -71,10 +71,8 @@ class Raw(Commands):
                 self._stopper.stop(call.query_id)
             await response.close()
 
-        return self._byte_stream(StreamSource(close, summary=summary_of(response.headers)), pieces())
-
-    def _byte_stream(self, source: StreamSource, pieces: AsyncIterator[bytes]) -> StreamContext:  # sync only: def _byte_stream(self, source: StreamSource, pieces: Iterator[bytes]) -> ByteStream:
-        return StreamContext(source, pieces)  # sync only: return ByteStream(source, pieces)
+        source = StreamSource(close, summary=summary_of(response.headers))
+        return StreamContext(source, pieces())  # sync only: return ByteStream(source, pieces())
 
     def _raw_call(
         self,
@@ -111,8 +109,8 @@ class Raw(Commands):
     ) -> QuerySummary:
         """Inserts data that is in one of ClickHouse's formats already: text, bytes, a file, or an iterator of bytes.
 
-        `compression` says how the data is compressed ("gzip", "zstd", "lz4" ...); it is sent as it is. Data that can be read
-        only once (files, iterators) isn't sent again when the answer is lost.
+        `compression` says how the data is compressed ("gzip", "zstd", "lz4" ...); it is sent as it is. Data that can be
+        read only once (files, iterators) isn't sent again when the answer is lost.
         """
         call = Call(self._checked(settings), repeat=Repeat.INSERT, table=table)
         call.headers.append(("Content-Type", "application/octet-stream"))

@@ -76,7 +76,9 @@ class Start(Inserts):
         self._dst_safe = is_dst_safe(self.server_tz)
         self._apply_tz_source()
         if not self._apply_server_tz and not is_dst_safe(local_timezone()):
-            logger.warning("local timezone %s may return unexpected times around a change of its offset", local_timezone())
+            logger.warning(
+                "local timezone %s may return unexpected times around a change of its offset", local_timezone()
+            )
 
     def _apply_tz_source(self) -> None:
         self._apply_server_tz = self._dst_safe if self._tz_source == "auto" else self._tz_source == "server"

@@ -1,7 +1,8 @@
-"""Stops queries at the server that nobody waits for any more: KILL QUERY, off the caller's path, bounded in time and number.
+"""Stops queries at the server that nobody waits for any more: KILL QUERY, off the caller's path, bounded in time and
+number.
 
-Closing the connection is not enough: ClickHouse notices that only when it writes. What fails here fails in silence; the query
-then ends by itself.
+Closing the connection is not enough: ClickHouse notices that only when it writes. What fails here fails in silence; the
+query then ends by itself.
 """
 
 from __future__ import annotations

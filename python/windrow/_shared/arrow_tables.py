@@ -43,7 +43,8 @@ def check_frame(df: Any) -> None:
         others = [str(name) for name, dtype in df.dtypes.items() if not isinstance(dtype, pandas.ArrowDtype)]
         if others:
             raise ProgrammingError(
-                f"insert_df_arrow requires all columns to use PyArrow dtypes. Non-Arrow columns found: [{', '.join(others)}]. "
+                "insert_df_arrow requires all columns to use PyArrow dtypes. "
+                f"Non-Arrow columns found: [{', '.join(others)}]. "
             )
     elif polars is None or not isinstance(df, polars.DataFrame):
         if pandas is None and polars is None:

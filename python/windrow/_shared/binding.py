@@ -1,8 +1,9 @@
-"""How a query and its parameters become what is sent: on the client's side (%s, %(name)s) or on the server's ({name:Type}).
+"""How a query and its parameters become what is sent: on the client's side (%s, %(name)s) or on the server's
+({name:Type}).
 
-A query that holds a placeholder `{name:Type}` is bound at the server: its parameters are sent beside it as `param_name`.
-Otherwise parameters are written into the text by the % operator. `$name$` with a bytes value is put into the text as it is,
-which makes the query bytes; such markers may stand beside either kind.
+A query that holds a placeholder `{name:Type}` is bound at the server: its parameters are sent beside it as
+`param_name`. Otherwise parameters are written into the text by the % operator. `$name$` with a bytes value is put into
+the text as it is, which makes the query bytes; such markers may stand beside either kind.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from windrow._shared.typenames import base_and_arguments, element_types, names_i
 
 Parameters = Sequence[Any] | dict[str, Any] | None
 
-PLACEHOLDER = re.compile(r"\{((?:[A-Za-z_][A-Za-z0-9_$]*|\$[A-Za-z0-9_][A-Za-z0-9_$]*|[0-9]+[A-Za-z_]\w*)|\w+):([^}]+)\}")
+PLACEHOLDER = re.compile(
+    r"\{((?:[A-Za-z_][A-Za-z0-9_$]*|\$[A-Za-z0-9_][A-Za-z0-9_$]*|[0-9]+[A-Za-z_]\w*)|\w+):([^}]+)\}"
+)
 _PERCENT_NAME = re.compile(r"%(?:%|\(([^()]*(?:\([^()]*\)[^()]*)*)\))")
 
 # Above this many bytes of parameters in the URL proxies begin to refuse: they go into a form then.
@@ -216,7 +219,8 @@ def _refuse_markers(query: str, parameters: dict[str, Any]) -> None:
         if places and query.count(name) > 1 or not places and f"{{{name}:" in query:
             raise ProgrammingError(
                 f"Query parameter name {name!r} also appears elsewhere in the query text, and ClickHouse "
-                "would parse the pair of names as a heredoc string. Rename the parameter or remove the other occurrence."
+                "would parse the pair of names as a heredoc string. Rename the parameter or remove the "
+                "other occurrence."
             )
         if not places:
             raise ProgrammingError(

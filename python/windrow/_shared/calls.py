@@ -1,8 +1,8 @@
 """One request to ClickHouse as the client sees it, and what may be done when it fails.
 
-A lost answer leaves open whether the server did the work. So a read is sent again; an insert only with a token that the table
-will recognise; everything else never. An answer that refuses (429, 503) leaves nothing open: reads and inserts go again. No
-connection at all leaves nothing open either.
+A lost answer leaves open whether the server did the work. So a read is sent again; an insert only with a token that the
+table will recognise; everything else never. An answer that refuses (429, 503) leaves nothing open: reads and inserts go
+again. No connection at all leaves nothing open either.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Lost(Enum):
 
 @dataclass
 class Call:
-    """A request: `params` stand in the URL, beside those of the client; `make_body` makes a body that is read only once."""
+    """A request: `params` stand in the URL, beside those of the client; `make_body` makes a body that is read only
+    once.
+    """
 
     params: dict[str, str]
     body: Any = None
@@ -63,7 +65,11 @@ class Call:
     @property
     def can_be_sent_again(self) -> bool:
         """Whether there is a body for another attempt."""
-        return self.make_body is not None or self.body is None or isinstance(self.body, (bytes, bytearray, str, list, tuple))
+        return (
+            self.make_body is not None
+            or self.body is None
+            or isinstance(self.body, (bytes, bytearray, str, list, tuple))
+        )
 
 
 @dataclass
@@ -162,7 +168,8 @@ def multipart(fields: dict[str, str | bytes], files: dict[str, tuple[str, bytes,
         parts += [head.encode(), value.encode() if isinstance(value, str) else value, b"\r\n"]
     for name, (file_name, content, mime_type) in files.items():
         head = (
-            f'--{boundary}\r\nContent-Disposition: form-data; name="{_quoted(name)}"; filename="{_quoted(file_name)}"\r\n'
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{_quoted(name)}";'
+            f' filename="{_quoted(file_name)}"\r\n'
             f"Content-Type: {mime_type}\r\n\r\n"
         )
         parts += [head.encode(), content.encode() if isinstance(content, str) else bytes(content), b"\r\n"]

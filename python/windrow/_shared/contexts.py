@@ -41,7 +41,8 @@ class BaseQueryContext:
 
 
 class QueryContext(BaseQueryContext):
-    """A query with everything that says how it is sent and how its result is read. `client.create_query_context` makes it.
+    """A query with everything that says how it is sent and how its result is read. `client.create_query_context` makes
+    it.
 
     The text is bound when it is first needed; `set_parameters` and `set_parameter` bind it anew.
     """

@@ -1,7 +1,7 @@
 """Which exceptions are raised, and what is read out of ClickHouse's own error messages.
 
-The tree is the one of the Python database API (PEP 249). `code` and `name` are ClickHouse's (60, UNKNOWN_TABLE); both are
-None where the error isn't ClickHouse's own, or where the user asked for errors without details.
+The tree is the one of the Python database API (PEP 249). `code` and `name` are ClickHouse's (60, UNKNOWN_TABLE); both
+are None where the error isn't ClickHouse's own, or where the user asked for errors without details.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def without_version(message: str) -> str:
 
 
 def shown_as(value: object) -> bool | str:
-    """The option `show_clickhouse_errors`: True (all), False (nothing but the code) or "scrub" (no version, no address)."""
+    """The option `show_clickhouse_errors`: True (all), False (nothing but the code) or "scrub" (no version, no
+    address).
+    """
     if value is None:
         return False
     if isinstance(value, bool):
@@ -148,12 +150,18 @@ def of_response(
     kind = OperationalError if tried_again else DatabaseError
     if not show:
         return kind(GENERIC_MESSAGE, code=code)
-    origin = f"Received ClickHouse exception, code: {raw_code}" if raw_code else f"HTTP driver received HTTP status {status}"
+    origin = (
+        f"Received ClickHouse exception, code: {raw_code}" if raw_code else f"HTTP driver received HTTP status {status}"
+    )
     return kind(_wording(origin, text, url, show, max_chars), code=code, name=name_of_message(text))
 
 
-def of_whole(error: StreamFailureError, url: str, show: bool | str, max_chars: int = MAX_MESSAGE_CHARS) -> DatabaseError:
-    """The exception for a result that broke off before anybody saw a part of it: the same as if it had failed at once."""
+def of_whole(
+    error: StreamFailureError, url: str, show: bool | str, max_chars: int = MAX_MESSAGE_CHARS
+) -> DatabaseError:
+    """The exception for a result that broke off before anybody saw a part of it: the same as if it had failed at
+    once.
+    """
     if error.code is None:
         return error
     message = str(error)

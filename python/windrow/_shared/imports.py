@@ -1,4 +1,6 @@
-"""Packages that are only needed for some methods: imported when they are used, with an error that names what to install."""
+"""Packages that are only needed for some methods: imported when they are used, with an error that names what to
+install.
+"""
 
 from __future__ import annotations
 

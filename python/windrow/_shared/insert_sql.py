@@ -1,7 +1,8 @@
-"""Inserts written as SQL whose rows come separately: `INSERT INTO t (a, b) VALUES`, with or without one row of placeholders.
+"""Inserts written as SQL whose rows come separately: `INSERT INTO t (a, b) VALUES`, with or without one row of
+placeholders.
 
-Only what is certain is recognised: one table, names of columns, VALUES, and then nothing or one placeholder per column. All else
-is for ClickHouse to read.
+Only what is certain is recognised: one table, names of columns, VALUES, and then nothing or one placeholder per column.
+All else is for ClickHouse to read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _ESCAPED = re.compile(r"\\(.)|(``|\"\")", re.DOTALL)
 
 @dataclass(frozen=True)
 class RowsInsert:
-    """An insert whose rows come separately; `names` are the placeholders' (None: they are numbered, or there are none)."""
+    """An insert whose rows come separately; `names` are the placeholders' (None: they are numbered, or there are
+    none).
+    """
 
     table: str
     columns: tuple[str, ...] | None
@@ -54,7 +57,9 @@ class RowsInsert:
             raise ProgrammingError("Placeholder-less INSERT column names must be unique")
         wanted = set(keys)
         for row in given:
-            if not isinstance(row, Mapping) or (set(row) != wanted and not (self.has_placeholders and wanted <= set(row))):
+            if not isinstance(row, Mapping) or (
+                set(row) != wanted and not (self.has_placeholders and wanted <= set(row))
+            ):
                 raise ProgrammingError("Placeholder-less INSERT requires matching mapping rows")
         return columns, [[row[key] for key in keys] for row in given]
 
@@ -141,13 +146,13 @@ def unquoted(name: str) -> str:
 
 
 def _part(part: str) -> str:
-    if part[:1] not in "`\"":
+    if part[:1] not in '`"':
         return part
     return _ESCAPED.sub(lambda found: found.group(1) or found.group(2)[0], part[1:-1])
 
 
 def _is_name(token: Token) -> bool:
-    return token.kind == "word" or (token.kind == "quoted" and token.text[0] in "`\"")
+    return token.kind == "word" or (token.kind == "quoted" and token.text[0] in '`"')
 
 
 def _is_row(row: object) -> bool:

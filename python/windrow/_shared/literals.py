@@ -1,8 +1,8 @@
 """How Python values are written into SQL (`query_literal`) and into parameters of the URL (`parameter_text`).
 
-A moment without a time zone is the wall time that ClickHouse will read; one with a zone is moved into the zone of its target
-first. The two forms differ where ClickHouse reads them differently: a parameter of type String stands there without quotes,
-NULL is \\N, and inside of an array everything is a literal again.
+A moment without a time zone is the wall time that ClickHouse will read; one with a zone is moved into the zone of its
+target first. The two forms differ where ClickHouse reads them differently: a parameter of type String stands there
+without quotes, NULL is \\N, and inside of an array everything is a literal again.
 """
 
 from __future__ import annotations

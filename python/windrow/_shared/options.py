@@ -1,7 +1,7 @@
 """What the arguments of get_client and get_async_client mean: address, who asks, TLS, time limits, compression.
 
-Arguments come from three places: by name, from the query part of a DSN, and as `generic_args` (from the database API); by name
-wins. Numbers and truth values that come as text (a DSN has nothing else) are converted to what the option is.
+Arguments come from three places: by name, from the query part of a DSN, and as `generic_args` (from the database API);
+by name wins. Numbers and truth values that come as text (a DSN has nothing else) are converted to what the option is.
 """
 
 from __future__ import annotations
@@ -178,7 +178,9 @@ def client_options(
 ) -> ClientOptions:
     """The options for a client; ProgrammingError for contradictions, TypeError for a name that isn't known."""
     if interface == "chdb" or (dsn and dsn.startswith("chdb:")):
-        raise NotSupportedError("This package talks to ClickHouse over HTTP; chdb is a database of its own in the process")
+        raise NotSupportedError(
+            "This package talks to ClickHouse over HTTP; chdb is a database of its own in the process"
+        )
     others = {name: value for name, value in others.items() if value is not None or name in _MAY_BE_NONE}
     database = None if database == "__default__" else database
     if dsn:

@@ -77,7 +77,9 @@ class QueryResult:
         """A list of columns; each is a list."""
         if self._columns is None:
             rows = self._rows or ()
-            self._columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in self.column_names]
+            self._columns = (
+                [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in self.column_names]
+            )
         return self._columns
 
     @property

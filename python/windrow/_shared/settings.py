@@ -53,8 +53,8 @@ def checked(name: str, value: Any, server: Mapping[str, SettingDef], of_client: 
     """The text to send for a setting, or None if it isn't sent. ProgrammingError if it may not be changed.
 
     What happens to a setting that the server doesn't let be changed is said by the common setting
-    `invalid_setting_action`: "error", "send" or "drop". A setting that the server doesn't list is sent, since it may be one
-    of the user's own; with "drop" it isn't.
+    `invalid_setting_action`: "error", "send" or "drop". A setting that the server doesn't list is sent, since it may be
+    one of the user's own; with "drop" it isn't.
     """
     text = setting_literal(value)
     if name in TRANSPORT_SETTINGS:

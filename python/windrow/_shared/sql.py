@@ -1,7 +1,7 @@
 """What kind of statement a text is: enough of ClickHouse's lexer to add a FORMAT, and to know what may be repeated.
 
-The text itself is never changed but for semicolons at its end. Answers for the same text are remembered, since programs send
-few different texts; long texts aren't, so that the memory stays small.
+The text itself is never changed but for semicolons at its end. Answers for the same text are remembered, since programs
+send few different texts; long texts aren't, so that the memory stays small.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ COMMANDS = frozenset(
 )
 STRUCTURE_WORDS = frozenset(("CREATE", "ALTER", "DROP", "RENAME", "EXCHANGE", "ATTACH", "DETACH", "UNDROP", "USE"))
 
-_SPACES = (
-    " \\t\\n\\r\\v\\f\u0085\u00a0\u180e\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
-)
+_SPACES = " \\t\\n\\r\\v\\f\u0085\u00a0\u180e\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
 _TOKEN = re.compile(
     rf"""
     (?P<space>[{_SPACES}]+ | (?:--|//|\#[\ !])[^\n]*\n?)
   | (?P<comment>/\*)
-  | (?P<quoted>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`\\]|\\.|``)*` | \u2018[^\u2019]*\u2019 | \u201c[^\u201d]*\u201d)
+  | (?P<quoted>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`\\]|\\.|``)*`
+      | \u2018[^\u2019]*\u2019 | \u201c[^\u201d]*\u201d)
   | (?P<broken>['"`\u2018\u201c])
   | (?P<heredoc>\$(?P<tag>[A-Za-z0-9_]*)\$.*?\$(?P=tag)\$)
   | (?P<parameter>\{{(?:\w|\$)+:[^}}]+\}})
@@ -124,7 +123,9 @@ def _analysed(text: str) -> Statement:
         if ends:
             cut = True
             ends.clear()
-        words.append(token.text.upper() if token.kind == "word" else token.text if token.kind in ("sign", "number") else "''")
+        words.append(
+            token.text.upper() if token.kind == "word" else token.text if token.kind in ("sign", "number") else "''"
+        )
     first = next((word for word in words if word != "("), "")
     pairs = set(zip(words, words[1:], strict=False))
     inserts = _starts_insert(words)

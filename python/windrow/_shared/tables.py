@@ -1,7 +1,7 @@
 """What is known of tables: their columns (from DESCRIBE), and whether they recognise a repeated insert.
 
-Both are remembered for a while, since an insert of ten rows must not cost two round trips. A table is forgotten when this
-client changes it, or when ClickHouse refuses an insert for a reason that may come from an old structure.
+Both are remembered for a while, since an insert of ten rows must not cost two round trips. A table is forgotten when
+this client changes it, or when ClickHouse refuses an insert for a reason that may come from an old structure.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from windrow._shared.errors import ProgrammingError
 REMEMBERED_S = 60.0
 MAX_TABLES = 1000
 
-# NOT_FOUND_COLUMN_IN_BLOCK, NO_SUCH_COLUMN_IN_TABLE, NUMBER_OF_COLUMNS_DOESNT_MATCH, CANNOT_PARSE_TEXT..., ILLEGAL_COLUMN,
-# UNKNOWN_IDENTIFIER, TYPE_MISMATCH, UNKNOWN_TABLE, CANNOT_CONVERT_TYPE, INCOMPATIBLE_COLUMNS: what an insert gets that was
-# made for columns which the table doesn't have any more.
+# NOT_FOUND_COLUMN_IN_BLOCK, NO_SUCH_COLUMN_IN_TABLE, NUMBER_OF_COLUMNS_DOESNT_MATCH, CANNOT_PARSE_TEXT...,
+# ILLEGAL_COLUMN, UNKNOWN_IDENTIFIER, TYPE_MISMATCH, UNKNOWN_TABLE, CANNOT_CONVERT_TYPE, INCOMPATIBLE_COLUMNS: what an
+# insert gets that was made for columns which the table doesn't have any more.
 STRUCTURE_CODES = frozenset((7, 8, 10, 16, 20, 44, 47, 50, 53, 60, 70, 117, 122, 349))
 
 
@@ -98,8 +98,8 @@ def table_of(rows: Sequence[Sequence[Any]], now_s: float) -> Table:
 def dedups(definition: str) -> bool:
     """Whether a table recognises a block that it has stored already, so that an insert may be repeated.
 
-    `definition` is what SHOW CREATE TABLE says. What the server's own configuration sets for all tables isn't seen there, so
-    that the answer may be no where it could be yes.
+    `definition` is what SHOW CREATE TABLE says. What the server's own configuration sets for all tables isn't seen
+    there, so that the answer may be no where it could be yes.
     """
     engine = _ENGINE.search(definition)
     name = engine.group(1) if engine else ""

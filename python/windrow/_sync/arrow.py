@@ -59,8 +59,8 @@ class Arrow(Start, Frames):
         return self._zones_as_asked(table) if STRIPS_UTC else table
 
     def _arrow_of_server(self, context: QueryContext, as_text: bool) -> pyarrow.Table:
-        """The table as ClickHouse itself makes it: where settings ask for another form, or where there are no rows to make
-        a schema from."""
+        """The table as ClickHouse itself makes it: where settings ask for another form, or where there are no rows to
+        make a schema from."""
         self._own_setting_of(context, AS_STRINGS, "1" if as_text else "0")
         call = self._raw_call(
             context.query,
@@ -165,9 +165,7 @@ class Arrow(Start, Frames):
         opened = self._open(context, BLOCKS, progress)
         return StreamContext(self._source(opened), self._batches(opened, convert, as_text))
 
-    def _batches(
-        self, opened: Opened, convert: Callable[[Any], Any] | None, as_text: bool
-    ) -> Iterator[Any]:
+    def _batches(self, opened: Opened, convert: Callable[[Any], Any] | None, as_text: bool) -> Iterator[Any]:
         for block in self._pieces(opened):
             batch = arrow_tables.batch_of(block, opened.names, as_text, opened.zone)
             yield convert(batch) if convert else batch

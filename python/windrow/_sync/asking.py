@@ -57,9 +57,9 @@ class Asking(Exchange):
     ) -> QueryContext:
         """The arguments of a query as an object that can be used again; with `context`, a changed copy of that one.
 
-        `query_formats` say how values of a type are given (`{"IPv*": "string"}`), `column_formats` how those of a column are.
-        `use_none=False` gives a type's default value for NULL. Moments are given in `query_tz`, or in the zone that
-        `column_tzs` names for their column. ProgrammingError for a zone or a mode that isn't known.
+        `query_formats` say how values of a type are given (`{"IPv*": "string"}`), `column_formats` how those of a
+        column are. `use_none=False` gives a type's default value for NULL. Moments are given in `query_tz`, or in the
+        zone that `column_tzs` names for their column. ProgrammingError for a zone or a mode that isn't known.
         """
         if context is not None:
             explicit = tz_mode is not None or context._tz_mode_explicit
@@ -180,7 +180,9 @@ class Asking(Exchange):
         if needs_form(text, parameters, self.form_encode_query_params):
             fields = {"query": text, **parameters}
         elif isinstance(text, bytes):
-            raise ProgrammingError("Binary query cannot be placed in URL when using External Data; enable form encoding.")
+            raise ProgrammingError(
+                "Binary query cannot be placed in URL when using External Data; enable form encoding."
+            )
         else:
             call.params.update(parameters)
             call.params["query"] = text

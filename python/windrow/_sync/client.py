@@ -102,7 +102,9 @@ class Client(Arrow, Writing):
 
     @property
     def tz_source(self) -> TzSource:
-        """Whose zone holds for columns without one: "server", "local", or "auto" (the server's unless that is in doubt)."""
+        """Whose zone holds for columns without one: "server", "local", or "auto" (the server's unless that is in
+        doubt).
+        """
         return self._tz_source
 
     @tz_source.setter

@@ -1,8 +1,9 @@
 # Made from windrow/_async/exchange.py by python/tools/async_to_sync.py; edit that file.
-"""How one call becomes an answer: sent, repeated where that is safe, stopped at the server when it isn't wanted any more.
+"""How one call becomes an answer: sent, repeated where that is safe, stopped at the server when it isn't wanted any
+more.
 
-Everything that the client does goes through `_exchange`. What it gives back is an answer that says "done" or "here it comes";
-all others are exceptions with ClickHouse's code.
+Everything that the client does goes through `_exchange`. What it gives back is an answer that says "done" or "here it
+comes"; all others are exceptions with ClickHouse's code.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from windrow._shared.http_request import Request
 from windrow._shared.options import ClientOptions
 
 UNKNOWN_OUTCOME = (
-    "{error}; the answer was lost, so it isn't known whether the rows were stored, and {table} doesn't recognise a repeated "
-    "insert (a MergeTree table does with non_replicated_deduplication_window)"
+    "{error}; the answer was lost, so it isn't known whether the rows were stored, and {table} doesn't recognise a "
+    "repeated insert (a MergeTree table does with non_replicated_deduplication_window)"
 )
 
 
@@ -128,7 +129,9 @@ class Exchange:
 
     def _check_recognised(self, call: Call, what_now: Lost, error: OperationalError) -> None:
         if what_now is Lost.AGAIN_IF_RECOGNISED and not self._recognises_repeats(call.table):
-            raised = OperationalError(UNKNOWN_OUTCOME.format(error=error, table=call.table), code=error.code, name=error.name)
+            raised = OperationalError(
+                UNKNOWN_OUTCOME.format(error=error, table=call.table), code=error.code, name=error.name
+            )
             raise raised from error
 
     def _after_error(self, call: Call, attempts: Attempts, response: Any) -> None:
@@ -198,7 +201,9 @@ class Exchange:
         """Needs queries, which are made of exchanges."""
 
     def _new_token(self) -> str:
-        """The token that the user's provider gives; it may be a plain function (run on a thread) or a coroutine function."""
+        """The token that the user's provider gives; it may be a plain function (run on a thread) or a coroutine
+        function.
+        """
         provider = self._token_provider
         if provider is None:
             raise ProgrammingError("There is no token_provider")

@@ -1,9 +1,9 @@
 # Made from windrow/_async/inserts.py by python/tools/async_to_sync.py; edit that file.
 """Inserts of Python rows and columns, NumPy arrays and pandas data frames, as Native blocks.
 
-The first block is small and made before anything is sent: it says how large a row is, and most errors in the data are found
-while nothing has been stored. A small insert is that one block. The others are made on worker threads, at most two ahead of
-the network.
+The first block is small and made before anything is sent: it says how large a row is, and most errors in the data are
+found while nothing has been stored. A small insert is that one block. The others are made on worker threads, at most
+two ahead of the network.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Inserts(Raw):
 
             client.insert("events", [(1, "started"), (2, "ended")], column_names=["id", "what"])
 
-        The columns' types are asked for once in a while; with `column_type_names` never. With `context` everything but the data
-        comes from there. DataError names the column, its type, the row and the value that don't fit.
+        The columns' types are asked for once in a while; with `column_type_names` never. With `context` everything but
+        the data comes from there. DataError names the column, its type, the row and the value that don't fit.
 
         The insert carries a token: when its answer is lost it is sent again to tables that recognise it.
         """

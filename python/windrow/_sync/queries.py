@@ -84,7 +84,8 @@ class Queries(Asking):
     ) -> QueryResult:
         """The whole result of a query: `result_rows`, `result_columns`, `column_names`, `column_types`, `summary`.
 
-        DatabaseError with ClickHouse's `code` and `name` when it refuses or fails; OperationalError when the connection does.
+        DatabaseError with ClickHouse's `code` and `name` when it refuses or fails; OperationalError when the connection
+        does.
 
             result = client.query("SELECT name FROM users WHERE id = {id:UInt64}", parameters={"id": 5})
         """
@@ -135,7 +136,9 @@ class Queries(Asking):
     def _query_with_context(
         self, context: QueryContext, progress: ProgressOption = None, use_database: bool = True
     ) -> Any:
-        """The whole result; what breaks off in the middle is an error like any other, since nobody has seen a part of it."""
+        """The whole result; what breaks off in the middle is an error like any other, since nobody has seen a part of
+        it.
+        """
         if self._asks_for_columns_only(context):
             return self._columns_only(context)
         form = BLOCKS if context.use_numpy else COLUMNS if context.column_oriented else ROWS
@@ -248,9 +251,9 @@ class Queries(Asking):
     ) -> StreamContext:
         """The result as a stream of rows; each is a tuple.
 
-            with client.query_rows_stream("SELECT number, toString(number) FROM numbers(3)") as stream:
-                for number, text in stream:
-                    print(number, text)
+        with client.query_rows_stream("SELECT number, toString(number) FROM numbers(3)") as stream:
+            for number, text in stream:
+                print(number, text)
         """
         made = self._stream_context(locals())
         opened = self._open(made, ROWS, progress)
@@ -301,7 +304,9 @@ class Queries(Asking):
         response = self._exchange(call)
         try:
             self._take_zone(context, response)
-            opened = Opened(call, response, BlockStream(response, _core.Decoder(response.body, self._reading(context)), form))
+            opened = Opened(
+                call, response, BlockStream(response, _core.Decoder(response.body, self._reading(context)), form)
+            )
             header = opened.blocks.header()
         except BaseException as error:
             if not isinstance(error, StreamFailureError):

@@ -1,4 +1,6 @@
-"""Stops queries at the server that nobody waits for any more; see windrow/_async/stopper.py. Here on short-lived threads."""
+"""Stops queries at the server that nobody waits for any more; see windrow/_async/stopper.py. Here on short-lived
+threads.
+"""
 
 from __future__ import annotations
 

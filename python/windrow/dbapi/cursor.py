@@ -67,7 +67,9 @@ class Cursor:
         *,
         pyformat_encoded: bool = True,
     ) -> None:
-        """Executes a statement. `%%` is a percent sign unless `pyformat_encoded` is False and there are no parameters."""
+        """Executes a statement. `%%` is a percent sign unless `pyformat_encoded` is False and there are no
+        parameters.
+        """
         if pyformat_encoded and not parameters and isinstance(operation, str):
             operation = operation.replace("%%", "%")
         result = self.client.query(operation, parameters, settings=settings, query_formats=query_formats)
@@ -117,7 +119,9 @@ class Cursor:
         *,
         pyformat_encoded: bool = True,
     ) -> None:
-        """Executes a statement for each row of parameters; an INSERT ... VALUES of plain rows is one insert of them all."""
+        """Executes a statement for each row of parameters; an INSERT ... VALUES of plain rows is one insert of them
+        all.
+        """
         self._start()
         if not parameters:
             return
@@ -168,7 +172,11 @@ class Cursor:
             if not self.names:
                 self.names, self.types = result.column_names, result.column_types
             self._summary.append(result.summary)
-        if self.names or self.data or (written is None and kind.first_word in ("SELECT", "WITH") and not kind.is_insert):
+        if (
+            self.names
+            or self.data
+            or (written is None and kind.first_word in ("SELECT", "WITH") and not kind.is_insert)
+        ):
             self._rowcount = len(self.data)
         else:
             self._rowcount = -1 if written is None else written
