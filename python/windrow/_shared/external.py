@@ -58,9 +58,9 @@ class ExternalFile:
 class ExternalData:
     """The files of one query; each is a table of its name there.
 
-    >>> days = ExternalData(file_name="days.csv", data=b"1,Mon\\n2,Tue\\n", fmt="CSV", structure="day Int8, name String")
+    >>> days = ExternalData(file_name="days.csv", data=b"1,Mon\\n2,Tue\\n", fmt="CSV", structure="n Int8, day String")
     >>> days.query_params
-    {'days_format': 'CSV', 'days_structure': 'day Int8, name String'}
+    {'days_format': 'CSV', 'days_structure': 'n Int8, day String'}
     """
 
     def __init__(
