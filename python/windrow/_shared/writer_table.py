@@ -19,6 +19,8 @@ NOT_BY_DEFAULT = COMPUTED | {"EPHEMERAL"}
 
 #: What ClickHouse says when the columns are not those that the rows were written for.
 STRUCTURE_CODES = frozenset({10, 16, 44, 47, 53})
+#: From so many rows on ClickHouse is told to make one block of a batch.
+_ONE_BLOCK_ROWS = 100_000
 _HEADER_MISMATCH = "(while reading header)"
 _WINDOW = re.compile(r"\b(?:non_)?replicated_deduplication_window\s*=\s*(\d+)")
 
@@ -123,6 +125,9 @@ def batch_settings(client: Any, batch: _core.OutgoingBatch, settings: Mapping[st
     sent.update(own_session(client))
     if any("JSON" in name for name in batch.type_names):
         sent["input_format_binary_read_json_as_string"] = 1
+    if batch.rows > _ONE_BLOCK_ROWS:
+        # Cut into several blocks, a part of the batch might be stored and the rest refused.
+        sent.update(max_insert_block_size=batch.rows, min_insert_block_size_rows=batch.rows, min_insert_block_size_bytes=0)
     sent.update(settings)
     sent["insert_deduplication_token"] = batch.id
     return sent

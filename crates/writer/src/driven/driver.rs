@@ -14,8 +14,10 @@ use crate::gathering::{Gathering, Next, Outgoing};
 /// The server may be silent for this long while it writes a batch.
 const STORE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Batches with more rows than this are told to be one block: otherwise a part of a batch might be stored, and the rest not.
-const BLOCK_ROWS: usize = 1_000_000;
+/// Larger batches are told to be one block: otherwise a part of a batch might be stored, and the rest not. ClickHouse cuts at a
+/// million rows, or 256 MiB in its memory.
+const BLOCK_ROWS: usize = 100_000;
+const BLOCK_BYTES: usize = 32 << 20;
 
 pub(super) struct Driver {
     pub(super) gathering: Arc<Gathering>,
@@ -89,9 +91,10 @@ impl Driver {
             .param("insert_deduplication_token", &outgoing.id.to_string())
             .timeout(STORE_TIMEOUT)
             .body(&body);
-        if outgoing.body.count() > BLOCK_ROWS {
+        if outgoing.body.count() > BLOCK_ROWS || body[1].len() > BLOCK_BYTES {
             let rows = outgoing.body.count().to_string();
             call = call.param("max_insert_block_size", &rows).param("min_insert_block_size_rows", &rows);
+            call = call.param("min_insert_block_size_bytes", "0");
         }
         for (name, value) in &self.settings {
             call = call.param(name, value);

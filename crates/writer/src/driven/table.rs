@@ -88,7 +88,7 @@ fn take_text(rest: &mut &[u8]) -> Option<String> {
 
 /// Whether the table remembers the ids of batches, so that a repeat after a crash is harmless.
 pub(super) async fn deduplicates(client: &Client, destination: &Destination) -> Result<bool, WriterError> {
-    let query = "SELECT engine NOT LIKE '%MergeTree' OR engine LIKE 'Replicated%' OR engine LIKE 'Shared%' \
+    let query = "SELECT engine LIKE 'Replicated%' OR engine LIKE 'Shared%' \
                  OR toUInt64OrZero(extract(create_table_query, 'non_replicated_deduplication_window = (\\\\d+)')) > 0 \
                  FROM system.tables WHERE database = {d:String} AND name = {t:String}";
     let call = Call::new(&client.endpoint().credentials, query);

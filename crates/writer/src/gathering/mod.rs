@@ -32,6 +32,7 @@ use crate::buffer::{AppendError, Buffer, Kept, Ready};
 use crate::destination::Destination;
 use crate::errors::WriteError;
 use crate::options::Options;
+use crate::retry::{Backoff, Retry};
 use crate::rows::Rows;
 use crate::statistics::Statistics;
 use calls::Calls;
@@ -46,6 +47,7 @@ pub struct Gathering {
     /// Whether anybody waits for room.
     is_room_awaited: AtomicBool,
     state: Mutex<State>,
+    retry: Mutex<Box<dyn Retry>>,
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
     error_hook: OnceLock<ErrorHook>,
 }
@@ -67,7 +69,8 @@ impl Taken {
 }
 
 impl Gathering {
-    pub fn new(buffer: Arc<dyn Buffer>, destination: Arc<Destination>, options: Options) -> Arc<Gathering> {
+    pub fn new(buffer: Arc<dyn Buffer>, destination: Arc<Destination>, mut options: Options) -> Arc<Gathering> {
+        let retry = std::mem::replace(&mut options.retry, Box::new(Backoff::default()));
         let gathering = Arc::new(Gathering {
             buffer: buffer.clone(),
             destination,
@@ -76,6 +79,7 @@ impl Gathering {
             is_closed: AtomicBool::new(false),
             is_room_awaited: AtomicBool::new(false),
             state: Mutex::new(State::new(options)),
+            retry: Mutex::new(retry),
             waker: OnceLock::new(),
             error_hook: OnceLock::new(),
         });

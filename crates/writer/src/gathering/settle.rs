@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::calls::Calls;
 use super::flights::{Flight, Stage};
@@ -36,17 +36,34 @@ impl Gathering {
 
     /// An attempt has failed. The batch is sent again, cut, or handed over.
     pub fn failed(&self, id: BatchId, failure: Failure, now_ms: u64) {
+        let survives = self.buffer.survives();
+        let may_pass = failure.kind == FailureKind::Passing || failure.kind == FailureKind::Refused && survives;
+        // Asked without the lock: a program's own policy may look at the writer.
+        let attempts = may_pass.then(|| self.count_failure(id, now_ms)).flatten();
+        let again_after_ms = attempts.and_then(|attempts| {
+            let mut retry = self.retry.lock().unwrap_or_else(PoisonError::into_inner);
+            retry.again_after_ms(&failure, attempts)
+        });
+        let again_ms = again_after_ms.map(|after_ms| now_ms.saturating_add(after_ms));
         let mut calls = Calls::default();
         let mut state = self.lock();
         if !state.is_abandoned {
-            self.judge(&mut state, id, failure, now_ms, &mut calls);
+            self.judge(&mut state, id, failure, again_ms, now_ms, &mut calls);
         }
         drop(state);
         calls.run(self);
         self.wake();
     }
 
-    fn judge(&self, state: &mut State, id: BatchId, failure: Failure, now_ms: u64, calls: &mut Calls) {
+    fn judge(
+        &self,
+        state: &mut State,
+        id: BatchId,
+        failure: Failure,
+        again_ms: Option<u64>,
+        now_ms: u64,
+        calls: &mut Calls,
+    ) {
         let survives = self.buffer.survives();
         state.counts.last_error = Some(failure.message.clone());
         let Some(flight) = state.flights.get_mut(id) else { return };
@@ -56,7 +73,7 @@ impl Gathering {
             FailureKind::Values => self.hand_over(state, id, Reason::Values, &failure, now_ms, calls),
             FailureKind::MaybeStored => self.hand_over(state, id, Reason::MaybeStored, &failure, now_ms, calls),
             FailureKind::Refused if !survives => self.hand_over(state, id, Reason::Refused, &failure, now_ms, calls),
-            FailureKind::Passing | FailureKind::Refused => match self.again_at(state, id, &failure, now_ms) {
+            FailureKind::Passing | FailureKind::Refused => match again_ms {
                 // What is refused may be so for ever: it doesn't keep others from being sent.
                 Some(until_ms) => {
                     let keeps_share = failure.kind == FailureKind::Passing;
@@ -67,19 +84,18 @@ impl Gathering {
         }
     }
 
-    fn again_at(&self, state: &mut State, id: BatchId, failure: &Failure, now_ms: u64) -> Option<u64> {
+    fn count_failure(&self, id: BatchId, now_ms: u64) -> Option<Attempts> {
+        let mut state = self.lock();
         let flight = state.flights.get_mut(id)?;
         if flight.failed_attempts == 0 {
             flight.first_failed_ms = now_ms;
         }
         flight.failed_attempts = flight.failed_attempts.saturating_add(1);
-        let attempts = Attempts {
+        Some(Attempts {
             failed: flight.failed_attempts,
             elapsed_ms: now_ms.saturating_sub(flight.first_failed_ms),
             survives: self.buffer.survives(),
-        };
-        let after_ms = state.options.retry.again_after_ms(failure, attempts)?;
-        Some(now_ms.saturating_add(after_ms))
+        })
     }
 
     /// Cuts out the row that the error names, or else cuts in half.

@@ -1,11 +1,11 @@
 //! What a writer does with rows in memory, told the time and what became of each attempt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use windrow_writer::{
-    AppendError, Backoff, BatchId, Destination, Failure, FailureKind, Gathering, MemoryBuffer, Next, Options, Outgoing,
-    Reason, Rows,
+    AppendError, Attempts, Backoff, BatchId, Destination, Failure, FailureKind, Gathering, MemoryBuffer, Next, Options,
+    Outgoing, Reason, Retry, Rows,
 };
 
 fn gathering(options: Options) -> Arc<Gathering> {
@@ -240,4 +240,27 @@ fn an_abandoned_writer_hands_over_what_it_held() {
     assert!(matches!(append(&gathering, "h"), Err(AppendError::Closed)));
     let rows: usize = std::iter::from_fn(|| gathering.take_error()).map(|error| error.rows.count()).sum();
     assert_eq!(rows, 7);
+}
+
+/// A retry policy of the program's own, which looks at the writer before it decides.
+struct Curious(Arc<OnceLock<Arc<Gathering>>>);
+
+impl Retry for Curious {
+    fn again_after_ms(&mut self, _: &Failure, attempts: Attempts) -> Option<u64> {
+        let statistics = self.0.get()?.statistics();
+        (statistics.batches_in_flight > 0 && attempts.failed < 2).then_some(1)
+    }
+}
+
+#[test]
+fn a_retry_policy_may_look_at_the_writer() {
+    let told = Arc::new(OnceLock::new());
+    let gathering = gathering(Options { retry: Box::new(Curious(told.clone())), ..options() });
+    assert!(told.set(gathering.clone()).is_ok());
+    append(&gathering, "abcd").unwrap();
+    let (id, _) = sent(&gathering, 0).unwrap();
+    gathering.failed(id, failure(FailureKind::Passing), 0);
+    assert_eq!(sent(&gathering, 1).unwrap().0, id);
+    gathering.failed(id, failure(FailureKind::Passing), 1);
+    assert_eq!(gathering.take_error().unwrap().reason, Reason::GaveUp);
 }
