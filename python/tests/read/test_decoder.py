@@ -107,7 +107,7 @@ def test_an_unknown_encoding_is_told() -> None:
 
 
 def test_rows_of_plain_values_are_nothing_to_the_garbage_collector(engine: Any) -> None:
-    data = native(engine.direct, "SELECT number, 'a', toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0'), [1] FROM numbers(5)")
+    data = native(engine.direct, "SELECT number, 'a', generateUUIDv4(), [1] FROM numbers(5)")
     for row in rows(data):
         assert gc.is_tracked(row)
     data = native(engine.direct, "SELECT number, 'a', NULL, now(), toIPv4('1.2.3.4'), (1, 'b') FROM numbers(5)")

@@ -26,7 +26,8 @@ def clean() -> Iterator[None]:
 
 
 def by_name(found: dict[Any, str]) -> dict[str, str]:
-    return {data_type.__name__: form for data_type, form in found.items() if data_type.__name__ in formats.VALID_FORMATS}
+    named = {data_type.__name__: form for data_type, form in found.items()}
+    return {name: form for name, form in named.items() if name in formats.VALID_FORMATS}
 
 
 STEPS = [
@@ -72,8 +73,10 @@ def test_the_query_wins_over_the_process_and_the_column_over_both() -> None:
 TYPES = [
     "UInt8", "Nullable(String)", "LowCardinality(Nullable(String))", "Array(Array(UInt8))", "DateTime64(3, 'UTC')",
     "Tuple(a UInt8, b String)", "Tuple(UInt8, String)", "Array(Tuple(a UInt8, b Tuple(c String)))", "Tuple()",
-    "Nullable(Tuple(a UInt8))", "Map(String, Array(UInt8))", "Enum8('b c' = -2, 'a' = 1)", "Decimal(9, 2)", "FixedString(3)",
-    "JSON", "JSON(a UInt32, `b.c` String)", "JSON(max_dynamic_paths = 8, a UInt32)", "Variant(String, UInt8)", "Dynamic",
+    "Nullable(Tuple(a UInt8))", "Map(String, Array(UInt8))", "Enum8('b c' = -2, 'a' = 1)", "Decimal(9, 2)",
+    "FixedString(3)",
+    "JSON", "JSON(a UInt32, `b.c` String)", "JSON(max_dynamic_paths = 8, a UInt32)", "Variant(String, UInt8)",
+    "Dynamic",
     "Dynamic(max_types=3)", "Nested(a UInt8, b String)", "Point", "SimpleAggregateFunction(sum, UInt64)", "IntervalDay",
     "AggregateFunction(sum, UInt64)", "QBit(Float32, 3)", "Bool", "IPv6", "Nullable(Nothing)", "Time64(3)",
 ]  # fmt: skip

@@ -17,7 +17,8 @@ from windrow._shared.frames import NumpyFrames, PandasFrames
 from windrow.exceptions import ProgrammingError
 
 # NumPy has no unit for tenths of a second.
-SCALARS = [expression for expression in expressions.SCALARS if not expression.endswith((", 1) + number", ", 8) + number"))]
+TENTHS = (", 1) + number", ", 8) + number")
+SCALARS = [expression for expression in expressions.SCALARS if not expression.endswith(TENTHS)]
 FLAT = [*SCALARS, *map(expressions.nullable, SCALARS), *expressions.LOW_CARDINALITY, "NULL"]
 NESTED = [*expressions.CONTAINERS, *expressions.DOCUMENTS]
 
@@ -96,8 +97,8 @@ def test_arrays_of_many_columns(other: Any, engine: Any, given: dict[str, Any]) 
 def assert_equal(ours: list[Any], theirs: list[Any], expression: str) -> None:
     """Three differences are meant.
 
-    In containers times and NULL are Python's, not NumPy's or pandas' (test_values compares them). NULL of a number that is
-    shown as text is None, not the text None. A column without any value has no type to speak of.
+    In containers times and NULL are Python's, not NumPy's or pandas' (test_values compares them). NULL of a number that
+    is shown as text is None, not the text None. A column without any value has no type to speak of.
     """
     in_containers = expression in NESTED and any(word in expression for word in ("toDate", "NULL", "2020-01-01"))
     if in_containers or expression == "NULL":
@@ -109,7 +110,8 @@ def assert_equal(ours: list[Any], theirs: list[Any], expression: str) -> None:
 ALONE = [
     "number", "number, number + 1 AS b", "number, toInt32(number) AS b", "'x' AS a, 'y' AS b", "number AS a, 'x' AS b",
     "toDate(1) AS a, toDate(2) AS b", "[1] AS a, [2] AS b", "[1, 2] AS a", "[[1], [2, 3]] AS a", "(1, 2) AS a",
-    "number / 2 AS a, number / 3 AS b", "true AS a", "if(number = 1, NULL, true) AS a", "toTime64('01:02:03.5', 3) AS t",
+    "number / 2 AS a, number / 3 AS b", "true AS a", "if(number = 1, NULL, true) AS a",
+    "toTime64('01:02:03.5', 3) AS t",
     "if(number = 1, NULL, number) AS a", "if(number = 1, NULL, number) AS a, number AS b", "map('a', 1) AS a",
     "[1, 2, 3]::QBit(Float32, 3) AS a",
 ]  # fmt: skip
@@ -161,7 +163,7 @@ def test_several_blocks(engine: Any) -> None:
 
 
 def test_texts_that_are_no_texts(engine: Any) -> None:
-    """A character cut in two by the end of a value is no character, though the bytes of all values together are fine."""
+    """A character cut in two by the end of a value is none, though the bytes of all values together are fine."""
     query = "SELECT if(number = 0, unhex('c3'), unhex('a9')) AS x FROM numbers(2)"
     assert list(made(PandasFrames, engine.direct, query, {})["x"]) == ["c3", "a9"]
     assert list(made(PandasFrames, engine.direct, query, {"encoding": "latin-1"})["x"]) == ["Ã", "©"]

@@ -84,7 +84,7 @@ def assert_same(other: Any, endpoint: Endpoint, chosen: list[str], given: dict[s
 
 
 def is_known(expression: str, theirs: list[Any], ours: list[Any]) -> bool:
-    """A Decimal without decimals has 0 for NULL, clickhouse-connect's is 0E-9; and the text None again, in containers."""
+    """0 for NULL of a Decimal without decimals, clickhouse-connect has 0E-9; and the text None again, in containers."""
     return theirs == ours or expression in ("NULL", "[NULL, 1]", "map('a', NULL::Nullable(UInt8))")
 
 

@@ -1,4 +1,4 @@
-"""Times on the clocks of all zones, at every moment: as `datetime.fromtimestamp` says, which is too slow to ask each time."""
+"""Times on the clocks of all zones, at every moment: as `datetime.fromtimestamp` says, which is asked rarely."""
 
 from __future__ import annotations
 

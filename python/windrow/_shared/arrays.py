@@ -1,8 +1,8 @@
 """Columns of blocks as NumPy arrays: what has values of a fixed width is taken over without an object per value.
 
-A column is either an array or a list of Python objects for each block; which one follows from its type and the query's
-options, never from the values, so that all blocks of a result agree. Objects are handled block by block: NumPy holds the
-interpreter while it handles them, and an event loop in another thread must not wait for a whole result.
+A column is either an array or a list of Python objects for each block; which one follows from its type and the
+query's options, never from the values, so that all blocks of a result agree. Objects are handled block by block: NumPy
+holds the interpreter while it handles them, and an event loop in another thread must not wait for a whole result.
 """
 
 from __future__ import annotations

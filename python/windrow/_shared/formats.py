@@ -1,7 +1,7 @@
 """In which form values of a type are read and written: formats by type, for the whole process and for one query.
 
-Patterns are those of clickhouse-connect: `*` stands for anything, case doesn't matter, and the beginning of a type's name
-is enough: `"IPv"`, `"ip*"` and `"IPv4"` all mean IPv4.
+Patterns are those of clickhouse-connect: `*` stands for anything, case doesn't matter, and the beginning of a type's
+name is enough: `"IPv"`, `"ip*"` and `"IPv4"` all mean IPv4.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class NumpyFrames:
     """Makes arrays of a result's blocks.
 
-    If all columns have one dtype, an array has two dimensions, rows and columns. Otherwise it is a structured array with a
-    field for each column.
-    `names` are the columns' names as shown, `max_str_len` > 0 makes String columns `<U` arrays that cut longer texts off.
+    If all columns have one dtype, an array has two dimensions, rows and columns. Otherwise it is a structured array with
+    a field for each column.
+    `names` are the columns' names as shown; `max_str_len` > 0 makes `<U` arrays of texts, which are cut at that length.
     """
 
     def __init__(

@@ -31,8 +31,8 @@ def read_options(
     """The options of one query. Columns are named as the server names them.
 
     The zone of a time is the first of: the column's in `column_tzs`, its type's, `query_tz`, `response_tz`, `server_tz`
-    if `apply_server_tz`, this machine's. In UTC, times are naive unless `tz_mode` is "aware"; with "schema" they are aware
-    where `column_tzs` or the type names a zone, and else naive. ProgrammingError for an unknown zone or mode.
+    if `apply_server_tz`, this machine's. In UTC, times are naive unless `tz_mode` is "aware"; with "schema" they are
+    aware where `column_tzs` or the type names a zone, and else naive. ProgrammingError for an unknown zone or mode.
     """
     mode = "naive_utc" if tz_mode is None else tz_mode
     fallback = _zone("query_tz", query_tz) or response_tz or (server_tz if apply_server_tz else local_timezone())

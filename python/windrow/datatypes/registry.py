@@ -13,7 +13,7 @@ __all__ = ["get_from_name"]
 
 @lru_cache(maxsize=4096)
 def get_from_name(name: str) -> ClickHouseType:
-    """The type of that name, as ClickHouse spells it; the same object for the same name. InternalError for no type's name.
+    """The type of that name as ClickHouse spells it; the same object for a name. InternalError for no type's name.
 
     >>> get_from_name("LowCardinality(Nullable(String))").base_type
     'String'
