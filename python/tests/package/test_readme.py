@@ -19,6 +19,7 @@ ADDRESS = 'host="localhost"'
 def test_it_runs(where: dict[str, Any], direct: Endpoint, tmp_path: Path) -> None:
     programs = re.findall(r"^```python\n(.*?)^```$", (ROOT / "python" / "README.md").read_text(), re.S | re.M)
     assert len(programs) == 1 and programs[0].count(ADDRESS) == 1
+    assert programs[0] in (ROOT / "README.md").read_text(), "the project's README shows the same program"
     program = programs[0].replace(ADDRESS, ", ".join(f"{name}={value!r}" for name, value in where.items()))
     (tmp_path / "program.py").write_text(program)
     ran = subprocess.run([bare_python(), "program.py"], cwd=tmp_path, capture_output=True, text=True, env=environment())
