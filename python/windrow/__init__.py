@@ -11,6 +11,7 @@
     asyncio.run(main())
 """
 
+from windrow import common, driver, exceptions
 from windrow._async.client import AsyncClient
 from windrow._async.create import get_async_client
 from windrow._async.writer import AsyncWriter
@@ -34,7 +35,10 @@ __all__ = [
     "Writer",
     "WriterStatistics",
     "__version__",
+    "common",
+    "driver",
     "driver_name",
+    "exceptions",
     "get_async_client",
     "get_client",
 ]

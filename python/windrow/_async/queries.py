@@ -279,13 +279,20 @@ class Queries(Asking):
     async def _pieces(self, opened: Opened) -> AsyncIterator[Any]:
         """The blocks, as they come."""
         report = opened.call.report
-        while (block := await opened.blocks.next()) is not None:
+        while (block := await self._next(opened)) is not None:
             if report:
                 report.on_rows(received=rows_in(block))
             yield block
         opened.finished = True
         if report:
             report.finish(opened.summary)
+
+    async def _next(self, opened: Opened) -> Any:
+        try:
+            return await opened.blocks.next()
+        except StreamFailureError as error:
+            opened.finished = error.code is not None  # ClickHouse has ended the query itself
+            raise
 
     async def _rows(self, opened: Opened) -> AsyncIterator[Any]:
         async for block in self._pieces(opened):

@@ -280,13 +280,20 @@ class Queries(Asking):
     def _pieces(self, opened: Opened) -> Iterator[Any]:
         """The blocks, as they come."""
         report = opened.call.report
-        while (block := opened.blocks.next()) is not None:
+        while (block := self._next(opened)) is not None:
             if report:
                 report.on_rows(received=rows_in(block))
             yield block
         opened.finished = True
         if report:
             report.finish(opened.summary)
+
+    def _next(self, opened: Opened) -> Any:
+        try:
+            return opened.blocks.next()
+        except StreamFailureError as error:
+            opened.finished = error.code is not None  # ClickHouse has ended the query itself
+            raise
 
     def _rows(self, opened: Opened) -> Iterator[Any]:
         for block in self._pieces(opened):

@@ -88,7 +88,7 @@ class Start(Inserts):
         """The settings that every request of this client carries."""
         self._own_settings = {}
         for name, value in OWN_SETTINGS.items():
-            if name not in self._initial_settings and self._may_set(name) and not self._is_so_already(name, value):
+            if name not in self._initial_settings and self._may_set(name):
                 self._own_settings[name] = value
         self._own_settings.update(self._keep_alive_settings())
         self._targets.settings.update(self._own_settings)
@@ -111,9 +111,6 @@ class Start(Inserts):
 
     def _may_set(self, name: str) -> bool:
         return self._setting_status(name).is_writable and name not in self._refused_settings
-
-    def _is_so_already(self, name: str, value: str) -> bool:
-        return self.server_settings[name].value == value
 
     def _keep_alive_settings(self) -> dict[str, str]:
         """Progress in the head keeps a silent connection alive while a query takes its time."""
