@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections import deque
 from pathlib import Path
@@ -79,6 +80,31 @@ def test_whoever_may_store_twice_is_told_so(client: windrow.Client, table: Endpo
         warnings.simplefilter("error")
         client.writer("t", COLUMNS, buffer=f"disk:{tmp_path / 'b'}").close()
         client.writer("plain", buffer="memory").close()
+
+
+def test_an_opening_that_fails_leaves_nothing_behind(
+    client: windrow.Client, table: Endpoint, tmp_path: Path, threads_unchanged: None
+) -> None:
+    table.sql("CREATE TABLE plain (n UInt64) ENGINE = MergeTree ORDER BY n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning):
+            client.writer("plain", buffer=f"disk:{tmp_path / 'a'}")
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+async def test_an_async_opening_that_fails_leaves_nothing_behind(
+    where: dict[str, Any], table: Endpoint, tmp_path: Path, threads_unchanged: None
+) -> None:
+    table.sql("CREATE TABLE plain (n UInt64) ENGINE = MergeTree ORDER BY n")
+    before = asyncio.all_tasks()
+    async with await windrow.get_async_client(**where) as client:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeWarning):
+                await client.writer("plain", buffer=f"disk:{tmp_path / 'a'}")
+    assert list((tmp_path / "a").iterdir()) == []
+    assert asyncio.all_tasks() == before
 
 
 def test_buffers_that_cannot_be_opened(client: windrow.Client, table: Endpoint, tmp_path: Path) -> None:

@@ -220,6 +220,70 @@ def test_who_was_thought_dead_gives_its_rows_away_and_goes_on(
     assert held_by(redis, "b") == []
 
 
+class Partition:
+    """Between a writer and Redis; can be made to pass commands on and lose what is answered, and then to let nobody through."""
+
+    def __init__(self, redis: Redis) -> None:
+        self.target = ("127.0.0.1", redis.port)
+        self.is_cut = False
+        self.near: list[socket.socket] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self.listener.accept()
+                if self.is_cut:
+                    near.close()
+                    continue
+                far = socket.create_connection(self.target)
+                self.near.append(near)
+                threading.Thread(target=self._pass, args=(near, far, False), daemon=True).start()
+                threading.Thread(target=self._pass, args=(far, near, True), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, are_answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if not (are_answers and self.is_cut):
+                    target.sendall(data)
+
+    def break_off(self) -> None:
+        for near in self.near:
+            with contextlib.suppress(OSError):
+                near.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.listener.close()
+
+
+def test_an_append_without_an_answer_goes_with_the_lane(client: windrow.Client, table: Endpoint, redis: Redis) -> None:
+    """Redis has the row, its writer doesn't know, and another one has taken it over: it is not sent again elsewhere."""
+    between = Partition(redis)
+    options = "bucket=b&lease=0.3&patience=60"
+    first = client.writer("t", COLUMNS, buffer=f"redis://127.0.0.1:{between.port}/0?{options}", flush_interval=60)
+    first.write_row((0, "x"))
+    table.sql("RENAME TABLE t TO away")
+    between.is_cut = True
+    waiting = threading.Thread(target=first.write_row, args=((1, "x"),))
+    waiting.start()
+    eventually(lambda: entries_of(redis, "b") == 2, "Redis has the second row")
+    between.break_off()
+    table.sql("RENAME TABLE away TO t")
+    with client.writer("t", COLUMNS, buffer=f"{redis.address}/0?{options}", flush_interval=60) as second:
+        table.sql("RENAME TABLE t TO away")
+        eventually(lambda: second.statistics().rows_left_over == 2, "the second takes over")
+        between.is_cut = False
+        waiting.join()
+        table.sql("RENAME TABLE away TO t")
+        second.flush()
+        first.close()
+        eventually(lambda: table.sql("SELECT count() FROM t").strip() != "0", "the rows are stored")
+    between.close()
+    rows_once(table, range(2))
+
+
 def test_the_bucket_has_a_limit(client: windrow.Client, table: Endpoint, redis: Redis) -> None:
     buffer = f"{redis.address}/0?bucket=b&max_bytes=20000&patience=0.2"
     with client.writer("t", COLUMNS, buffer=buffer, flush_interval=60, batch_rows=100_000) as writer:

@@ -15,6 +15,7 @@ import windrow
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from windrow import exceptions
+from windrow._shared import errors
 
 COLUMNS = ["n", "text"]
 
@@ -183,6 +184,46 @@ def test_a_policy_of_ones_own(client: windrow.Client, table: Endpoint) -> None:
         with pytest.raises(windrow.WriteError, match="given up"):
             writer.write_row((1, "x"), wait=True)
     assert asked == [(None, True, 1, False), (None, True, 2, False), (None, True, 3, False)]
+
+
+def test_a_policy_may_ask_the_writer(client: windrow.Client, table: Endpoint) -> None:
+    held: list[int] = []
+
+    class Policy:
+        def again_after(
+            self, code: int | None, message: str, attempts: int, elapsed: float, survives: bool
+        ) -> float | None:
+            held.append(writer.statistics().batches_in_flight)
+            return None
+
+    with client.writer("t", COLUMNS, retry=Policy(), flush_interval=0.01) as writer:
+        writer._client = Refusing(client, table)
+        with pytest.raises(windrow.WriteError, match="given up"):
+            writer.write_row((1, "x"), wait=True)
+    assert held == [1]
+
+
+def test_errors_of_others_are_no_answers_of_clickhouse(client: windrow.Client, table: Endpoint) -> None:
+    """An exception may have a `code` of any kind, and a proxy's page may speak of codes: both pass."""
+
+    class OfOthers(Exception):
+        def code(self) -> str:
+            return "UNAVAILABLE"
+
+    class Failing(Refusing):
+        def raw_insert(self, *arguments: Any, **options: Any) -> None:
+            self.attempts += 1
+            if self.attempts == 1:
+                raise OfOthers("the token is not to be had \ud800")
+            if self.attempts == 2:
+                raise errors.of_response(502, {}, b"<html>Error Code: 36</html>")
+            self.client.raw_insert(*arguments, **options)
+
+    with client.writer("t", COLUMNS, retry=windrow.Retry(first=0.001), flush_interval=0.01) as writer:
+        writer._client = Failing(client, table)
+        writer.write_rows([(1, "x"), (2, "x")], wait=True)
+        assert (writer.statistics().retries, writer.statistics().batches_split) == (2, 0)
+    assert count(table) == 2
 
 
 def test_a_fork_may_not_use_its_parents_writer(client: windrow.Client, table: Endpoint) -> None:

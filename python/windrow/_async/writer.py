@@ -84,10 +84,15 @@ class AsyncWriter(_core.Writer):
             return _core.Writer.__new__(cls, destination.for_core, options.buffer, options.for_core(), loop)
 
         # A buffer on a disk or in Redis is opened: not on the loop.
-        writer = make() if options.buffer == "memory" else await loop.run_in_executor(None, make)
+        writer = make() if options.buffer == "memory" else await _made_off_loop(loop, make)
         writer._start(client, destination, options, on_error, loop)
-        if writer._control.survives():
-            await writer._warn_of_repeats()
+        try:
+            if writer._control.survives():
+                await writer._warn_of_repeats()
+        except BaseException:
+            # Nobody has it, so nobody else could close it: it would hold its buffer's lock as long as the program runs.
+            await writer.close(timeout=0)
+            raise
         return writer
 
     def _start(
@@ -314,6 +319,21 @@ def _abandon_all() -> None:
 
 
 atexit.register(_abandon_all)
+
+
+async def _made_off_loop(loop: asyncio.AbstractEventLoop, make: Callable[[], AsyncWriter]) -> AsyncWriter:
+    """What `make` makes on a thread. When nobody waits for it any more, it lets go of its buffer as soon as it is there."""
+    making = loop.run_in_executor(None, make)
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        making.add_done_callback(_let_go)
+        raise
+
+
+def _let_go(made: asyncio.Future[AsyncWriter]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.get_loop().run_in_executor(None, made.result()._control.abandon)
 
 
 class OpeningWriter:

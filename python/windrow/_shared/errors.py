@@ -16,7 +16,8 @@ GENERIC_MESSAGE = "The ClickHouse server returned an error"
 MAX_MESSAGE_CHARS = 1024
 
 _NAME = re.compile(r"\(([A-Z][A-Z0-9_]+)\)")
-_CODE = re.compile(r"\bCode:\s*(\d{1,9})\b")
+# As ClickHouse words it, and not what the error page of a proxy may say.
+_CODE = re.compile(r"\bCode:\s*(\d{1,9})\b(?=[^\n]{0,60}(?:DB::|e\.what\(\)))")
 _VERSION_AT_END = re.compile(r"\s*\(version\s+(?:[^()]|\([^()]*\))*\)\s*$")
 
 

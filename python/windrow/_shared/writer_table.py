@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windrow import _core
-from windrow._shared.errors import ProgrammingError
+from windrow._shared.errors import Error, ProgrammingError
 from windrow._shared.identifiers import quote_identifier
 
 #: Kinds of columns that take no values, as DESCRIBE calls them.
@@ -21,6 +21,8 @@ NOT_BY_DEFAULT = COMPUTED | {"EPHEMERAL"}
 STRUCTURE_CODES = frozenset({10, 16, 44, 47, 53})
 #: From so many rows on ClickHouse is told to make one block of a batch.
 _ONE_BLOCK_ROWS = 100_000
+#: Its errors as ClickHouse words them, and not what a proxy's page may say.
+_EXCEPTION = re.compile(r"\bCode:\s*(\d{1,9})\b[^\n]{0,40}\bDB::\w*Exception.*", re.DOTALL)
 _HEADER_MISMATCH = "(while reading header)"
 _WINDOW = re.compile(r"\b(?:non_)?replicated_deduplication_window\s*=\s*(\d+)")
 
@@ -160,8 +162,11 @@ def _text(value: str) -> str:
 def code_and_message(error: BaseException) -> tuple[int | None, str]:
     """What a failed attempt says: ClickHouse's code, if ClickHouse answered, and its words."""
     message = str(error)
-    found = re.search(r"\bCode:\s*(\d{1,9})\b.*", message, re.DOTALL)
-    code = getattr(error, "code", None)
+    found = _EXCEPTION.search(message)
+    # Errors of others (a token_provider's, for one) have a `code` that means something else.
+    code = error.code if isinstance(error, Error) else None
     if code is None and found:
         code = int(found.group(1))
-    return code, (found.group(0) if found else message) or repr(error)
+    text = (found.group(0) if found else message) or repr(error)
+    # What can't be encoded can't be told to the core.
+    return code, text.encode(errors="backslashreplace").decode()

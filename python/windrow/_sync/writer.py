@@ -62,6 +62,7 @@ class Writer(_core.Writer):
     _clock: Callable[[], float]
     _lock: threading.Lock
     _threads: list[threading.Thread]
+    _error_thread: threading.Thread | None
     _idle: int
     _ended: threading.Event
 
@@ -74,8 +75,13 @@ class Writer(_core.Writer):
         destination = destination_of(database, name, column_names(columns), described.result_rows)
         writer = _core.Writer.__new__(cls, destination.for_core, options.buffer, options.for_core())
         writer._start(client, destination, options, on_error)
-        if writer._control.survives():
-            writer._warn_of_repeats()
+        try:
+            if writer._control.survives():
+                writer._warn_of_repeats()
+        except BaseException:
+            # Nobody has it, so nobody else could close it: it would hold its buffer's lock as long as the program runs.
+            writer.close(timeout=0)
+            raise
         return writer
 
     def _start(self, client: Any, destination: Destination, options: WriterOptions, on_error: OnError | None) -> None:
@@ -88,9 +94,10 @@ class Writer(_core.Writer):
         self._threads = []
         self._idle = 0
         self._ended = threading.Event()
-        self._add_thread(self._drive, "windrow-writer")
+        self._error_thread = None
         if on_error is not None:
-            self._add_thread(self._tell_errors, "windrow-writer-errors")
+            self._error_thread = self._add_thread(self._tell_errors, "windrow-writer-errors")
+        self._add_thread(self._drive, "windrow-writer")
         _OPEN.add(self)
 
     def _warn_of_repeats(self) -> None:
@@ -163,8 +170,10 @@ class Writer(_core.Writer):
         report = self._control.abandon()
         self._ended.set()
         self._control.wake()
-        if self._on_error is not None:
-            self._threads[1].join(timeout)
+        if self._error_thread is not None:
+            # Closed by `on_error` itself, it goes on after this call.
+            if self._error_thread is not threading.current_thread():
+                self._error_thread.join(timeout)
         elif report.handed_over:
             raise OperationalError(
                 f"{report.handed_over} rows for {self.table} were not stored before the writer was closed: "
@@ -185,11 +194,12 @@ class Writer(_core.Writer):
         with self._lock:
             return [thread for thread in self._threads if thread.name == "windrow-writer"]
 
-    def _add_thread(self, target: Callable[[], None], name: str) -> None:
+    def _add_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         thread = threading.Thread(target=target, name=name, daemon=True)
         with self._lock:
             thread.start()
             self._threads.append(thread)
+        return thread
 
     def _drive(self) -> None:
         while True:

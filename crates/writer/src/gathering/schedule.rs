@@ -170,8 +170,11 @@ impl Gathering {
                 state.counts.damaged_bytes += damaged_bytes;
                 state.counts.last_error = complaints.into_iter().last().or(state.counts.last_error.take());
                 for sealed in batches {
-                    state.counts.rows_left_over += sealed.rows;
-                    state.flights.push(sealed);
+                    // One that was given up to another process, and came back when that had died, is still under way here.
+                    if state.flights.get_mut(sealed.id).is_none() {
+                        state.counts.rows_left_over += sealed.rows;
+                        state.flights.push(sealed);
+                    }
                 }
             }
             Err(error) => state.counts.last_error = Some(error.to_string()),

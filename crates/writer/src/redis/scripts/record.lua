@@ -1,8 +1,8 @@
 -- What became of rows: batches sealed, halved, done. KEYS: lane, rows, batches, bucket's bytes.
 -- ARGV: owner, serial, number of batches to write, (id, members)..., number of batches to forget, id..., entry to release...
 -- A repeat (its serial is not above the lane's) does nothing: one that comes late brings nothing back.
-local lane = redis.call('HMGET', KEYS[1], 'owner', 'serial')
-if lane[1] ~= ARGV[1] then return {'LOST', lane[1] or '', ''} end
+local lane = redis.call('HMGET', KEYS[1], 'owner', 'serial', 'next')
+if lane[1] ~= ARGV[1] then return {'LOST', lane[1] or '', lane[3] or ''} end
 if tonumber(ARGV[2]) <= tonumber(lane[2]) then return {'OK'} end
 redis.call('HSET', KEYS[1], 'serial', ARGV[2])
 local at = 3
