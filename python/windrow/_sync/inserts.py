@@ -32,6 +32,8 @@ FIRST_BLOCK_ROWS = 1000
 INLINE_VALUES = 4000  # encoded on the event loop: some tenths of a millisecond
 BLOCK_BYTES = 2 << 20
 MAX_BLOCK_ROWS = 1 << 17
+# ClickHouse stores up to so many rows (max_insert_block_size) as one part: of more, some may be stored when it refuses.
+ONE_PART_ROWS = 1_000_000
 
 BlockMaker = Callable[[int, int, bool], bytes]  # first row, the row after the last, whether others want the interpreter
 
@@ -75,12 +77,14 @@ class Inserts(Raw):
         arguments = (table, column_names, database, column_types, column_type_names, column_oriented, settings)
         known = self._tables.get(self._table_key(table, database, settings))
         made = self.create_insert_context(*arguments, transport_settings=transport_settings)
+        rows = 0
         try:
             made.data = data
+            rows = made.row_count
             return self._insert_context(made, progress)
         except DatabaseError as error:
             may_be_old = known is not None and not column_types and not column_type_names
-            if not may_be_old or not self._nothing_stored(error):
+            if not may_be_old or rows > ONE_PART_ROWS or not self._nothing_stored(error):
                 raise
             self._tables.forget(self._table_key(table, database, settings))
             fresh = self.create_insert_context(*arguments, transport_settings=transport_settings)
