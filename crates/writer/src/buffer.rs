@@ -10,6 +10,8 @@
 //! 3. Nothing is forgotten before `done`.
 //! 4. Positions count this writer's rows from 0, in the order of appending. A batch has a contiguous range of them.
 //!
+//! No call calls the writer back: it may be under way under the writer's own lock.
+//!
 //! All calls may come from any thread. `append` may be called while another call is under way, and must not wait for it if
 //! that waits for a disk or a network. No lock is held by a buffer while it calls [`News`].
 

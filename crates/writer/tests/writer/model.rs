@@ -10,7 +10,7 @@ use windrow_writer::{
     Outgoing, Rows,
 };
 
-use crate::support::{table, texts, Folder};
+use crate::support::{seeds, table, texts, Folder};
 
 /// What may happen.
 #[derive(Debug, Clone, Copy)]
@@ -299,10 +299,8 @@ fn play(seed: u64, is_disk: bool) {
     }
 }
 
-/// `WINDROW_WRITER_SEEDS=10000` plays as many.
-fn seeds(is_disk: bool, count: u64) {
-    let more = std::env::var("WINDROW_WRITER_SEEDS").ok().and_then(|count| count.parse().ok());
-    for seed in 0..more.unwrap_or(count) {
+fn play_all(is_disk: bool, count: u64) {
+    for seed in 0..seeds(count) {
         let outcome = std::panic::catch_unwind(|| play(seed, is_disk));
         if let Err(panic) = outcome {
             eprintln!("seed {seed}");
@@ -313,10 +311,10 @@ fn seeds(is_disk: bool, count: u64) {
 
 #[test]
 fn in_memory_every_row_comes_to_one_end() {
-    seeds(false, 300);
+    play_all(false, 300);
 }
 
 #[test]
 fn on_a_disk_every_row_comes_to_one_end_also_over_crashes() {
-    seeds(true, 50);
+    play_all(true, 50);
 }

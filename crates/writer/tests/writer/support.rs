@@ -54,6 +54,12 @@ impl Drop for Folder {
     }
 }
 
+/// `WINDROW_WRITER_SEEDS=10000` plays as many.
+pub fn seeds(usual: u64) -> u64 {
+    let more = std::env::var("WINDROW_WRITER_SEEDS").ok().and_then(|count| count.parse().ok());
+    more.unwrap_or(usual)
+}
+
 pub fn table(name: &str) -> Arc<Destination> {
     Arc::new(Destination {
         database: "d".into(),
