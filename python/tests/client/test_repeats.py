@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from harness.eventually import eventually
 from harness.scripted import Exchange, ScriptedServer, answer
 
 import windrow
@@ -210,3 +212,29 @@ def test_summary_is_read_from_the_head() -> None:
     summary = summary_of({"x-clickhouse-summary": json.dumps({"written_rows": "3"}), "x-clickhouse-query-id": "q"})
     assert summary == {"written_rows": "3", "query_id": "q"}
     assert summary_of({"x-clickhouse-summary": "{"}) == {"query_id": ""}
+
+
+async def test_a_repeat_does_not_meet_its_first_attempt(scripted: Any, direct: Any, database: str) -> None:
+    """The server is busy with a query whose answer can't come any more, and takes no second one of the same id."""
+    seen: list[str] = []
+
+    def script(exchange: Exchange) -> None:
+        while True:
+            head, body = exchange.read_request()
+            target = head.split(b" ", 2)[1].decode()
+            query_id = parse_qs(urlsplit(target).query).get("query_id", [""])[0]
+            if b"sleepEachRow" in body:
+                seen.append(query_id)
+                if len(seen) == 1:
+                    threading.Thread(target=forwarded, args=(direct, target, body), daemon=True).start()
+                    running = f"SELECT count() FROM system.processes WHERE query_id = '{query_id}'"
+                    eventually(lambda: direct.sql(running).strip() == "1", "the first attempt runs")
+                    return exchange.reset()
+            exchange.send(answer(*[forwarded(direct, target, body)[part] for part in (2, 0, 1)]))
+
+    async with await client_of(scripted(script), database) as client:
+        result = await client.query("SELECT sum(sleepEachRow(0.5)) FROM numbers(4) SETTINGS max_block_size = 1")
+        assert result.result_rows == [(0,)]
+    assert len(set(seen)) > 1
+    left = f"SELECT count() FROM system.processes WHERE query_id = '{seen[0]}'"
+    eventually(lambda: direct.sql(left).strip() == "0", "and was stopped")

@@ -19,6 +19,7 @@ from windrow._shared.progress import ProgressReport
 
 RETRYABLE_STATUSES = (429, 503, 504)
 AUTHENTICATION_FAILED = 516
+ID_RUNS_ALREADY = 216
 # What ClickHouse says of a setting that it doesn't know, or that this user may not change: UNKNOWN_SETTING, READONLY,
 # SETTING_CONSTRAINT_VIOLATION.
 SETTING_CODES = frozenset((115, 164, 452))
@@ -60,6 +61,7 @@ class Call:
     token_is_users: bool = False
     timeout_s: float | None = None
     query_id: str = ""
+    id_is_ours: bool = False
     own_settings: tuple[str, ...] = ()
 
     @property
@@ -81,6 +83,7 @@ class Attempts:
     token_renewed: bool = False
     connected_again: bool = False
     settings_dropped: bool = False
+    id_renewed: bool = False
 
     def after_loss(self, call: Call, error: Error) -> Lost:
         """No answer, or not a whole one."""

@@ -20,6 +20,7 @@ from windrow._sync.transport import SyncTransport
 from windrow._shared import errors, tables
 from windrow._shared.calls import (
     AUTHENTICATION_FAILED,
+    ID_RUNS_ALREADY,
     RETRYABLE_STATUSES,
     SETTING_CODES,
     Attempts,
@@ -72,6 +73,7 @@ class Exchange:
             call.query_id = call.params["query_id"]
         elif self._autogenerate_query_id:
             call.query_id = call.params["query_id"] = new_id()
+            call.id_is_ours = True
         attempts = Attempts(self.query_retries)
         while True:
             attempts.sent += 1
@@ -157,6 +159,12 @@ class Exchange:
             self.set_access_token(self._new_token())
         elif error.code in SETTING_CODES and not attempts.settings_dropped and self._drop_own_settings(call, body):
             attempts.settings_dropped = True
+        elif error.code == ID_RUNS_ALREADY and call.id_is_ours and not attempts.id_renewed and call.can_be_sent_again:
+            # The answer of an earlier attempt was lost, and the server is still busy with it.
+            attempts.id_renewed = True
+            if call.repeat is Repeat.READ:
+                self._stopper.stop(call.query_id)
+            call.query_id = call.params["query_id"] = new_id()
         else:
             raise error
 
