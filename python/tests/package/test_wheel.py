@@ -44,6 +44,7 @@ def test_what_is_in_it() -> None:
     if INSTALLED:
         files = [str(file) for file in importlib.metadata.files("windrow") or [] if "__pycache__" not in str(file)]
         assert {"windrow/py.typed", "windrow/_core.pyi", "windrow/_core.abi3.so"} <= set(files)
+        assert any(file.endswith("/licenses/LICENSE") for file in files)
         strangers = [file for file in files if not file.startswith(("windrow/", "windrow-"))]
         assert strangers == []
         sources = {str(file.relative_to(PACKAGE.parent)) for file in PACKAGE.rglob("*.py*") if "__pycache__" not in str(file)}
