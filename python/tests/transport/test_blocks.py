@@ -86,6 +86,21 @@ def test_a_slow_consumer_bounds_what_is_held(face: Any, direct: Endpoint) -> Non
     assert taken == 100_000_000
 
 
+async def test_the_whole_is_read_where_reading_had_stopped(direct: Endpoint) -> None:
+    """More than the high water came with the head, before anybody said that he wants all of it."""
+    transport = AsyncTransport(HttpOptions(direct.host, direct.port, high_water_bytes=10_000))
+    signed_in(transport, direct)
+    response = await transport.send(select("SELECT repeat('x', 999) FROM numbers(5000)"))
+    await asyncio.wait_for(until_full(response), 30)
+    assert len(await asyncio.wait_for(response.read(), 30)) == 5_000_000
+    await transport.close()
+
+
+async def until_full(response: Any) -> None:
+    while response.body.buffered <= 10_000:
+        await asyncio.sleep(0)
+
+
 async def test_the_network_stops_when_nobody_takes(scripted: Any) -> None:
     sent = 0
     stopped = threading.Event()

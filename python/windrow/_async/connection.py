@@ -301,6 +301,11 @@ class Connection(asyncio.BufferedProtocol):
             self.transport.pause_reading()
             exchange.body.on_drained(self._drained)
 
+    def read_on(self, exchange: Exchange) -> None:
+        """The body may grow as it likes from now on: if it was too large already, nobody takes anything out of it."""
+        if self.exchange is exchange:
+            self._resume_reading()
+
     def _drained(self) -> None:
         try:
             self.loop.call_soon_threadsafe(self._resume_reading)

@@ -54,6 +54,7 @@ class Response:
         body = self.body
         if not body.ended:
             body.unbound()
+            self.connection.read_on(self.exchange)
             self.connection.until_end = True
             try:
                 while not body.ended:

@@ -126,7 +126,7 @@ class WriterOptions:
     batch_rows: int = 5000
     batch_bytes: int = 16 * 1024 * 1024
     flush_interval: float = 1.0
-    buffer: str | Buffer = "memory"
+    buffer: str | Buffer = field(default="memory", repr=False)  # the address of a Redis holds a password
     max_bytes: int = 256 * 1024 * 1024
     max_in_flight: int = 4
     ordered: bool = False

@@ -28,6 +28,7 @@ def typed_variant(value: Any, type_name: str) -> TypedVariant:
     if value is None:
         raise DataError("Use None directly instead of typed_variant for null Variant values")
     try:
-        return TypedVariant(value, get_from_name(type_name).name)
-    except InternalError:
-        raise DataError(f"Unknown ClickHouse type '{type_name}'") from None
+        alternative = get_from_name(type_name)
+    except InternalError as unknown:
+        raise DataError(f"Unknown ClickHouse type '{type_name}'") from unknown
+    return TypedVariant(value, alternative.name)

@@ -102,7 +102,8 @@ impl RedisAddress {
             "max_bytes" => self.max_bytes = number(&value, "max_bytes")?,
             _ => {
                 let known = "bucket, lease, patience, answer_limit, max_bytes";
-                return Err(AddressError(format!("a Redis buffer has no option {name}; it has {known}")));
+                let shown = if option.contains('@') { "of this name" } else { name };
+                return Err(AddressError(format!("a Redis buffer has no option {shown}; it has {known}")));
             }
         }
         Ok(())
@@ -119,7 +120,12 @@ fn wrong_scheme(url: &str) -> String {
 }
 
 fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, AddressError> {
-    text.parse().map_err(|_| AddressError(format!("{what} of the Redis buffer is not a number: {text}")))
+    // Without the text: where a password isn't written as an address wants it, a part of it stands here.
+    text.parse().map_err(|_| {
+        AddressError(format!(
+            "{what} of the Redis buffer is not a number (in a password, write /, ?, # and @ as %2F ...)"
+        ))
+    })
 }
 
 fn seconds(text: &str, what: &str) -> Result<Duration, AddressError> {
@@ -193,6 +199,14 @@ mod tests {
         ] {
             let error = RedisAddress::parse(url).unwrap_err().to_string();
             assert!(error.contains(word), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_not_escaped_is_not_shown() {
+        for url in ["redis://:se/cret@h", "redis://:se?cret@h/0", "redis://joe:secret", "redis://:se?lease=cret@h"] {
+            let error = RedisAddress::parse(url).unwrap_err().to_string();
+            assert!(!error.contains("cret"), "{url}: {error}");
         }
     }
 }
