@@ -30,7 +30,7 @@ async def test_windrow_in_between_makes_no_difference(
     engine.direct.sql(f"CREATE DATABASE {where['database']}")
     through = await outcome("windrow", program, gateway_where, tmp_path / "through")
     address = f"127.0.0.1:{gateway_where['port']}", f"127.0.0.1:{where['port']}"
-    found = differences(replaced(straight, *address[::-1]), replaced(through, *address))
+    found = differences(without_bytes(replaced(straight, *address[::-1])), without_bytes(replaced(through, *address)))
     assert not found, "\n" + "\n".join(found)
 
 
@@ -40,4 +40,14 @@ def replaced(value: Any, old: str, new: str) -> Any:
         return value.replace(old, "address").replace(new, "address")
     if isinstance(value, list | tuple):
         return type(value)(replaced(item, old, new) for item in value)
+    return value
+
+
+def without_bytes(value: Any) -> Any:
+    """A gathered insert's summary counts the bytes of the block: a known difference (docs/compatibility.md)."""
+    if isinstance(value, tuple) and len(value) == 5 and value[0] == "QuerySummary":
+        name, rows, _, (kind, items), has_id = value
+        return (name, rows, None, (kind, [item for item in items if not item[0][1].endswith("_bytes'")]), has_id)
+    if isinstance(value, list | tuple):
+        return type(value)(without_bytes(item) for item in value)
     return value
