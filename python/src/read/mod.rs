@@ -21,7 +21,7 @@ mod wrappers;
 mod zones;
 
 pub use block::Block;
-pub use pace::Pace;
+pub(crate) use pace::Pace;
 
 use pyo3::prelude::*;
 

@@ -58,6 +58,7 @@ mod state;
 mod worker;
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -75,6 +76,7 @@ use worker::{Shared, Worker};
 
 pub struct RedisBuffer {
     shared: Arc<Shared>,
+    process_id: u32,
 }
 
 impl RedisBuffer {
@@ -95,7 +97,7 @@ impl RedisBuffer {
         Self::take_place(&shared, &mut link, &name).map_err(failed)?;
         let worker = Worker::new(shared.clone(), link);
         std::thread::Builder::new().name("windrow-redis".into()).spawn(move || worker.run())?;
-        Ok(RedisBuffer { shared })
+        Ok(RedisBuffer { shared, process_id: std::process::id() })
     }
 
     fn take_place(shared: &Shared, link: &mut Link, name: &str) -> Result<(), ConnectionError> {
@@ -129,6 +131,9 @@ impl Buffer for RedisBuffer {
         let mut state = self.shared.lock();
         if state.is_closed {
             return Err(AppendError::Closed);
+        }
+        if self.shared.has_ended.load(Ordering::SeqCst) {
+            return Err(AppendError::Failed(BufferError::Other("the thread that speaks to Redis has ended".into())));
         }
         let deadline = Instant::now() + self.shared.address.patience;
         let first = state.append(rows, self.shared.limits, deadline);
@@ -184,6 +189,10 @@ impl Buffer for RedisBuffer {
 
 impl Drop for RedisBuffer {
     fn drop(&mut self) {
+        // A forked child has neither the thread nor, perhaps, a lock that can be taken.
+        if std::process::id() != self.process_id {
+            return;
+        }
         self.shared.lock().is_closed = true;
         self.shared.ring();
     }

@@ -372,3 +372,121 @@ fn push_withdrawal(ops: &mut VecDeque<Op>, positions: Range<u64>, was_sent: bool
     }
     ops.push_back(Op::Withdraw { positions, was_sent });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::RedisAddress;
+    use super::super::lane::Bucket;
+    use super::*;
+    use std::time::Duration;
+
+    const LIMITS: BatchLimits = BatchLimits { rows: 10, bytes: 100 };
+
+    fn state() -> State {
+        let bucket = Bucket::new(&RedisAddress::parse("redis://").unwrap());
+        let mut state = State::default();
+        super::super::worker::enter_own(&mut state, bucket.lane("l", "o"));
+        state
+    }
+
+    fn append(state: &mut State, rows: usize, deadline: Instant) -> u64 {
+        state.append(Rows::new(&vec![b'x'; rows], &vec![1; rows]), LIMITS, deadline)
+    }
+
+    /// What Redis would do with all that is queued.
+    fn confirm_all(state: &mut State) -> Vec<u64> {
+        let mut kept = Vec::new();
+        while let Some(op) = state.ops.pop_front() {
+            match op {
+                Op::Append(pending) => kept.extend(state.confirm(pending)),
+                Op::Record { change, .. } => state.recorded(&change),
+                _ => {}
+            }
+        }
+        kept
+    }
+
+    #[test]
+    fn what_waits_to_be_sent_is_joined_and_what_was_sent_is_not() {
+        let (mut state, now) = (state(), Instant::now());
+        assert_eq!([append(&mut state, 2, now), append(&mut state, 3, now)], [0, 2]);
+        assert_eq!(state.ops.len(), 1);
+        if let Some(Op::Append(pending)) = state.ops.front_mut() {
+            pending.was_sent = true;
+        }
+        assert_eq!(append(&mut state, 1, now), 5);
+        assert_eq!(state.ops.len(), 2);
+        assert_eq!(confirm_all(&mut state), [5, 6]);
+    }
+
+    #[test]
+    fn a_large_append_is_kept_with_its_last_piece() {
+        let (mut state, now) = (state(), Instant::now());
+        append(&mut state, 25, now);
+        assert_eq!(state.ops.len(), 3);
+        assert_eq!(confirm_all(&mut state), [25]);
+        assert_eq!(state.open(LIMITS), Open { rows: 25, full_batches: 2 });
+    }
+
+    #[test]
+    fn what_expires_is_refused_whole_and_withdrawn() {
+        let (mut state, now) = (state(), Instant::now());
+        let later = now + Duration::from_secs(60);
+        append(&mut state, 25, now);
+        append(&mut state, 3, later);
+        let Some(Op::Append(first)) = state.ops.pop_front() else { panic!("the first piece") };
+        assert_eq!(state.confirm(first), None);
+        let refused = state.expire(now);
+        assert_eq!(refused.iter().map(|rows| rows.positions.clone()).collect::<Vec<_>>(), [0..10, 10..20, 20..28]);
+        assert_eq!(refused.iter().map(|rows| rows.held_bytes).sum::<u64>(), 28 * 5);
+        assert!(state.ops.iter().all(|op| matches!(op, Op::Withdraw { .. })), "nothing is left to be sent but that");
+        assert_eq!(confirm_all(&mut state), []);
+        assert_eq!(state.open(LIMITS).rows, 0);
+    }
+
+    #[test]
+    fn withdrawals_of_what_was_never_sent_are_one() {
+        let (mut state, now) = (state(), Instant::now());
+        for _ in 0..100 {
+            append(&mut state, 10, now);
+            assert_eq!(state.expire(now).len(), 1);
+        }
+        assert_eq!(state.ops.len(), 1);
+    }
+
+    #[test]
+    fn batches_are_cut_between_rows_and_never_over_a_gap() {
+        let (mut state, now) = (state(), Instant::now());
+        append(&mut state, 14, now);
+        confirm_all(&mut state);
+        append(&mut state, 3, now);
+        state.expire(now);
+        append(&mut state, 5, now + Duration::from_secs(60));
+        confirm_all(&mut state);
+        let mut sealed = Vec::new();
+        while let Some(batch) = state.seal(BatchId(sealed.len() as u128), LIMITS) {
+            sealed.push(batch.positions);
+        }
+        assert_eq!(sealed, [0..10, 10..14, 17..22]);
+        assert!(matches!(state.load(BatchId(0)), Err(BufferError::NotYet)), "not before it is recorded");
+        confirm_all(&mut state);
+        assert_eq!(state.load(BatchId(0)).unwrap().count(), 10);
+    }
+
+    #[test]
+    fn pieces_of_a_batch_take_its_place() {
+        let (mut state, now) = (state(), Instant::now());
+        append(&mut state, 9, now);
+        confirm_all(&mut state);
+        state.seal(BatchId(1), LIMITS).unwrap();
+        let ids = vec![BatchId(2), BatchId(3)];
+        let children = state.split(BatchId(1), &[4], ids).unwrap();
+        assert_eq!([children[0].positions.clone(), children[1].positions.clone()], [0..4, 4..9]);
+        confirm_all(&mut state);
+        assert_eq!(state.load(BatchId(3)).unwrap().count(), 5);
+        assert!(matches!(state.load(BatchId(1)), Err(BufferError::UnknownBatch(_))));
+        state.done(BatchId(2)).unwrap();
+        state.done(BatchId(3)).unwrap();
+        assert!(state.lanes[0].book.is_empty());
+    }
+}

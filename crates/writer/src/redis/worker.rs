@@ -115,6 +115,17 @@ struct Replacement {
     restores: bool,
 }
 
+/// Says so when the thread ends, also by a panic: nobody waits for it then.
+struct EndTold(Arc<Shared>);
+
+impl Drop for EndTold {
+    fn drop(&mut self) {
+        self.0.has_ended.store(true, Ordering::SeqCst);
+        let _state = self.0.lock();
+        self.0.ended.notify_all();
+    }
+}
+
 enum Turn {
     Again,
     Pause,
@@ -137,6 +148,7 @@ impl Worker {
     }
 
     pub(super) fn run(mut self) {
+        let _told = EndTold(self.shared.clone());
         loop {
             let outcome = self.turn();
             match outcome {
@@ -150,9 +162,6 @@ impl Worker {
                 }
             }
         }
-        self.shared.has_ended.store(true, Ordering::SeqCst);
-        let _state = self.shared.lock();
-        self.shared.ended.notify_all();
     }
 
     fn turn(&mut self) -> Result<Turn, ConnectionError> {
