@@ -55,7 +55,7 @@ impl Block {
         let column = self.column_at(index)?;
         let options = self.column_options(index);
         let mut reader = Reader::new(py, &self.block.header.types[index], &options)?;
-        let mut pace = Pace::new();
+        let mut pace = Pace::start();
         let mut reading = Reading { py, options, pace: &mut pace };
         column_list(&mut reader, &mut reading, column, 0..self.block.rows)
     }

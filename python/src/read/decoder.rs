@@ -106,7 +106,7 @@ impl Decoder {
         if let (true, Some(trouble)) = (decoded.blocks.is_empty(), decoded.trouble) {
             return Err(trouble.into_error(py));
         }
-        let mut pace = Pace::new();
+        let mut pace = Pace::start();
         for block in decoded.blocks {
             if form == BLOCK {
                 out.append(Block::new(block, self.options.clone_ref(py)))?;

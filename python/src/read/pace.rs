@@ -19,7 +19,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    pub fn new() -> Pace {
+    pub fn start() -> Pace {
         Pace { since: Instant::now(), is_worker: None }
     }
 

@@ -235,7 +235,7 @@ fn zero(py: Python<'_>, scalar: &DataType, options: &ColumnOptions<'_>) -> PyRes
     };
     let mut reader = Reader::of_scalar(py, scalar, options)?;
     let mut cells = Cells::with_capacity(1);
-    let mut pace = Pace::new();
+    let mut pace = Pace::start();
     let mut reading = Reading { py, options: *options, pace: &mut pace };
     reader.read(&mut reading, &column, 0..1, &mut cells)?;
     cells.object(py, 0).map(Bound::unbind).ok_or_else(super::cells::too_few)

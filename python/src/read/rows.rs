@@ -129,7 +129,7 @@ fn values_in(column: &Column) -> usize {
 /// One list of the objects of all lists: the first of them with the others behind it. `lists` holds no other afterwards.
 #[pyfunction]
 pub fn join_lists<'py>(py: Python<'py>, lists: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
-    let mut pace = Pace::new();
+    let mut pace = Pace::start();
     if lists.is_empty() {
         return Ok(PyList::empty(py));
     }
