@@ -187,7 +187,7 @@ impl Writer {
     fn encoded_rows(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Vec<u32>)> {
         self.shared.generation.check(py)?;
         let mut encoding =
-            Encoding { encoder: &self.encoder, bytes: take_spare(), lengths: Vec::new(), pace: Pace::new() };
+            Encoding { encoder: &self.encoder, bytes: take_spare(), lengths: Vec::new(), pace: Pace::start() };
         let outcome = encoding.all(py, rows);
         let Encoding { bytes, lengths, .. } = encoding;
         match outcome {
