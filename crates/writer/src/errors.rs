@@ -37,7 +37,7 @@ pub enum Reason {
     GaveUp,
     /// The buffer's files are damaged, and the rows can't be read any more: the error has none.
     Lost,
-    /// The writer was closed before they were stored.
+    /// The writer was closed before they were sent.
     Closed,
 }
 

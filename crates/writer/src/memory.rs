@@ -28,6 +28,7 @@ struct Chunks {
     rows_in_full: u64,
     sealed: HashMap<BatchId, Piece>,
     spare: Vec<Chunk>,
+    is_closed: bool,
 }
 
 struct Piece {
@@ -98,6 +99,9 @@ impl Buffer for MemoryBuffer {
 
     fn append(&self, rows: Rows<'_>) -> Result<Appended, AppendError> {
         let chunks = &mut *self.lock();
+        if chunks.is_closed {
+            return Err(AppendError::Closed);
+        }
         let first = chunks.next;
         let waited = chunks.open_rows();
         let has_filled = match chunks.open.lengths.len() + rows.count() < self.batch_rows
@@ -174,6 +178,11 @@ impl Buffer for MemoryBuffer {
         chunks.spare.extend(spare.filter(|chunk| spare_bytes + chunk.capacity_bytes() <= MAX_SPARE_BYTES));
         Ok(())
     }
+
+    /// What is appended from now on would be seen by nobody.
+    fn close(&self) {
+        self.lock().is_closed = true;
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +216,15 @@ mod tests {
         append(&buffer, &[30]);
         let sealed: Vec<_> = std::iter::from_fn(|| seal(&buffer)).collect();
         assert_eq!(sealed, [(2, 0..2), (1, 2..3), (1, 3..4), (1, 4..5), (1, 5..6)]);
+    }
+
+    #[test]
+    fn nothing_is_taken_after_the_end() {
+        let buffer = MemoryBuffer::new(3, 100);
+        append(&buffer, &[1]);
+        buffer.close();
+        assert!(matches!(buffer.append(Rows::new(b"x", &[1])), Err(AppendError::Closed)));
+        assert_eq!(seal(&buffer), Some((1, 0..1)));
     }
 
     #[test]

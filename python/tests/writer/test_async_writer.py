@@ -284,3 +284,15 @@ async def test_nothing_is_left_behind(where: dict[str, Any], table: Endpoint, th
 async def eventually_async(probe: Any) -> None:
     """As `eventually`, for what happens on this loop: it looks from another thread."""
     await asyncio.to_thread(eventually, probe, "the writer did it")
+
+
+async def test_however_many_wait_for_it_one_writer_is_opened(where: dict[str, Any], table: Endpoint) -> None:
+    async with await windrow.get_async_client(**where) as client:
+        opening = client.writer("rows")
+
+        async def opened() -> windrow.AsyncWriter:
+            return await opening
+
+        first, second = await asyncio.gather(opened(), opened())
+        assert first is second
+        await first.close()

@@ -139,8 +139,14 @@ class BlockStream:
                 if self._moment is None:
                     self._moment = self._loop.call_later(MOMENT_S, self._moment_passed)
                 return
-            self._job_runs = True
-            self.response.transport.workers.executor.submit(self._job_on_worker, whole)
+            try:
+                self.response.transport.workers.executor.submit(self._job_on_worker, whole)
+            except RuntimeError as error:
+                # The client was closed meanwhile. This is called by the connection: the one who waits has to hear of it.
+                self._error = error
+                self._wake()
+            else:
+                self._job_runs = True
 
     def _enough_waits(self) -> bool:
         """Whether the consumer has so much to take that nothing is made for it."""

@@ -342,13 +342,17 @@ class OpeningWriter:
     def __init__(self, open_writer: Callable[[], Any]) -> None:
         self._open_writer = open_writer
         self._writer: AsyncWriter | None = None
+        self._opening: asyncio.Future[AsyncWriter] | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncWriter]:
         return self._opened().__await__()
 
     async def _opened(self) -> AsyncWriter:
+        """However many wait for it, one writer is opened."""
         if self._writer is None:
-            self._writer = await self._open_writer()
+            if self._opening is None or self._opening.done():
+                self._opening = asyncio.ensure_future(self._open_writer())
+            self._writer = await self._opening
         return self._writer
 
     async def __aenter__(self) -> AsyncWriter:

@@ -25,6 +25,7 @@ pub(super) struct Log {
     destination_bytes: Vec<u8>,
     /// Ours, and not that of a dead writer.
     is_own: bool,
+    is_closed: bool,
     segments: VecDeque<Segment>,
     active: Option<Active>,
     next_number: u64,
@@ -88,6 +89,7 @@ impl Log {
             destination,
             destination_bytes,
             is_own: false,
+            is_closed: false,
             segments,
             active: None,
             next_number,
@@ -134,6 +136,9 @@ impl Log {
         rows: Rows<'_>,
         others_bytes: impl FnOnce() -> u64,
     ) -> Result<Appended, AppendError> {
+        if self.is_closed {
+            return Err(AppendError::Closed);
+        }
         let first = self.next_position;
         let waited = self.groups.rows;
         let needed_bytes = record_bytes(rows_payload_bytes(rows)) as u64;
@@ -427,6 +432,7 @@ impl Log {
 
     /// Nothing is appended any more; the lock is given back with the log.
     pub(super) fn close_own(&mut self) {
+        self.is_closed = true;
         if self.is_done() {
             self.active = None;
             self.release();

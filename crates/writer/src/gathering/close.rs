@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::calls::Calls;
+use super::flights::Stage;
 use super::state::State;
 use super::Gathering;
 use crate::errors::{Reason, WriteError};
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::id::BatchId;
 use crate::rows::Body;
 
-const NOT_STORED: &str = "the writer was closed before these rows were stored";
+const NOT_STORED: &str = "the writer was closed before these rows were known to be stored";
 
 /// What a writer had in hand when it was abandoned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,6 +62,10 @@ impl Gathering {
             // It may wait for its own thread, which may be about to tell news.
             drop(state);
             self.buffer.close();
+            if !self.buffer.survives() {
+                // An append that had seen an open writer may have come in before the buffer closed.
+                report.rows_handed_over += self.hand_over_all(&mut self.lock(), &mut calls);
+            }
         } else {
             drop(state);
         }
@@ -89,7 +94,9 @@ impl Gathering {
         let failure = Failure::passing(NOT_STORED);
         let before = state.counts.rows_failed;
         for id in state.flights.ids() {
-            self.hand_over(state, id, Reason::Closed, &failure, 0, calls);
+            let is_sent = state.flights.get_mut(id).is_some_and(|flight| flight.stage == Stage::Sent);
+            let reason = if is_sent { Reason::MaybeStored } else { Reason::Closed };
+            self.hand_over(state, id, reason, &failure, 0, calls);
         }
         state.counts.rows_failed - before
     }
