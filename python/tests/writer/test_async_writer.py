@@ -288,11 +288,11 @@ async def eventually_async(probe: Any) -> None:
 
 async def test_however_many_wait_for_it_one_writer_is_opened(where: dict[str, Any], table: Endpoint) -> None:
     async with await windrow.get_async_client(**where) as client:
-        opening = client.writer("rows")
+        opening = client.writer("t", COLUMNS)
 
-        async def opened() -> windrow.AsyncWriter:
+        async def wait_for_it() -> windrow.AsyncWriter:
             return await opening
 
-        first, second = await asyncio.gather(opened(), opened())
+        first, second = await asyncio.gather(wait_for_it(), wait_for_it())
         assert first is second
         await first.close()
