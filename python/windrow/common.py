@@ -67,15 +67,16 @@ def get_setting(name: str) -> Any:
 def set_setting(name: str, value: Any) -> None:
     """Sets a value for all clients; ProgrammingError for an unknown name or a value that isn't allowed."""
     setting = _known(name)
-    if setting.options and value not in setting.options:
-        raise ProgrammingError(f"Unrecognized option {value} for setting {name}")
+    allowed = setting.options
+    if allowed and value not in allowed:
+        raise ProgrammingError(f"{name} can't be {value!r}: it is one of {', '.join(map(repr, allowed))}")
     setting.value = None if value == setting.default else value
 
 
 def _known(name: str) -> CommonSetting:
     setting = _settings.get(name)
     if setting is None:
-        raise ProgrammingError(f"Unrecognized common setting {name}")
+        raise ProgrammingError(f"There is no setting {name!r} of this package: it has {', '.join(sorted(_settings))}")
     return setting
 
 

@@ -102,7 +102,7 @@ impl ReadOptions {
             "naive_utc" => ZoneMode::NaiveUtc,
             "aware" => ZoneMode::Aware,
             "schema" => ZoneMode::Schema,
-            _ => return Err(PyValueError::new_err(r#"tz_mode must be "naive_utc", "aware", or "schema""#)),
+            _ => return Err(PyValueError::new_err("tz_mode is one of naive_utc, aware, schema")),
         };
         let mut by_column = HashMap::new();
         for (column, format) in column_formats.into_iter().flatten() {

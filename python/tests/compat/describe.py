@@ -86,7 +86,9 @@ def numbers(value: numpy.ndarray) -> Any:
 def error(value: BaseException) -> Any:
     family = [parent.__name__ for parent in type(value).__mro__[:-2]]
     code, name = getattr(value, "code", "none"), getattr(value, "name", "none")
-    return ("error", family, code, name, str(value).replace(PACKAGES[0], PACKAGES[1]))
+    # What ClickHouse said is told by both; advice on a mistake in the program is worded by each for itself.
+    said = str(value).replace(PACKAGES[0], PACKAGES[1]) if isinstance(code, int) else bool(str(value))
+    return ("error", family, code, name, said)
 
 
 def result(value: Any) -> Any:

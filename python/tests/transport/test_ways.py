@@ -239,7 +239,7 @@ def test_proxies_of_the_environment(environment: dict[str, str], scheme: str, ho
 def test_what_is_no_proxy() -> None:
     with pytest.raises(ProgrammingError):
         proxy_of_url("socks5://h:1")
-    with pytest.raises(ProgrammingError, match="Only one"):
+    with pytest.raises(ProgrammingError, match="http_proxy and https_proxy"):
         HttpOptions("h", 1, http_proxy="a:1", https_proxy="b:1").proxy()
     assert proxy_of_url("https://h").port == 443
 

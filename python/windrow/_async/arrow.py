@@ -179,7 +179,7 @@ class Arrow(Start, Frames):
         if use_strings is None:
             return status.is_writable or status.is_set
         if use_strings != status.is_set and not status.is_writable:
-            raise OperationalError(f"Cannot change readonly {AS_STRINGS} to {use_strings}")
+            raise OperationalError(f"This user may not set {AS_STRINGS}: leave use_strings={use_strings} out")
         return use_strings
 
     def _zones_as_asked(self, table: Any) -> Any:

@@ -61,7 +61,8 @@ class Asking(Exchange):
         zone that `column_tzs` names for their column. ProgrammingError for a zone or a mode that isn't known.
         """
         if context is not None:
-            explicit = tz_mode is not None or context._tz_mode_explicit
+            explicit = context._tz_mode_explicit or tz_mode is not None
+            mode = tz_mode if explicit else self.tz_mode
             made = context.updated_copy(
                 query,
                 parameters,
@@ -81,7 +82,7 @@ class Asking(Exchange):
                 streaming,
                 external_data,
                 transport_settings,
-                tz_mode=tz_mode if explicit else self.tz_mode,
+                tz_mode=mode,
             )
             made._tz_mode_explicit = explicit
             return made
@@ -180,7 +181,7 @@ class Asking(Exchange):
             fields = {"query": text, **parameters}
         elif isinstance(text, bytes):
             raise ProgrammingError(
-                "Binary query cannot be placed in URL when using External Data; enable form encoding."
+                "A query with bytes in it can't go with external data into a URL: set form_encode_query_params=True"
             )
         else:
             call.params.update(parameters)

@@ -168,8 +168,7 @@ def tz_source_of(options: ClientOptions) -> str:
 def valid(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
     """The value, if it is one of the allowed ones."""
     if value not in allowed:
-        words = ", ".join(f'"{word}"' for word in allowed[:-1])
-        raise ProgrammingError(f'{name} must be {words}, or "{allowed[-1]}", got "{value}"')
+        raise ProgrammingError(f"{name}={value!r} isn't known: use one of {', '.join(allowed)}")
     return value
 
 

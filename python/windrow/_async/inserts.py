@@ -63,16 +63,18 @@ class Inserts(Raw):
 
         The insert carries a token: when its answer is lost it is sent again to tables that recognise it.
         """
-        if (context is None or context.empty) and data is None:
-            raise ProgrammingError("No data specified for insert")
+        if data is None and (context is None or context.empty):
+            raise ProgrammingError("There is nothing to insert: give data, or a context that holds some")
         if context is not None:
             if data is not None:
                 if not context.empty:
-                    raise ProgrammingError("Attempting to insert new data with non-empty insert context")
+                    raise ProgrammingError(
+                        "This insert context still holds data: insert that first, or give data to a new context"
+                    )
                 context.data = data
             return await self._insert_context(context, progress)
         if table is None:
-            raise ProgrammingError("No table specified for insert")
+            raise ProgrammingError("insert needs the name of a table, or a context made for one")
         arguments = (table, column_names, database, column_types, column_type_names, column_oriented, settings)
         known = self._tables.get(self._table_key(table, database, settings))
         made = await self.create_insert_context(*arguments, transport_settings=transport_settings)
@@ -116,8 +118,10 @@ class Inserts(Raw):
         if context is None:
             if column_names is None:
                 column_names = [str(name) for name in df.columns]
-            elif len(column_names) != len(df.columns):
-                raise ProgrammingError("DataFrame column count does not match insert_columns")
+            elif len(df.columns) != len(column_names):
+                raise ProgrammingError(
+                    f"The frame has {len(df.columns)} columns, but {len(column_names)} names are given: make them equal"
+                )
         return await self.insert(
             table,
             df,
@@ -154,11 +158,11 @@ class Inserts(Raw):
         elif isinstance(names, str):
             names = [names]
         if len(names) == 0:
-            raise ValueError("Column names must be specified for insert")
+            raise ValueError("column_names is empty: name the columns, or leave it out for all of the table's")
         if not types:
             types = [get_from_name(name) for name in column_type_names or ()]
         if len(names) != len(types):
-            raise ProgrammingError("Column names do not match column types")
+            raise ProgrammingError(f"{len(names)} columns are named, but {len(types)} types are given: make them equal")
         return InsertContext(
             qualified_table(table, database),
             names,

@@ -65,13 +65,13 @@ class Start(Inserts):
         self._targets.changed()
         result = await self._query_with_context(context, use_database=False)
         if len(result.result_rows) != 1 or len(result.result_rows[0]) != 5:
-            raise OperationalError(f"Unexpected response to server version query: {result.result_rows!r}")
+            raise OperationalError(f"ClickHouse said something else than its version and zone: {result.result_rows!r}")
         return tuple(result.result_rows[0])
 
     def _take_server_zone(self, name: str) -> None:
         zone = find_zone(name)
         if zone is None:
-            logger.warning("Server timezone %s could not be resolved, falling back to UTC", name)
+            logger.warning("the server's time zone %s isn't known on this machine, UTC is used instead", name)
         self.server_tz = zone or timezone.utc
         self._dst_safe = is_dst_safe(self.server_tz)
         self._apply_tz_source()

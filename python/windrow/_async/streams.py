@@ -71,7 +71,9 @@ class StreamContext:
 
     async def __anext__(self) -> Any:
         if not self._in_context:
-            raise ProgrammingError("Stream should be used within a context")
+            raise ProgrammingError(
+                "A stream is read inside of its block: open it by `async with` (`with`, if the client is synchronous)"
+            )
         if self.gen is None:
             raise StreamClosedError
         return await self.gen.__anext__()

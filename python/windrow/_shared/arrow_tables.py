@@ -21,7 +21,7 @@ def frame_maker(library: str) -> Callable[[Any], Any]:
         polars = needed("polars")
         needed("pyarrow")
         return lambda table: polars.from_arrow(table)
-    raise ValueError(f"dataframe_library must be 'pandas' or 'polars', got '{library}'")
+    raise ValueError(f"dataframe_library={library!r} isn't known: frames are made by 'pandas' or by 'polars'")
 
 
 def without_utc(table: Any) -> Any:
@@ -43,13 +43,17 @@ def check_frame(df: Any) -> None:
         others = [str(name) for name, dtype in df.dtypes.items() if not isinstance(dtype, pandas.ArrowDtype)]
         if others:
             raise ProgrammingError(
-                "insert_df_arrow requires all columns to use PyArrow dtypes. "
-                f"Non-Arrow columns found: [{', '.join(others)}]. "
+                f"These columns are not stored as Arrow: {', '.join(others)}. Convert the frame first, "
+                'df.convert_dtypes(dtype_backend="pyarrow"), or insert it with insert_df'
             )
     elif polars is None or not isinstance(df, polars.DataFrame):
         if pandas is None and polars is None:
-            raise ImportError("A DataFrame library (pandas or polars) must be installed to use insert_df_arrow.")
-        raise TypeError(f"df must be either a pandas DataFrame or polars DataFrame, got {type(df).__name__}")
+            raise ImportError(
+                "insert_df_arrow takes frames of pandas or polars: install windrow[pandas] or windrow[polars]"
+            )
+        raise TypeError(
+            f"insert_df_arrow takes a frame of pandas or polars, not a {type(df).__name__}; for rows there is insert"
+        )
 
 
 def table_of_frame(df: Any) -> Any:

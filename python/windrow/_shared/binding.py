@@ -34,7 +34,7 @@ _PERCENT_NAME = re.compile(r"%(?:%|\(([^()]*(?:\([^()]*\)[^()]*)*)\))")
 # Above this many bytes of parameters in the URL proxies begin to refuse: they go into a form then.
 MAX_URL_PARAMETER_CHARS = 4096
 # http_max_field_value_size: a longer query is refused as a field of a form.
-MAX_FORM_QUERY_BYTES = 128 * 1024 + 1
+MAX_FORM_QUERY_BYTES = (128 << 10) + 1
 
 
 @dataclass(frozen=True)
@@ -213,19 +213,18 @@ def _refuse_markers(query: str, parameters: dict[str, Any]) -> None:
         places = [token for token in tokens(query) if token.kind == "parameter" and token.text.startswith(f"{{{name}:")]
         if len(places) > 1:
             raise ProgrammingError(
-                f"Server-side query parameter {name!r} can appear only once because repeated "
-                "dollar-delimited names are parsed as a heredoc string. Rename the parameter."
+                f"The parameter {name!r} stands in the query {len(places)} times: ClickHouse takes what is between two "
+                "$...$ of one name for text. Give the parameter a name without dollar signs."
             )
         if places and query.count(name) > 1 or not places and f"{{{name}:" in query:
             raise ProgrammingError(
-                f"Query parameter name {name!r} also appears elsewhere in the query text, and ClickHouse "
-                "would parse the pair of names as a heredoc string. Rename the parameter or remove the "
-                "other occurrence."
+                f"{name} is a parameter's name and stands elsewhere in the query too: ClickHouse takes what is between "
+                "the two for text. Give the parameter a name without dollar signs, or take the other one out."
             )
         if not places:
             raise ProgrammingError(
-                f"Binary query parameter {name!r} must be a buffer value such as bytes, bytearray, or memoryview. "
-                "Use a valid {name:Type} placeholder for server-side binding."
+                f"{name} in a query is filled in with bytes (or a bytearray or memoryview), and its value isn't. "
+                "For other values write {name:Type}, with a name without dollar signs."
             )
 
 

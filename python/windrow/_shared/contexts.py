@@ -148,7 +148,7 @@ class QueryContext(BaseQueryContext):
     @tz_mode.setter
     def tz_mode(self, mode: TzMode) -> None:
         if mode not in TZ_MODES:
-            raise ProgrammingError(f'tz_mode must be "naive_utc", "aware", or "schema", got "{mode}"')
+            raise ProgrammingError(f"tz_mode={mode!r} isn't known: use one of {', '.join(TZ_MODES)}")
         self._tz_mode = mode
         self._tz_mode_explicit = True
 
@@ -254,7 +254,12 @@ class InsertContext(BaseQueryContext):
         transport_settings: dict[str, str] | None = None,
         server_tz: tzinfo = timezone.utc,
     ) -> None:
-        super().__init__(settings, query_formats, column_formats, transport_settings=transport_settings)
+        super().__init__(
+            settings=settings,
+            query_formats=query_formats,
+            column_formats=column_formats,
+            transport_settings=transport_settings,
+        )
         self.table = table
         self.column_names = column_names
         self.column_types = column_types
@@ -292,7 +297,9 @@ class InsertContext(BaseQueryContext):
         rows, columns = _extent(data, self.column_oriented)
         if rows and columns:
             if columns != len(self.column_names):
-                raise ProgrammingError("Insert data column count does not match column names")
+                raise ProgrammingError(
+                    f"The rows have {columns} values, but {len(self.column_names)} columns are named: make them equal"
+                )
             self.row_count, self.column_count, self._data = rows, columns, data
 
 

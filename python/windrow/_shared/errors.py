@@ -81,7 +81,7 @@ class NotSupportedError(DatabaseError):
 class StreamClosedError(ProgrammingError):
     """A stream was read after it was closed, or outside of its `with`."""
 
-    def __init__(self, message: str = "Executing a streaming operation on a closed stream") -> None:
+    def __init__(self, message: str = "This stream is closed: ask for the query again to read its result") -> None:
         super().__init__(message)
 
 
@@ -131,7 +131,7 @@ def shown_as(value: object) -> bool | str:
     if word in ("false", "0", "n", "no", ""):
         return False
     shown = f'"{value}"' if isinstance(value, str) else repr(value)
-    raise ProgrammingError(f'show_clickhouse_errors must be true, false, or "scrub", got {shown}')
+    raise ProgrammingError(f'show_clickhouse_errors={shown} isn\'t known: use True, False or "scrub"')
 
 
 def of_response(
@@ -151,9 +151,9 @@ def of_response(
     kind = OperationalError if tried_again else DatabaseError
     if not show:
         return kind(GENERIC_MESSAGE, code=code)
-    origin = (
-        f"Received ClickHouse exception, code: {raw_code}" if raw_code else f"HTTP driver received HTTP status {status}"
-    )
+    origin = f"The server answered with HTTP status {status}"
+    if raw_code:
+        origin = f"Received ClickHouse exception, code: {raw_code}"
     return kind(_wording(origin, text, url, show, max_chars), code=code, name=name_of_message(text))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from windrow._shared.errors import ProgrammingError
 
 Words = str | Sequence[str] | None
+ANY_BYTES = "application/octet-stream"
 
 
 class ExternalFile:
@@ -24,24 +25,30 @@ class ExternalFile:
         mime_type: str | None = None,
     ) -> None:
         if types and structure:
-            raise ProgrammingError("Only types or structure should be specified for external data, not both")
+            raise ProgrammingError(
+                "External data takes its columns from types or from structure: leave one of them out"
+            )
         if file_path and data:
-            raise ProgrammingError("Only data or file_path should be specified for external data, not both")
+            raise ProgrammingError(
+                "External data is either given (data) or read from a file (file_path): leave one of them out"
+            )
         if file_path:
             self.data = _content(file_path)
             self.file_name = file_name or Path(file_path).name
         elif data is not None:
             if not file_name:
-                raise ProgrammingError("Name is required for query external data")
+                raise ProgrammingError(
+                    "External data given as bytes needs a file_name: it names the table in the query"
+                )
             self.data = data
             self.file_name = file_name
         else:
-            raise ProgrammingError("Either data or file_path must be specified for external data")
+            raise ProgrammingError("External data is missing: give its content as data, or a file to read as file_path")
         self.name = self.file_name.rsplit(".", maxsplit=1)[0]
         self.types = _joined(types)
         self.structure = _joined(structure)
         self.fmt = fmt
-        self.mime_type = mime_type or "application/octet-stream"
+        self.mime_type = mime_type or ANY_BYTES
 
     @property
     def form_data(self) -> tuple[str, bytes, str]:
@@ -74,7 +81,7 @@ class ExternalData:
         mime_type: str | None = None,
     ) -> None:
         self.files: list[ExternalFile] = []
-        if file_path or data is not None:
+        if data is not None or file_path:
             self.add_file(file_path, file_name, data, fmt, types, structure, mime_type)
 
     def add_file(
@@ -94,7 +101,7 @@ class ExternalData:
     def form_data(self) -> dict[str, tuple[str, bytes, str]]:
         """The files by their names."""
         self._check()
-        return {file.name: file.form_data for file in self.files}
+        return {each.name: each.form_data for each in self.files}
 
     @property
     def query_params(self) -> dict[str, str]:
@@ -104,14 +111,14 @@ class ExternalData:
 
     def _check(self) -> None:
         if not self.files:
-            raise ProgrammingError("No external files set for external data")
+            raise ProgrammingError("There is no file in this ExternalData: add one with add_file")
 
 
 def _content(file_path: str) -> bytes:
     try:
         return Path(file_path).read_bytes()
     except OSError as cause:
-        raise ProgrammingError(f"Failed to open file {file_path} for external data") from cause
+        raise ProgrammingError(f"The file {file_path} of external data can't be read: {cause.strerror}") from cause
 
 
 def _joined(words: Words) -> str | None:

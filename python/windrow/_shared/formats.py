@@ -56,7 +56,7 @@ def set_default_formats(*args: str, **kwargs: str) -> None:
     """
     formats = dict(zip(args[::2], args[1::2], strict=False)) if len(args) % 2 == 0 else None
     if formats is None:
-        raise ProgrammingError("Invalid type/format arguments for format method")
+        raise ProgrammingError("Formats come in pairs, a pattern of types and a format: the last pattern has no format")
     formats.update(kwargs)
     for pattern, name in formats.items():
         for type_name in _matching(pattern, name):
@@ -136,11 +136,19 @@ def _matching(pattern: str, name: str | None = None) -> list[str]:
     compiled = _pattern(pattern)
     found = [type_name for type_name in VALID_FORMATS if compiled.match(type_name)]
     if not found:
-        raise ProgrammingError(f"Unrecognized ClickHouse type {pattern} when setting formats")
+        raise ProgrammingError(
+            f"No type of ClickHouse matches {pattern!r}: name a type (UUID), or several with * (IPv*)"
+        )
     invalid = [type_name for type_name in found if name is not None and name not in VALID_FORMATS[type_name]]
     if invalid:
-        raise ProgrammingError(f"{name} is not a valid format for ClickHouse types {','.join(invalid)}.")
+        raise ProgrammingError(f"{', '.join(invalid)} can't be given as {name!r}: there is {_formats_of(invalid)}")
     return found
+
+
+def _formats_of(type_names: Sequence[str]) -> str:
+    """The formats that all of these types have."""
+    common = set(VALID_FORMATS[type_names[0]]).intersection(*(VALID_FORMATS[name] for name in type_names[1:]))
+    return ", ".join(sorted(common))
 
 
 def to_json(value: Any) -> bytes:

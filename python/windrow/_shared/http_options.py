@@ -82,7 +82,7 @@ class HttpOptions:
     def proxy(self, environment: Mapping[str, str] = os.environ) -> Proxy | None:
         """The proxy that was asked for, or that the environment names for this host."""
         if self.http_proxy and self.https_proxy:
-            raise ProgrammingError("Only one of http_proxy or https_proxy should be specified")
+            raise ProgrammingError("http_proxy and https_proxy were given: a client has one proxy, leave one out")
         url = self.http_proxy or self.https_proxy or proxy_of_environment(environment, self.scheme, self.host, self.port)
         return proxy_of_url(url) if url else None
 

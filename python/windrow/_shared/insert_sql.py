@@ -36,31 +36,35 @@ class RowsInsert:
         if isinstance(first, Mapping):
             return self._of_mappings(given)
         if not _is_row(first):
-            raise ProgrammingError("Placeholder-less INSERT requires mapping or sequence rows")
+            raise ProgrammingError("Rows of an INSERT ... VALUES have to be tuples, lists or dictionaries")
         width = len(self.columns) if self.columns is not None else len(first)
         if width == 0:
-            raise ProgrammingError("Placeholder-less INSERT rows cannot be empty")
+            raise ProgrammingError("A row of an INSERT ... VALUES needs at least one value")
         if any(not _is_row(row) or len(row) != width for row in given):
-            raise ProgrammingError("Placeholder-less INSERT requires equal-width sequence rows")
+            raise ProgrammingError(f"Every row of this INSERT ... VALUES has to be a tuple or list of {width} values")
         return (self.columns if self.columns is not None else "*"), [list(row) for row in given]
 
     def _of_mappings(self, given: Sequence[Any]) -> tuple[Sequence[str] | str, list[list[Any]]]:
         if self.columns is None and not self.has_placeholders:
             keys: tuple[str, ...] = tuple(given[0])
             if not keys or not all(isinstance(key, str) for key in keys):
-                raise ProgrammingError("Placeholder-less INSERT mapping rows require string column names")
+                raise ProgrammingError(
+                    "Dictionaries given to INSERT ... VALUES need the columns' names, as text, for keys"
+                )
             columns: Sequence[str] | str = keys
         else:
             columns = self.columns if self.columns is not None else "*"
             keys = self.names or self.columns or ()
         if len(set(keys)) != len(keys) and not self.has_placeholders:
-            raise ProgrammingError("Placeholder-less INSERT column names must be unique")
+            raise ProgrammingError("A column is named twice in this INSERT: name each once")
         wanted = set(keys)
         for row in given:
             if not isinstance(row, Mapping) or (
                 set(row) != wanted and not (self.has_placeholders and wanted <= set(row))
             ):
-                raise ProgrammingError("Placeholder-less INSERT requires matching mapping rows")
+                raise ProgrammingError(
+                    f"Every row of this INSERT has to be a dictionary with the keys {', '.join(keys)}"
+                )
         return columns, [[row[key] for key in keys] for row in given]
 
 

@@ -18,6 +18,7 @@ from windrow import common
 from windrow._shared.timezones import is_utc_timezone
 
 MAX_NESTING = 100
+TO_THE_SECOND = "%Y-%m-%d %H:%M:%S"
 ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "`": "\\`", "\t": "\\\t", "\n": "\\\n"})
 
 
@@ -39,7 +40,7 @@ class DT64Param:
         value = self.value
         if zone is not None and (_binds_as_of_old() or value.utcoffset() is not None):
             value = value.astimezone(zone)
-        text = value.strftime("%Y-%m-%d %H:%M:%S.%f")
+        text = value.strftime(f"{TO_THE_SECOND}.%f")
         nanosecond = getattr(value, "nanosecond", 0)  # pandas.Timestamp has it
         if nanosecond:
             text += f"{nanosecond:03d}"
@@ -61,7 +62,7 @@ def query_literal(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 0
                 value = value.astimezone(zone)
         elif value.utcoffset() is not None:
             value = value.astimezone(zone)
-        return f"'{value.strftime('%Y-%m-%d %H:%M:%S')}'"
+        return f"'{value.strftime(TO_THE_SECOND)}'"
     if isinstance(value, dict) and common.get_setting("dict_parameter_format") == "json":
         return f"'{_json(value).translate(ESCAPES)}'"
     return _literal(value, zone, depth, query_literal)
@@ -81,7 +82,7 @@ def parameter_text(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 
     if isinstance(value, datetime):
         if _binds_as_of_old() or value.utcoffset() is not None:
             value = value.astimezone(zone)
-        text = value.strftime("%Y-%m-%d %H:%M:%S")
+        text = value.strftime(TO_THE_SECOND)
         return text if top else f"'{text}'"
     if isinstance(value, dict) and common.get_setting("dict_parameter_format") == "json":
         return _json(value)

@@ -99,7 +99,9 @@ class ClientOptions:
         if not self.compress or word in FALSE_WORDS or word in ("none", ""):
             return None
         if word not in ENCODINGS:
-            raise ProgrammingError(f"Unsupported compression method {self.compress}")
+            raise ProgrammingError(
+                f"compress={self.compress!r} is no compression known here: {', '.join(ENCODINGS)}, True or False"
+            )
         return word
 
     def http_options(self) -> HttpOptions:
@@ -139,7 +141,7 @@ class ClientOptions:
         made: dict[str, str] = {}
         if self.client_cert and tls_mode in (None, "mutual"):
             if not self.username:
-                raise ProgrammingError("username parameter is required for Mutual TLS authentication")
+                raise ProgrammingError("A client certificate proves who a user is, but not which: give username too")
             made = {"X-ClickHouse-User": self.username, "X-ClickHouse-SSL-Certificate-Auth": "on"}
         if self.access_token:
             made["Authorization"] = f"Bearer {self.access_token}"
@@ -189,8 +191,8 @@ def client_options(
         password = password or _decoded(parsed.password) or ""
         host = host or parsed.hostname
         port = port or parsed.port
-        if not database and parsed.path:
-            database = unquote(parsed.path[1:].split("/")[0]) or None
+        if not database:
+            database = unquote(parsed.path.removeprefix("/").partition("/")[0]) or database
         for name, values in parse_qs(parsed.query).items():
             others[name] = values[0]
     sent = dict(settings or {})
@@ -199,7 +201,7 @@ def client_options(
     encrypted = encrypted or (not interface and str(port) in ("443", "8443"))
     interface = interface or ("https" if encrypted else "http")
     if not interface.startswith("http"):
-        raise ValueError("Unrecognized ClickHouse interface")
+        raise ValueError(f"interface={interface!r} can't be spoken here: use 'http' or 'https'")
     username = _user(username, password, others)
     if "compression" in others:
         others.setdefault("compress", others.pop("compression"))
@@ -219,7 +221,8 @@ def client_options(
 
 def _take_generic(generic_args: dict[str, Any], others: dict[str, Any], settings: dict[str, Any]) -> None:
     """Options among the generic arguments go to the options; everything else is a setting (also as `ch_name`)."""
-    for name, value in generic_args.items():
+    for name in generic_args:
+        value = generic_args[name]
         if name in _NAMES or name == "compression":
             if name in ("headers", "compression"):
                 others.setdefault(name, value)
@@ -241,17 +244,17 @@ def _refuse(mode: str, others: dict[str, Any], username: str | None, password: s
     """What can't be served, with the reason."""
     if others.get("pool_mgr") is not None:
         raise ProgrammingError(
-            "pool_mgr is not supported: connections are this package's own. "
-            "Use connector_limit and connector_limit_per_host to configure connection pooling."
+            "pool_mgr is urllib3's, which isn't used here: how many connections there may be is said by "
+            "connector_limit and connector_limit_per_host."
         )
     others.pop("pool_mgr", None)
     token, provider = others.get("access_token"), others.get("token_provider")
     if (token or provider) and (username or password):
-        raise ProgrammingError("Cannot use both token authentication and username/password")
+        raise ProgrammingError("A token and a username or password were given: leave one of the two ways out")
     if token and provider:
-        raise ProgrammingError("Cannot use both access_token and token_provider")
+        raise ProgrammingError("access_token and token_provider were given: keep the one that tokens should come from")
     if not isinstance(others.get("headers") or {}, dict):
-        raise ProgrammingError("headers must be a dictionary of HTTP header names and values")
+        raise ProgrammingError("headers has to be a dictionary, from the names of HTTP headers to their values")
     unknown = [name for name in others if name not in _NAMES or name in _ADDRESS]
     if unknown:
         maker = "AsyncClient" if mode == "async" else "Client"
@@ -269,14 +272,14 @@ def _converted(name: str, value: Any) -> Any:
     try:
         return kind(value)
     except ValueError:
-        raise ProgrammingError(f"Invalid value {value!r} for option {name}") from None
+        raise ProgrammingError(f"{name} has to be a number ({kind.__name__}), not {value!r}") from None
 
 
 def truth(name: str, value: Any) -> bool:
     """A truth value that may have come as a word."""
     word = str(value).strip().lower()
     if isinstance(value, str) and word not in TRUE_WORDS | FALSE_WORDS:
-        raise ProgrammingError(f"Invalid value {value!r} for option {name}")
+        raise ProgrammingError(f"{name} is either true or false, not {value!r}")
     return word in TRUE_WORDS if isinstance(value, str) else bool(value)
 
 
@@ -289,4 +292,4 @@ def bracketed(host: str) -> str:
 
 
 def _decoded(value: str | None) -> str | None:
-    return unquote(value) if value else value
+    return None if value is None else unquote(value)

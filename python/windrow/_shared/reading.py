@@ -60,7 +60,7 @@ def _plain(use_none: bool, zone: tzinfo | None, mode: str) -> ReadOptions:
 def _shown(fallback: tzinfo, mode: str) -> tzinfo | None:
     """The zone of times whose type names none; None for naive ones."""
     if mode not in TZ_MODES:
-        raise ProgrammingError(f'tz_mode must be "naive_utc", "aware", or "schema", got "{mode}"')
+        raise ProgrammingError(f"tz_mode={mode!r} isn't known: use one of {', '.join(TZ_MODES)}")
     if mode == "schema" or (mode == "naive_utc" and is_utc_timezone(fallback)):
         return None
     return fallback

@@ -10,7 +10,7 @@ def renamer_of(method: str | None) -> Callable[[str], str] | None:
     """The function for a rule's name; None for none. ValueError for a name that isn't known."""
     name = (method or "none").strip().lower()
     if name not in _RULES:
-        raise ValueError(f"Invalid option '{name.upper()}'. Expected one of {list(_RULES)}")
+        raise ValueError(f"rename_response_column={method!r} isn't known: use one of {', '.join(_RULES)}")
     return _RULES[name]
 
 

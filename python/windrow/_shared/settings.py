@@ -70,21 +70,25 @@ def checked(name: str, value: Any, server: Mapping[str, SettingDef], of_client: 
     if name in OPTIONAL_SETTINGS:
         return None
     if action == "send":
-        logger.warning("Attempting to send readonly setting %s", name)
+        logger.warning("the setting %s is sent although this user may not change it", name)
         return text
     if action == "drop":
-        logger.warning("Dropping readonly setting %s", name)
+        logger.warning("the setting %s is left out: this user may not change it", name)
         return None
-    raise ProgrammingError(f"Setting {name} is readonly")
+    raise ProgrammingError(
+        f"This user may not change the setting {name}: leave it out, or set invalid_setting_action to 'drop'"
+    )
 
 
 def _unlisted(name: str, text: str, action: str) -> str | None:
     if name in OPTIONAL_SETTINGS:
         return None
     if name in RESERVED_NAMES or name.startswith(RESERVED_PREFIX):
-        raise ProgrammingError(f"{name} is a reserved transport parameter and cannot be sent as a setting")
+        raise ProgrammingError(
+            f"{name} is not a setting but a word of the HTTP interface, which this client sends itself: leave it out"
+        )
     if action == "drop":
-        logger.warning("Dropping setting %s not found in system.settings", name)
+        logger.warning("the setting %s is left out: this server has none of that name", name)
         return None
     return text
 

@@ -54,7 +54,7 @@ class Table:
         try:
             return tuple(every[name] for name in wanted)
         except KeyError as missing:
-            raise ProgrammingError(f"Unrecognized column {missing} in table {table}") from None
+            raise ProgrammingError(f"The table {table} has no column {missing} to insert into") from None
 
 
 class Remembered:

@@ -46,7 +46,7 @@ def find_zone(name: str) -> tzinfo | None:
             return timezone(-offset if fixed.group(1) == "-" else offset) if offset else timezone.utc
     try:
         return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
         return None
 
 
@@ -91,5 +91,7 @@ def column_timezone(name: str) -> tzinfo:
     """The zone that a column's type names. ProgrammingError when this machine doesn't know it."""
     zone = find_zone(name)
     if zone is None:
-        raise ProgrammingError(f"Column timezone {name} is not recognized; {TZDATA_HINT}")
+        raise ProgrammingError(
+            f"A column has times of the zone {name}, which isn't known on this machine; {TZDATA_HINT}"
+        )
     return zone

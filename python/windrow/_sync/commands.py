@@ -61,14 +61,16 @@ class Commands(Queries):
         self, call: Call, text: str | bytes, data: str | bytes | None, external_data: ExternalData | None
     ) -> None:
         if external_data is not None and data:
-            raise ProgrammingError("Cannot combine command data with external data")
+            raise ProgrammingError("A command takes data or external_data: send one of them")
         if not data and external_data is None:
             if not text:
-                raise ProgrammingError("Command sent without query or recognized data")
+                raise ProgrammingError("There is nothing to send: give the command a statement")
             call.body = text.encode() if isinstance(text, str) else text
             return
         if isinstance(text, bytes):
-            raise ProgrammingError("Binary parameter bind cannot be combined with command data or external data")
+            raise ProgrammingError(
+                "A command whose parameters are bytes takes no data and no external_data: write them into the statement"
+            )
         call.params["query"] = text
         if external_data is not None:
             call.params.update(external_data.query_params)
@@ -101,8 +103,8 @@ class Commands(Queries):
 
     def ping(self, timeout: float | None = None) -> bool:
         """Whether the server answers within `timeout` seconds (3 when None)."""
-        if timeout is not None and not timeout > 0:
-            raise ProgrammingError("ping timeout must be greater than zero")
+        if not (timeout is None or timeout > 0):
+            raise ProgrammingError(f"ping can't wait for {timeout!r} seconds: give a timeout above 0, or None")
         try:
             response = self._transport.send(
                 Request("GET", f"{self._options.path}/ping", timeout_s=timeout or PING_TIMEOUT_S, may_repeat=True)

@@ -95,8 +95,8 @@ class Exchange:
             return self._send(call)
         if session == self._active_session:
             raise ProgrammingError(
-                "Attempt to execute concurrent queries within the same session. "
-                "Please use a separate client instance per concurrent query."
+                f"The session {session!r} is in use by another query of this client, and takes one at a time: "
+                "wait for that query, use a client per task, or set autogenerate_session_id=False"
             )
         self._active_session = session
         try:
@@ -222,7 +222,9 @@ class Exchange:
         """Uses another token from now on; ProgrammingError when this client authenticates by other means."""
         known = self._headers.get("Authorization")
         if known and not known.startswith("Bearer"):
-            raise ProgrammingError("Cannot set access token when a different auth type is used")
+            raise ProgrammingError(
+                "This client signs in with a password: make a client with access_token to use tokens"
+            )
         self._headers["Authorization"] = f"Bearer {access_token}"
         self._transport.headers = list(self._headers.items())
 

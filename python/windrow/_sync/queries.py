@@ -27,6 +27,8 @@ from windrow._shared.summary import QuerySummary
 from windrow.datatypes.registry import get_from_name
 
 ROWS, COLUMNS, BLOCKS = 0, 1, 2
+# Programs ask this of the client, not of ClickHouse.
+VERSION_QUERY = "select __connect_version__"
 
 
 class Opened:
@@ -89,7 +91,7 @@ class Queries(Asking):
 
             result = client.query("SELECT name FROM users WHERE id = {id:UInt64}", parameters={"id": 5})
         """
-        if query and query.lower().strip().startswith("select __connect_version__"):
+        if query and query.lstrip()[: len(VERSION_QUERY)].lower() == VERSION_QUERY:
             words = f"Windrow v.{common.version()}"
             return QueryResult([[words]], None, ("connect_version",), (get_from_name("String"),))
         context = self.create_query_context(
@@ -109,8 +111,8 @@ class Queries(Asking):
             external_data=external_data,
             transport_settings=transport_settings,
             tz_mode=tz_mode,
-            as_pandas=context.as_pandas if context else False,
-            streaming=context.streaming if context else False,
+            as_pandas=context is not None and context.as_pandas,
+            streaming=context is not None and context.streaming,
         )
         if context.is_command:
             return self._command_as_query(context)

@@ -72,7 +72,9 @@ class StreamContext:
 
     def __next__(self) -> Any:
         if not self._in_context:
-            raise ProgrammingError("Stream should be used within a context")
+            raise ProgrammingError(
+                "A stream is read inside of its block: open it by `async with` (`with`, if the client is synchronous)"
+            )
         if self.gen is None:
             raise StreamClosedError
         return self.gen.__next__()

@@ -26,9 +26,9 @@ def typed_variant(value: Any, type_name: str) -> TypedVariant:
     TypedVariant(value=[1, 2], type_name='Array(UInt32)')
     """
     if value is None:
-        raise DataError("Use None directly instead of typed_variant for null Variant values")
+        raise DataError("NULL has no type: write None itself into a Variant")
     try:
         alternative = get_from_name(type_name)
     except InternalError as unknown:
-        raise DataError(f"Unknown ClickHouse type '{type_name}'") from unknown
+        raise DataError(f"{type_name!r} is no type of ClickHouse: write it as the column's Variant does") from unknown
     return TypedVariant(value, alternative.name)

@@ -20,5 +20,5 @@ def get_from_name(name: str) -> ClickHouseType:
     """
     found = ClickHouseType(name)
     if found.base_type not in VALID_FORMATS:
-        raise InternalError(f"Unrecognized ClickHouse type base: {found.base_type} name: {name}")
+        raise InternalError(f"{found.base_type!r} is no type that is known here (in {name!r})")
     return found

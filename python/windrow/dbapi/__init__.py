@@ -10,7 +10,6 @@ ClickHouse has no transactions of this kind: commit and rollback do nothing.
 from __future__ import annotations
 
 from datetime import date, datetime, time
-from time import localtime
 from typing import Any
 
 from windrow._shared.errors import (
@@ -64,17 +63,17 @@ __all__ = [
 
 def DateFromTicks(ticks: float) -> date:  # noqa: N802 - the name is PEP 249's
     """The local date of a moment, in seconds since 1970."""
-    return date(*localtime(ticks)[:3])
+    return date.fromtimestamp(ticks)
 
 
 def TimeFromTicks(ticks: float) -> time:  # noqa: N802 - the name is PEP 249's
     """The local time of day of a moment, in seconds since 1970."""
-    return time(*localtime(ticks)[3:6])
+    return TimestampFromTicks(ticks).time()
 
 
 def TimestampFromTicks(ticks: float) -> datetime:  # noqa: N802 - the name is PEP 249's
     """The local date and time of a moment, in seconds since 1970."""
-    return datetime(*localtime(ticks)[:6])
+    return datetime.fromtimestamp(ticks // 1)
 
 
 def connect(

@@ -70,8 +70,8 @@ class Cursor:
         """Executes a statement. `%%` is a percent sign unless `pyformat_encoded` is False and there are no
         parameters.
         """
-        if pyformat_encoded and not parameters and isinstance(operation, str):
-            operation = operation.replace("%%", "%")
+        if isinstance(operation, str) and pyformat_encoded and not parameters:
+            operation = _with_single_percents(operation)
         result = self.client.query(operation, parameters, settings=settings, query_formats=query_formats)
         self._start()
         self.data = result.result_set
@@ -125,22 +125,28 @@ class Cursor:
         self._start()
         if not parameters:
             return
-        plan = rows_insert(operation.replace("%%", "%") if pyformat_encoded else operation)
+        plan = rows_insert(_with_single_percents(operation) if pyformat_encoded else operation)
         if plan is None and ends_with_values(operation):
-            raise ProgrammingError("Cursor.executemany() cannot safely route this placeholder-less INSERT statement")
+            raise ProgrammingError(
+                "executemany can't tell where this INSERT puts its rows: write INSERT INTO table (columns) VALUES"
+            )
         if plan is not None and self._insert(plan, parameters, settings):
             return
         try:
             self._execute_each(operation, parameters, settings, query_formats, pyformat_encoded)
         except TypeError as cause:
-            raise ProgrammingError(f"Invalid parameters {parameters} passed to cursor executemany") from cause
+            raise ProgrammingError(
+                f"executemany takes a sequence of rows of parameters, not a {type(parameters).__name__}: {cause}"
+            ) from cause
 
     def _insert(self, plan: RowsInsert, parameters: Any, settings: dict[str, Any] | None) -> bool:
         """Inserts the rows at once; False if they have to be sent as SQL, one by one."""
         try:
             rows = list(parameters)
         except TypeError as cause:
-            raise ProgrammingError("Placeholder-less INSERT ... VALUES requires iterable rows") from cause
+            raise ProgrammingError(
+                f"executemany takes the rows of an INSERT as a sequence, not a {type(parameters).__name__}"
+            ) from cause
         if not rows:
             return True
         try:
@@ -220,7 +226,7 @@ class Cursor:
 
     def _valid(self) -> Sequence[Any]:
         if self.data is None:
-            raise ProgrammingError("Cursor is not valid")
+            raise ProgrammingError("There is no result to fetch: execute a query first")
         rows: Sequence[Any] = self.data
         return rows
 
@@ -239,3 +245,8 @@ def may_be_null(kind: Any) -> bool | None:
     if kind.base_type == "SimpleAggregateFunction":
         return may_be_null(getattr(kind, "element_type", None))
     return False
+
+
+def _with_single_percents(operation: str) -> str:
+    """The statement as it is meant where nothing is put into it: `%%` is how a percent sign is written."""
+    return operation.replace("%%", "%")

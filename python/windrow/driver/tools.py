@@ -26,7 +26,7 @@ def insert_file(
     compression: str | None = None,
 ) -> QuerySummary:
     """Inserts a file as it is: CSV with a header line unless `fmt` or `column_names` say otherwise; *.gz is gzip."""
-    with open(file_path, "rb") as file:
+    with Path(file_path).open("rb") as file:
         return client.raw_insert(
             full_name(table, database),
             column_names=column_names,
@@ -62,7 +62,7 @@ async def insert_file_async(
 def full_name(table: str, database: str | None) -> str:
     """The table as it stands in the INSERT."""
     if database:
-        return f"{quote_identifier(database)}.{quote_identifier(table)}"
+        return ".".join(map(quote_identifier, (database, table)))
     return table if table[0] not in "`'" and "." in table else quote_identifier(table)
 
 
