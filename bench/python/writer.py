@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import shutil
 import socket
 import statistics
@@ -123,10 +124,10 @@ def end_to_end(server: Server, count: int) -> dict[str, tuple[float, float]]:
 
 
 def rust(folder: str) -> dict[tuple[str, str], float]:
-    """The Rust library in a program of its own: `buffer call rows seconds` per line."""
+    """The Rust library in a program of its own, which prints a line per case."""
     printed = subprocess.run([os.environ["BENCH_WRITER_ROWS"], folder], check=True, capture_output=True, text=True).stdout
-    cases = (line.split() for line in printed.splitlines())
-    return {(buffer, call): int(rows) / float(seconds) for buffer, call, rows, seconds in cases}
+    cases = re.findall(r"^(\w+), (write_rows?)\b.*?(\d+) rows/s", printed, re.MULTILINE)
+    return {(buffer, call): float(rate) for buffer, call, rate in cases}
 
 
 def measure(server: Server, rounds: int, count: int) -> tuple[str, dict[tuple[str, str], float]]:
