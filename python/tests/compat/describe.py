@@ -1,5 +1,5 @@
 """What came out of a program, taken apart so that two outcomes can be compared: every value with its type, frames and arrays
-with their dtypes, Arrow tables with their schemas, errors with class, code and message.
+with their dtypes, Arrow tables with their schemas, errors with class and code, and the text where it is ClickHouse's.
 """
 
 from __future__ import annotations
