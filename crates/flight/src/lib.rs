@@ -1,0 +1,1 @@
+//! Arrow Flight SQL on a port of its own: queries, prepared statements and bulk ingest.

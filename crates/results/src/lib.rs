@@ -1,0 +1,1 @@
+//! Rows that come as Arrow, in ClickHouse's formats: pure functions from record batches to bytes.
