@@ -5,12 +5,14 @@
 //! whether the request can have been executed ([`CallError`]).
 //! [`Exception`] reads ClickHouse's error texts.
 
+mod basic;
 mod call;
 mod endpoint;
 mod pool;
 mod tls;
 mod url;
 
+pub use basic::same_secret;
 pub use call::{Answer, Call, CallError, Credentials};
 pub use endpoint::{Endpoint, EndpointError};
 pub use pool::{Client, ClientOptions, ConnectError, Lease};

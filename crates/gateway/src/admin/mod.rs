@@ -15,7 +15,7 @@ use windrow_sink::ClickHouseSink;
 
 use self::answer::Answer;
 use self::letters::LettersApi;
-use crate::data::{same_secret, DataServer};
+use crate::data::DataServer;
 use crate::options::AdminOptions;
 
 pub use letters::{letter_json, listing_json};
@@ -115,7 +115,7 @@ impl AdminServer {
     fn is_authorised(&self, head: &RequestHead) -> bool {
         let Some(wanted) = &self.options.token else { return true };
         let given = head.field_str("authorization").and_then(|field| field.strip_prefix("Bearer "));
-        given.is_some_and(|given| same_secret(given.trim(), wanted))
+        given.is_some_and(|given| windrow_client::same_secret(given.trim(), wanted))
     }
 
     fn metrics(&self) -> String {

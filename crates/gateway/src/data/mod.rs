@@ -19,6 +19,5 @@ mod sessions;
 mod stripped;
 mod text;
 
-pub(crate) use request::same_secret;
 pub use serve::DataServer;
 pub(crate) use serve::State;

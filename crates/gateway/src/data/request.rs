@@ -124,7 +124,7 @@ impl<'a> Request<'a> {
         }
         if let Some(authorization) = self.head.field("authorization") {
             // ClickHouse refuses some mixtures and tolerates others; that is its business.
-            return match (by_fields || by_params, basic_credentials(authorization)) {
+            return match (by_fields || by_params, Credentials::from_basic(authorization)) {
                 (false, Some(credentials)) => Identity::Claimed(credentials),
                 _ => Identity::Unclear,
             };
@@ -162,53 +162,13 @@ pub(crate) fn caller(identity: Identity, default_user: Option<&DefaultUser>) -> 
     match (identity, default_user) {
         (Identity::Unclear, _) => Caller::Unclear,
         (Identity::Claimed(claimed), Some(default)) if claimed.user == "default" => {
-            match same_secret(&claimed.password, &default.password) {
+            match windrow_client::same_secret(&claimed.password, &default.password) {
                 true => Caller::Default(default.credentials.clone()),
                 false => Caller::WrongPassword,
             }
         }
         (Identity::Claimed(claimed), _) => Caller::Itself(claimed),
     }
-}
-
-/// Takes the same time wherever the two differ.
-pub(crate) fn same_secret(given: &str, wanted: &str) -> bool {
-    let differing = given.bytes().zip(wanted.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
-    given.len() == wanted.len() && differing == 0
-}
-
-fn basic_credentials(authorization: &[u8]) -> Option<Credentials> {
-    let text = std::str::from_utf8(authorization).ok()?;
-    let (scheme, encoded) = text.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("basic") {
-        return None;
-    }
-    let decoded = String::from_utf8(decode_base64(encoded.trim())?).ok()?;
-    let (user, password) = decoded.split_once(':')?;
-    Some(Credentials { user: user.to_owned(), password: password.to_owned() })
-}
-
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut count) = (0u32, 0);
-    for byte in text.trim_end_matches('=').bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    Some(out)
 }
 
 #[cfg(test)]
