@@ -16,8 +16,9 @@ use clap::{Parser, Subcommand};
 
 use error::BenchError;
 use parts::{
-    ArticleOptions, BulkOptions, ClientsOptions, CulpritOptions, DurabilityOptions, FormatsOptions, IdleOptions,
-    InsertsOptions, JournalOptions, ParsingOptions, Part, ReplayOptions, ResultsOptions, SelectOptions, WriterOptions,
+    AppendsOptions, ArticleOptions, BulkOptions, ClientsOptions, CulpritOptions, DuckDbOptions, DurabilityOptions,
+    FormatsOptions, IdleOptions, InsertsOptions, JournalOptions, ParsingOptions, Part, ReplayOptions, ResultsOptions,
+    SelectOptions, WriterOptions,
 };
 use stack::{binary, Stack, StackOptions};
 
@@ -62,6 +63,10 @@ enum Choice {
     Replay(ReplayOptions),
     /// The journal alone, in the benchmark's own process.
     Journal(JournalOptions),
+    /// One-row inserts into DuckDB.
+    Duckdb(DuckDbOptions),
+    /// Ordered appends into DuckDB over a network, beside quack and Flight SQL.
+    Appends(AppendsOptions),
     /// A large answer, forwarded.
     Select(SelectOptions),
     /// Memory of idle connections.
@@ -129,6 +134,8 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Durability(part) => vec![Box::new(part)],
         Choice::Replay(part) => vec![Box::new(part)],
         Choice::Journal(part) => vec![Box::new(part)],
+        Choice::Duckdb(part) => vec![Box::new(part)],
+        Choice::Appends(part) => vec![Box::new(part)],
         Choice::Select(part) => vec![Box::new(part)],
         Choice::Idle(part) => vec![Box::new(part)],
         Choice::Article(part) => vec![Box::new(part)],
@@ -146,7 +153,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 14] = [
+const PARTS: [(&str, &[&str]); 16] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
     ("parsing", &["--rounds=1", "--megabytes=20"]),
@@ -155,6 +162,8 @@ const PARTS: [(&str, &[&str]); 14] = [
     ("durability", &["--seconds=1", "--rounds=1"]),
     ("replay", &["--megabytes=100"]),
     ("journal", &["--seconds=0.5", "--megabytes=100"]),
+    ("duckdb", &["--seconds=1", "--rounds=1"]),
+    ("appends", &["--rounds=1", "--file-rounds=1", "--rows=2000000"]),
     ("select", &["--rounds=1", "--megabytes=200"]),
     ("idle", &["--connections=1000"]),
     ("article", &["--seconds=8"]),

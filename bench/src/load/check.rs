@@ -41,7 +41,7 @@ struct Found {
 
 pub fn check_landed(sql: &Sql, table: &str, outcome: &LoadOutcome) -> Result<Landed, BenchError> {
     let answer = sql.query(&format!(
-        "SELECT conn, count(), uniqExact(seq), max(seq), countIf({IS_MANGLED}) FROM {table} GROUP BY conn FORMAT TSV"
+        "SELECT conn, count(), count(DISTINCT seq), max(seq), countIf({IS_MANGLED}) FROM {table} GROUP BY conn FORMAT TSV"
     ))?;
     let found = answer.lines().map(parse_found).collect::<Result<Vec<_>, _>>()?;
     let uncertain = unacknowledged_there(sql, table, &outcome.ids)?;
@@ -68,7 +68,7 @@ fn unacknowledged_there(sql: &Sql, table: &str, ids: &[ConnectionIds]) -> Result
         }
         let list = list.trim_end_matches(',');
         let query = format!(
-            "SELECT conn, uniqExact(seq) FROM {table} WHERE (conn, seq) IN ({list}) GROUP BY conn FORMAT TSV \
+            "SELECT conn, count(DISTINCT seq) FROM {table} WHERE (conn, seq) IN ({list}) GROUP BY conn FORMAT TSV \
              SETTINGS max_query_size = 10000000, max_ast_elements = 1000000, max_expanded_ast_elements = 1000000"
         );
         for line in sql.query(&query)?.lines() {

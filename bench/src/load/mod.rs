@@ -18,7 +18,7 @@ pub use exchange::{Answer, Exchange};
 pub use histogram::Histogram;
 pub use outcome::LoadOutcome;
 pub use plan::Plan;
-pub use row::{create_table, insert_query, row_body, RowFormat};
+pub use row::{create_duckdb_table, create_table, insert_query, row_body, RowFormat};
 pub use run::run;
 
 #[cfg(test)]

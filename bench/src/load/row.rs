@@ -14,6 +14,14 @@ pub fn create_table(table: &str, settings: &str) -> String {
     )
 }
 
+/// The same table in DuckDB's words.
+pub fn create_duckdb_table(table: &str) -> String {
+    format!(
+        "CREATE TABLE {table} (conn UINTEGER NOT NULL, seq UBIGINT NOT NULL, time TIMESTAMP_S NOT NULL, site VARCHAR NOT NULL, \
+         city VARCHAR NOT NULL, latency_us UINTEGER NOT NULL)"
+    )
+}
+
 /// How a row is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum RowFormat {
@@ -57,7 +65,7 @@ pub fn insert_query(table: &str, format: RowFormat, settings: &[&str]) -> String
 
 /// The condition, in SQL, under which a row is not what was sent.
 pub const IS_MANGLED: &str = "latency_us != (conn * 7919 + seq * 104729) % 1000000 OR site != 'example.com' \
-                              OR city != 'Oslo' OR toUnixTimestamp(time) != 1700000000";
+                              OR city != 'Oslo' OR time != '2023-11-14 22:13:20'";
 
 const TIME: u32 = 1_700_000_000;
 const SITE: &str = "example.com";

@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::inserts_table::{self, Measured};
 use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
-use crate::load::{self, check_landed, create_table, insert_query, Landed, LoadOutcome, Plan, RowFormat};
+use crate::load::{
+    self, check_landed, create_duckdb_table, create_table, insert_query, Landed, LoadOutcome, Plan, RowFormat,
+};
 use crate::process::usage;
 use crate::report::Section;
 use crate::stack::{Limit, LimitServer, Snapshot, Stack, StackOptions};
@@ -171,6 +173,24 @@ impl InsertsOptions {
         let mut measured = Measured::new(mode, connections, load, before, after);
         measured.landed = Some(landed);
         measured.parts = parts;
+        Ok(measured)
+    }
+
+    /// The same with a DuckDB behind the gateway.
+    pub fn run_into_duckdb(&self, stack: &Stack, mode: Mode, connections: u32) -> Result<Measured, BenchError> {
+        let server = stack.require_gateway()?;
+        server.execute(&format!("DROP TABLE IF EXISTS {TABLE}"))?;
+        server.execute(&create_duckdb_table(TABLE))?;
+        let mut plan = self.plan(mode, connections);
+        plan.target = server.endpoint().clone();
+        let before = stack.snapshot();
+        let load = load::run(&plan)?;
+        server.execute("SYSTEM FLUSH ASYNC INSERT QUEUE")?;
+        let after = stack.snapshot();
+        let landed = check_landed(server, TABLE, &load)?;
+        refuse_losses(mode, &load, &landed)?;
+        let mut measured = Measured::new(mode, connections, load, before, after);
+        measured.landed = Some(landed);
         Ok(measured)
     }
 

@@ -33,6 +33,17 @@ pub struct WriterOptions {
     pub rows: u64,
 }
 
+#[derive(Debug, Clone, clap::Args)]
+pub struct AppendsOptions {
+    #[arg(long, default_value_t = 5)]
+    pub rounds: u32,
+    /// Of the Parquet file.
+    #[arg(long, default_value_t = 3)]
+    pub file_rounds: u32,
+    #[arg(long, default_value_t = 20_000_000)]
+    pub rows: u64,
+}
+
 impl Part for ClientsOptions {
     fn measure(&self, stack: &Stack, options: &StackOptions) -> Result<Section, BenchError> {
         let arguments = [format!("--rounds={}", self.rounds)];
@@ -72,6 +83,26 @@ impl Part for WriterOptions {
     }
 }
 
+impl Part for AppendsOptions {
+    fn measure(&self, stack: &Stack, options: &StackOptions) -> Result<Section, BenchError> {
+        let arguments = [
+            format!("--rounds={}", self.rounds),
+            format!("--file-rounds={}", self.file_rounds),
+            format!("--rows={}", self.rows),
+        ];
+        Ok(Section {
+            name: "appends",
+            title: "Ordered appends into DuckDB",
+            command: format!(
+                "bench/run appends --rounds {} --file-rounds {} --rows {}",
+                self.rounds, self.file_rounds, self.rows
+            ),
+            body: run("appends", &arguments, stack, options)?,
+            charts: Vec::new(),
+        })
+    }
+}
+
 /// What the program prints. Its messages go to the terminal.
 fn run(program: &str, arguments: &[String], stack: &Stack, options: &StackOptions) -> Result<String, BenchError> {
     let endpoint = stack.clickhouse.endpoint();
@@ -85,6 +116,9 @@ fn run(program: &str, arguments: &[String], stack: &Stack, options: &StackOption
         .env("BENCH_CLICKHOUSE", &endpoint.address)
         .env("BENCH_USER", &endpoint.user)
         .env("BENCH_PASSWORD", &endpoint.password)
+        .env("BENCH_WINDROW", binary(options, "windrow")?)
+        .env("BENCH_BINARY", binary(options, "windrow-bench")?)
+        .env("BENCH_EMPTY", binary(options, "examples/empty_hyper")?)
         .env("BENCH_WRITER_ROWS", binary(options, "examples/writer_rows")?)
         .stderr(Stdio::inherit())
         .output()

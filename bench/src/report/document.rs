@@ -8,7 +8,7 @@ use crate::error::BenchError;
 
 const METHOD: &str = include_str!("method.md");
 /// The order of the page, whatever the order of the runs.
-pub const REGIONS: [&str; 14] = [
+pub const REGIONS: [&str; 16] = [
     "inserts",
     "durability",
     "replay",
@@ -23,6 +23,8 @@ pub const REGIONS: [&str; 14] = [
     "clients",
     "results",
     "writer",
+    "duckdb",
+    "appends",
 ];
 
 /// What one benchmark has to say.

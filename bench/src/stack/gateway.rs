@@ -20,12 +20,21 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const GONE_POLL: Duration = Duration::from_millis(5);
 const STOPS_WITHIN: Duration = Duration::from_secs(30);
 
+/// What a gateway stores into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    EmbeddedClickHouse,
+    /// A new file in the data directory.
+    DuckDb,
+}
+
 pub struct Gateway {
     child: Child,
+    behind: Behind,
     data_dir: DataDir,
     pub http_address: String,
     admin_address: String,
-    /// The way around the gateway, to the ClickHouse that it started.
+    /// The way around the gateway, to the ClickHouse that it started. To a DuckDB there is none: the gateway itself.
     pub clickhouse: Endpoint,
 }
 
@@ -38,18 +47,27 @@ struct EndpointFile {
 }
 
 impl Gateway {
-    pub fn start<'a>(binary: &Path, environment: impl Iterator<Item = &'a String>) -> Result<Gateway, BenchError> {
-        Gateway::start_on(DataDir::create()?, binary, environment)
+    pub fn start<'a>(
+        behind: Behind,
+        binary: &Path,
+        environment: impl Iterator<Item = &'a String>,
+    ) -> Result<Gateway, BenchError> {
+        Gateway::start_on(DataDir::create()?, behind, binary, environment)
     }
 
     fn start_on<'a>(
         data_dir: DataDir,
+        behind: Behind,
         binary: &Path,
         environment: impl Iterator<Item = &'a String>,
     ) -> Result<Gateway, BenchError> {
+        let backend = match behind {
+            Behind::EmbeddedClickHouse => "embedded".to_owned(),
+            Behind::DuckDb => format!("duckdb://{}", data_dir.path.join("bench.duckdb").display()),
+        };
         let mut child = Child::spawn(
             Command::new(binary)
-                .args(["serve", "--backend", "embedded", "--log-format", "json"])
+                .args(["serve", "--backend", &backend, "--log-format", "json"])
                 .args(["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data-dir"])
                 .arg(data_dir.path.join("data"))
                 .envs(environment.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
@@ -63,8 +81,11 @@ impl Gateway {
             Some(stderr) => wait_until_ready(stderr, &log)?,
             None => return Err(BenchError::Setup("the gateway has no stderr to read its ready line from".into())),
         };
-        let clickhouse = read_endpoint(&data_dir.path.join("data/embedded/endpoint.json"))?;
-        Ok(Gateway { child, data_dir, http_address: ready.http, admin_address: ready.admin, clickhouse })
+        let clickhouse = match behind {
+            Behind::EmbeddedClickHouse => read_endpoint(&data_dir.path.join("data/embedded/endpoint.json"))?,
+            Behind::DuckDb => Endpoint::without_user(ready.http.clone()),
+        };
+        Ok(Gateway { child, behind, data_dir, http_address: ready.http, admin_address: ready.admin, clickhouse })
     }
 
     /// As a machine that loses its power would: what it started is gone too. Then another on the same data.
@@ -84,7 +105,7 @@ impl Gateway {
                 std::thread::sleep(GONE_POLL);
             }
         }
-        Gateway::start_on(self.data_dir, binary, environment)
+        Gateway::start_on(self.data_dir, self.behind, binary, environment)
     }
 
     /// The text of its metrics.

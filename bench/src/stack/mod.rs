@@ -13,7 +13,7 @@ use crate::error::BenchError;
 use crate::process::{descendants, usage, Usage};
 use crate::sql::Sql;
 use crate::wire::Endpoint;
-use gateway::Gateway;
+use gateway::{Behind, Gateway};
 
 /// Options that every benchmark takes.
 #[derive(Debug, Clone, clap::Args)]
@@ -87,7 +87,16 @@ impl Stack {
     }
 
     fn start(options: &StackOptions, environment: &[String]) -> Result<Stack, BenchError> {
-        Ok(Stack::around(Gateway::start(&binary(options, "windrow")?, environment.iter().chain(&options.env))?))
+        let environment = environment.iter().chain(&options.env);
+        Ok(Stack::around(Gateway::start(Behind::EmbeddedClickHouse, &binary(options, "windrow")?, environment)?))
+    }
+
+    /// A gateway with a DuckDB behind it, where the same address stands for both.
+    pub fn on_duckdb(options: &StackOptions) -> Result<Stack, BenchError> {
+        let gateway = Gateway::start(Behind::DuckDb, &binary(options, "windrow")?, options.env.iter())?;
+        let stack = Stack::around(gateway);
+        stack.clickhouse.execute("CREATE SCHEMA IF NOT EXISTS bench")?;
+        Ok(stack)
     }
 
     fn around(gateway: Gateway) -> Stack {
