@@ -11,9 +11,9 @@ use crate::layers::Layers;
 use crate::secret::Secret;
 use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRules};
 use crate::typed::{
-    AdminSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, EmbeddedSettings, EmbeddedUser,
-    EngineSetting, FlushPolicy, GatherSettings, HttpSettings, JournalSettings, LogFormat, LogSettings, Settings,
-    TlsFiles,
+    AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, DuckDbSettings,
+    DuckDbUser, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, Settings, TlsFiles,
 };
 
 /// Why the readers below can't meet another variant: a test loads every setting of the table.
@@ -39,8 +39,9 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             engine: layers.path("embedded.engine"),
             default_password: layers.secret("embedded.default_password"),
             system_logs: layers.boolean("embedded.system_logs"),
-            users: layers.entries.users.iter().map(embedded_user).collect(),
+            users: layers.entries.embedded_users.iter().map(embedded_user).collect(),
         },
+        duckdb: duckdb(layers),
         gather: gather(layers),
         journal: JournalSettings {
             segment_bytes: layers.integer("journal.segment_bytes"),
@@ -51,6 +52,8 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             max_bytes: layers.integer("dead_letters.max_bytes"),
             max_age_ms: layers.unless_zero("dead_letters.max_age_ms"),
         },
+        append: append(layers),
+        flight: FlightSettings { listen: layers.optional_address("flight.listen") },
         manage_deduplication_window: layers
             .optional_boolean("manage_deduplication_window")
             .unwrap_or(layers.backend() == Backend::Embedded),
@@ -76,6 +79,35 @@ fn http(layers: &Layers) -> HttpSettings {
         headers_read_timeout_ms: layers.integer("http.headers_read_timeout_ms"),
         body_idle_timeout_ms: layers.integer("http.body_idle_timeout_ms"),
         keep_alive_timeout_ms: layers.integer("http.keep_alive_timeout_ms"),
+    }
+}
+
+fn duckdb(layers: &Layers) -> DuckDbSettings {
+    let user = |entry: &Entry| DuckDbUser {
+        name: entry.text("name").unwrap_or_default().to_owned(),
+        password: Secret::new(entry.text("password").unwrap_or_default()),
+        readonly: matches!(entry.value("readonly"), Value::Bool(true)),
+    };
+    DuckDbSettings {
+        library: layers.path("duckdb.library"),
+        default_password: layers.secret("duckdb.default_password"),
+        users: layers.entries.duckdb_users.iter().map(user).collect(),
+        memory_limit_bytes: layers.optional_integer("duckdb.memory_limit_bytes"),
+        threads: layers.optional_integer("duckdb.threads").map(as_count),
+        max_result_connections: layers.count("duckdb.max_result_connections"),
+    }
+}
+
+fn append(layers: &Layers) -> AppendSettings {
+    AppendSettings {
+        window_bytes: layers.integer("append.window_bytes"),
+        max_memory_bytes: layers.integer("append.max_memory_bytes"),
+        max_spool_bytes: layers.integer("append.max_spool_bytes"),
+        room_wait_ms: layers.integer("append.room_wait_ms"),
+        idle_timeout_ms: layers.integer("append.idle_timeout_ms"),
+        max_batch_bytes: layers.count("append.max_batch_bytes"),
+        max_open: layers.count("append.max_open"),
+        faults: layers.text("append.faults").to_owned(),
     }
 }
 
@@ -150,6 +182,11 @@ fn embedded_user(entry: &Entry) -> EmbeddedUser {
     }
 }
 
+/// Sizes beyond the address space are as good as none.
+fn as_count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
 fn flush_policy(name: &str) -> FlushPolicy {
     match name {
         "adaptive" => FlushPolicy::Adaptive,
@@ -183,8 +220,13 @@ impl Layers {
     }
 
     pub(crate) fn address(&self, path: &str) -> SocketAddr {
+        self.optional_address(path).unwrap_or_else(|| unreachable!("{KIND}: {path} has a default"))
+    }
+
+    pub(crate) fn optional_address(&self, path: &str) -> Option<SocketAddr> {
         match &self.resolved(path).value {
-            Value::Address(address) => *address,
+            Value::Address(address) => Some(*address),
+            Value::Unset => None,
             other => unreachable!("{KIND}: {path} {other:?}"),
         }
     }
@@ -210,15 +252,19 @@ impl Layers {
     }
 
     pub(crate) fn integer(&self, path: &str) -> u64 {
+        self.optional_integer(path).unwrap_or_else(|| unreachable!("{KIND}: {path} has a default"))
+    }
+
+    fn optional_integer(&self, path: &str) -> Option<u64> {
         match &self.resolved(path).value {
-            Value::Integer(number) => *number,
+            Value::Integer(number) => Some(*number),
+            Value::Unset => None,
             other => unreachable!("{KIND}: {path} {other:?}"),
         }
     }
 
-    /// Sizes beyond the address space are as good as none.
     fn count(&self, path: &str) -> usize {
-        usize::try_from(self.integer(path)).unwrap_or(usize::MAX)
+        as_count(self.integer(path))
     }
 
     fn ratio(&self, path: &str) -> f64 {

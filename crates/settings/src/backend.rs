@@ -1,6 +1,7 @@
-//! The setting `backend`: the embedded ClickHouse, or the address of a server.
+//! The setting `backend`: the embedded ClickHouse, the address of a server, or a DuckDB.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::secret::Secret;
 
@@ -11,6 +12,16 @@ pub enum Backend {
     Embedded,
     /// A ClickHouse server reached over HTTP.
     ClickHouse(ClickHouseUrl),
+    /// A DuckDB in Windrow's own process.
+    DuckDb(DuckDbPlace),
+}
+
+/// Where a DuckDB keeps its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DuckDbPlace {
+    /// Nowhere: they go with the process.
+    Memory,
+    File(PathBuf),
 }
 
 /// The parts of `http[s]://user:password@host:port`.
@@ -25,15 +36,15 @@ pub struct ClickHouseUrl {
     pub password: Secret,
 }
 
-const USE_INSTEAD: &str = "use \"embedded\" or \"http[s]://user:password@host:port\"";
+const USE_INSTEAD: &str = "use \"embedded\", \"http[s]://user:password@host:port\" or \"duckdb:///path/file.db\"";
 
 impl Backend {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text == "embedded" {
             return Ok(Self::Embedded);
         }
-        if text.starts_with("duckdb:") {
-            return Err(format!("DuckDB backends come with a later version; {USE_INSTEAD}"));
+        if let Some(place) = text.strip_prefix("duckdb:") {
+            return parse_place(place).map(Self::DuckDb);
         }
         match text.split_once("://") {
             Some(("http", rest)) => parse_url(rest, false).map(Self::ClickHouse),
@@ -42,6 +53,25 @@ impl Backend {
             _ => Err(format!("this kind of backend is not known; {USE_INSTEAD}")),
         }
     }
+}
+
+/// After `duckdb:` a path, or after `duckdb://` one, as other programs write it.
+fn parse_place(text: &str) -> Result<DuckDbPlace, String> {
+    let path = text.strip_prefix("//").unwrap_or(text);
+    if path == ":memory:" {
+        return Ok(DuckDbPlace::Memory);
+    }
+    if path.is_empty() || path.ends_with('/') {
+        return Err("duckdb: must be followed by a file, as in \"duckdb:///path/file.db\", or by :memory:".to_owned());
+    }
+    if text.starts_with("//") && !path.starts_with('/') {
+        let advice = "write three slashes, or \"duckdb:file.db\" for a path relative to where Windrow runs";
+        return Err(format!("duckdb:// must be followed by an absolute path; {advice}"));
+    }
+    if path.contains(['?', '\0']) {
+        return Err("the file of duckdb: must be a plain path, without parameters".to_owned());
+    }
+    Ok(DuckDbPlace::File(path.into()))
 }
 
 fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
@@ -106,10 +136,21 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = match self {
             Self::Embedded => return f.write_str("embedded"),
+            Self::DuckDb(place) => return place.fmt(f),
             Self::ClickHouse(url) => url,
         };
         let password = if url.password.is_empty() { "" } else { ":(set)" };
         write!(f, "{}://{}{password}@{}", if url.tls { "https" } else { "http" }, url.user, url.authority())
+    }
+}
+
+impl fmt::Display for DuckDbPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("duckdb::memory:"),
+            Self::File(path) if path.is_absolute() => write!(f, "duckdb://{}", path.display()),
+            Self::File(path) => write!(f, "duckdb:{}", path.display()),
+        }
     }
 }
 
@@ -147,6 +188,22 @@ mod tests {
     }
 
     #[test]
+    fn reads_places_of_duckdb_and_shows_them_as_they_are_read() {
+        for (text, place, shown) in [
+            ("duckdb:///var/lib/a b.db", DuckDbPlace::File("/var/lib/a b.db".into()), "duckdb:///var/lib/a b.db"),
+            ("duckdb:/var/x.db", DuckDbPlace::File("/var/x.db".into()), "duckdb:///var/x.db"),
+            ("duckdb:x/y.db", DuckDbPlace::File("x/y.db".into()), "duckdb:x/y.db"),
+            ("duckdb::memory:", DuckDbPlace::Memory, "duckdb::memory:"),
+            ("duckdb://:memory:", DuckDbPlace::Memory, "duckdb::memory:"),
+        ] {
+            let backend = Backend::parse(text).expect(text);
+            assert_eq!(backend, Backend::DuckDb(place), "{text}");
+            assert_eq!(backend.to_string(), shown);
+            assert_eq!(Backend::parse(shown), Ok(backend));
+        }
+    }
+
+    #[test]
     fn hides_passwords() {
         let backend = Backend::parse("http://ann:geheim@db:1").expect("a valid URL");
         assert_eq!(backend.to_string(), "http://ann:(set)@db:1");
@@ -171,7 +228,11 @@ mod tests {
             "http://u:geheim@[::1",
             "http://u:geheim@[::1]x",
             "http://h h",
-            "duckdb:///file.db",
+            "duckdb:",
+            "duckdb:///",
+            "duckdb://geheim.db",
+            "duckdb:///folder/",
+            "duckdb:///geheim.db?access_mode=read_only",
         ] {
             let error = Backend::parse(text).expect_err(text);
             assert!(error.len() > 20 && !error.contains("geheim"), "{text}: {error}");
@@ -181,9 +242,9 @@ mod tests {
     #[test]
     fn no_mutation_of_a_url_panics() {
         let mut random = fastrand::Rng::with_seed(7);
-        let seed = "https://us%41er:pa%20ss@[2001:db8::1]:8443/";
-        for _ in 0..20_000 {
-            let mut bytes = seed.as_bytes().to_vec();
+        let seeds = ["https://us%41er:pa%20ss@[2001:db8::1]:8443/", "duckdb:///var/lib/file.db"];
+        for round in 0..20_000 {
+            let mut bytes = seeds[round % seeds.len()].as_bytes().to_vec();
             bytes.truncate(random.usize(..=bytes.len()));
             for _ in 0..random.usize(..4) {
                 if !bytes.is_empty() {

@@ -49,7 +49,7 @@ const SIZE: Kind = Kind::Bytes { min: 1, max: u64::MAX };
 const FLUSH_POLICIES: Kind = Kind::Choice(&["balanced", "adaptive", "fixed"]);
 
 pub(crate) const SETTINGS: &[Setting] = &[
-    row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, or the URL of a server. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs."),
+    row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, the URL of a ClickHouse server, or a DuckDB in Windrow's own process: `duckdb:///path/file.db`, `duckdb:relative.db` or `duckdb::memory:`. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs."),
     row("data_dir", Kind::Path, Is("./windrow-data"), "Everything that Windrow keeps. Readable by its owner only; one gateway at a time."),
     row("manage_deduplication_window", Kind::Bool, Unset, "Whether Windrow gives a window of deduplication to MergeTree tables that have none, so that a batch that is sent again after a crash or a lost answer is stored once. The rows of clients are not deduplicated by it. When not set: on for the embedded ClickHouse, off for a server, whose tables it would change by `ALTER TABLE ... MODIFY SETTING`."),
     row("log.format", Kind::Choice(&["text", "json"]), Is("text"), "Log lines for people or for machines."),
@@ -74,6 +74,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("embedded.engine", Kind::Path, Unset, "The engine to start: a `clickhouse` binary or a `libchdb` library. Searched for when not set."),
     row("embedded.default_password", Kind::Secret, Unset, "What the user `default` must give on the data port. May be left out only when that port is on loopback."),
     row("embedded.system_logs", Kind::Bool, Is("false"), "Whether the embedded ClickHouse writes `system.query_log` and `system.part_log`."),
+    row("duckdb.library", Kind::Path, Unset, "DuckDB's library (`libduckdb.so`, on macOS `libduckdb.dylib`). Searched for when not set: beside the executable, where `make build` puts it, and on the system's paths."),
+    row("duckdb.default_password", Kind::Secret, Unset, "What the user `default` must give when DuckDB is the backend. May be left out only when the data port and Flight SQL are on loopback."),
+    row("duckdb.memory_limit_bytes", SIZE, Unset, "Memory that DuckDB may use for itself, beside Windrow's own buffers. When not set DuckDB takes up to 80 % of the machine's."),
+    row("duckdb.threads", Kind::Count { min: 1, max: 4096 }, Unset, "Threads on which DuckDB works. As many as there are cores when not set."),
+    row("duckdb.max_result_connections", Kind::Count { min: 1, max: 10_000 }, Is("16"), "Queries that DuckDB answers at a time. One more waits for its turn; inserts and appends don't, they have connections of their own."),
     row("gather.async_insert", Kind::Bool, Is("true"), "Whether inserts that don't say are gathered."),
     row("gather.flush_policy", FLUSH_POLICIES, Is("balanced"), "How long a batch is held: see docs/flush-policies.md."),
     row("gather.max_buffer_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, ShareOfMemory, "Memory for all rows that wait to be stored. Beyond it, inserts wait briefly and then get 503."),
@@ -98,6 +103,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("journal.max_table_share", Kind::Ratio { max: 1.0 }, Is("0.5"), "The part of `journal.max_bytes` that one table may take."),
     row("dead_letters.max_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, Is("1GiB"), "Disk space for inserts that were acknowledged and could not be stored. Nothing is thrown away for lack of it: tables that produce dead letters take no inserts of the ack levels `disk` and `memory` until some are retried or discarded."),
     row("dead_letters.max_age_ms", KEEPING_MS, Is("0"), "How long a dead letter is kept; older ones are discarded and counted. 0: for ever."),
+    row("append.window_bytes", Kind::Bytes { min: 64 << 10, max: u64::MAX }, Is("64MiB"), "Memory for the batches of one ordered append that have come and can't be stored yet. More of them wait on disk."),
+    row("append.max_memory_bytes", Kind::Bytes { min: 64 << 10, max: u64::MAX }, Is("256MiB"), "Memory for such batches of all ordered appends together."),
+    row("append.max_spool_bytes", Kind::Bytes { min: 0, max: u64::MAX }, Is("64GiB"), "Disk space in the data directory for such batches of all ordered appends. Beyond it only the batch that an append waits for is taken; others wait, and then get 503."),
+    row("append.room_wait_ms", MS_OR_ZERO, Is("10000"), "How long a batch waits for room before it is answered with 503, to be sent again."),
+    row("append.idle_timeout_ms", MS, Is("60000"), "How long an ordered append may wait for its next batch before it is dropped. Nothing of it is stored then."),
+    row("append.max_batch_bytes", Kind::Bytes { min: 64 << 10, max: 1 << 30 }, Is("64MiB"), "Longest batch of an ordered append, packed and unpacked."),
+    row("append.max_open", Kind::Count { min: 1, max: 100_000 }, Is("1000"), "Ordered appends that may be open at a time. One more gets 503."),
+    row("append.faults", Kind::Text, Is(""), "Faults on purpose in the answers to batches, for tests of clients: `seed=1,delay_ms=20,drop=0.1,repeat=0.1,reorder=0.2,cut=0.05`. Never set it where data matters."),
+    row("flight.listen", Kind::AddressOrOff, Is("127.0.0.1:8815"), "The port of Arrow Flight SQL. Port 0 takes a free one."),
 ];
 
 pub(crate) const TABLES: ListSection = ListSection {
@@ -128,7 +142,17 @@ pub(crate) const EMBEDDED_USERS: ListSection = ListSection {
     ],
 };
 
-pub(crate) const LIST_SECTIONS: &[&ListSection] = &[&TABLES, &EMBEDDED_USERS];
+pub(crate) const DUCKDB_USERS: ListSection = ListSection {
+    path: "duckdb.users",
+    help: "Further users when DuckDB is the backend. Without `readonly` they may do everything that `default` may.",
+    keys: &[
+        row("name", Kind::Text, Required, "The user's name."),
+        row("password", Kind::Secret, Required, "The user's password. It must not be empty."),
+        row("readonly", Kind::Bool, Is("false"), "Whether the user may only read."),
+    ],
+};
+
+pub(crate) const LIST_SECTIONS: &[&ListSection] = &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS];
 
 pub(crate) fn setting(path: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.path == path)

@@ -1,6 +1,8 @@
 //! What must hold between several settings.
 
 use crate::backend::Backend;
+use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS};
+use crate::entries::Entry;
 use crate::errors::SettingsError;
 use crate::kind::Value;
 use crate::layers::Layers;
@@ -13,7 +15,11 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
     {
         problem.into_iter().for_each(&mut conflict);
     }
-    users(layers).into_iter().for_each(&mut conflict);
+    for (list, users) in
+        [(&EMBEDDED_USERS, &layers.entries.embedded_users), (&DUCKDB_USERS, &layers.entries.duckdb_users)]
+    {
+        users_of(list, users).into_iter().for_each(&mut conflict);
+    }
     patterns(layers).into_iter().for_each(&mut conflict);
 }
 
@@ -40,16 +46,22 @@ fn admin_token(layers: &Layers) -> Option<String> {
 }
 
 fn default_password(layers: &Layers) -> Option<String> {
-    let listen = layers.address("http.listen");
-    let open = layers.backend() == Backend::Embedded
-        && !listen.ip().is_loopback()
-        && layers.optional_text("embedded.default_password").is_none();
-    open.then(|| {
-        format!(
-            "the data port on {listen} can be reached by others ({}), and the user `default` has no password; \
-             set `embedded.default_password`, or listen on 127.0.0.1",
-            layers.resolved("http.listen").origin
-        )
+    let password = match layers.backend() {
+        Backend::Embedded => "embedded.default_password",
+        Backend::DuckDb(_) => "duckdb.default_password",
+        Backend::ClickHouse(_) => return None,
+    };
+    if layers.optional_text(password).is_some() {
+        return None;
+    }
+    let ports = [("the data port", "http.listen"), ("Flight SQL", "flight.listen")];
+    ports.into_iter().find_map(|(port, path)| {
+        let listen = layers.optional_address(path).filter(|listen| !listen.ip().is_loopback())?;
+        Some(format!(
+            "{port} on {listen} can be reached by others ({}), and the user `default` has no password; \
+             set `{password}`, or listen on 127.0.0.1",
+            layers.resolved(path).origin
+        ))
     })
 }
 
@@ -77,21 +89,22 @@ fn journal(layers: &Layers) -> Option<String> {
     })
 }
 
-fn users(layers: &Layers) -> Vec<String> {
-    // Windrow's own in the engine's user list.
+fn users_of(list: &ListSection, users: &[Entry]) -> Vec<String> {
+    // `default` has settings of its own; the other is Windrow's own in the engine's user list.
     const RESERVED: [&str; 2] = ["default", "windrow"];
+    let list = format!("[[{}]]", list.path);
     let mut problems = Vec::new();
-    let names: Vec<&str> = layers.entries.users.iter().filter_map(|user| user.text("name")).collect();
-    for (index, (user, name)) in layers.entries.users.iter().zip(&names).enumerate() {
+    let names: Vec<&str> = users.iter().filter_map(|user| user.text("name")).collect();
+    for (index, (user, name)) in users.iter().zip(&names).enumerate() {
         if name.is_empty() {
-            problems.push("an [[embedded.users]] entry has an empty `name`".to_owned());
+            problems.push(format!("a {list} entry has an empty `name`"));
         } else if RESERVED.contains(name) {
-            problems.push(format!("[[embedded.users]] can't redefine `{name}`; choose another name"));
+            problems.push(format!("{list} can't redefine `{name}`; choose another name"));
         } else if names[..index].contains(name) {
-            problems.push(format!("[[embedded.users]] defines `{name}` twice; remove one of them"));
+            problems.push(format!("{list} defines `{name}` twice; remove one of them"));
         }
         if matches!(user.value("password"), Value::Text(password) if password.is_empty()) {
-            problems.push(format!("the [[embedded.users]] entry `{name}` has an empty `password`; give it one"));
+            problems.push(format!("the {list} entry `{name}` has an empty `password`; give it one"));
         }
     }
     problems

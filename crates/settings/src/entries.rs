@@ -1,8 +1,8 @@
-//! The `[[tables]]` and `[[embedded.users]]` sections of the file, checked key by key.
+//! The `[[tables]]`, `[[embedded.users]]` and `[[duckdb.users]]` sections of the file, checked key by key.
 
 use std::collections::HashMap;
 
-use crate::catalogue::{DefaultValue, ListSection, EMBEDDED_USERS, LIST_SECTIONS, TABLES};
+use crate::catalogue::{DefaultValue, ListSection, DUCKDB_USERS, EMBEDDED_USERS, LIST_SECTIONS, TABLES};
 use crate::errors::SettingsError;
 use crate::file::FileEntry;
 use crate::kind::Value;
@@ -22,7 +22,8 @@ pub(crate) struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub tables: Vec<Entry>,
-    pub users: Vec<Entry>,
+    pub embedded_users: Vec<Entry>,
+    pub duckdb_users: Vec<Entry>,
 }
 
 impl Entry {
@@ -37,7 +38,8 @@ pub(crate) fn check(file: &str, found: Vec<FileEntry>, errors: &mut Vec<Settings
         let origin = Origin::File { path: file.to_owned(), line: entry.line };
         let (list, into) = match entry.path.as_str() {
             path if path == TABLES.path => (&TABLES, &mut entries.tables),
-            path if path == EMBEDDED_USERS.path => (&EMBEDDED_USERS, &mut entries.users),
+            path if path == EMBEDDED_USERS.path => (&EMBEDDED_USERS, &mut entries.embedded_users),
+            path if path == DUCKDB_USERS.path => (&DUCKDB_USERS, &mut entries.duckdb_users),
             path => {
                 let meant = nearest(path, LIST_SECTIONS.iter().map(|list| list.path)).map(|path| format!("[[{path}]]"));
                 errors.push(SettingsError::UnknownKey { place: origin.place_of(&format!("[[{path}]]")), meant });

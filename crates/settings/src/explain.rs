@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::catalogue::{ListSection, EMBEDDED_USERS, SETTINGS, TABLES};
+use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS, SETTINGS, TABLES};
 use crate::entries::Entry;
 use crate::kind::Value;
 use crate::layers::Layers;
@@ -24,7 +24,8 @@ pub(crate) fn rows(layers: &Layers) -> Vec<Row> {
         rows.push(Row { path: setting.path.to_owned(), shown, origin: resolved.origin.clone() });
     }
     add_entries(&TABLES, &layers.entries.tables, &mut rows);
-    add_entries(&EMBEDDED_USERS, &layers.entries.users, &mut rows);
+    add_entries(&EMBEDDED_USERS, &layers.entries.embedded_users, &mut rows);
+    add_entries(&DUCKDB_USERS, &layers.entries.duckdb_users, &mut rows);
     rows
 }
 

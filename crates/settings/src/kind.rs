@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Secret,
     Path,
     Address,
+    /// An address, or nothing for a port that stays closed.
+    AddressOrOff,
     LogLevel,
     Choice(&'static [&'static str]),
     Bool,
@@ -81,7 +83,8 @@ impl Kind {
             Self::Backend => None,
             Self::Text | Self::Secret => raw.text().map(|text| Value::Text(text.to_owned())),
             Self::Path => raw.text().filter(|text| !text.is_empty()).map(|text| Value::Text(text.to_owned())),
-            Self::Address => parse_address(raw.text()?).map(Value::Address),
+            Self::AddressOrOff if raw.text()?.is_empty() => Some(Value::Unset),
+            Self::Address | Self::AddressOrOff => parse_address(raw.text()?).map(Value::Address),
             Self::LogLevel => raw.text().filter(|text| is_log_level(text)).map(|text| Value::Text(text.to_owned())),
             Self::Choice(choices) => {
                 let text = raw.text()?;
@@ -108,10 +111,11 @@ impl Kind {
     /// What is expected, with its unit; used in errors and in the reference.
     pub(crate) fn expected(self) -> String {
         match self {
-            Self::Backend => "`embedded` or `http[s]://user:password@host:port`".to_owned(),
+            Self::Backend => "`embedded`, `http[s]://user:password@host:port` or `duckdb:///path/file.db`".to_owned(),
             Self::Text | Self::Secret => "a text".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Address => "an address and port such as `127.0.0.1:8123` or `[::]:8123`".to_owned(),
+            Self::AddressOrOff => format!("{}, or `\"\"` for none", Self::Address.expected()),
             Self::LogLevel => {
                 "`error`, `warn`, `info`, `debug`, `trace` or `off`, also per target as in `info,windrow_http=debug`"
                     .to_owned()

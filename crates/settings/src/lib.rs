@@ -25,7 +25,7 @@ mod typed;
 mod units;
 mod variables;
 
-pub use backend::{Backend, ClickHouseUrl};
+pub use backend::{Backend, ClickHouseUrl, DuckDbPlace};
 pub use errors::{SettingsError, SettingsErrors};
 pub use layers::{Flag, Sources};
 pub use origin::Origin;
@@ -33,7 +33,7 @@ pub use reference::reference_markdown;
 pub use secret::Secret;
 pub use table_rules::{AckRule, AsyncInsertRule, TableRules};
 pub use typed::{
-    AdminSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, EmbeddedSettings, EmbeddedUser,
-    EngineSetting, FlushPolicy, GatherSettings, HttpSettings, JournalSettings, LogFormat, LogSettings, Settings,
-    TlsFiles,
+    AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, DuckDbSettings,
+    DuckDbUser, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, Settings, TlsFiles,
 };

@@ -24,9 +24,12 @@ pub struct Settings {
     pub backend_tls: BackendTlsSettings,
     pub backend_pool: BackendPoolSettings,
     pub embedded: EmbeddedSettings,
+    pub duckdb: DuckDbSettings,
     pub gather: GatherSettings,
     pub journal: JournalSettings,
     pub dead_letters: DeadLetterSettings,
+    pub append: AppendSettings,
+    pub flight: FlightSettings,
     /// Whether Windrow gives tables without a window of deduplication one for its own batches.
     pub manage_deduplication_window: bool,
     pub(crate) tables: Vec<TableEntry>,
@@ -118,6 +121,25 @@ pub struct EngineSetting {
     pub value: String,
 }
 
+#[derive(Debug, Clone)]
+pub struct DuckDbSettings {
+    /// Searched for when not set.
+    pub library: Option<PathBuf>,
+    /// What clients give as user `default`. Always set when DuckDB is the backend and one of its ports isn't on loopback.
+    pub default_password: Option<Secret>,
+    pub users: Vec<DuckDbUser>,
+    pub memory_limit_bytes: Option<u64>,
+    pub threads: Option<usize>,
+    pub max_result_connections: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct DuckDbUser {
+    pub name: String,
+    pub password: Secret,
+    pub readonly: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlushPolicy {
     Balanced,
@@ -166,6 +188,28 @@ pub struct DeadLetterSettings {
     pub max_bytes: u64,
     /// `None`: for ever.
     pub max_age_ms: Option<u64>,
+}
+
+/// Ordered appends.
+#[derive(Debug, Clone)]
+pub struct AppendSettings {
+    /// For each append.
+    pub window_bytes: u64,
+    pub max_memory_bytes: u64,
+    pub max_spool_bytes: u64,
+    pub room_wait_ms: u64,
+    pub idle_timeout_ms: u64,
+    pub max_batch_bytes: usize,
+    pub max_open: usize,
+    /// As it was written; nothing when empty.
+    pub faults: String,
+}
+
+/// Arrow Flight SQL.
+#[derive(Debug, Clone)]
+pub struct FlightSettings {
+    /// `None`: the port stays closed.
+    pub listen: Option<SocketAddr>,
 }
 
 impl Settings {

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windrow_settings::{
-    AckRule, AsyncInsertRule, Backend, Flag, FlushPolicy, LogFormat, Origin, Settings, SettingsErrors, Sources,
+    AckRule, AsyncInsertRule, Backend, DuckDbPlace, Flag, FlushPolicy, LogFormat, Origin, Settings, SettingsErrors,
+    Sources,
 };
 
 /// A settings file that goes with the test.
@@ -76,6 +77,37 @@ fn defaults_are_those_of_the_documentation() {
 }
 
 #[test]
+fn duckdb_appends_and_flight_sql_have_settings() {
+    let text = "backend = \"duckdb:x.db\"\n[duckdb]\nmemory_limit_bytes = \"1GiB\"\nthreads = 2\n[append]\nwindow_bytes = \"1MiB\"\n\
+                faults = \"seed=1\"\n[flight]\nlisten = \"\"\n[[duckdb.users]]\nname = \"ann\"\npassword = \"p\"\nreadonly = true\n";
+    let settings = load_text("duckdb", text).expect("valid settings");
+    assert_eq!(settings.backend, Backend::DuckDb(DuckDbPlace::File("x.db".into())));
+    assert_eq!((settings.duckdb.memory_limit_bytes, settings.duckdb.threads), (Some(1 << 30), Some(2)));
+    assert_eq!((settings.append.window_bytes, settings.append.faults.as_str()), (1 << 20, "seed=1"));
+    assert_eq!(settings.append.max_memory_bytes, 256 << 20);
+    assert_eq!(settings.flight.listen, None);
+    let user = &settings.duckdb.users[0];
+    assert_eq!((user.name.as_str(), user.password.expose(), user.readonly), ("ann", "p", true));
+    let defaults = load(None, &[], &[]).expect("the defaults load");
+    assert_eq!(defaults.flight.listen.map(|address| address.port()), Some(8815));
+    let off = load(None, &[("WINDROW_FLIGHT_LISTEN", "")], &[]).expect("an empty variable is a value");
+    assert_eq!(off.flight.listen, None);
+}
+
+#[test]
+fn duckdb_needs_a_password_where_others_can_reach_it() {
+    let open = "backend = \"duckdb:x.db\"\nflight.listen = \"0.0.0.0:8815\"\n[[duckdb.users]]\nname = \"default\"\npassword = \"\"\n";
+    assert_eq!(
+        errors_of("open", open),
+        [
+            "Flight SQL on 0.0.0.0:8815 can be reached by others (windrow.toml:2), and the user `default` has no password; set `duckdb.default_password`, or listen on 127.0.0.1",
+            "[[duckdb.users]] can't redefine `default`; choose another name",
+            "the [[duckdb.users]] entry `default` has an empty `password`; give it one",
+        ]
+    );
+}
+
+#[test]
 fn flags_win_over_variables_and_variables_over_the_file() {
     let text = "[http]\nlisten = \"127.0.0.1:1\"\nmax_connections = 5\n[admin]\nlisten = \"127.0.0.1:4\"\n";
     let file = File::new("order", text);
@@ -104,7 +136,7 @@ fn the_file_may_be_named_by_a_variable() {
 fn all_errors_come_at_once_and_say_what_to_do() {
     let text = "backend = \"ftp://x\"\n[gather]\nmax_bufer_bytes = 5\nflush_policy = \"blanced\"\n\n[http]\nheaders_read_timeout_ms = \"3s\"\nmax_buffer_bytes = 3\ncolour = 1\n[gatherer]\nmax_table_share = 1\n";
     let expected = [
-        "`backend` in windrow.toml line 1: this kind of backend is not known; use \"embedded\" or \"http[s]://user:password@host:port\"",
+        "`backend` in windrow.toml line 1: this kind of backend is not known; use \"embedded\", \"http[s]://user:password@host:port\" or \"duckdb:///path/file.db\"",
         "unknown key `gather.max_bufer_bytes` in windrow.toml line 3; did you mean `max_buffer_bytes`?",
         "`gather.flush_policy` in windrow.toml line 4: expected `balanced`, `adaptive` or `fixed`, got \"blanced\"",
         "`http.headers_read_timeout_ms` in windrow.toml line 7: expected milliseconds as a whole number from 1 to 86400000, got \"3s\"",

@@ -28,6 +28,7 @@ impl RunningBackend {
     pub(crate) async fn start(settings: &Settings) -> Result<RunningBackend, String> {
         match &settings.backend {
             Backend::Embedded => Self::embedded(settings).await,
+            Backend::DuckDb(_) => Err("DuckDB backends come with a later version".to_owned()),
             Backend::ClickHouse(url) => {
                 let endpoint = Endpoint {
                     host: url.host.clone(),

@@ -33,7 +33,7 @@ pub(crate) struct SettingsFlags {
     /// The settings file.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// embedded, or http[s]://user:password@host:8123.
+    /// embedded, http[s]://user:password@host:8123, or duckdb:///path/file.db.
     #[arg(long, value_name = "BACKEND")]
     backend: Option<String>,
     /// Where the gateway keeps its files.
@@ -45,6 +45,9 @@ pub(crate) struct SettingsFlags {
     /// The admin port: health and metrics.
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
+    /// The port of Arrow Flight SQL; "" for none.
+    #[arg(long, value_name = "ADDRESS")]
+    flight: Option<String>,
     /// text or json.
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -60,6 +63,7 @@ impl SettingsFlags {
             ("data_dir", "--data-dir", &self.data_dir),
             ("http.listen", "--http", &self.http),
             ("admin.listen", "--admin", &self.admin),
+            ("flight.listen", "--flight", &self.flight),
             ("log.format", "--log-format", &self.log_format),
             ("log.level", "--log-level", &self.log_level),
         ];
@@ -76,7 +80,7 @@ impl SettingsFlags {
 
     /// Whether the user chose the ports.
     pub(crate) fn names_ports(&self) -> bool {
-        self.http.is_some() || self.admin.is_some() || self.config.is_some()
+        self.http.is_some() || self.admin.is_some() || self.flight.is_some() || self.config.is_some()
     }
 }
 
