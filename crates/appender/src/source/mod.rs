@@ -1,0 +1,34 @@
+//! Where the rows of an append come from. A source blocks and knows no network; whoever drives it gives it a thread.
+
+mod batches;
+mod error;
+
+pub use batches::{BatchesSource, ReaderSource};
+pub use error::SourceError;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+/// Rows in order, a batch at a time. Opened again on the same input it yields the same batches, or an append can't be
+/// resumed.
+pub trait Source: Send {
+    /// That of every batch.
+    fn schema(&self) -> SchemaRef;
+
+    /// The next rows; `None` at the end, and after it.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, SourceError>;
+
+    /// About how many bytes all of it has, if that is known before it is read. Small wholes are cut finer by it.
+    fn whole_bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A column of the table that is appended to, as the gateway names it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+pub struct Column {
+    pub name: String,
+    /// ClickHouse's name of its type.
+    #[serde(rename = "type")]
+    pub data_type: String,
+}
