@@ -1,0 +1,25 @@
+//! RowBinary: every value behind the other, with names and types before them if asked for.
+
+use arrow_array::RecordBatch;
+
+use crate::binary::{self, string, varint};
+use crate::columns::Columns;
+use crate::error::ResultError;
+
+pub(crate) fn begin(out: &mut Vec<u8>, columns: &Columns, names: bool, types: bool) {
+    if names {
+        varint(out, columns.names().len() as u64);
+        columns.names().iter().for_each(|name| string(out, name.as_bytes()));
+    }
+    if types {
+        columns.type_names().iter().for_each(|name| string(out, name.as_bytes()));
+    }
+}
+
+pub(crate) fn batch(out: &mut Vec<u8>, columns: &Columns, batch: &RecordBatch) -> Result<(), ResultError> {
+    let read = columns.read(batch)?;
+    for row in 0..batch.num_rows() {
+        read.iter().for_each(|column| binary::value(out, column, row));
+    }
+    Ok(())
+}
