@@ -4,6 +4,7 @@ mod error;
 mod load;
 mod parts;
 mod process;
+mod relay;
 mod report;
 mod sql;
 mod stack;
@@ -79,6 +80,8 @@ enum Choice {
     Results(ResultsOptions),
     /// The writer, in Python and in Rust.
     Writer(WriterOptions),
+    /// A longer way to a server: passes connections on and adds a round trip.
+    Relay(relay::RelayOptions),
 }
 
 fn main() -> ExitCode {
@@ -95,6 +98,9 @@ fn main() -> ExitCode {
 fn run(options: Options) -> Result<(), BenchError> {
     // Inherited by the servers: thousands of connections need as many files at both ends.
     process::raise_open_files();
+    if let Choice::Relay(relay) = &options.part {
+        return relay::run(relay);
+    }
     let mut failed = 0;
     for part in chosen(options.part)? {
         // One that fails doesn't keep the others from being measured.
@@ -142,6 +148,8 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Clients(part) => vec![Box::new(part)],
         Choice::Results(part) => vec![Box::new(part)],
         Choice::Writer(part) => vec![Box::new(part)],
+        // It measures nothing, and is run before.
+        Choice::Relay(_) => Vec::new(),
         Choice::All { quick } => {
             let mut all: Vec<Box<dyn Part>> = Vec::new();
             for (name, shorter) in PARTS {
