@@ -1,0 +1,107 @@
+//! One connection to DuckDB: blocking, for whoever has a thread for it.
+
+use adbc_core::options::{IngestMode, OptionStatement, OptionValue};
+use adbc_core::{CancelHandle, Connection as _, Optionable, Statement as _};
+use adbc_driver_manager::{ManagedConnection, ManagedStatement};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::SchemaRef;
+use windrow_client::Exception;
+
+use crate::errors;
+use crate::table::{literal, quoted, TableRef};
+
+pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
+
+pub(crate) struct Connection {
+    inner: ManagedConnection,
+    version: String,
+}
+
+/// A query that has begun. The statement has to live as long as its result is read.
+pub(crate) struct Running {
+    pub(crate) reader: Reader,
+    pub(crate) _statement: ManagedStatement,
+}
+
+impl Connection {
+    pub(crate) fn new(inner: ManagedConnection, version: String) -> Connection {
+        Connection { inner, version }
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Names without a schema are looked up there, and then among what Windrow defines for all.
+    pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
+        let path = literal(&format!("{},windrow", quoted(schema)));
+        self.execute(&format!("SET search_path = {path}")).map(|_| ())
+    }
+
+    fn statement(&mut self, sql: &str) -> Result<ManagedStatement, Exception> {
+        let made = self.inner.new_statement().and_then(|mut statement| {
+            statement.set_sql_query(sql)?;
+            Ok(statement)
+        });
+        made.map_err(|error| errors::exception(&error, &self.version))
+    }
+
+    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs.
+    pub(crate) fn query(
+        &mut self,
+        sql: &str,
+        cancellable: impl FnOnce(Box<dyn CancelHandle>),
+    ) -> Result<Running, Exception> {
+        let mut statement = self.statement(sql)?;
+        cancellable(statement.get_cancel_handle());
+        let reader = statement.execute().map_err(|error| errors::exception(&error, &self.version))?;
+        Ok(Running { reader, _statement: statement })
+    }
+
+    /// Runs a statement whose result nobody reads. How many rows it changed, where DuckDB says so.
+    pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
+        let mut statement = self.statement(sql)?;
+        let changed = statement.execute_update().map_err(|error| errors::exception(&error, &self.version))?;
+        Ok(changed.map_or(0, |changed| u64::try_from(changed).unwrap_or(0)))
+    }
+
+    /// All batches of a small result.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
+        let running = self.query(sql, |_| ())?;
+        let failed = |error: arrow_schema::ArrowError| arrow_exception(&error, &self.version);
+        running.reader.map(|batch| batch.map_err(failed)).collect()
+    }
+
+    /// Appends batches by position: DuckDB does not look at the columns' names.
+    pub(crate) fn append(
+        &mut self,
+        table: &TableRef,
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+        mode: IngestMode,
+        temporary: bool,
+    ) -> Result<(), Exception> {
+        let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+        let done = self.inner.new_statement().and_then(|mut statement| {
+            statement.set_option(OptionStatement::TargetTable, OptionValue::String(table.table.clone()))?;
+            if temporary {
+                statement.set_option(OptionStatement::Temporary, OptionValue::String("true".to_owned()))?;
+            } else {
+                statement.set_option(OptionStatement::TargetDbSchema, OptionValue::String(table.schema.clone()))?;
+            }
+            statement.set_option(OptionStatement::IngestMode, mode.into())?;
+            statement.bind_stream(Box::new(reader))?;
+            statement.execute_update()
+        });
+        done.map(|_| ()).map_err(|error| errors::exception(&error, &self.version))
+    }
+}
+
+/// An error that comes while a result is read: DuckDB's text in an error of Arrow's.
+pub(crate) fn arrow_exception(error: &arrow_schema::ArrowError, version: &str) -> Exception {
+    let text = match error {
+        arrow_schema::ArrowError::CDataInterface(text) => text.clone(),
+        other => other.to_string(),
+    };
+    errors::of_text(&text, adbc_core::error::Status::Unknown, version)
+}

@@ -1,0 +1,102 @@
+//! DuckDB's errors in ClickHouse's form: which code each of its kinds becomes.
+
+use std::fmt;
+
+use adbc_core::error::{Error, Status};
+use windrow_client::Exception;
+
+/// Why a database can't be opened, in a sentence that says what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenError(pub String);
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Why a commit did not say that all is stored.
+#[derive(Debug, Clone)]
+pub enum CommitError {
+    /// Nothing of the transaction is stored.
+    Refused(Exception),
+    /// It may be stored or not: a disk failed in the middle, or the database went away.
+    Unknown(Exception),
+}
+
+impl CommitError {
+    pub fn exception(&self) -> &Exception {
+        let (CommitError::Refused(exception) | CommitError::Unknown(exception)) = self;
+        exception
+    }
+}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.exception().fmt(f)
+    }
+}
+
+impl std::error::Error for CommitError {}
+
+pub(crate) const SYNTAX_ERROR: i32 = 62;
+pub(crate) const QUERY_WAS_CANCELLED: i32 = 394;
+pub(crate) const READONLY: i32 = 164;
+const STD_EXCEPTION: i32 = 1001;
+const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+
+/// An error of DuckDB's. `version` is what stands behind its text, such as `(DuckDB v1.5.6)`.
+pub(crate) fn exception(error: &Error, version: &str) -> Exception {
+    of_text(&error.message, error.status, version)
+}
+
+pub(crate) fn of_text(text: &str, status: Status, version: &str) -> Exception {
+    Exception::new(code_of(text, status), text.trim_end(), version)
+}
+
+fn code_of(text: &str, status: Status) -> i32 {
+    if status == Status::Cancelled {
+        return QUERY_WAS_CANCELLED;
+    }
+    let kind = text.split(" Error: ").next().unwrap_or_default();
+    let has = |part: &str| text.contains(part);
+    match kind.trim_start() {
+        "INTERRUPT" => QUERY_WAS_CANCELLED,
+        "Parser" => SYNTAX_ERROR,
+        "Catalog" if has("Table with name") && has("already exists") => 57,
+        "Catalog" if has("Schema with name") && has("already exists") => 82,
+        "Catalog" if has("Function with name") || has("Function") && has("does not exist") => 46,
+        "Catalog" if has("Schema with name") => 81,
+        "Catalog" if has("Type with name") => 50,
+        "Catalog" if has("unrecognized configuration parameter") => 115,
+        "Catalog" if has("does not exist") => 60,
+        "Binder" if has("Catalog \"") && has("does not exist") => 81,
+        "Binder" if has("No function matches") => 43,
+        "Binder" if has("does not have a column") || has("not found in FROM clause") || has("Referenced column") => 47,
+        "Binder" if has("table") && has("columns but") => 20,
+        "Binder" => 47,
+        "Conversion" if has("Could not convert string") => 6,
+        "Conversion" | "Mismatch Type" | "Type" => 53,
+        "Constraint" if has("NOT NULL constraint failed") => 349,
+        "Constraint" => 469,
+        "Out of Range" => 321,
+        "Out of Memory" => MEMORY_LIMIT_EXCEEDED,
+        "Not implemented" => 48,
+        "Permission" => 497,
+        "IO" if has("No space left") || has("could not write") => 243,
+        "IO" if has("Cannot open file") || has("No such file") || has("No files found") => 107,
+        "IO" => 74,
+        "Invalid Input" if has("Attempting to execute an unsuccessful") => STD_EXCEPTION,
+        "Invalid Input" if has("read-only") => READONLY,
+        "Invalid Input" => 36,
+        "TransactionContext" if has("Conflict") || has("conflict") => 236,
+        _ => STD_EXCEPTION,
+    }
+}
+
+/// Whether DuckDB has given up its database: nothing works any more until it is opened again.
+pub(crate) fn is_fatal(exception: &Exception) -> bool {
+    exception.line.contains("FATAL Error") || exception.line.contains("database has been invalidated")
+}

@@ -1,0 +1,127 @@
+//! What a table is made of, as inserts and appends have to know it.
+
+use arrow_array::cast::AsArray;
+use arrow_array::RecordBatch;
+use arrow_schema::Field;
+use tokio::sync::{oneshot, OwnedSemaphorePermit};
+use windrow_block::DataType;
+use windrow_client::Exception;
+
+use crate::connection::Connection;
+use crate::database::{spawn, DuckDb};
+use crate::types;
+
+/// A table's name, without a database: there is one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TableRef {
+    pub schema: String,
+    pub table: String,
+}
+
+impl TableRef {
+    pub fn new(schema: impl Into<String>, table: impl Into<String>) -> TableRef {
+        TableRef { schema: schema.into(), table: table.into() }
+    }
+
+    /// As it stands in a statement: `"schema"."table"`.
+    pub fn quoted(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.table))
+    }
+}
+
+/// A name as it stands in a statement.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as it stands in a statement.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableInfo {
+    /// Spelt as the table was created.
+    pub name: TableRef,
+    pub is_view: bool,
+    pub columns: Vec<ColumnInfo>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnInfo {
+    pub name: String,
+    /// As DuckDB writes it: `DECIMAL(18,3)`, `VARCHAR[]`.
+    pub duckdb_type: String,
+    /// What a SELECT of the column gives.
+    pub field: Field,
+    /// What inserts are read as. `Err` says why no payload can be read for it.
+    pub data_type: Result<DataType, String>,
+    pub nullable: bool,
+    pub has_default: bool,
+    /// Computed from others: it takes no values.
+    pub generated: bool,
+}
+
+pub(crate) async fn look_up(
+    database: DuckDb,
+    permit: OwnedSemaphorePermit,
+    name: TableRef,
+) -> Result<Option<TableInfo>, Exception> {
+    let closed = database.closed();
+    let (sender, answer) = oneshot::channel();
+    let job = move || {
+        let info = database.connect().and_then(|mut connection| info(&mut connection, &name));
+        let _ = sender.send(info);
+        drop(permit);
+    };
+    spawn("windrow-table", job).map_err(|error| Exception::new(439, &error.to_string(), ""))?;
+    answer.await.map_err(|_| closed)?
+}
+
+/// DuckDB's names are the same whatever their case.
+pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
+    let condition = format!(
+        "database_name = current_database() AND lower(schema_name) = lower({}) AND lower(table_name) = lower({})",
+        literal(&name.schema),
+        literal(&name.table)
+    );
+    let batches = connection.rows(&format!(
+        "SELECT schema_name, table_name, column_name, data_type, is_nullable, column_default IS NOT NULL \
+         FROM duckdb_columns() WHERE {condition} ORDER BY column_index"
+    ))?;
+    if batches.iter().all(|batch| batch.num_rows() == 0) {
+        return Ok(None);
+    }
+    let described = connection.rows(&format!("SELECT \"default\" IS NOT NULL FROM (DESCRIBE {})", name.quoted()))?;
+    let settable: Vec<bool> =
+        described.iter().flat_map(|batch| batch.column(0).as_boolean().iter().flatten()).collect();
+    let views = connection
+        .rows(&format!("SELECT 1 FROM duckdb_views() WHERE {}", condition.replace("table_name", "view_name")))?;
+    let fields = connection.query(&format!("SELECT * FROM {} LIMIT 0", name.quoted()), |_| ())?.reader.schema();
+    let mut columns = Vec::new();
+    let mut spelt = name.clone();
+    for batch in &batches {
+        let texts: Vec<_> = (0..4).filter_map(|column| batch.column(column).as_string_opt::<i32>()).collect();
+        let bools: Vec<_> = (4..6).filter_map(|column| batch.column(column).as_boolean_opt()).collect();
+        let ([schemas, tables, names, types], [nullable, default]) = (&texts[..], &bools[..]) else {
+            return Err(Exception::new(1001, "duckdb_columns() has other columns than expected", connection.version()));
+        };
+        for row in 0..batch.num_rows() {
+            spelt = TableRef::new(schemas.value(row), tables.value(row));
+            let Some(field) = fields.fields().get(columns.len()) else { continue };
+            let nullable = nullable.value(row);
+            columns.push(ColumnInfo {
+                name: names.value(row).to_owned(),
+                duckdb_type: types.value(row).to_owned(),
+                field: field.as_ref().clone(),
+                data_type: types::clickhouse_type(types.value(row), nullable),
+                nullable,
+                has_default: default.value(row),
+                // A generated column's expression is shown as a default in one of both lists only.
+                generated: default.value(row) && !settable.get(columns.len()).copied().unwrap_or(true),
+            });
+        }
+    }
+    let is_view = views.iter().map(RecordBatch::num_rows).sum::<usize>() > 0;
+    Ok(Some(TableInfo { name: spelt, is_view, columns }))
+}
