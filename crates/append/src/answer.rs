@@ -1,0 +1,94 @@
+//! What an append answers. Serialized, these are the bodies of the HTTP interface.
+
+use serde::Serialize;
+
+use crate::error::AppendError;
+use crate::id::AppendId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Open,
+    /// It was decided that it be stored; it is not certain yet that all of it is.
+    Committing,
+    Committed,
+    Aborted,
+    Failed,
+    /// Not known: nothing of it is stored.
+    Gone,
+}
+
+/// How much of an append becomes visible at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Atomicity {
+    All,
+    /// Each partition of the table for itself, one right after the other.
+    Partition,
+    /// Each block of rows for itself.
+    Block,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Column {
+    pub name: String,
+    /// ClickHouse's name of it.
+    #[serde(rename = "type")]
+    pub data_type: String,
+}
+
+/// An append that is open.
+#[derive(Clone, Debug, Serialize)]
+pub struct Progress {
+    pub id: AppendId,
+    pub state: State,
+    /// Database and table, as they were given.
+    pub table: String,
+    pub columns: Vec<Column>,
+    /// The lowest number that is missing.
+    pub next: u64,
+    /// The numbers that have come, as ranges with both ends included; at most 1000 ranges.
+    pub received: Vec<[u64; 2]>,
+    pub window_bytes: u64,
+    pub atomic: Atomicity,
+    /// Whether this request opened it.
+    #[serde(skip)]
+    pub is_new: bool,
+}
+
+/// A batch that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Put {
+    pub id: AppendId,
+    pub batch: u64,
+    /// It was here before; this one was thrown away.
+    pub repeated: bool,
+    pub next: u64,
+}
+
+/// An append whose rows are in the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Committed {
+    pub id: AppendId,
+    pub state: State,
+    pub rows: u64,
+    /// Of the payloads as they came, unpacked.
+    pub bytes: u64,
+    pub batches: u64,
+    /// From its opening to its end.
+    pub seconds: f64,
+    pub atomic: Atomicity,
+}
+
+/// What became of an append, or how far it is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub id: AppendId,
+    pub state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub committed: Option<Committed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<AppendError>,
+}

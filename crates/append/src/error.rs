@@ -1,0 +1,74 @@
+//! Why an append, or a request to one, failed.
+
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use windrow_exception::Exception;
+
+/// An error in ClickHouse's form, and where in the append it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppendError {
+    pub exception: Exception,
+    /// Of HTTP.
+    pub status: u16,
+    /// The same request may succeed after that long: it had no effect, and the append goes on.
+    pub retry_after_seconds: Option<u32>,
+    pub batch: Option<u64>,
+    /// Within the batch, from 0.
+    pub row: Option<u64>,
+}
+
+impl AppendError {
+    pub fn new(code: i32, text: &str) -> AppendError {
+        AppendError::from(Exception::new(code, text, ""))
+    }
+
+    /// Nothing was taken; the same again may work.
+    pub(crate) fn try_again(code: i32, text: &str) -> AppendError {
+        AppendError { status: 503, retry_after_seconds: Some(1), ..AppendError::new(code, text) }
+    }
+
+    pub(crate) fn with_status(self, status: u16) -> AppendError {
+        AppendError { status, ..self }
+    }
+
+    /// Says where it lies, unless that is known better already.
+    pub(crate) fn at(self, batch: u64, row: Option<u64>) -> AppendError {
+        match self.batch {
+            Some(_) => self,
+            None => AppendError { batch: Some(batch), row, ..self },
+        }
+    }
+
+    /// Whether the append can go on after it.
+    pub fn is_passing(&self) -> bool {
+        self.retry_after_seconds.is_some()
+    }
+}
+
+impl From<Exception> for AppendError {
+    fn from(exception: Exception) -> AppendError {
+        let status = exception.http_status();
+        AppendError { exception, status, retry_after_seconds: None, batch: None, row: None }
+    }
+}
+
+impl fmt::Display for AppendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.exception.fmt(f)
+    }
+}
+
+impl std::error::Error for AppendError {}
+
+impl Serialize for AppendError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("error", 4)?;
+        fields.serialize_field("code", &self.exception.code)?;
+        fields.serialize_field("text", &self.exception.line)?;
+        fields.serialize_field("batch", &self.batch)?;
+        fields.serialize_field("row", &self.row)?;
+        fields.end()
+    }
+}
