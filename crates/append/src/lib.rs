@@ -2,6 +2,7 @@
 
 mod answer;
 mod appends;
+#[allow(dead_code)]
 mod error;
 mod id;
 mod options;
