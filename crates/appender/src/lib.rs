@@ -8,4 +8,6 @@ mod cut;
 mod source;
 
 pub use cut::{batch_bytes, plain_schema, Compression, Cut, CutOptions, Cutter, Encoder};
-pub use source::{BatchesSource, Column, ReaderSource, Source, SourceError};
+pub use source::{
+    needs_columns, open_files, BatchesSource, Column, FileFormat, FileOptions, ReaderSource, Source, SourceError,
+};

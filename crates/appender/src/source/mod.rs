@@ -1,10 +1,17 @@
 //! Where the rows of an append come from. A source blocks and knows no network; whoever drives it gives it a thread.
 
+mod arrow;
 mod batches;
+mod clickhouse_types;
+mod csv;
 mod error;
+mod files;
+mod guarded;
+mod parquet;
 
 pub use batches::{BatchesSource, ReaderSource};
 pub use error::SourceError;
+pub use files::{needs_columns, open_files, FileFormat, FileOptions};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;

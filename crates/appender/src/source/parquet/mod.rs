@@ -1,0 +1,115 @@
+//! Parquet files. Their row groups are decoded on several threads and handed on in order.
+//!
+//! A thread takes the next row group, decodes it batch by batch and puts the batches on the group's shelf. Whoever reads
+//! empties the shelves in the order of the groups. The group whose turn it is may always go on; the others stop when
+//! what lies on all shelves has [`shelves::MAX_AHEAD_BYTES`], so that memory is bounded whatever the groups' sizes.
+
+mod file;
+mod shelves;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::files::same_columns;
+use super::guarded::guarded;
+use super::{Source, SourceError};
+use file::ParquetFile;
+use shelves::Shelves;
+
+const MAX_THREADS: usize = 8;
+
+pub(super) struct ParquetSource {
+    schema: SchemaRef,
+    whole_bytes: u64,
+    groups: Arc<Vec<Group>>,
+    shelves: Arc<Shelves>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A row group of one of the files.
+struct Group {
+    file: Arc<ParquetFile>,
+    index: usize,
+}
+
+impl ParquetSource {
+    pub(super) fn open(paths: &[PathBuf]) -> Result<ParquetSource, SourceError> {
+        let mut files: Vec<Arc<ParquetFile>> = Vec::new();
+        for path in paths {
+            let file = guarded(|| ParquetFile::open(path)).map_err(|error| match error.file {
+                None => SourceError::in_file(path, error.text),
+                Some(_) => error,
+            })?;
+            if let Some(first) = files.first() {
+                same_columns(path, first.schema(), file.schema())?;
+            }
+            files.push(Arc::new(file));
+        }
+        let schema = files.first().map(|file| file.schema().clone());
+        let schema = schema.ok_or_else(|| SourceError::new("there is no file to append"))?;
+        let whole_bytes = files.iter().map(|file| file.whole_bytes()).fold(0, u64::saturating_add);
+        let groups: Vec<Group> =
+            files.iter().flat_map(|file| (0..file.groups()).map(|index| Group { file: file.clone(), index })).collect();
+        let shelves = Arc::new(Shelves::new(groups.len()));
+        Ok(ParquetSource { schema, whole_bytes, groups: Arc::new(groups), shelves, threads: Vec::new() })
+    }
+
+    /// When the first row is asked for: a source that is only looked at needs no threads.
+    fn start(&mut self) {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        for _ in 0..cores.min(MAX_THREADS).min(self.groups.len()) {
+            let (groups, shelves) = (self.groups.clone(), self.shelves.clone());
+            self.threads.push(std::thread::spawn(move || {
+                while let Some(number) = shelves.next_group() {
+                    let group = &groups[number];
+                    let decoded = guarded(|| decode(group, number, &shelves));
+                    shelves.end_group(number, decoded.map_err(|error| in_file(group, error)));
+                }
+            }));
+        }
+    }
+}
+
+fn in_file(group: &Group, error: SourceError) -> SourceError {
+    SourceError { file: Some(group.file.path().to_owned()), ..error }
+}
+
+fn decode(group: &Group, number: usize, shelves: &Shelves) -> Result<(), SourceError> {
+    for batch in group.file.read_group(group.index)? {
+        if !shelves.put(number, batch.map_err(SourceError::new)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Source for ParquetSource {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, SourceError> {
+        if self.threads.is_empty() {
+            self.start();
+        }
+        self.shelves.take()
+    }
+
+    fn whole_bytes(&self) -> Option<u64> {
+        Some(self.whole_bytes)
+    }
+}
+
+impl Drop for ParquetSource {
+    fn drop(&mut self) {
+        self.shelves.close();
+        for thread in self.threads.drain(..) {
+            // What it had to say was said by its group.
+            let _ = thread.join();
+        }
+    }
+}
