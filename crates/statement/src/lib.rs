@@ -6,6 +6,7 @@
 mod classify;
 mod cursor;
 mod ddl;
+mod duckdb;
 mod insert;
 mod lexer;
 mod literal;
@@ -17,6 +18,7 @@ mod rows_gone;
 mod system;
 
 pub use classify::{classify, classify_prefix, Statement, TableName};
+pub use duckdb::{ask, About, Asked, Kind, NotAsked, Parameter};
 pub use insert::{blank_settings, Identifier, InsertForm, InsertStatement, InsertTable};
 pub use other::{DdlScope, Leading, OtherStatement};
 pub use outline::InsertOutline;

@@ -1,0 +1,103 @@
+//! What of ClickHouse's spelling DuckDB would not read, put into DuckDB's: `` `names` ``, `{parameters:Type}`, the databases
+//! `default` and `system`.
+
+use super::asked::{NotAsked, Parameter};
+use super::lexer::{Token, TokenKind};
+
+/// The text from the first to the last token, rewritten.
+pub(super) fn rewrite(
+    text: &str,
+    tokens: &[Token],
+    system_tables: &[&str],
+    parameter: &dyn Fn(&str, &str) -> Parameter,
+) -> Result<String, NotAsked> {
+    let Some(first) = tokens.first() else { return Ok(String::new()) };
+    let (mut out, mut copied, mut at) = (String::with_capacity(text.len()), first.start, 0);
+    while at < tokens.len() {
+        let replaced = match tokens[at].kind {
+            TokenKind::Symbol(b'{') => substitution(text, tokens, at, parameter)?,
+            TokenKind::Word | TokenKind::QuotedName | TokenKind::BackQuotedName => {
+                database(text, tokens, at, system_tables).or_else(|| back_quoted(text, tokens, at))
+            }
+            _ => None,
+        };
+        match replaced {
+            Some(Replaced { by, tokens: count }) => {
+                out.push_str(&text[copied..tokens[at].start]);
+                out.push_str(&by);
+                at += count;
+                copied = tokens[at - 1].end;
+            }
+            None => at += 1,
+        }
+    }
+    out.push_str(&text[copied..tokens[tokens.len() - 1].end]);
+    Ok(out)
+}
+
+struct Replaced {
+    by: String,
+    /// How many tokens it stands for.
+    tokens: usize,
+}
+
+fn back_quoted(text: &str, tokens: &[Token], at: usize) -> Option<Replaced> {
+    let name = tokens[at].name(text).filter(|_| tokens[at].kind == TokenKind::BackQuotedName)?;
+    Some(Replaced { by: quote(&name), tokens: 1 })
+}
+
+/// `"name"`, whatever the name contains.
+fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Whether the name stands before a dot, and behind none.
+fn is_qualifier(tokens: &[Token], at: usize) -> bool {
+    let behind_dot = at > 0 && tokens[at - 1].is(b'.');
+    let before_name = tokens
+        .get(at + 2)
+        .is_some_and(|token| matches!(token.kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::BackQuotedName));
+    !behind_dot && tokens.get(at + 1).is_some_and(|token| token.is(b'.')) && before_name
+}
+
+/// `default.t` is `main.t`; `system.x` is a view of the gateway's.
+fn database(text: &str, tokens: &[Token], at: usize, system_tables: &[&str]) -> Option<Replaced> {
+    if !is_qualifier(tokens, at) {
+        return None;
+    }
+    let name = tokens[at].name(text)?;
+    if name.eq_ignore_ascii_case("default") {
+        return Some(Replaced { by: "main".to_owned(), tokens: 1 });
+    }
+    let table = tokens[at + 2].name(text)?;
+    let known = system_tables.iter().find(|known| known.eq_ignore_ascii_case(&table))?;
+    let is_table = !tokens.get(at + 3).is_some_and(|token| token.is(b'.')) || is_column(tokens, at);
+    (name.eq_ignore_ascii_case("system") && is_table)
+        .then(|| Replaced { by: format!("windrow.system_{known}"), tokens: 3 })
+}
+
+/// `system.one.dummy`: a column, not DuckDB's own `system.main.x`.
+fn is_column(tokens: &[Token], at: usize) -> bool {
+    tokens.get(at + 3).is_some_and(|token| token.is(b'.')) && tokens.get(at + 5).is_none_or(|token| !token.is(b'.'))
+}
+
+/// `{name:Type}`. What is none of ClickHouse's types in that place may be a STRUCT of DuckDB's.
+fn substitution(
+    text: &str,
+    tokens: &[Token],
+    at: usize,
+    parameter: &dyn Fn(&str, &str) -> Parameter,
+) -> Result<Option<Replaced>, NotAsked> {
+    let [open, name, colon, rest @ ..] = &tokens[at..] else { return Ok(None) };
+    let is_one = open.is(b'{') && name.kind == TokenKind::Word && colon.is(b':');
+    let Some(length) = rest.iter().position(|token| token.is(b'}')).filter(|length| is_one && *length > 0) else {
+        return Ok(None);
+    };
+    let (name, data_type) = (name.text(text), &text[rest[0].start..rest[length - 1].end]);
+    match parameter(name, data_type) {
+        Parameter::Literal(by) => Ok(Some(Replaced { by, tokens: length + 4 })),
+        Parameter::Missing => Err(NotAsked::NotSet(name.to_owned())),
+        Parameter::Wrong(cause) => Err(NotAsked::Wrong { name: name.to_owned(), cause }),
+        Parameter::NotOne => Ok(None),
+    }
+}
