@@ -30,6 +30,8 @@ const BAD_ARGUMENTS: i32 = 36;
 const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
 const AUTHENTICATION_FAILED: i32 = 516;
 const NOT_ENOUGH_SPACE: i32 = 243;
+const UNKNOWN_TABLE: i32 = 60;
+const READONLY: i32 = 164;
 
 impl Refusal {
     fn own(code: i32, text: String) -> Refusal {
@@ -54,6 +56,24 @@ impl Refusal {
     pub(crate) fn authentication(text: &str) -> Refusal {
         let refusal = Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")));
         Refusal { before_query: true, ..refusal }
+    }
+
+    pub(crate) fn wrong_password(user: &str) -> Refusal {
+        let end = "Authentication failed: password is incorrect, or there is no user with such name.";
+        Refusal::authentication(&format!("{user}: {end}"))
+    }
+
+    pub(crate) fn readonly(user: &str) -> Refusal {
+        Refusal::own(READONLY, format!("{user}: Cannot execute query in readonly mode"))
+    }
+
+    pub(crate) fn unknown_table(database: &str, table: &str) -> Refusal {
+        Refusal::own(UNKNOWN_TABLE, format!("Table {database}.{table} does not exist."))
+    }
+
+    /// An insert that is not taken for what it says, with the code that ClickHouse has for it.
+    pub(crate) fn of_insert(code: i32, text: impl Into<String>) -> Refusal {
+        Refusal::own(code, text.into())
     }
 
     /// In ClickHouse's words. `by` is put behind them.
@@ -158,7 +178,7 @@ impl Refusal {
 }
 
 fn without_version(line: &str) -> &str {
-    match line.rfind(" (version ") {
+    match line.rfind(" (version ").or_else(|| line.rfind(" (DuckDB ")) {
         Some(at) if line.ends_with(')') => &line[..at],
         _ => line,
     }

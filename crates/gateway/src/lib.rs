@@ -5,11 +5,14 @@
 //! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the answers.
 //! - `admin/` is health, metrics and the API.
 //!
+//! - `backend.rs` is what stands behind: a ClickHouse, or a DuckDB, for which the gateway also does what a server does.
+//!
 //! **When in doubt, forward.** What is not understood goes to the backend untouched, and so does every insert that the
 //! backend is going to refuse: the error that a client reads is ClickHouse's own, to the letter.
 
 mod admin;
 mod admission;
+mod backend;
 mod data;
 mod error;
 mod insert;
@@ -17,9 +20,12 @@ mod listener;
 mod metrics;
 mod multipart;
 mod options;
+mod users;
 
 pub use admin::{letter_json, listing_json, AdminServer};
 pub use admission::MARKED_WINDOW;
+pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::DataServer;
 pub use listener::{bind, ListenError};
 pub use options::{AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
+pub use users::{Access, Users};

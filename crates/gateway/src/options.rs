@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct GatewayOptions {
     pub limits: Arc<Limits>,
     /// Set for the embedded ClickHouse only; elsewhere `default` is the backend's own.
     pub default_user: Option<DefaultUser>,
+    /// For results that are written to a file before they are sent.
+    pub temporary_folder: PathBuf,
 }
 
 /// What the gateway keeps on disk.
@@ -47,6 +50,7 @@ impl GatewayOptions {
             keep_alive_timeout: Duration::from_millis(http.keep_alive_timeout_ms),
             ..Limits::default()
         };
-        GatewayOptions { settings, limits: Arc::new(limits), default_user }
+        let temporary_folder = settings.data_dir.join("tmp");
+        GatewayOptions { settings, limits: Arc::new(limits), default_user, temporary_folder }
     }
 }

@@ -4,18 +4,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use windrow_client::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
-use windrow_gateway::{DefaultUser, MARKED_WINDOW};
-use windrow_settings::{Backend, Settings};
+use windrow_duckdb::{DuckDb, DuckDbOptions};
+use windrow_gateway::{ClickHouse, DefaultUser, DuckDbBackend, Users, MARKED_WINDOW};
+use windrow_settings::{Backend, DuckDbPlace, Settings};
 
 /// Whether the backend answers; the sentence says why not.
 pub(crate) type Availability = watch::Receiver<Result<(), String>>;
 
-/// The ClickHouse behind the gateway.
+/// What stands behind the gateway.
 pub(crate) struct RunningBackend {
-    /// For flushes, admissions and our own questions.
-    pub(crate) client: Arc<Client>,
-    /// For what is forwarded.
-    pub(crate) relay: Arc<Client>,
+    pub(crate) gateway: windrow_gateway::Backend,
+    /// As the log shows it.
+    pub(crate) name: String,
     pub(crate) available: Availability,
     pub(crate) default_user: Option<DefaultUser>,
     engine: Option<Embedded>,
@@ -28,7 +28,7 @@ impl RunningBackend {
     pub(crate) async fn start(settings: &Settings) -> Result<RunningBackend, String> {
         match &settings.backend {
             Backend::Embedded => Self::embedded(settings).await,
-            Backend::DuckDb(_) => Err("DuckDB backends come with a later version".to_owned()),
+            Backend::DuckDb(place) => Self::duckdb(settings, place).await,
             Backend::ClickHouse(url) => {
                 let endpoint = Endpoint {
                     host: url.host.clone(),
@@ -36,10 +36,15 @@ impl RunningBackend {
                     tls: url.tls,
                     credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
                 };
-                let relay = client(settings, endpoint.clone())?;
-                let client = client(settings, endpoint)?;
-                let available = ask_now_and_then(client.clone()).await;
-                Ok(RunningBackend { client, relay, available, default_user: None, engine: None })
+                let clickhouse = clickhouse(settings, endpoint)?;
+                let available = ask_now_and_then(clickhouse.client.clone()).await;
+                Ok(RunningBackend {
+                    name: clickhouse.client.endpoint().to_string(),
+                    gateway: windrow_gateway::Backend::ClickHouse(clickhouse),
+                    available,
+                    default_user: None,
+                    engine: None,
+                })
             }
         }
     }
@@ -56,12 +61,42 @@ impl RunningBackend {
         let endpoint =
             Endpoint { host: at.host.clone(), port: at.http_port, tls: false, credentials: credentials.clone() };
         let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
+        let clickhouse = clickhouse(settings, endpoint)?;
         Ok(RunningBackend {
-            relay: client(settings, endpoint.clone())?,
-            client: client(settings, endpoint)?,
+            name: clickhouse.client.endpoint().to_string(),
+            gateway: windrow_gateway::Backend::ClickHouse(clickhouse),
             available: follow(engine.state()),
             default_user: Some(DefaultUser { password, credentials }),
             engine: Some(engine),
+        })
+    }
+
+    /// It is in this process: it is there as long as we are.
+    async fn duckdb(settings: &Settings, place: &DuckDbPlace) -> Result<RunningBackend, String> {
+        let of = &settings.duckdb;
+        let path = match place {
+            DuckDbPlace::Memory => None,
+            DuckDbPlace::File(path) => Some(path.clone()),
+        };
+        let options = DuckDbOptions {
+            path,
+            library: of.library.clone(),
+            memory_limit_bytes: of.memory_limit_bytes,
+            threads: of.threads,
+            max_result_connections: of.max_result_connections,
+            ..DuckDbOptions::default()
+        };
+        let opened = tokio::task::spawn_blocking(|| DuckDb::open(options)).await.map_err(|error| error.to_string())?;
+        let duckdb = opened.map_err(|error| error.to_string())?;
+        let (sender, available) = watch::channel(Ok(()));
+        // The answer never changes, and is not to look as if nobody gave it.
+        tokio::spawn(async move { sender.closed().await });
+        Ok(RunningBackend {
+            gateway: windrow_gateway::Backend::DuckDb(DuckDbBackend { duckdb, users: Arc::new(Users::new(of)) }),
+            name: settings.backend.to_string(),
+            available,
+            default_user: None,
+            engine: None,
         })
     }
 
@@ -71,8 +106,13 @@ impl RunningBackend {
     }
 
     pub(crate) async fn stop(self) {
-        self.client.close_idle();
-        self.relay.close_idle();
+        match &self.gateway {
+            windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay }) => {
+                client.close_idle();
+                relay.close_idle();
+            }
+            windrow_gateway::Backend::DuckDb(DuckDbBackend { duckdb, .. }) => duckdb.close().await,
+        }
         if let Some(engine) = self.engine {
             let outcome = engine.stop(STOP_GRACE).await;
             tracing::info!(?outcome, "the embedded ClickHouse has ended");
@@ -87,6 +127,10 @@ fn embedded_user(user: &windrow_settings::EmbeddedUser) -> EmbeddedUser {
         grants: user.grants.clone().unwrap_or_else(|| vec!["GRANT ALL ON *.*".to_owned()]),
         settings: user.settings.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect(),
     }
+}
+
+fn clickhouse(settings: &Settings, endpoint: Endpoint) -> Result<ClickHouse, String> {
+    Ok(ClickHouse { client: client(settings, endpoint.clone())?, relay: client(settings, endpoint)? })
 }
 
 fn client(settings: &Settings, endpoint: Endpoint) -> Result<Arc<Client>, String> {

@@ -53,8 +53,8 @@ impl Gateway {
         let dead_letters = dead_letters::open(&settings, &mut registry)?;
         let ledger = ledger::open(&settings)?;
         let stores = GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: dead_letters.letters };
-        let (client, relay) = (backend.client.clone(), backend.relay.clone());
-        let data = Arc::new(DataServer::new(client, relay, stores, options, tls, &mut registry));
+        let behind = backend.gateway.clone();
+        let data = Arc::new(DataServer::new(behind, stores, options, tls, &mut registry));
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let readiness = readiness.clone();
@@ -67,8 +67,7 @@ impl Gateway {
             let data = data.clone();
             async move { data.run(http_listener).await }
         });
-        let backend_name = backend.client.endpoint().to_string();
-        tracing::info!(%http, %admin, backend = backend_name, "windrow is ready");
+        tracing::info!(%http, %admin, backend = backend.name, "windrow is ready");
         let kept = Kept::new(lock, vec![journal.writer, ledger.writer, dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
         Ok(Gateway { http, admin, data, backend, readiness, shutdown_timeout, kept })

@@ -11,10 +11,10 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use windrow_gatherer::Gatherer;
 use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Stream};
-use windrow_sink::ClickHouseSink;
 
 use self::answer::Answer;
 use self::letters::LettersApi;
+use crate::backend::BackendSink;
 use crate::data::DataServer;
 use crate::options::AdminOptions;
 
@@ -29,7 +29,7 @@ type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
 
 pub struct AdminServer {
     registry: Registry,
-    gatherer: Gatherer<ClickHouseSink>,
+    gatherer: Gatherer<BackendSink>,
     letters: LettersApi,
     options: AdminOptions,
     ready: Box<Readiness>,

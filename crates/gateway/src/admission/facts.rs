@@ -2,6 +2,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use windrow_client::{Call, Client};
 
+use crate::backend::Backend;
+
 /// The fields that a browser's scripts may read, as ClickHouse lists them.
 const EXPOSED: &str =
     "X-ClickHouse-Query-Id,X-ClickHouse-Summary,X-ClickHouse-Server-Display-Name,X-ClickHouse-Format,\
@@ -53,12 +55,23 @@ impl BackendFacts {
     }
 }
 
-#[derive(Default)]
 pub(crate) struct Facts {
     known: RwLock<Arc<BackendFacts>>,
 }
 
 impl Facts {
+    /// Of a ClickHouse nothing is known before it has answered.
+    pub(crate) fn of(backend: &Backend) -> Facts {
+        let known = match backend {
+            Backend::ClickHouse(_) => BackendFacts::default(),
+            Backend::DuckDb(backend) => {
+                let name = hostname().unwrap_or_else(|| "windrow".to_owned());
+                BackendFacts::new(backend.duckdb.version_suffix().to_owned(), name, "UTC".to_owned())
+            }
+        };
+        Facts { known: RwLock::new(Arc::new(known)) }
+    }
+
     pub(crate) fn get(&self) -> Arc<BackendFacts> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -76,6 +89,13 @@ impl Facts {
         }
         self.set(BackendFacts::new(version, field("x-clickhouse-server-display-name"), field("x-clickhouse-timezone")));
     }
+}
+
+/// As ClickHouse takes it for its display name. Only what may stand in a header field.
+fn hostname() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim();
+    (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic())).then(|| name.to_owned())
 }
 
 /// Official builds say so behind their version.

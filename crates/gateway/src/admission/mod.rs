@@ -6,9 +6,11 @@
 //! - may this user insert into these columns with these settings: an INSERT of no rows, under the user's own credentials,
 //!   which ClickHouse checks like any other and which leaves no trace (`probe.rs`).
 //!
-//! A refusal is not worded here: the caller forwards the insert and ClickHouse refuses it itself. While the backend is away,
+//! A refusal of ClickHouse's is not worded here: the caller forwards the insert and ClickHouse refuses it itself. For a DuckDB,
+//! the gateway answers all three (`duckdb.rs`), and words its refusals. While the backend is away,
 //! what it said last goes on to hold: an insert that it would refuse by then is refused at the flush.
 
+mod duckdb;
 mod facts;
 mod probe;
 mod remembered;
@@ -19,7 +21,7 @@ mod windows;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_client::{CallError, Client, Credentials};
+use windrow_client::{CallError, Credentials};
 
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
@@ -31,11 +33,16 @@ pub(crate) use windows::Bounds;
 pub use windows::MARKED_WINDOW;
 pub(crate) use windows::{Window, Windows};
 
+use crate::backend::Backend;
+use crate::error::Refusal;
+
 /// Why an insert can't be taken.
 #[derive(Debug, Clone)]
 pub(crate) enum NotAdmitted {
     /// To be forwarded: ClickHouse will refuse it, or deal with it in a way of its own. With the label of a metric.
     Forward(&'static str),
+    /// It is refused, and there is nobody else to say so.
+    Refused(Arc<Refusal>),
     /// The backend is too busy to say. Who has no earlier answer forwards, and hears it from ClickHouse.
     Busy,
     /// The backend can't be asked now.
@@ -43,6 +50,10 @@ pub(crate) enum NotAdmitted {
 }
 
 impl NotAdmitted {
+    fn refused(refusal: Refusal) -> NotAdmitted {
+        NotAdmitted::Refused(Arc::new(refusal))
+    }
+
     /// A refusal that says nothing of the insert: the backend has too much to do, or too little memory, at this moment.
     fn is_about_this_moment(error: &CallError) -> bool {
         matches!(error, CallError::Exception(exception) if exception.is_passing() && exception.code != 164)
@@ -64,7 +75,7 @@ impl From<CallError> for NotAdmitted {
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Admission {
-    pub(crate) client: Arc<Client>,
+    backend: Backend,
     pub(crate) facts: Facts,
     users: Remembered<UserKey, UserContext>,
     tables: Remembered<TableKey, TableSchema>,
@@ -73,22 +84,31 @@ pub(crate) struct Admission {
 
 impl Admission {
     pub(crate) fn new(
-        client: Arc<Client>,
+        backend: Backend,
         admission_ttl: Duration,
         schema_ttl: Duration,
         windows: Windows,
     ) -> Admission {
         Admission {
-            client,
-            facts: Facts::default(),
+            facts: Facts::of(&backend),
+            backend,
             users: Remembered::new(admission_ttl),
             tables: Remembered::new(schema_ttl),
             windows,
         }
     }
 
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
     pub(crate) async fn user(&self, key: UserKey) -> Result<Arc<UserContext>, NotAdmitted> {
-        self.users.get(&key, || user::ask(&self.client, &self.facts, key.clone())).await
+        match &self.backend {
+            Backend::ClickHouse(it) => {
+                self.users.get(&key, || user::ask(&it.client, &self.facts, key.clone())).await
+            }
+            Backend::DuckDb(it) => self.users.get(&key, async || duckdb::user(it, &key)).await,
+        }
     }
 
     /// The user as far as it is known, without asking.
@@ -99,7 +119,12 @@ impl Admission {
     /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with the
     /// client's.
     pub(crate) async fn table(&self, key: TableKey, asker: &Credentials) -> Result<Arc<TableSchema>, NotAdmitted> {
-        self.tables.get(&key, || schema::ask(&self.client, key.clone(), asker.clone())).await
+        match &self.backend {
+            Backend::ClickHouse(it) => {
+                self.tables.get(&key, || schema::ask(&it.client, key.clone(), asker.clone())).await
+            }
+            Backend::DuckDb(it) => self.tables.get(&key, || duckdb::table(it, &key)).await,
+        }
     }
 
     /// The table may have changed: whoever asks next gets a new answer, unless there is one that is younger than `age`.
@@ -109,7 +134,8 @@ impl Admission {
 
     /// Gives the table a window if it is to have one; true: it has one now, or had one before.
     pub(crate) async fn settle_window(&self, key: &TableKey, window: Window) -> bool {
-        let given = self.windows.settle(&self.client, key, window).await;
+        let Backend::ClickHouse(clickhouse) = &self.backend else { return true };
+        let given = self.windows.settle(&clickhouse.client, key, window).await;
         if given {
             self.doubt_table(key, Duration::ZERO);
         }
@@ -117,7 +143,10 @@ impl Admission {
     }
 
     pub(crate) async fn probe(&self, probe: Probe<'_>) -> Result<(), NotAdmitted> {
-        probe.ask(&self.client).await
+        match &self.backend {
+            Backend::ClickHouse(clickhouse) => probe.ask(&clickhouse.client).await,
+            Backend::DuckDb(backend) => duckdb::probe(backend, &probe.destination.credentials),
+        }
     }
 
     /// Schemas and privileges may have changed.
@@ -128,7 +157,13 @@ impl Admission {
 
     /// Whether the backend grants `privilege` to the user.
     pub(crate) async fn is_granted(&self, credentials: &Credentials, privilege: &str) -> Result<bool, CallError> {
+        let clickhouse = match &self.backend {
+            Backend::ClickHouse(clickhouse) => clickhouse,
+            Backend::DuckDb(backend) => {
+                return Ok(backend.users.check(credentials).is_some_and(|access| !access.readonly))
+            }
+        };
         let call = windrow_client::Call::new(credentials, &format!("CHECK GRANT {privilege}"));
-        Ok(self.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
+        Ok(clickhouse.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
     }
 }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey, TypeError};
+use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey};
 use windrow_client::{Call, CallError, Client, Credentials};
 
 use super::windows::{Bounds, Window};
@@ -16,7 +16,7 @@ pub(crate) struct TableKey {
 #[derive(Debug)]
 pub(crate) struct TableSchema {
     pub(crate) asked_at: Instant,
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
     /// Whether its engine takes a gathered batch as it would take the inserts one by one.
     pub(crate) gatherable: bool,
     /// What it remembers of earlier inserts, so that a repeat is dropped.
@@ -27,17 +27,18 @@ pub(crate) struct TableSchema {
     /// Whether its rows go on to other tables.
     pub(crate) hands_on: bool,
     /// As `system.tables` shows it; empty if there is none.
-    partition_key: String,
+    pub(super) partition_key: String,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
     pub(crate) computes: bool,
 }
 
 #[derive(Debug)]
-struct Column {
-    name: String,
-    type_name: String,
-    data_type: Result<DataType, TypeError>,
-    default_kind: DefaultKind,
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) type_name: String,
+    /// Or why it is not known here.
+    pub(super) data_type: Result<DataType, String>,
+    pub(super) default_kind: DefaultKind,
 }
 
 /// A column that an insert writes.
@@ -107,7 +108,7 @@ fn read_column(line: &str) -> Option<Column> {
     Some(Column {
         name: name.clone(),
         type_name: data_type.clone(),
-        data_type: DataType::parse(data_type),
+        data_type: DataType::parse(data_type).map_err(|error| error.to_string()),
         default_kind,
     })
 }
@@ -215,6 +216,19 @@ impl TableSchema {
     /// `None`: there is none, or it isn't understood.
     pub(crate) fn partition_key(&self, server_timezone: &str) -> Option<PartitionKey> {
         PartitionKey::parse(&self.partition_key, server_timezone)
+    }
+
+    pub(crate) fn has_column(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column.name == name)
+    }
+
+    /// The first of these columns, or of all, whose type is not known here, and why.
+    pub(crate) fn unknown_type(&self, named: Option<&[String]>) -> Option<String> {
+        let is_named = |column: &&Column| named.is_none_or(|names| names.contains(&column.name));
+        self.columns.iter().filter(is_named).find_map(|column| {
+            let why = column.data_type.as_ref().err()?;
+            Some(format!("The column {} of type {} ({why})", column.name, column.type_name))
+        })
     }
 
     /// The columns that an insert writes: those it names, or all that can be written.

@@ -67,9 +67,9 @@ async fn ask_or_go_by(
             earlier.renewal.failed(epoch);
             Ok(earlier)
         }
-        Ok(Err(NotAdmitted::Forward(reason))) => {
+        Ok(Err(refused @ (NotAdmitted::Forward(_) | NotAdmitted::Refused(_)))) => {
             state.prepared.remove(signature);
-            Err(NotAdmitted::Forward(reason))
+            Err(refused)
         }
         Ok(Ok(prepared)) => Ok(prepared),
     }
@@ -141,7 +141,7 @@ fn renew(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>, old:
             Ok(prepared) => state.prepared.put(&signature, epoch, Arc::new(prepared)),
             Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => old.renewal.failed(epoch),
             // It is refused now: let the next insert hear it.
-            Err(NotAdmitted::Forward(_)) => state.prepared.remove(&signature),
+            Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)) => state.prepared.remove(&signature),
         }
     });
 }

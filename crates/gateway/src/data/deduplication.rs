@@ -79,7 +79,7 @@ impl Exchange<'_> {
         let in_text = insert.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let said = DedupSettings::of(in_url.chain(in_text));
         let admission = &self.state.admission;
-        let credentials = self.credentials().unwrap_or(&admission.client.endpoint().credentials);
+        let credentials = self.credentials().unwrap_or(admission.backend().own_credentials());
         let user = admission.user(self.request.user_key(credentials)).await.ok()?;
         let profile = DefaultProfile::of(&self.state.options.settings);
         let name = insert.table_name(|parameter| self.request.query_parameter(parameter));
@@ -113,7 +113,7 @@ impl Exchange<'_> {
         }
         let DdlScope::Tables(names) = statement.ddl_scope() else { return Some(RowsGone::OfAnyTable) };
         let admission = &self.state.admission;
-        let credentials = self.credentials().unwrap_or(&admission.client.endpoint().credentials);
+        let credentials = self.credentials().unwrap_or(admission.backend().own_credentials());
         let database = self.current_database(credentials).await;
         let mut gone = Vec::new();
         for name in names {

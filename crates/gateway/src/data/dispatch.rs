@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windrow_client::Credentials;
+use windrow_client::{Credentials, Exception};
 use windrow_compression::{DecompressError, Encoding};
 use windrow_gatherer::{QueryId, TableName};
 use windrow_http::{BodyFraming, Connection, RequestHead};
@@ -12,17 +12,19 @@ use windrow_statement::{classify, classify_prefix, InsertOutline, InsertStatemen
 use super::answer::{After, Answering, Summary};
 use super::body::{Read, ReadError};
 use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
+use super::duckdb::is_for_anyone;
 use super::forwarding::Cause;
 use super::gather::{
     log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, NotGathered, Origin,
 };
 use super::known_heads::Latest;
 use super::progress::Progress;
-use super::request::{caller, Caller, Request};
+use super::request::{caller, caller_among, Caller, Request};
 use super::serve::State;
 use super::text::Text;
+use crate::backend::Backend;
 use crate::error::Refusal;
-use crate::insert::{role, AnswerForm, Prepared, Role};
+use crate::insert::{role, unreadable, AnswerForm, Prepared, Role};
 
 /// A statement other than an INSERT fits into this; ClickHouse's own limit (`max_query_size`) is the same.
 const MAX_STATEMENT_BYTES: usize = 256 * 1024;
@@ -59,8 +61,14 @@ pub(crate) async fn exchange(
         }
     }
     let request = Request::new(head);
-    let caller = caller(request.identity(), state.options.default_user.as_ref());
+    let caller = match state.backend.duckdb() {
+        None => caller(request.identity(), state.options.default_user.as_ref()),
+        Some(backend) => caller_among(request.identity(), &backend.users),
+    };
     let exchange = Exchange { state, request, caller, origin };
+    if let Some(backend) = state.backend.duckdb().filter(|_| is_for_anyone(&exchange.request)) {
+        return exchange.answer_anyone(backend, connection, out).await;
+    }
     let plan = match exchange.plan(connection, &mut read).await {
         Ok(plan) => plan,
         Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
@@ -85,6 +93,9 @@ pub(crate) async fn exchange(
 struct Pending {
     stripping: Option<Text>,
     insert: Option<InsertOutline>,
+    text: Text,
+    /// Where the insert's data begins in the text.
+    data_start: usize,
     read: Read,
 }
 
@@ -141,15 +152,15 @@ impl Exchange<'_> {
     pub(super) fn credentials(&self) -> Option<&Credentials> {
         match &self.caller {
             Caller::Itself(credentials) | Caller::Default(credentials) => Some(credentials),
-            Caller::WrongPassword | Caller::Unclear => None,
+            Caller::WrongPassword { .. } | Caller::Unclear => None,
         }
     }
 
     /// Reads as much of the body as it takes to know what the request is.
     async fn plan(&self, connection: &mut Connection, read: &mut Read) -> Result<Plan, ReadError> {
         let untouched = |reason| Ok(Plan::Forward { reason, statement: None, text: None });
-        if let Caller::WrongPassword = self.caller {
-            return Ok(Plan::Refuse(wrong_password()));
+        if let Caller::WrongPassword { user } = &self.caller {
+            return Ok(Plan::Refuse(Refusal::wrong_password(user)));
         }
         let without_body = matches!(self.request.head.framing(), BodyFraming::None | BodyFraming::Length(0));
         if without_body && self.request.query().is_empty() {
@@ -173,7 +184,7 @@ impl Exchange<'_> {
         if !read.has_begun() {
             *read = room.read(&mut body, MAX_STATEMENT_BYTES).await?;
         }
-        let gathered_limit = self.state.options.settings.http.max_body_bytes_gathered;
+        let gathered_limit = self.max_gathered_bytes();
         // What is compressed shows itself only as a whole.
         let wants_more = !read.whole && (encoding.is_some() || self.begins_insert(&read.bytes));
         if wants_more {
@@ -241,7 +252,7 @@ impl Exchange<'_> {
         if read.bytes.is_empty() {
             return Ok(Ok(Bytes::new()));
         }
-        let limit = self.state.options.settings.http.max_decompressed_bytes;
+        let limit = self.max_decompressed_bytes();
         let unpack = |bytes: &Bytes, max_bytes| {
             let decompress = || windrow_compression::decompress(encoding, bytes, max_bytes).map(Bytes::from);
             match bytes.len() > LARGE_BYTES {
@@ -250,6 +261,21 @@ impl Exchange<'_> {
             }
         };
         self.state.body_room.unpack(read, limit, unpack).await
+    }
+
+    /// The longest body of an insert that is read. A ClickHouse takes longer ones; DuckDB gets none past the gateway.
+    fn max_gathered_bytes(&self) -> usize {
+        match self.state.backend {
+            Backend::ClickHouse(_) => self.state.options.settings.http.max_body_bytes_gathered,
+            Backend::DuckDb(_) => usize::try_from(self.state.max_table_bytes()).unwrap_or(usize::MAX),
+        }
+    }
+
+    fn max_decompressed_bytes(&self) -> usize {
+        match self.state.backend {
+            Backend::ClickHouse(_) => self.state.options.settings.http.max_decompressed_bytes,
+            Backend::DuckDb(_) => self.max_gathered_bytes(),
+        }
     }
 
     fn text(&self, body: &Bytes, whole: bool) -> Text {
@@ -278,6 +304,7 @@ impl Exchange<'_> {
                 .forward(connection, out, Cause { text: Some(text), insert, ..Cause::plain("insert_form") }, read)
                 .await;
         };
+        let data_start = statement.data_start;
         let candidate = Candidate {
             request: &self.request,
             credentials,
@@ -292,7 +319,8 @@ impl Exchange<'_> {
             Ok(ready) => ready,
             Err(reason) => {
                 let insert = self.outline(Some(&text));
-                return self.not_gathered(connection, out, reason, Pending { stripping, insert, read }).await;
+                let pending = Pending { stripping, insert, text, data_start, read };
+                return self.not_gathered(connection, out, reason, pending).await;
             }
         };
         let claim = match claim_for_insert(self.state, &self.request, credentials).await {
@@ -331,19 +359,23 @@ impl Exchange<'_> {
         why: NotGathered,
         pending: Pending,
     ) -> After {
-        let Pending { stripping, insert, read } = pending;
+        let relay = match &self.state.backend {
+            Backend::ClickHouse(clickhouse) => &clickhouse.relay,
+            Backend::DuckDb(_) => return self.not_gathered_for_duckdb(connection, out, why, pending).await,
+        };
+        let Pending { stripping, insert, read, .. } = pending;
         match why {
             NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
             NotGathered::Forward(reason) => {
                 let cause = Cause { text: stripping, insert, ..Cause::plain(reason) };
                 self.forward(connection, out, cause, read).await
             }
-            NotGathered::NotRead { reason, prepared, query_id } => {
+            NotGathered::NotRead { unread, prepared, query_id } => {
                 let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
                     Ok(claim) => claim,
                     Err(refusal) => return self.refuse(connection, out, &refusal).await,
                 };
-                self.state.metrics.forwarded(reason);
+                self.state.metrics.forwarded(unread.reason);
                 let payload_bytes = read.bytes.len() as u64;
                 let stripped = stripping.and_then(|text| self.stripped(&text, &read.bytes));
                 let mut forwarded = stripped.unwrap_or_else(|| self.untouched(read.bytes.clone()));
@@ -351,13 +383,37 @@ impl Exchange<'_> {
                     // The log is to name the id that the client is told.
                     forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));
                 }
-                let (after, exception) = self.relay_once(connection, out, forwarded, insert).await;
+                let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert).await;
                 if let Some(exception) = exception {
                     log_unreadable(self.state, &prepared, query_id, payload_bytes, exception);
                 }
                 after
             }
         }
+    }
+
+    /// Nobody else takes what is not gathered, but for SQL that looked like plain values.
+    async fn not_gathered_for_duckdb(
+        &self,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        why: NotGathered,
+        pending: Pending,
+    ) -> After {
+        let (unread, prepared, query_id) = match why {
+            NotGathered::Refused(refusal) => return self.refuse(connection, out, &refusal).await,
+            NotGathered::Forward(reason) => return self.refuse_insert(connection, out, reason).await,
+            NotGathered::NotRead { unread, prepared, query_id } => (unread, prepared, query_id),
+        };
+        if prepared.kind.format.eq_ignore_ascii_case("Values") {
+            return self.forward(connection, out, Cause::plain(unread.reason), pending.read).await;
+        }
+        let payload = pending.text.data(pending.data_start);
+        let refusal = unreadable(&prepared.kind.format, unread, &payload);
+        let line = refusal.line(self.state.admission.facts.get().version_suffix());
+        let exception = Exception { code: refusal.code, line, before_writing: true };
+        log_unreadable(self.state, &prepared, query_id, payload.len() as u64, exception);
+        self.refuse(connection, out, &refusal).await
     }
 
     pub(super) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
@@ -389,6 +445,9 @@ impl Exchange<'_> {
         };
         let privilege = "SYSTEM FLUSH ASYNC INSERT QUEUE ON *.*";
         if !self.state.admission.is_granted(credentials, privilege).await.unwrap_or(false) {
+            if self.state.backend.duckdb().is_some() {
+                return self.refuse(connection, out, &Refusal::readonly(&credentials.user)).await;
+            }
             return self.forward(connection, out, Cause::plain("refused"), read).await;
         }
         let database = self.current_database(credentials).await;
@@ -397,7 +456,7 @@ impl Exchange<'_> {
             .map(|name| TableName { database: name.database.unwrap_or_else(|| database.clone()), table: name.table })
             .collect();
         self.state.gatherer.flush((!names.is_empty()).then_some(names.as_slice())).await;
-        if self.state.options.default_user.is_none() {
+        if self.state.options.default_user.is_none() && self.state.backend.duckdb().is_none() {
             return self.forward(connection, out, Cause::plain("other_statement"), read).await;
         }
         let facts = self.state.admission.facts.get();
@@ -419,11 +478,6 @@ fn other(statement: Statement) -> Option<OtherStatement> {
         Statement::Other(statement) => Some(statement),
         _ => None,
     }
-}
-
-fn wrong_password() -> Refusal {
-    let text = "default: Authentication failed: password is incorrect, or there is no user with such name.";
-    Refusal::authentication(text)
 }
 
 pub(super) async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {

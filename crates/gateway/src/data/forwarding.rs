@@ -1,7 +1,7 @@
 //! The way of a request to the backend: what is changed in it, and what it changes here.
 
 use bytes::Bytes;
-use windrow_client::{push_param, Exception};
+use windrow_client::{push_param, Client, Exception};
 use windrow_http::{Connection, Method};
 use windrow_statement::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
 
@@ -15,6 +15,7 @@ use super::own_tables::{self, Visible};
 use super::request::Caller;
 use super::sessions::SessionKey;
 use super::text::Text;
+use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, Role};
 
@@ -51,8 +52,23 @@ impl Cause<'_> {
 }
 
 impl Exchange<'_> {
+    /// A request that is not gathered: it is the backend's.
     pub(super) async fn forward(
         &self,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        cause: Cause<'_>,
+        read: Read,
+    ) -> After {
+        match &self.state.backend {
+            Backend::ClickHouse(clickhouse) => self.pass_on(&clickhouse.relay, connection, out, cause, read).await,
+            Backend::DuckDb(backend) => self.run_on_duckdb(backend, connection, out, cause, read).await,
+        }
+    }
+
+    async fn pass_on(
+        &self,
+        relay: &Client,
         connection: &mut Connection,
         out: &mut Vec<u8>,
         cause: Cause<'_>,
@@ -83,7 +99,7 @@ impl Exchange<'_> {
             None => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        let (after, exception) = self.relay_once(connection, out, forwarded, insert).await;
+        let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert).await;
         if changes.learnt {
             // Between the two, somebody may have been told the old state. First of all, since the client may be back by now.
             self.state.forget_what_was_learnt();
@@ -108,6 +124,7 @@ impl Exchange<'_> {
     /// backend refused it with.
     pub(super) async fn relay_once(
         &self,
+        relay: &Client,
         connection: &mut Connection,
         out: &mut Vec<u8>,
         mut forwarded: Forwarded<'_>,
@@ -120,17 +137,23 @@ impl Exchange<'_> {
         if let Some(error) = passage.refusal() {
             return (self.refuse(connection, out, &Refusal::push(&error)).await, None);
         }
-        let Passed { after, exception, is_done } = self.relay(connection, out, forwarded).await;
+        let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded).await;
         self.conclude(passage, is_done).await;
         (after, exception)
     }
 
-    async fn relay(&self, connection: &mut Connection, out: &mut Vec<u8>, forwarded: Forwarded<'_>) -> Passed {
+    async fn relay(
+        &self,
+        client: &Client,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        forwarded: Forwarded<'_>,
+    ) -> Passed {
         let after = answer::after(self.request.head, connection);
-        let authority = self.state.relay.endpoint().authority();
+        let authority = client.endpoint().authority();
         let write_idle = connection.limits().write_idle_timeout;
         let fields = connection_fields(after, connection);
-        let result = match self.state.relay.connection().await {
+        let result = match client.connection().await {
             Err(error) => Err(ForwardError::NotSent(error)),
             Ok(lease) => match connection.body().await {
                 Err(_) => Err(ForwardError::Broken),

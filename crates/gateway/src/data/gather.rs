@@ -12,7 +12,7 @@ use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said};
+use crate::insert::{role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said, Unread};
 
 /// What became of an insert.
 pub(crate) struct Gathered {
@@ -27,7 +27,7 @@ pub(crate) enum NotGathered {
     Forward(&'static str),
     /// The payload could not be read for certain: ClickHouse reads or refuses it.
     NotRead {
-        reason: &'static str,
+        unread: Unread,
         prepared: Arc<Prepared>,
         query_id: QueryId,
     },
@@ -103,6 +103,7 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
     }
     let prepared = prepared(state, &candidate).await.map_err(|error| match error {
         NotAdmitted::Forward(reason) => NotGathered::Forward(reason),
+        NotAdmitted::Refused(refusal) => NotGathered::Refused((*refusal).clone()),
         NotAdmitted::Busy => NotGathered::Forward("refused"),
         NotAdmitted::Unreachable(cause) => NotGathered::Refused(Refusal::unreachable(&cause)),
     })?;
@@ -120,6 +121,7 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
         // What the backend said last holds while it can't be asked.
         Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => Ok(ready),
         Err(NotAdmitted::Forward(reason)) => Err(NotGathered::Forward(reason)),
+        Err(NotAdmitted::Refused(refusal)) => Err(NotGathered::Refused((*refusal).clone())),
     }
 }
 
@@ -146,10 +148,12 @@ pub(crate) fn read(
         }
         Ok(read) => match dedup_keys(state, &prepared, &read, token) {
             Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup }),
-            Err(reason) => Err(NotGathered::NotRead { reason, prepared, query_id }),
+            Err(reason) => {
+                Err(NotGathered::NotRead { unread: Unread::because(reason), prepared, query_id })
+            }
         },
         Err(NotGatherable::TooLarge) => Err(NotGathered::Forward("too_large")),
-        Err(NotGatherable::NotRead(reason)) => Err(NotGathered::NotRead { reason, prepared, query_id }),
+        Err(NotGatherable::NotRead(unread)) => Err(NotGathered::NotRead { unread, prepared, query_id }),
     }
 }
 

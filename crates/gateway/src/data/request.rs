@@ -5,6 +5,7 @@ use windrow_http::{Method, RequestHead};
 
 use crate::admission::UserKey;
 use crate::options::DefaultUser;
+use crate::users::Users;
 
 /// A request's head, taken apart as ClickHouse does it.
 pub(crate) struct Request<'a> {
@@ -153,8 +154,8 @@ pub(crate) enum Caller {
     Itself(Credentials),
     /// The embedded ClickHouse's `default`: the credentials are put in its place.
     Default(Credentials),
-    /// `default` with a wrong password. The embedded engine's own `default` would let it in, if powerless.
-    WrongPassword,
+    /// Somebody whom the gateway itself does not let in. (The embedded engine's own `default` would, if powerless.)
+    WrongPassword { user: String },
     Unclear,
 }
 
@@ -164,10 +165,19 @@ pub(crate) fn caller(identity: Identity, default_user: Option<&DefaultUser>) -> 
         (Identity::Claimed(claimed), Some(default)) if claimed.user == "default" => {
             match windrow_client::same_secret(&claimed.password, &default.password) {
                 true => Caller::Default(default.credentials.clone()),
-                false => Caller::WrongPassword,
+                false => Caller::WrongPassword { user: claimed.user },
             }
         }
         (Identity::Claimed(claimed), _) => Caller::Itself(claimed),
+    }
+}
+
+/// Where nobody but the gateway knows who is who.
+pub(crate) fn caller_among(identity: Identity, users: &Users) -> Caller {
+    match identity {
+        Identity::Claimed(claimed) if users.check(&claimed).is_some() => Caller::Itself(claimed),
+        Identity::Claimed(claimed) => Caller::WrongPassword { user: claimed.user },
+        Identity::Unclear => Caller::WrongPassword { user: "default".to_owned() },
     }
 }
 

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, Semaphore};
-use windrow_client::Client;
 use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, NextRequest, Stream};
-use windrow_sink::ClickHouseSink;
+use windrow_settings::GatherSettings;
 
 use super::answer::{self, After};
 use super::body::BodyRoom;
@@ -19,6 +18,7 @@ use super::known_heads::{KnownHeads, Latest};
 use super::query_ids::QueryIds;
 use super::sessions::Sessions;
 use crate::admission::{Admission, Windows};
+use crate::backend::{Backend, BackendSink};
 use crate::insert::{Asking, PreparedInserts};
 use crate::metrics::Metrics;
 use crate::options::{GatewayOptions, GatewayStores};
@@ -26,12 +26,11 @@ use crate::options::{GatewayOptions, GatewayStores};
 /// What all connections share.
 pub(crate) struct State {
     pub(crate) options: GatewayOptions,
-    /// For what is forwarded. Flushes and admissions have connections of their own: slow readers can't take those.
-    pub(crate) relay: Arc<Client>,
+    pub(crate) backend: Backend,
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: Arc<PreparedInserts>,
     pub(crate) asking: Asking,
-    pub(crate) gatherer: Gatherer<ClickHouseSink>,
+    pub(crate) gatherer: Gatherer<BackendSink>,
     pub(crate) letters: DeadLetters,
     pub(crate) sessions: Sessions,
     pub(crate) query_ids: QueryIds,
@@ -42,6 +41,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// As much as may be held of what is on its way to one table.
+    pub(crate) fn max_table_bytes(&self) -> u64 {
+        max_table_bytes(&self.options.settings.gather)
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
@@ -71,8 +75,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl DataServer {
     pub fn new(
-        client: Arc<Client>,
-        relay: Arc<Client>,
+        backend: Backend,
         kept: GatewayStores,
         options: GatewayOptions,
         tls: Option<Arc<rustls::ServerConfig>>,
@@ -82,13 +85,13 @@ impl DataServer {
         let (admission_ttl, schema_ttl) =
             (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
         let windows = Windows::new(options.settings.manage_deduplication_window);
-        let admission = Arc::new(Admission::new(client.clone(), admission_ttl, schema_ttl, windows));
+        let admission = Arc::new(Admission::new(backend.clone(), admission_ttl, schema_ttl, windows));
         let prepared =
             Arc::new(PreparedInserts::new(admission_ttl, Duration::from_millis(gather.admission_away_ttl_ms)));
         let overload_wait = Duration::from_millis(gather.overload_wait_ms);
         let gatherer_options = GathererOptions {
             max_buffer_bytes: gather.max_buffer_bytes,
-            max_table_bytes: (gather.max_buffer_bytes as f64 * gather.max_table_share) as u64,
+            max_table_bytes: max_table_bytes(gather),
             overload_wait,
             retry_for: gather.retry_for_ms.map(Duration::from_millis),
             max_table_journal_bytes: (journal.max_bytes as f64 * journal.max_table_share.min(MOST_OF_JOURNAL)) as u64,
@@ -102,7 +105,7 @@ impl DataServer {
                 prepared.forget();
             }
         };
-        let sink = ClickHouseSink::new(client);
+        let sink = backend.sink();
         let GatewayStores { journal, ledger, letters } = kept;
         let stores = Stores {
             journal: Some(journal),
@@ -114,7 +117,7 @@ impl DataServer {
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
-            relay,
+            backend,
             admission,
             prepared,
             asking: Asking::default(),
@@ -136,7 +139,7 @@ impl DataServer {
         }
     }
 
-    pub fn gatherer(&self) -> &Gatherer<ClickHouseSink> {
+    pub fn gatherer(&self) -> &Gatherer<BackendSink> {
         &self.state.gatherer
     }
 
@@ -196,6 +199,10 @@ impl DataServer {
         let left = deadline.saturating_duration_since(tokio::time::Instant::now()).max(LAST_FLUSH);
         self.state.gatherer.shut_down(left).await
     }
+}
+
+fn max_table_bytes(gather: &GatherSettings) -> u64 {
+    (gather.max_buffer_bytes as f64 * gather.max_table_share) as u64
 }
 
 async fn handshake(stream: TcpStream, tls: Option<tokio_rustls::TlsAcceptor>) -> Option<Stream> {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadPlan, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
 use windrow_gatherer::{AckLevel, InsertKind};
@@ -8,6 +10,7 @@ use windrow_statement::{InsertStatement, TableName};
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
 use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
+use super::not_taken::not_admitted;
 use super::own_settings::Said;
 use super::prepare_opaque::OpaqueRequest;
 use super::prepared::Prepared;
@@ -37,6 +40,28 @@ pub(crate) async fn prepare(
     settings: &Settings,
     request: &InsertRequest,
 ) -> Result<Prepared, NotAdmitted> {
+    match admit(admission, settings, request).await {
+        // There is nobody to forward it to.
+        Err(NotAdmitted::Forward(reason)) if admission.backend().duckdb().is_some() => {
+            let database = request.table.database.as_ref().or(request.database.as_ref());
+            let key = TableKey { database: canonical(database), table: request.table.table.clone() };
+            let schema = admission.table(key, &request.credentials).await.ok();
+            Err(NotAdmitted::Refused(Arc::new(not_admitted(reason, request, schema.as_deref()))))
+        }
+        result => result,
+    }
+}
+
+/// DuckDB's schema `main` is the database `default`: a table is to be known by one name.
+fn canonical(database: Option<&String>) -> String {
+    database.filter(|name| *name != "main").map_or("default", String::as_str).to_owned()
+}
+
+async fn admit(
+    admission: &Admission,
+    settings: &Settings,
+    request: &InsertRequest,
+) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
     let mut sorted = Sorted::new(&request.settings)?;
     let user = admission
@@ -52,8 +77,11 @@ pub(crate) async fn prepare(
     if format.is_none() && opaque_format.is_none() {
         return Err(NotAdmitted::Forward("format"));
     }
-    let database = request.table.database.clone().unwrap_or_else(|| user.database.clone());
-    if database == "system" || database.eq_ignore_ascii_case("information_schema") {
+    let alone_here = admission.backend().duckdb().is_some();
+    let database = request.table.database.as_ref().unwrap_or(&user.database);
+    let database = if alone_here { canonical(Some(database)) } else { database.clone() };
+    let of_duckdb = alone_here && matches!(database.as_str(), "windrow" | "pg_catalog");
+    if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
         return Err(NotAdmitted::Forward("system_table"));
     }
     let key = TableKey { database, table: request.table.table.clone() };
@@ -63,7 +91,8 @@ pub(crate) async fn prepare(
     let dedup = sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
     let dedup = dedup.then(|| DedupPlan::new(&key, &schema, &user.timezone));
     // One that names itself goes the way of its repeats, of which some may be asynchronous.
-    let at_once = !own.async_insert && dedup.is_some() && sorted.dedup.token().is_some();
+    let names_itself = dedup.is_some() && sorted.dedup.token().is_some();
+    let at_once = !own.async_insert && (alone_here || names_itself);
     if !own.async_insert && !at_once {
         return Err(NotAdmitted::Forward("async_insert=0"));
     }
@@ -74,7 +103,7 @@ pub(crate) async fn prepare(
         return Err(NotAdmitted::Forward("deduplication"));
     }
     let deduplicates = admission.windows.will_recognise_batches(schema.window);
-    if deduplicates || schema.has_views {
+    if !alone_here && (deduplicates || schema.has_views) {
         // The profile may have it off, and the batch's own token is all that a repeat is known by.
         sorted.shape.extend(switched_on(&user));
         sorted.shape.sort_unstable();
@@ -97,8 +126,12 @@ pub(crate) async fn prepare(
     };
     let kind = InsertKind { query: request.query.clone(), format: format_name.to_owned(), limits: own.limits };
     sorted.ask_for_one_block(&user);
-    let typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes);
+    let mut typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes);
+    if let (Ok(typed), true) = (&mut typed, alone_here) {
+        typed.take_all();
+    }
     let may_be_text = |dedup: &DedupPlan| dedup.takes_texts() && sorted.dedup.token().is_some();
+    let opaque_format = opaque_format.filter(|_| !alone_here);
     let opaque = opaque_format.filter(|_| dedup.as_ref().is_none_or(may_be_text)).and_then(|format| {
         let formatting = if schema.computes { sorted.formatting.as_slice() } else { &[] };
         let (targets, user, settings, kind) = (targets.as_slice(), &*user, sorted.shape.as_slice(), &kind);
@@ -225,7 +258,7 @@ impl<'a> Sorted<'a> {
             settings: self.written_settings(format, computes),
             ..destination.clone()
         };
-        Ok(TypedWay { format, plan: ReadPlan::new(columns, read_settings), destination })
+        Ok(TypedWay { format, plan: ReadPlan::new(columns, read_settings), destination, takes_any_size: false })
     }
 
     /// Fails when a setting asks for a way of reading that is not implemented here.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{Format, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows};
+use windrow_block::{Format, NotTyped, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows};
 use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
@@ -20,6 +20,8 @@ pub(crate) struct TypedWay {
     pub(crate) plan: ReadPlan,
     /// With all of the plan's columns.
     pub(crate) destination: Destination,
+    /// Nobody else could take what is larger than a batch is to be.
+    pub(crate) takes_any_size: bool,
 }
 
 /// Payloads stay text.
@@ -50,26 +52,52 @@ pub(crate) enum Kinship {
 /// Why a payload can't be gathered.
 pub(crate) enum NotGatherable {
     TooLarge,
-    NotRead(&'static str),
+    NotRead(Unread),
+}
+
+/// A payload that could not be read for certain.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unread {
+    /// As the label of a metric.
+    pub(crate) reason: &'static str,
+    /// Unless it has nothing to do with what is in it.
+    pub(crate) why: Option<NotTypedReason>,
+    pub(crate) rows_before: u64,
+}
+
+impl Unread {
+    pub(crate) fn because(reason: &'static str) -> Unread {
+        Unread { reason, why: None, rows_before: 0 }
+    }
+}
+
+impl TypedWay {
+    /// For a backend that is told nothing but rows: no setting goes along, and no payload is somebody else's.
+    pub(crate) fn take_all(&mut self) {
+        self.takes_any_size = true;
+        self.destination.settings.clear();
+    }
 }
 
 impl Ways {
     pub(crate) fn read(&self, payload: &[u8], kind: &InsertKind) -> Result<Gatherable, NotGatherable> {
         if let Some((opaque, because)) = self.opaque.as_ref().and_then(|way| Some((way, way.instead_because?))) {
             match opaque.join(payload) {
-                Err(NotGatherable::NotRead(_)) if self.typed.is_none() => return Err(NotGatherable::NotRead(because)),
+                Err(NotGatherable::NotRead(_)) if self.typed.is_none() => return Err(NotGatherable::NotRead(Unread::because(because))),
                 Err(_) if self.typed.is_some() => {}
                 result => return result,
             }
         }
-        let Some(typed) = &self.typed else { return Err(NotGatherable::NotRead("format")) };
-        if payload.len() as u64 > kind.limits.max_data_size_bytes {
+        let Some(typed) = &self.typed else { return Err(NotGatherable::NotRead(Unread::because("format"))) };
+        if payload.len() as u64 > kind.limits.max_data_size_bytes && !typed.takes_any_size {
             return Err(NotGatherable::TooLarge);
         }
         match read_payload(typed.format, payload, &typed.plan) {
             Ok(parsed) => Ok(Gatherable { rows: Rows::Typed(parsed.block), kinship: Kinship::Typed(parsed.present) }),
             Err(not_typed) => {
-                let not_read = NotGatherable::NotRead(not_typed.reason.as_str());
+                let NotTyped { reason, row } = not_typed;
+                let unread = Unread { reason: reason.as_str(), why: Some(reason), rows_before: row };
+                let not_read = NotGatherable::NotRead(unread);
                 let opaque = self.opaque.as_ref().filter(|_| is_no_doubt_of_the_payload(not_typed.reason));
                 opaque.and_then(|opaque| opaque.join(payload).ok()).ok_or(not_read)
             }
@@ -123,7 +151,7 @@ impl OpaqueWay {
             true => tokio::task::block_in_place(|| self.plan.join(payload)),
             false => self.plan.join(payload),
         };
-        let joined = joined.map_err(|_| NotGatherable::NotRead("type"))?;
+        let joined = joined.map_err(|_| NotGatherable::NotRead(Unread::because("type")))?;
         Ok(Gatherable { rows: Rows::Opaque(joined.rows), kinship: Kinship::Opaque { header: joined.header } })
     }
 }

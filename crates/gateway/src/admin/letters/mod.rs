@@ -121,7 +121,7 @@ impl LettersApi {
             }
         }
         match self.letter(id).await {
-            Ok(letter) => rows::as_json(&self.state.admission.client, &letter, limit).await,
+            Ok(letter) => rows::as_json(&self.state.backend, &letter, limit).await,
             Err(refusal) => refusal,
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn look_again(state: &State, destination: &Destination) {
 /// As far as the backend can be asked. If it can't, or if there is no such table, nothing is known better.
 pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Destination {
     let (admission, key) = (&state.admission, key(&destination));
-    let own = &admission.client.endpoint().credentials;
+    let own = admission.backend().own_credentials();
     let Ok(schema) = admission.table(key.clone(), own).await else { return destination };
     let will_recognise = admission.windows.will_recognise_batches(schema.window);
     let deduplicates = admission.settle_window(&key, schema.window).await && will_recognise;

@@ -13,6 +13,7 @@ use windrow_sink::{Destination, Form};
 use windrow_statement::backquote;
 
 use super::super::answer::Answer;
+use crate::backend::{Backend, ClickHouse};
 use crate::multipart::Multipart;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -27,7 +28,10 @@ pub(super) fn payload(letter: &DeadLetter) -> Answer {
     Answer::file(name, letter.payload())
 }
 
-pub(super) async fn as_json(client: &Client, letter: &DeadLetter, limit: usize) -> Answer {
+pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize) -> Answer {
+    let Backend::ClickHouse(ClickHouse { client, .. }) = backend else {
+        return Answer::error(422, "rows for DuckDB can be had as they are under /payload");
+    };
     match ask(client, letter, limit).await {
         Ok(body) => Answer::new(200, "application/json", body),
         Err(CallError::Exception(exception)) => Answer::error(

@@ -1,0 +1,102 @@
+//! The questions of an admission, answered for a DuckDB: by the settings' users, and by its catalogue.
+
+use std::time::Instant;
+
+use windrow_block::{DataType, DefaultKind};
+use windrow_client::{Credentials, Exception};
+use windrow_duckdb::{TableInfo, TableRef};
+use windrow_gatherer::InsertError;
+
+use super::schema::{Column, TableSchema};
+use super::user::{ServerVersion, UserContext, UserKey};
+use super::windows::Window;
+use super::{NotAdmitted, TableKey};
+use crate::backend::DuckDbBackend;
+use crate::error::Refusal;
+
+/// The ClickHouse whose way of reading inserts holds.
+const VERSION: ServerVersion = ServerVersion { major: 26, minor: 7 };
+
+/// ClickHouse's defaults, but for one: where DuckDB says NOT NULL, a NULL is an error, and no other value takes its place.
+const SETTINGS: [(&str, &str); 6] = [
+    ("date_time_input_format", "best_effort"),
+    ("input_format_null_as_default", "0"),
+    ("input_format_skip_unknown_fields", "1"),
+    ("input_format_defaults_for_omitted_fields", "1"),
+    ("deduplicate_insert", "enable"),
+    ("enable_http_compression", "1"),
+];
+
+pub(super) fn user(backend: &DuckDbBackend, key: &UserKey) -> Result<UserContext, NotAdmitted> {
+    if backend.users.check(&key.credentials).is_none() {
+        return Err(NotAdmitted::refused(Refusal::wrong_password(&key.credentials.user)));
+    }
+    let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    Ok(UserContext {
+        database: key.database.clone().unwrap_or_else(|| "default".to_owned()),
+        timezone: "UTC".to_owned(),
+        version: VERSION,
+        changed_settings: Vec::new(),
+        effective_settings: SETTINGS.map(setting).to_vec(),
+    })
+}
+
+pub(super) async fn table(backend: &DuckDbBackend, key: &TableKey) -> Result<TableSchema, NotAdmitted> {
+    let asked_at = Instant::now();
+    let name = TableRef { schema: schema_of(&key.database).to_owned(), table: key.table.clone() };
+    match backend.duckdb.table(&name).await {
+        Ok(Some(info)) => Ok(schema(info, asked_at)),
+        Ok(None) => Err(NotAdmitted::refused(Refusal::unknown_table(&key.database, &key.table))),
+        Err(exception) => Err(not_answered(exception)),
+    }
+}
+
+/// DuckDB's name of a database.
+pub(crate) fn schema_of(database: &str) -> &str {
+    match database {
+        "default" => "main",
+        database => database,
+    }
+}
+
+/// An error of which the table itself is not the cause may pass.
+fn not_answered(exception: Exception) -> NotAdmitted {
+    match exception.is_passing() {
+        true => NotAdmitted::Unreachable(exception.line),
+        false => NotAdmitted::refused(Refusal::insert(InsertError::Exception(exception))),
+    }
+}
+
+/// Every table recognises a batch that comes again: its id is stored with its rows.
+fn schema(info: TableInfo, asked_at: Instant) -> TableSchema {
+    let columns = info.columns.into_iter().map(|column| {
+        // What has a default, and what has no NULL to stand for nothing, is DuckDB's to fill where it isn't given.
+        let takes_null = matches!(column.data_type, Ok(DataType::Nullable(_)));
+        let default_kind = match (column.generated, column.has_default || !takes_null) {
+            (true, _) => DefaultKind::Materialized,
+            (false, true) => DefaultKind::Default,
+            (false, false) => DefaultKind::None,
+        };
+        Column { name: column.name, type_name: column.duckdb_type, data_type: column.data_type, default_kind }
+    });
+    TableSchema {
+        asked_at,
+        columns: columns.collect(),
+        gatherable: true,
+        window: Window::Windrows,
+        uuid: 0,
+        has_views: false,
+        hands_on: false,
+        partition_key: String::new(),
+        computes: false,
+    }
+}
+
+/// May the user insert?
+pub(super) fn probe(backend: &DuckDbBackend, credentials: &Credentials) -> Result<(), NotAdmitted> {
+    match backend.users.check(credentials) {
+        Some(access) if !access.readonly => Ok(()),
+        Some(_) => Err(NotAdmitted::refused(Refusal::readonly(&credentials.user))),
+        None => Err(NotAdmitted::refused(Refusal::wrong_password(&credentials.user))),
+    }
+}

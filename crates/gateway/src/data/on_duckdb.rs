@@ -1,0 +1,70 @@
+//! Requests that are not gathered, where DuckDB is the backend: what would be forwarded to a ClickHouse is answered here.
+//!
+//! An insert with data is taken or refused, here and with a reason: there is nobody behind who reads more formats than the
+//! gateway does. Everything else is SQL, and DuckDB's to run; so are VALUES in which expressions stand.
+
+use windrow_http::Connection;
+
+use super::answer::After;
+use super::body::Read;
+use super::claim::claim_for_forwarded;
+use super::dispatch::Exchange;
+use super::forwarding::Cause;
+use crate::backend::DuckDbBackend;
+use crate::error::Refusal;
+use crate::insert::{not_taken, too_large};
+use crate::users::Access;
+
+impl Exchange<'_> {
+    /// A request that anybody may make: it needs no user.
+    pub(super) async fn answer_anyone(
+        &self,
+        backend: &DuckDbBackend,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+    ) -> After {
+        self.state.metrics.forwarded("not_a_query");
+        let access = Access { readonly: true };
+        self.answer_from_duckdb(&backend.duckdb, access, connection, out, Read::nothing()).await
+    }
+
+    /// Runs a statement.
+    pub(super) async fn run_on_duckdb(
+        &self,
+        backend: &DuckDbBackend,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        cause: Cause<'_>,
+        read: Read,
+    ) -> After {
+        let Cause { reason, statement, text, .. } = cause;
+        let credentials = self.credentials();
+        let Some(access) = credentials.and_then(|credentials| backend.users.check(credentials)) else {
+            let user = credentials.map_or("default", |credentials| &credentials.user);
+            return self.refuse(connection, out, &Refusal::wrong_password(user)).await;
+        };
+        if reason == "too_large" {
+            return self.refuse(connection, out, &too_large(self.state.max_table_bytes())).await;
+        }
+        let _claim = match claim_for_forwarded(self.state, &self.request, credentials).await {
+            Ok(claim) => claim,
+            Err(refusal) => return self.refuse(connection, out, &refusal).await,
+        };
+        self.state.metrics.forwarded(reason);
+        let gone = self.rows_gone(statement, text.as_ref()).await;
+        // What is inserted once the rows are gone is new, and so is what was stored in between.
+        self.forget_rows(gone.as_ref()).await;
+        let after = self.answer_from_duckdb(&backend.duckdb, access, connection, out, read).await;
+        self.forget_rows(gone.as_ref()).await;
+        after
+    }
+
+    /// An insert with data that could not be gathered, and could not be done otherwise.
+    pub(super) async fn refuse_insert(&self, connection: &mut Connection, out: &mut Vec<u8>, reason: &'static str) -> After {
+        let refusal = match reason {
+            "too_large" => too_large(self.state.max_table_bytes()),
+            reason => not_taken(reason),
+        };
+        self.refuse(connection, out, &refusal).await
+    }
+}

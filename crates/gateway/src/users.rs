@@ -1,0 +1,90 @@
+//! The users of a DuckDB behind the gateway: those of the settings.
+
+use windrow_client::{same_secret, Credentials};
+use windrow_settings::{DuckDbSettings, Secret};
+
+pub struct Users {
+    users: Vec<User>,
+    windrow: Credentials,
+}
+
+struct User {
+    name: String,
+    password: Secret,
+    access: Access,
+}
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    pub readonly: bool,
+}
+
+impl Users {
+    pub fn new(settings: &DuckDbSettings) -> Users {
+        let default = User {
+            name: "default".to_owned(),
+            password: settings.default_password.clone().unwrap_or_default(),
+            access: Access { readonly: false },
+        };
+        let others = settings.users.iter().map(|user| User {
+            name: user.name.clone(),
+            password: user.password.clone(),
+            access: Access { readonly: user.readonly },
+        });
+        Users {
+            users: std::iter::once(default).chain(others).collect(),
+            windrow: Credentials { user: "windrow".to_owned(), password: String::new() },
+        }
+    }
+
+    /// `None`: there is no such user, or it has another password.
+    pub fn check(&self, credentials: &Credentials) -> Option<Access> {
+        let user = self.users.iter().find(|user| user.name == credentials.user);
+        // A name that isn't known takes as long to refuse as a wrong password.
+        let password = user.map_or("", |user| user.password.expose());
+        let is_same = same_secret(&credentials.password, password);
+        user.filter(|_| is_same).map(|user| user.access)
+    }
+
+    /// The gateway itself, which nobody can claim to be: the name is reserved in the settings.
+    pub(crate) fn windrow(&self) -> &Credentials {
+        &self.windrow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_settings::DuckDbUser;
+
+    fn users(default_password: Option<&str>) -> Users {
+        let joe = DuckDbUser { name: "joe".into(), password: Secret::new("j"), readonly: true };
+        Users::new(&DuckDbSettings {
+            library: None,
+            default_password: default_password.map(Secret::new),
+            users: vec![joe],
+            memory_limit_bytes: None,
+            threads: None,
+            max_result_connections: 1,
+        })
+    }
+
+    #[test]
+    fn users_are_those_of_the_settings() {
+        let readonly = |users: &Users, user: &str, password: &str| {
+            let credentials = Credentials { user: user.into(), password: password.into() };
+            users.check(&credentials).map(|access| access.readonly)
+        };
+        let open = users(None);
+        assert_eq!(readonly(&open, "default", ""), Some(false));
+        assert_eq!(readonly(&open, "default", "x"), None);
+        assert_eq!(readonly(&open, "joe", "j"), Some(true));
+        assert_eq!(readonly(&open, "joe", ""), None);
+        assert_eq!(readonly(&open, "windrow", ""), None);
+        assert_eq!(readonly(&open, "", ""), None);
+        let closed = users(Some("geheim"));
+        assert_eq!(readonly(&closed, "default", ""), None);
+        assert_eq!(readonly(&closed, "default", "geheim"), Some(false));
+    }
+}
