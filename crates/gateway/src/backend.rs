@@ -43,7 +43,7 @@ impl Backend {
     pub(crate) fn sink(&self) -> BackendSink {
         match self {
             Backend::ClickHouse(clickhouse) => BackendSink::ClickHouse(ClickHouseSink::new(clickhouse.client.clone())),
-            Backend::DuckDb(backend) => BackendSink::DuckDb,
+            Backend::DuckDb(_) => BackendSink::DuckDb,
         }
     }
 

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use windrow_client::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
-use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
 use windrow_duckdb::{DuckDb, DuckDbOptions};
+use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
 use windrow_gateway::{ClickHouse, DefaultUser, DuckDbBackend, Users, MARKED_WINDOW};
 use windrow_settings::{Backend, DuckDbPlace, Settings};
 

@@ -83,12 +83,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(
-        backend: Backend,
-        admission_ttl: Duration,
-        schema_ttl: Duration,
-        windows: Windows,
-    ) -> Admission {
+    pub(crate) fn new(backend: Backend, admission_ttl: Duration, schema_ttl: Duration, windows: Windows) -> Admission {
         Admission {
             facts: Facts::of(&backend),
             backend,
@@ -104,9 +99,7 @@ impl Admission {
 
     pub(crate) async fn user(&self, key: UserKey) -> Result<Arc<UserContext>, NotAdmitted> {
         match &self.backend {
-            Backend::ClickHouse(it) => {
-                self.users.get(&key, || user::ask(&it.client, &self.facts, key.clone())).await
-            }
+            Backend::ClickHouse(it) => self.users.get(&key, || user::ask(&it.client, &self.facts, key.clone())).await,
             Backend::DuckDb(it) => self.users.get(&key, async || duckdb::user(it, &key)).await,
         }
     }

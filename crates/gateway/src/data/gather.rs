@@ -12,7 +12,9 @@ use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-use crate::insert::{role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said, Unread};
+use crate::insert::{
+    role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said, Unread,
+};
 
 /// What became of an insert.
 pub(crate) struct Gathered {
@@ -148,9 +150,7 @@ pub(crate) fn read(
         }
         Ok(read) => match dedup_keys(state, &prepared, &read, token) {
             Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup }),
-            Err(reason) => {
-                Err(NotGathered::NotRead { unread: Unread::because(reason), prepared, query_id })
-            }
+            Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason), prepared, query_id }),
         },
         Err(NotGatherable::TooLarge) => Err(NotGathered::Forward("too_large")),
         Err(NotGatherable::NotRead(unread)) => Err(NotGathered::NotRead { unread, prepared, query_id }),

@@ -60,7 +60,12 @@ impl Exchange<'_> {
     }
 
     /// An insert with data that could not be gathered, and could not be done otherwise.
-    pub(super) async fn refuse_insert(&self, connection: &mut Connection, out: &mut Vec<u8>, reason: &'static str) -> After {
+    pub(super) async fn refuse_insert(
+        &self,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        reason: &'static str,
+    ) -> After {
         let refusal = match reason {
             "too_large" => too_large(self.state.max_table_bytes()),
             reason => not_taken(reason),

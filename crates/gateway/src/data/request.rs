@@ -155,7 +155,9 @@ pub(crate) enum Caller {
     /// The embedded ClickHouse's `default`: the credentials are put in its place.
     Default(Credentials),
     /// Somebody whom the gateway itself does not let in. (The embedded engine's own `default` would, if powerless.)
-    WrongPassword { user: String },
+    WrongPassword {
+        user: String,
+    },
     Unclear,
 }
 

@@ -109,10 +109,10 @@ fn columns(request: &InsertRequest, schema: Option<&TableSchema>) -> Refusal {
     let table = &request.table.table;
     let missing = schema.and_then(|schema| names.iter().find(|name| !schema.has_column(name)));
     match missing {
-        Some(name) => {
-            Refusal::of_insert(NO_SUCH_COLUMN_IN_TABLE, format!("No such column {name} in table {table}."))
+        Some(name) => Refusal::of_insert(NO_SUCH_COLUMN_IN_TABLE, format!("No such column {name} in table {table}.")),
+        None => {
+            Refusal::of_insert(DUPLICATE_COLUMN, format!("A column of table {table} is named twice, or there is none"))
         }
-        None => Refusal::of_insert(DUPLICATE_COLUMN, format!("A column of table {table} is named twice, or there is none")),
     }
 }
 
@@ -137,7 +137,9 @@ fn setting(request: &InsertRequest) -> Refusal {
     match found {
         Some((name, value)) => Refusal::of_insert(
             NOT_IMPLEMENTED,
-            format!("The setting {name} = '{value}' is not supported for inserts into DuckDB. The insert was not taken"),
+            format!(
+                "The setting {name} = '{value}' is not supported for inserts into DuckDB. The insert was not taken"
+            ),
         ),
         None => Refusal::of_insert(
             BAD_ARGUMENTS,

@@ -57,11 +57,7 @@ fn canonical(database: Option<&String>) -> String {
     database.filter(|name| *name != "main").map_or("default", String::as_str).to_owned()
 }
 
-async fn admit(
-    admission: &Admission,
-    settings: &Settings,
-    request: &InsertRequest,
-) -> Result<Prepared, NotAdmitted> {
+async fn admit(admission: &Admission, settings: &Settings, request: &InsertRequest) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
     let mut sorted = Sorted::new(&request.settings)?;
     let user = admission

@@ -83,7 +83,9 @@ impl Ways {
     pub(crate) fn read(&self, payload: &[u8], kind: &InsertKind) -> Result<Gatherable, NotGatherable> {
         if let Some((opaque, because)) = self.opaque.as_ref().and_then(|way| Some((way, way.instead_because?))) {
             match opaque.join(payload) {
-                Err(NotGatherable::NotRead(_)) if self.typed.is_none() => return Err(NotGatherable::NotRead(Unread::because(because))),
+                Err(NotGatherable::NotRead(_)) if self.typed.is_none() => {
+                    return Err(NotGatherable::NotRead(Unread::because(because)))
+                }
                 Err(_) if self.typed.is_some() => {}
                 result => return result,
             }
