@@ -5,7 +5,7 @@ use bytes::Bytes;
 use windrow_exception::Exception;
 use windrow_http::{ClientError, ResponseHead};
 
-use crate::pool::{Client, ConnectError};
+use crate::pool::{Client, ConnectError, Lease};
 use crate::url::push_param;
 
 /// Who asks. Never shown: the password stays out of logs and errors.
@@ -100,6 +100,12 @@ impl Answer {
     }
 }
 
+/// An answer whose body has yet to be read. Dropped before that, its connection is closed.
+pub struct Begun {
+    pub lease: Lease,
+    pub head: ResponseHead,
+}
+
 /// Why a call failed, by what the caller may conclude.
 #[derive(Debug)]
 pub enum CallError {
@@ -126,29 +132,40 @@ impl std::error::Error for CallError {}
 impl Client {
     /// Sends a request and reads the whole answer.
     pub async fn call(&self, call: Call<'_>) -> Result<Answer, CallError> {
+        let Begun { mut lease, head } = self.begin(&call).await?;
+        let body = lease.connection().body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await;
+        let body = body.map_err(|error| self.unknown(error))?;
+        lease.give_back(&head);
+        Ok(Answer { head, body })
+    }
+
+    /// Sends a request and reads the answer's head; that of an error whole.
+    pub async fn begin(&self, call: &Call<'_>) -> Result<Begun, CallError> {
         let mut lease = self.connection().await.map_err(CallError::NotSent)?;
-        let unknown = |error: ClientError| CallError::Unknown(format!("{}: {error}", self.endpoint()));
         let connection = lease.connection();
-        let sent = send(connection, &call, &self.endpoint().authority()).await;
+        let sent = send(connection, call, &self.endpoint().authority()).await;
         // A server may answer and close before it has read everything: its answer counts more than our failure to send.
         let head = match (connection.read_head(false, call.timeout).await, sent) {
             (Ok(head), _) => head,
-            (Err(_), Err(error)) => return Err(unknown(ClientError::Io(error))),
-            (Err(error), Ok(())) => return Err(unknown(error)),
+            (Err(_), Err(error)) => return Err(self.unknown(ClientError::Io(error))),
+            (Err(error), Ok(())) => return Err(self.unknown(error)),
         };
-        let body = connection.body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await.map_err(unknown)?;
         let code = head.field_str("x-clickhouse-exception-code").map(str::to_owned);
         if head.status() == 200 && code.is_none() {
-            lease.give_back(&head);
-            return Ok(Answer { head, body });
+            return Ok(Begun { lease, head });
         }
-        match Exception::from_answer(code.as_deref(), &body) {
+        let body = connection.body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await;
+        match Exception::from_answer(code.as_deref(), &body.map_err(|error| self.unknown(error))?) {
             Some(exception) => {
                 lease.give_back(&head);
                 Err(CallError::Exception(exception.with_summary(head.field_str("x-clickhouse-summary"))))
             }
             None => Err(CallError::Unknown(format!("{} answered with status {}", self.endpoint(), head.status()))),
         }
+    }
+
+    fn unknown(&self, error: ClientError) -> CallError {
+        CallError::Unknown(format!("{}: {error}", self.endpoint()))
     }
 }
 

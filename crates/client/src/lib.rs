@@ -13,7 +13,7 @@ mod tls;
 mod url;
 
 pub use basic::same_secret;
-pub use call::{Answer, Call, CallError, Credentials};
+pub use call::{Answer, Begun, Call, CallError, Credentials};
 pub use endpoint::{Endpoint, EndpointError};
 pub use pool::{Client, ClientOptions, ConnectError, Lease};
 pub use tls::{server_config, TlsError};

@@ -1,0 +1,11 @@
+//! What clients ask about the service and its tables, as Flight SQL lays the answers out.
+
+mod info;
+mod layout;
+mod tables;
+
+pub(crate) use info::sql_info;
+pub(crate) use layout::{
+    catalogs, db_schemas, foreign_keys, primary_keys, sql_info_layout, table_types, tables_layout, xdbc_type_info,
+};
+pub(crate) use tables::{list_catalogs, list_db_schemas, list_table_types, list_tables};

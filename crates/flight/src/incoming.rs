@@ -1,0 +1,116 @@
+//! Rows that a client sends: its messages decoded one by one, under caps.
+
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::error::FlightError;
+use arrow_flight::FlightData;
+use arrow_ipc::root_as_message;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use tonic::{Status, Streaming};
+use windrow_exception::Exception;
+
+use crate::error;
+use crate::outgoing::status_of;
+
+/// One message: what `adbc_ingest` makes of a data frame is one, however large that is.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 256 << 20;
+/// What a message may become, unpacked.
+const MAX_UNPACKED_BYTES: u64 = 512 << 20;
+/// Past this a client that sends nothing is given up.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// A stream of rows, and what it is for.
+pub(crate) struct Incoming {
+    /// What the first message says about the rows.
+    pub(crate) command: Bytes,
+    batches: FlightRecordBatchStream,
+    /// Read to see the schema, not yet given out.
+    ahead: Option<RecordBatch>,
+}
+
+impl Incoming {
+    pub(crate) async fn open(mut messages: Streaming<FlightData>) -> Result<Incoming, Status> {
+        let first = next(&mut messages).await?.ok_or_else(|| Status::invalid_argument("the stream is empty"))?;
+        let descriptor = first.flight_descriptor.as_ref();
+        let command = descriptor.map(|descriptor| descriptor.cmd.clone());
+        let command =
+            command.ok_or_else(|| Status::invalid_argument("the first message says nothing of what it is for"))?;
+        Ok(Incoming { command, batches: decoded(first, messages), ahead: None })
+    }
+
+    /// The rows' columns. A stream may end without.
+    pub(crate) async fn schema(&mut self) -> Result<Option<SchemaRef>, Exception> {
+        if self.batches.schema().is_none() {
+            self.ahead = self.next().await?;
+        }
+        Ok(self.batches.schema().cloned())
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, Exception> {
+        match self.ahead.take() {
+            Some(batch) => Ok(Some(batch)),
+            None => self.batches.next().await.transpose().map_err(exception_of),
+        }
+    }
+}
+
+fn decoded(first: FlightData, rest: Streaming<FlightData>) -> FlightRecordBatchStream {
+    let rest =
+        stream::unfold(rest, |mut rest| async move { next(&mut rest).await.transpose().map(|next| (next, rest)) });
+    let messages = stream::once(async { Ok(first) }).chain(rest);
+    // Messages without a header are about no rows: a command alone, metadata.
+    let of_rows = |message: &Result<FlightData, Status>| !matches!(message, Ok(data) if data.data_header.is_empty());
+    let messages = messages.filter(move |message| std::future::ready(of_rows(message)));
+    let capped = messages.map(|message| {
+        let message = message.map_err(|status| FlightError::Tonic(Box::new(status)))?;
+        cap(&message).map_err(|status| FlightError::Tonic(Box::new(status)))?;
+        Ok(message)
+    });
+    FlightRecordBatchStream::new_from_flight_data(capped)
+}
+
+async fn next(messages: &mut Streaming<FlightData>) -> Result<Option<FlightData>, Status> {
+    match tokio::time::timeout(SILENCE, messages.message()).await {
+        Ok(message) => message,
+        Err(_) => Err(Status::deadline_exceeded(format!("nothing came for {} s", SILENCE.as_secs()))),
+    }
+}
+
+/// Each compressed buffer begins with the length that it says it unpacks to, and the decoder takes its word.
+fn cap(message: &FlightData) -> Result<(), Status> {
+    let unreadable = || Status::invalid_argument("a message is no Arrow");
+    let header = root_as_message(&message.data_header).map_err(|_| unreadable())?;
+    let dictionary = header.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    let Some(batch) = header.header_as_record_batch().or(dictionary) else { return Ok(()) };
+    if batch.compression().is_none() {
+        return Ok(());
+    }
+    let mut unpacked_bytes = 0u64;
+    for buffer in batch.buffers().iter().flatten() {
+        let at = usize::try_from(buffer.offset()).map_err(|_| unreadable())?;
+        if buffer.length() < 8 {
+            continue;
+        }
+        let length = at.checked_add(8).and_then(|end| message.data_body.get(at..end)).ok_or_else(unreadable)?;
+        let length = i64::from_le_bytes(length.try_into().map_err(|_| unreadable())?);
+        // -1: not compressed after all.
+        unpacked_bytes = unpacked_bytes.saturating_add(u64::try_from(length).unwrap_or(0));
+    }
+    match unpacked_bytes > MAX_UNPACKED_BYTES {
+        true => Err(Status::resource_exhausted(format!("a batch unpacks to more than {MAX_UNPACKED_BYTES} bytes"))),
+        false => Ok(()),
+    }
+}
+
+fn exception_of(error: FlightError) -> Exception {
+    match &error {
+        FlightError::Arrow(_) | FlightError::DecodeError(_) => {
+            error::own(33, &format!("the rows can't be read: {error}"))
+        }
+        _ => error::own(209, &format!("the rows have not come to their end: {}", status_of(error).message())),
+    }
+}

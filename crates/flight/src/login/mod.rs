@@ -1,0 +1,93 @@
+//! Who is calling: the same users as on the data port.
+//!
+//! A client sends `authorization: Basic ...` with each call, or once in a handshake, which gives it a bearer token for the
+//! calls that follow. Without either it is `default` with an empty password, as on the data port.
+
+mod tokens;
+mod users;
+
+pub(crate) use tokens::{random_name, Tokens};
+pub use users::{DefaultUser, ListedUser, Users};
+
+use tonic::metadata::MetadataMap;
+use tonic::Status;
+use windrow_client::Credentials;
+
+/// On whose behalf something is done.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) credentials: Credentials,
+    /// May not write. Known of DuckDB's users only; ClickHouse knows its own.
+    pub(crate) readonly: bool,
+    /// Where tables are that are named without a database.
+    pub(crate) database: Option<String>,
+}
+
+/// The door of the service.
+pub(crate) struct Login {
+    users: Users,
+    tokens: Tokens,
+}
+
+impl Login {
+    pub(crate) fn new(users: Users) -> Login {
+        Login { users, tokens: Tokens::default() }
+    }
+
+    pub(crate) async fn caller(&self, fields: &MetadataMap) -> Result<Caller, Status> {
+        let (credentials, readonly) = match fields.get("authorization") {
+            None => self.checked(anonymous()).await?,
+            Some(given) => match bearer(given.as_bytes()) {
+                Some(token) => self.tokens.known(token).ok_or_else(unknown_token)?,
+                None => self.checked(Credentials::from_basic(given.as_bytes()).ok_or_else(unreadable)?).await?,
+            },
+        };
+        Ok(Caller { credentials, readonly, database: database(fields) })
+    }
+
+    /// Answers a handshake: the value of the `authorization` field of the calls to come.
+    pub(crate) async fn hand_shake(&self, fields: &MetadataMap, payload: &[u8]) -> Result<String, Status> {
+        let given = match fields.get("authorization") {
+            Some(field) => Credentials::from_basic(field.as_bytes()).ok_or_else(unreadable)?,
+            None => basic_auth(payload).unwrap_or_else(anonymous),
+        };
+        let (credentials, readonly) = self.checked(given).await?;
+        let token = self.tokens.issue(credentials, readonly).map_err(|_| Status::internal("no random numbers"))?;
+        Ok(format!("Bearer {token}"))
+    }
+
+    async fn checked(&self, given: Credentials) -> Result<(Credentials, bool), Status> {
+        self.users.check(given).await.map_err(|exception| crate::error::status(&exception))
+    }
+}
+
+fn anonymous() -> Credentials {
+    Credentials { user: "default".to_owned(), password: String::new() }
+}
+
+fn bearer(field: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(field).ok()?;
+    let (scheme, token) = text.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn database(fields: &MetadataMap) -> Option<String> {
+    let field = fields.get("x-clickhouse-database").or_else(|| fields.get("database"))?;
+    field.to_str().ok().filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+/// What clients of Flight's first handshake send: user and password in a message of their own.
+fn basic_auth(payload: &[u8]) -> Option<Credentials> {
+    let read: arrow_flight::BasicAuth = prost::Message::decode(payload).ok()?;
+    (!read.username.is_empty()).then_some(Credentials { user: read.username, password: read.password })
+}
+
+fn unreadable() -> Status {
+    Status::unauthenticated(
+        "the field authorization is neither `Basic` with user and password nor `Bearer` with a token",
+    )
+}
+
+fn unknown_token() -> Status {
+    Status::unauthenticated("this token is not known any more: connect again")
+}

@@ -1,0 +1,107 @@
+//! Whether a user exists and the password is right.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use windrow_client::{same_secret, Call, Client, Credentials};
+use windrow_exception::Exception;
+
+use crate::error;
+
+/// For so long a password that ClickHouse has accepted is not asked about again. Statements carry it anyway.
+const REMEMBERED: Duration = Duration::from_secs(30);
+const MAX_REMEMBERED: usize = 10_000;
+
+/// The users of the data port.
+pub enum Users {
+    /// ClickHouse knows them.
+    ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted },
+    /// DuckDB has none: they stand in the settings.
+    Listed(Vec<ListedUser>),
+}
+
+/// Who the user `default` is, on a backend that was started for the gateway alone.
+pub struct DefaultUser {
+    /// What clients give as its password.
+    pub password: String,
+    /// Whom it is at the backend.
+    pub credentials: Credentials,
+}
+
+pub struct ListedUser {
+    pub name: String,
+    pub password: String,
+    pub readonly: bool,
+}
+
+#[derive(Default)]
+pub struct Accepted(Mutex<HashMap<Credentials, Instant>>);
+
+impl Users {
+    pub fn of_clickhouse(client: Arc<Client>, default_user: Option<DefaultUser>) -> Users {
+        Users::ClickHouse { client, default_user, accepted: Accepted::default() }
+    }
+
+    /// Whom the backend is to see, and whether it is a user who may not write.
+    pub(crate) async fn check(&self, given: Credentials) -> Result<(Credentials, bool), Exception> {
+        match self {
+            Users::Listed(users) => {
+                let user = users.iter().find(|user| user.name == given.user);
+                let right = user.filter(|user| same_secret(&given.password, &user.password));
+                right.map(|user| (given.clone(), user.readonly)).ok_or_else(|| wrong_password(&given.user))
+            }
+            Users::ClickHouse { default_user: Some(default), .. } if given.user == "default" => {
+                match same_secret(&given.password, &default.password) {
+                    true => Ok((default.credentials.clone(), false)),
+                    false => Err(wrong_password(&given.user)),
+                }
+            }
+            Users::ClickHouse { client, accepted, .. } => {
+                if !accepted.knows(&given) {
+                    client.call(Call::new(&given, "SELECT 1")).await.map_err(error::of_call)?;
+                    accepted.learn(given.clone());
+                }
+                Ok((given, false))
+            }
+        }
+    }
+}
+
+impl Accepted {
+    fn knows(&self, credentials: &Credentials) -> bool {
+        let accepted = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        accepted.get(credentials).is_some_and(|at| at.elapsed() < REMEMBERED)
+    }
+
+    fn learn(&self, credentials: Credentials) {
+        let mut accepted = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if accepted.len() >= MAX_REMEMBERED {
+            accepted.clear();
+        }
+        accepted.insert(credentials, Instant::now());
+    }
+}
+
+fn wrong_password(user: &str) -> Exception {
+    let text = format!("{user}: Authentication failed: password is incorrect, or there is no user with such name.");
+    error::own(516, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn listed_users_need_their_own_password() {
+        let joe = ListedUser { name: "joe".into(), password: "j".into(), readonly: true };
+        let users = Users::Listed(vec![joe]);
+        let check = |user: &str, password: &str| {
+            let (user, password) = (user.to_owned(), password.to_owned());
+            users.check(Credentials { user, password })
+        };
+        assert!(check("joe", "j").await.unwrap().1);
+        assert_eq!(check("joe", "").await.unwrap_err().code, 516);
+        assert_eq!(check("ann", "j").await.unwrap_err().code, 516);
+    }
+}

@@ -1,0 +1,147 @@
+//! `CommandStatementIngest`: rows for a table as an ordered append, so that all of them land or none.
+
+use arrow_array::RecordBatch;
+use windrow_append::{AppendError, AppendId, OpenRequest, Payload};
+use windrow_exception::Exception;
+
+use super::target_table::TargetTable;
+use super::Inner;
+use crate::error;
+use crate::incoming::Incoming;
+use crate::login::Caller;
+use crate::messages::CommandStatementIngest;
+use crate::store::Target;
+
+pub(super) async fn ingest(
+    inner: &Inner,
+    caller: &Caller,
+    wanted: &CommandStatementIngest,
+    incoming: &mut Incoming,
+) -> Result<u64, Exception> {
+    if wanted.temporary {
+        return Err(error::own(
+            48,
+            "temporary tables are not supported: there are no sessions that they could live in",
+        ));
+    }
+    if caller.readonly {
+        return Err(error::own(164, "The user may only read."));
+    }
+    let catalog = wanted.catalog.as_deref().filter(|catalog| !catalog.is_empty());
+    if let Some(catalog) = catalog {
+        if inner.store.catalog(caller).await? != catalog {
+            return Err(error::own(81, &format!("there is no catalog {catalog:?}")));
+        }
+    }
+    let target =
+        Target { database: wanted.schema.clone().filter(|name| !name.is_empty()), table: wanted.table.clone() };
+    let schema = incoming.schema().await?;
+    let options = wanted.table_definition_options.clone().unwrap_or_default();
+    let table = TargetTable::prepare(&inner.store, caller, target, &options, schema.as_deref()).await?;
+    let stream = Stream { held: Vec::new(), incoming, convert: Box::new(Ok) };
+    match append(inner, caller, table.rows_go_to(), stream).await {
+        Ok(rows) => table.finish(&inner.store, caller).await.map(|()| rows),
+        Err(exception) => {
+            table.undo(&inner.store, caller).await;
+            Err(exception)
+        }
+    }
+}
+
+/// Rows that came already and those that will.
+pub(super) struct Stream<'i> {
+    pub(super) held: Vec<RecordBatch>,
+    pub(super) incoming: &'i mut Incoming,
+    pub(super) convert: Box<dyn Fn(RecordBatch) -> Result<RecordBatch, Exception> + Send + 'i>,
+}
+
+/// Tells how many rows the table has got.
+pub(super) async fn append(
+    inner: &Inner,
+    caller: &Caller,
+    target: &Target,
+    stream: Stream<'_>,
+) -> Result<u64, Exception> {
+    let id = AppendId::random();
+    let database = inner.store.current_database(caller, target).await?;
+    let opening = OpenRequest {
+        id: Some(id),
+        database,
+        table: target.table.clone(),
+        columns: None,
+        ordered: true,
+        credentials: caller.credentials.clone(),
+    };
+    let mut appending = Appending { inner, caller, id, opening, begins: Vec::new(), rows: 0 };
+    match appending.run(stream).await {
+        Ok(rows) => Ok(rows),
+        Err(exception) => {
+            // Whatever this says, an append that nobody goes on with is dropped.
+            let _ = inner.appends.abort(id, &caller.credentials.user).await;
+            Err(exception)
+        }
+    }
+}
+
+struct Appending<'a> {
+    inner: &'a Inner,
+    caller: &'a Caller,
+    id: AppendId,
+    opening: OpenRequest,
+    /// The number of each batch's first row.
+    begins: Vec<u64>,
+    rows: u64,
+}
+
+impl Appending<'_> {
+    async fn run(&mut self, stream: Stream<'_>) -> Result<u64, Exception> {
+        let Stream { held, incoming, convert } = stream;
+        for batch in held {
+            self.put(batch).await?;
+        }
+        while let Some(batch) = incoming.next().await? {
+            self.put(convert(batch)?).await?;
+        }
+        let (id, user) = (self.id, &self.caller.credentials.user);
+        let batches = self.begins.len() as u64;
+        let committed = self.inner.appends.commit(id, user, batches, Some(self.opening.clone())).await;
+        committed.map(|committed| committed.rows).map_err(|error| self.located(error))
+    }
+
+    /// Waits until there is room for it.
+    async fn put(&mut self, batch: RecordBatch) -> Result<(), Exception> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let (number, rows) = (self.begins.len() as u64, batch.num_rows() as u64);
+        let user = &self.caller.credentials.user;
+        loop {
+            let payload = Payload::Batch(batch.clone());
+            let opening = (number == 0).then(|| self.opening.clone());
+            match self.inner.appends.put(self.id, user, number, payload, opening).await {
+                Ok(_) => break,
+                Err(error) => match error.retry_after_seconds {
+                    Some(seconds) => tokio::time::sleep(std::time::Duration::from_secs(u64::from(seconds))).await,
+                    None => return Err(self.located(error)),
+                },
+            }
+        }
+        self.begins.push(self.rows);
+        self.rows += rows;
+        Ok(())
+    }
+
+    /// Clients know of rows, and nothing of how they came.
+    fn located(&self, error: AppendError) -> Exception {
+        let mut exception = error.exception;
+        let begin = error.batch.and_then(|batch| self.begins.get(usize::try_from(batch).ok()?)).copied();
+        match (begin, error.row) {
+            (Some(begin), Some(row)) => {
+                exception.line.push_str(&format!(" [row {} of those sent, from 0]", begin + row))
+            }
+            (Some(begin), None) => exception.line.push_str(&format!(" [in the batch that begins with row {begin}]")),
+            (None, _) => {}
+        }
+        exception
+    }
+}

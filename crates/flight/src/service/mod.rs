@@ -1,0 +1,139 @@
+//! The service that gRPC calls: who calls is found out first, then what is asked for.
+
+mod actions;
+mod bound;
+mod conversion;
+mod get;
+mod ingest;
+mod put;
+mod target_table;
+
+use std::sync::Arc;
+
+use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
+    PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket,
+};
+use futures::{stream, StreamExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::{Request, Response, Status, Streaming};
+use windrow_append::Appends;
+
+use crate::login::Login;
+use crate::outgoing::Outgoing;
+use crate::prepared::Statements;
+use crate::store::Store;
+
+/// Results that are read at once.
+const MAX_GETS: usize = 256;
+/// Streams of rows that come at once: each may hold a message or two.
+const MAX_PUTS: usize = 32;
+
+#[derive(Clone)]
+pub(crate) struct Service {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    appends: Appends,
+    login: Login,
+    statements: Statements,
+    gets: Arc<Semaphore>,
+    puts: Arc<Semaphore>,
+}
+
+impl Service {
+    pub(crate) fn new(store: Store, appends: Appends, login: Login) -> Service {
+        let (gets, puts) = (Arc::new(Semaphore::new(MAX_GETS)), Arc::new(Semaphore::new(MAX_PUTS)));
+        Service { inner: Arc::new(Inner { store, appends, login, statements: Statements::default(), gets, puts }) }
+    }
+}
+
+fn permit(of: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Status> {
+    of.clone()
+        .try_acquire_owned()
+        .map_err(|_| Status::resource_exhausted(format!("too many {what} at once: try again")))
+}
+
+#[tonic::async_trait]
+impl FlightService for Service {
+    type HandshakeStream = Outgoing<HandshakeResponse>;
+    type ListFlightsStream = Outgoing<FlightInfo>;
+    type DoGetStream = Outgoing<FlightData>;
+    type DoPutStream = Outgoing<PutResult>;
+    type DoActionStream = Outgoing<ActionResult>;
+    type ListActionsStream = Outgoing<ActionType>;
+    type DoExchangeStream = Outgoing<FlightData>;
+
+    async fn handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        let (fields, _, mut messages) = request.into_parts();
+        let payload = match fields.contains_key("authorization") {
+            true => Default::default(),
+            false => messages.message().await?.map(|message| message.payload).unwrap_or_default(),
+        };
+        let authorization = self.inner.login.hand_shake(&fields, &payload).await?;
+        let field = authorization.parse().map_err(|_| Status::internal("the token is no field"))?;
+        let answer = HandshakeResponse { protocol_version: 0, payload: authorization.into_bytes().into() };
+        let mut response = Response::new(stream::iter([Ok(answer)]).boxed());
+        response.metadata_mut().insert("authorization", field);
+        Ok(response)
+    }
+
+    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        let caller = self.inner.login.caller(request.metadata()).await?;
+        get::info(&self.inner, &caller, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        let caller = self.inner.login.caller(request.metadata()).await?;
+        get::schema(&self.inner, &caller, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        let caller = self.inner.login.caller(request.metadata()).await?;
+        let permit = permit(&self.inner.gets, "results")?;
+        get::rows(&self.inner, &caller, request.into_inner(), permit).await.map(Response::new)
+    }
+
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        let caller = self.inner.login.caller(request.metadata()).await?;
+        let permit = permit(&self.inner.puts, "streams of rows")?;
+        // In a task of its own: a client that goes away is seen at its stream, and what was begun is cleared away.
+        let service = self.clone();
+        let work = async move {
+            let _permit = permit;
+            put::put(&service.inner, &caller, request.into_inner()).await
+        };
+        let outcome =
+            tokio::spawn(work).await.map_err(|error| Status::internal(format!("the task has failed: {error}")))?;
+        outcome.map(|result| Response::new(stream::iter([Ok(result)]).boxed() as Self::DoPutStream))
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        let caller = self.inner.login.caller(request.metadata()).await?;
+        let answer = actions::act(&self.inner, &caller, request.into_inner()).await?;
+        Ok(Response::new(stream::iter(answer.map(Ok)).boxed()))
+    }
+
+    async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        self.inner.login.caller(request.metadata()).await?;
+        Ok(Response::new(stream::iter(actions::known().map(Ok)).boxed()))
+    }
+
+    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        Err(Status::unimplemented("there are no flights to list: ask with a command of Flight SQL"))
+    }
+
+    async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        Err(Status::unimplemented("PollFlightInfo is not supported: GetFlightInfo answers at once"))
+    }
+
+    async fn do_exchange(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoExchangeStream>, Status> {
+        Err(Status::unimplemented("DoExchange is not supported: it is no part of Flight SQL"))
+    }
+}

@@ -1,0 +1,230 @@
+//! A table for rows of an Arrow schema.
+
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use windrow_exception::Exception;
+
+use super::Dialect;
+use crate::error;
+
+/// Types inside types; no table has as many.
+const MAX_DEPTH: usize = 20;
+
+/// `table` as it stands in a statement.
+pub(crate) fn create_table(dialect: Dialect, table: &str, schema: &Schema) -> Result<String, Exception> {
+    if schema.fields().is_empty() {
+        return Err(error::own(36, "rows without columns make no table"));
+    }
+    let columns: Result<Vec<_>, _> = schema.fields().iter().map(|field| column(dialect, field)).collect();
+    let columns = columns?.join(", ");
+    Ok(match dialect {
+        Dialect::DuckDb => format!("CREATE TABLE {table} ({columns})"),
+        Dialect::ClickHouse => format!("CREATE TABLE {table} ({columns}) ENGINE = MergeTree ORDER BY tuple()"),
+    })
+}
+
+fn column(dialect: Dialect, field: &Field) -> Result<String, Exception> {
+    let name = dialect.name(field.name());
+    Ok(match dialect {
+        Dialect::DuckDb => {
+            let required = if field.is_nullable() { "" } else { " NOT NULL" };
+            format!("{name} {}{required}", duckdb_type(field, 0)?)
+        }
+        Dialect::ClickHouse => format!("{name} {}", clickhouse_type(field, 0)?),
+    })
+}
+
+fn duckdb_type(field: &Field, depth: usize) -> Result<String, Exception> {
+    use DataType::*;
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    let inner = |field: &Field| duckdb_type(field, depth + 1);
+    if extension(field) == Some("arrow.uuid") {
+        return Ok("UUID".to_owned());
+    }
+    Ok(match field.data_type() {
+        Null | Int32 => "INTEGER".into(),
+        Boolean => "BOOLEAN".into(),
+        Int8 => "TINYINT".into(),
+        Int16 => "SMALLINT".into(),
+        Int64 => "BIGINT".into(),
+        UInt8 => "UTINYINT".into(),
+        UInt16 => "USMALLINT".into(),
+        UInt32 => "UINTEGER".into(),
+        UInt64 => "UBIGINT".into(),
+        Float16 | Float32 => "FLOAT".into(),
+        Float64 => "DOUBLE".into(),
+        Utf8 | LargeUtf8 | Utf8View if extension(field) == Some("arrow.json") => "JSON".into(),
+        Utf8 | LargeUtf8 | Utf8View => "VARCHAR".into(),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => "BLOB".into(),
+        Decimal32(digits, scale) | Decimal64(digits, scale) | Decimal128(digits, scale) if *scale >= 0 => {
+            format!("DECIMAL({digits}, {scale})")
+        }
+        Date32 => "DATE".into(),
+        Date64 => "TIMESTAMP_MS".into(),
+        Time32(_) | Time64(TimeUnit::Microsecond) => "TIME".into(),
+        Time64(_) => "TIME_NS".into(),
+        Timestamp(_, Some(_)) => "TIMESTAMPTZ".into(),
+        Timestamp(TimeUnit::Second, None) => "TIMESTAMP_S".into(),
+        Timestamp(TimeUnit::Millisecond, None) => "TIMESTAMP_MS".into(),
+        Timestamp(TimeUnit::Microsecond, None) => "TIMESTAMP".into(),
+        Timestamp(TimeUnit::Nanosecond, None) => "TIMESTAMP_NS".into(),
+        Duration(_) | Interval(_) => "INTERVAL".into(),
+        List(item) | LargeList(item) | ListView(item) | LargeListView(item) => format!("{}[]", inner(item)?),
+        FixedSizeList(item, length) => format!("{}[{length}]", inner(item)?),
+        Struct(fields) => format!("STRUCT({})", members(Dialect::DuckDb, fields, inner)?),
+        Map(entries, _) => {
+            let (key, value) = key_and_value(entries)?;
+            format!("MAP({}, {})", inner(key)?, inner(value)?)
+        }
+        Dictionary(_, of) => inner(&Field::new("", of.as_ref().clone(), true))?,
+        _ => return Err(no_type(field)),
+    })
+}
+
+fn clickhouse_type(field: &Field, depth: usize) -> Result<String, Exception> {
+    use DataType::*;
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    let inner = |field: &Field| clickhouse_type(field, depth + 1);
+    let plain = match field.data_type() {
+        // ClickHouse has no NULL in place of these: one that comes is refused when it is stored.
+        List(item) | LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) => {
+            return Ok(format!("Array({})", inner(item)?));
+        }
+        Struct(fields) => return Ok(format!("Tuple({})", members(Dialect::ClickHouse, fields, inner)?)),
+        Map(entries, _) => {
+            let (key, value) = key_and_value(entries)?;
+            let key = key.clone().with_nullable(false);
+            return Ok(format!("Map({}, {})", inner(&key)?, inner(value)?));
+        }
+        Dictionary(_, of) => {
+            let of = Field::new("", of.as_ref().clone(), field.is_nullable());
+            return match of.data_type() {
+                Utf8 | LargeUtf8 | Utf8View => Ok(format!("LowCardinality({})", inner(&of)?)),
+                _ => inner(&of),
+            };
+        }
+        Null => return Ok("Nullable(String)".to_owned()),
+        Boolean => "Bool".into(),
+        Int8 => "Int8".into(),
+        Int16 => "Int16".into(),
+        Int32 => "Int32".into(),
+        Int64 | Duration(_) => "Int64".into(),
+        UInt8 => "UInt8".into(),
+        UInt16 => "UInt16".into(),
+        UInt32 => "UInt32".into(),
+        UInt64 => "UInt64".into(),
+        Float16 | Float32 => "Float32".into(),
+        Float64 => "Float64".into(),
+        FixedSizeBinary(16) if extension(field) == Some("arrow.uuid") => "UUID".into(),
+        FixedSizeBinary(length) => format!("FixedString({length})"),
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => "String".to_owned(),
+        Decimal32(digits, scale) | Decimal64(digits, scale) | Decimal128(digits, scale) | Decimal256(digits, scale)
+            if *scale >= 0 =>
+        {
+            format!("Decimal({digits}, {scale})")
+        }
+        Date32 => "Date32".into(),
+        Date64 => "DateTime64(3)".into(),
+        Timestamp(unit, zone) => {
+            let zone = zone.as_ref().map(|zone| format!(", {}", Dialect::ClickHouse.text(zone))).unwrap_or_default();
+            format!("DateTime64({}{zone})", digits(*unit))
+        }
+        Time32(unit) | Time64(unit) => format!("Time64({})", digits(*unit)),
+        _ => return Err(no_type(field)),
+    };
+    Ok(if field.is_nullable() { format!("Nullable({plain})") } else { plain })
+}
+
+fn digits(unit: TimeUnit) -> u8 {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    }
+}
+
+fn members(
+    dialect: Dialect,
+    fields: &arrow_schema::Fields,
+    mut inner: impl FnMut(&Field) -> Result<String, Exception>,
+) -> Result<String, Exception> {
+    let members: Result<Vec<_>, _> =
+        fields.iter().map(|field| inner(field).map(|kind| format!("{} {kind}", dialect.name(field.name())))).collect();
+    Ok(members?.join(", "))
+}
+
+fn key_and_value(entries: &Field) -> Result<(&Field, &Field), Exception> {
+    match entries.data_type() {
+        DataType::Struct(fields) if fields.len() == 2 => Ok((&fields[0], &fields[1])),
+        _ => Err(no_type(entries)),
+    }
+}
+
+fn extension(field: &Field) -> Option<&str> {
+    field.metadata().get("ARROW:extension:name").map(String::as_str)
+}
+
+fn no_type(field: &Field) -> Exception {
+    let text = format!("no type of the database holds column {:?} of Arrow's type {}", field.name(), field.data_type());
+    error::own(50, &text)
+}
+
+fn too_deep() -> Exception {
+    error::own(36, &format!("types inside types are nested deeper than {MAX_DEPTH}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> Schema {
+        let item = Field::new("item", DataType::Int32, true);
+        Schema::new(vec![
+            Field::new("n", DataType::Int64, false),
+            Field::new("it\"s`", DataType::Utf8, true),
+            Field::new("l", DataType::List(item.into()), true),
+            Field::new("d", DataType::Decimal128(18, 3), true),
+            Field::new("at", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), false),
+        ])
+    }
+
+    #[test]
+    fn tables_are_made_for_both() {
+        assert_eq!(
+            create_table(Dialect::DuckDb, "t", &fields()).unwrap(),
+            "CREATE TABLE t (\"n\" BIGINT NOT NULL, \"it\"\"s`\" VARCHAR, \"l\" INTEGER[], \"d\" DECIMAL(18, 3), \
+             \"at\" TIMESTAMPTZ NOT NULL)"
+        );
+        assert_eq!(
+            create_table(Dialect::ClickHouse, "t", &fields()).unwrap(),
+            "CREATE TABLE t (`n` Int64, `it\"s\\`` Nullable(String), `l` Array(Nullable(Int32)), `d` Nullable(Decimal(18, 3)), \
+             `at` DateTime64(6, 'UTC')) ENGINE = MergeTree ORDER BY tuple()"
+        );
+    }
+
+    #[test]
+    fn what_has_no_type_is_refused_by_name() {
+        let mut nested = Field::new("deep", DataType::Int8, true);
+        for _ in 0..MAX_DEPTH + 2 {
+            nested = Field::new("deep", DataType::List(nested.into()), true);
+        }
+        for dialect in [Dialect::DuckDb, Dialect::ClickHouse] {
+            assert_eq!(create_table(dialect, "t", &Schema::empty()).unwrap_err().code, 36);
+            assert_eq!(create_table(dialect, "t", &Schema::new(vec![nested.clone()])).unwrap_err().code, 36);
+            let union = Field::new(
+                "u",
+                DataType::RunEndEncoded(
+                    Field::new("e", DataType::Int32, false).into(),
+                    Field::new("v", DataType::Utf8, true).into(),
+                ),
+                true,
+            );
+            let refused = create_table(dialect, "t", &Schema::new(vec![union])).unwrap_err();
+            assert!(refused.line.contains("\"u\""), "{}", refused.line);
+        }
+    }
+}

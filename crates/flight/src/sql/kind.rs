@@ -1,0 +1,50 @@
+//! What preparing a statement may ask the database about it.
+
+use super::scan::{Piece, Scanner, Token};
+use super::Dialect;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Its columns are those of an empty selection from it: this statement.
+    Selection(String),
+    /// Reads little and changes nothing: its columns are found by running it.
+    Listing,
+    /// Writes, or isn't known: not to be run before it is asked for.
+    Other,
+}
+
+pub(crate) fn kind(dialect: Dialect, text: &str) -> Kind {
+    let tokens: Vec<_> = Scanner::new(dialect, text).collect();
+    let first = tokens.iter().find(|token| token.piece != Piece::Symbol('('));
+    let Some(Token { piece: Piece::Word(first), .. }) = first else { return Kind::Other };
+    match first.to_ascii_uppercase().as_str() {
+        // A WITH may lead to an INSERT, which can't be selected from: then this selection is refused.
+        "SELECT" | "WITH" | "VALUES" | "FROM" | "TABLE" => {
+            let end = tokens.iter().rev().find(|token| token.piece != Piece::Symbol(';')).map_or(0, |token| token.end);
+            Kind::Selection(format!("SELECT * FROM ({}\n) LIMIT 0", &text[..end]))
+        }
+        "SHOW" | "DESCRIBE" | "DESC" | "EXISTS" | "SUMMARIZE" => Kind::Listing,
+        "EXPLAIN" if !tokens.iter().any(|token| is_word(token, "ANALYZE")) => Kind::Listing,
+        _ => Kind::Other,
+    }
+}
+
+fn is_word(token: &Token, wanted: &str) -> bool {
+    matches!(token.piece, Piece::Word(word) if word.eq_ignore_ascii_case(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changes_nothing_is_asked_before() {
+        let of = |text| kind(Dialect::DuckDb, text);
+        assert_eq!(of(" (select 1) ; -- x"), Kind::Selection("SELECT * FROM ( (select 1)\n) LIMIT 0".into()));
+        assert_eq!(of("describe t"), Kind::Listing);
+        assert_eq!(of("EXPLAIN SELECT 1"), Kind::Listing);
+        for text in ["", ";", "INSERT INTO t VALUES (?)", "explain analyze delete from t", "DROP TABLE t", "'x'", "1"] {
+            assert_eq!(of(text), Kind::Other, "{text}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Reads an answer of ClickHouse's in Arrow's stream format as it comes.
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::SchemaRef;
+use tokio::sync::{mpsc, oneshot};
+use windrow_client::Begun;
+use windrow_exception::Exception;
+
+use super::clickhouse::SILENCE;
+use super::tail::Tail;
+use crate::error;
+
+type Opened = oneshot::Sender<Result<Option<SchemaRef>, Exception>>;
+
+/// Who waits for the answer: first for its schema (`None`: the statement has no rows), then for its batches.
+struct Reader {
+    opened: Option<Opened>,
+    batches: mpsc::Sender<Result<RecordBatch, Exception>>,
+}
+
+/// Reads to the end, or until nobody wants more: then the connection is closed, which ends the query.
+pub(super) async fn read(begun: Begun, opened: Opened, batches: mpsc::Sender<Result<RecordBatch, Exception>>) {
+    let mut reader = Reader { opened: Some(opened), batches };
+    let Begun { mut lease, head } = begun;
+    let mut tail = Tail::new(head.field_str("x-clickhouse-exception-tag"));
+    let mut decoder = StreamDecoder::new();
+    let mut body = lease.connection().body(&head);
+    let outcome = loop {
+        let next = tokio::select! {
+            next = body.next(SILENCE) => next,
+            () = reader.batches.closed() => return,
+        };
+        let bytes = match next {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error.to_string()),
+        };
+        tail.keep(&bytes);
+        match reader.decode(&mut decoder, Buffer::from(bytes)).await {
+            Decoded::Taken => {}
+            Decoded::Broken(text) => break Err(text),
+            Decoded::NobodyThere => return,
+        }
+    };
+    drop(body);
+    // What the database says of an error counts more than how it looks from here.
+    let exception = tail.exception().or_else(|| outcome.err().map(|text| error::own(1001, &text)));
+    match exception {
+        Some(exception) => reader.fail(exception).await,
+        None => {
+            reader.end();
+            lease.give_back(&head);
+        }
+    }
+}
+
+enum Decoded {
+    Taken,
+    Broken(String),
+    NobodyThere,
+}
+
+impl Reader {
+    async fn decode(&mut self, decoder: &mut StreamDecoder, mut bytes: Buffer) -> Decoded {
+        while !bytes.is_empty() {
+            let batch = match decoder.decode(&mut bytes) {
+                Ok(batch) => batch,
+                Err(error) => return Decoded::Broken(error.to_string()),
+            };
+            if let Some(schema) = decoder.schema() {
+                self.opened.take().map(|opened| opened.send(Ok(Some(schema))));
+            }
+            if let Some(batch) = batch {
+                if self.batches.send(Ok(batch)).await.is_err() {
+                    return Decoded::NobodyThere;
+                }
+            }
+        }
+        Decoded::Taken
+    }
+
+    async fn fail(self, exception: Exception) {
+        match self.opened {
+            Some(opened) => drop(opened.send(Err(exception))),
+            None => drop(self.batches.send(Err(exception)).await),
+        }
+    }
+
+    fn end(self) {
+        if let Some(opened) = self.opened {
+            let _ = opened.send(Ok(None));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! DuckDB: its own connections and transactions, by the crate that holds it.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::RecordBatch;
+use windrow_duckdb::{CommitError, DuckDb, Session, TableRef, Transaction};
+use windrow_exception::Exception;
+
+use super::{Rows, Source};
+use crate::error;
+use crate::login::Caller;
+
+pub(super) async fn query(duckdb: &DuckDb, caller: &Caller, sql: &str) -> Result<Rows, Exception> {
+    let stream = duckdb.query(sql, &session(caller)).await?;
+    Ok(Rows { schema: stream.schema(), source: Source::DuckDb(stream) })
+}
+
+/// A statement that writes answers with one number, `Count`.
+pub(super) async fn update(duckdb: &DuckDb, caller: &Caller, sql: &str) -> Result<Option<u64>, Exception> {
+    let rows = query(duckdb, caller, sql).await?;
+    let counts = matches!(&rows.schema.fields()[..], [field] if field.name() == "Count");
+    let mut written = None;
+    let mut rows = rows;
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        if let (true, 1, Some(count)) = (counts, batch.num_rows(), batch.columns().first()) {
+            let count = count.as_primitive_opt::<Int64Type>().map(|counts| counts.value(0));
+            written = count.and_then(|count| u64::try_from(count).ok());
+        }
+    }
+    Ok(written)
+}
+
+pub(super) async fn update_all(duckdb: &DuckDb, caller: &Caller, statements: &[String]) -> Result<u64, Exception> {
+    let mut transaction = begin(duckdb, caller).await?;
+    let mut rows = 0u64;
+    if let Some(database) = caller.database.as_deref().filter(|database| !matches!(*database, "" | "default")) {
+        let name = crate::sql::Dialect::DuckDb.name(database);
+        transaction.execute(&format!("SET search_path = {}", crate::sql::Dialect::DuckDb.text(&name))).await?;
+    }
+    for statement in statements {
+        rows = rows.saturating_add(transaction.execute(statement).await?);
+    }
+    commit(transaction).await?;
+    Ok(rows)
+}
+
+pub(super) async fn insert(
+    duckdb: &DuckDb,
+    caller: &Caller,
+    schema: Option<&str>,
+    table: &str,
+    batches: Vec<RecordBatch>,
+) -> Result<u64, Exception> {
+    let Some(first) = batches.first() else { return Ok(0) };
+    let columns: Vec<_> = first.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let mut transaction = begin(duckdb, caller).await?;
+    let table = TableRef { schema: schema.unwrap_or("main").to_owned(), table: table.to_owned() };
+    let rows = transaction.ingest(&table, Some(&columns), batches).await?;
+    commit(transaction).await?;
+    Ok(rows)
+}
+
+async fn begin(duckdb: &DuckDb, caller: &Caller) -> Result<Transaction, Exception> {
+    match caller.readonly {
+        true => Err(error::own(164, "The user may only read.")),
+        false => duckdb.begin().await,
+    }
+}
+
+async fn commit(transaction: Transaction) -> Result<(), Exception> {
+    transaction.commit().await.map_err(|error| match error {
+        CommitError::Refused(exception) | CommitError::Unknown(exception) => exception,
+    })
+}
+
+fn session(caller: &Caller) -> Session {
+    let schema = match caller.database.as_deref() {
+        None | Some("" | "default") => "main",
+        Some(schema) => schema,
+    };
+    Session { schema: schema.to_owned(), readonly: caller.readonly }
+}

@@ -1,0 +1,116 @@
+//! Which schemas and tables there are.
+
+use arrow_array::cast::AsArray;
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use windrow_exception::Exception;
+
+use super::Store;
+use crate::error;
+use crate::login::Caller;
+use crate::sql::Dialect;
+
+/// Patterns are LIKE's, with a backslash to escape.
+#[derive(Debug, Default)]
+pub(crate) struct TableFilter {
+    pub(crate) database: Option<String>,
+    pub(crate) table: Option<String>,
+    /// Empty: all.
+    pub(crate) types: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TableName {
+    pub(crate) database: String,
+    pub(crate) table: String,
+    pub(crate) kind: String,
+}
+
+/// More are not listed with their columns: each is a question of its own.
+pub(crate) const MAX_TABLES: usize = 10_000;
+
+impl Store {
+    /// ClickHouse has none: its name is empty there.
+    pub(crate) async fn catalog(&self, caller: &Caller) -> Result<String, Exception> {
+        match self {
+            Store::ClickHouse(_) => Ok(String::new()),
+            Store::DuckDb(_) => self.one_text(caller, "SELECT current_database()").await,
+        }
+    }
+
+    pub(crate) async fn databases(&self, caller: &Caller, pattern: Option<&str>) -> Result<Vec<String>, Exception> {
+        let (names, from) = match self {
+            Store::ClickHouse(_) => ("name", "system.databases WHERE 1"),
+            Store::DuckDb(_) => (
+                "schema_name",
+                "duckdb_schemas() WHERE database_name = current_database() \
+                 AND schema_name NOT IN ('information_schema', 'pg_catalog')",
+            ),
+        };
+        let condition = self.like(names, pattern);
+        let rows = self.texts(caller, &format!("SELECT {names} FROM {from}{condition} ORDER BY {names}")).await?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// A table whose name is the very pattern comes first: clients that want one table take the first.
+    pub(crate) async fn tables(&self, caller: &Caller, filter: &TableFilter) -> Result<Vec<TableName>, Exception> {
+        let from = match self {
+            Store::ClickHouse(_) => {
+                "(SELECT database AS d, name AS t, multiIf(engine LIKE '%View', 'VIEW', \
+                 lower(database) IN ('system', 'information_schema'), 'SYSTEM TABLE', 'TABLE') AS k FROM system.tables \
+                 WHERE NOT is_temporary) AS found"
+            }
+            Store::DuckDb(_) => {
+                "(SELECT schema_name AS d, table_name AS t, 'TABLE' AS k FROM duckdb_tables() \
+                 WHERE NOT internal AND NOT temporary AND database_name = current_database() UNION ALL \
+                 SELECT schema_name, view_name, 'VIEW' FROM duckdb_views() \
+                 WHERE NOT internal AND NOT temporary AND database_name = current_database()) AS found"
+            }
+        };
+        let mut condition = self.like("d", filter.database.as_deref()) + &self.like("t", filter.table.as_deref());
+        if !filter.types.is_empty() {
+            let types: Vec<_> = filter.types.iter().map(|kind| self.dialect().text(kind)).collect();
+            condition += &format!(" AND k IN ({})", types.join(", "));
+        }
+        let exact = self.dialect().text(filter.table.as_deref().unwrap_or_default());
+        let sql = format!(
+            "SELECT d, t, k FROM {from} WHERE substring(t, 1, 10) != '__windrow_'{condition} \
+             ORDER BY t = {exact} DESC, d, t LIMIT {MAX_TABLES}"
+        );
+        let rows = self.texts(caller, &sql).await?;
+        let name = |row: Vec<String>| {
+            let [database, table, kind] = <[String; 3]>::try_from(row).ok()?;
+            Some(TableName { database, table, kind })
+        };
+        Ok(rows.into_iter().filter_map(name).collect())
+    }
+
+    fn like(&self, column: &str, pattern: Option<&str>) -> String {
+        let Some(pattern) = pattern else { return String::new() };
+        let escape = match self.dialect() {
+            Dialect::DuckDb => " ESCAPE '\\'",
+            Dialect::ClickHouse => "",
+        };
+        format!(" AND {column} LIKE {}{escape}", self.dialect().text(pattern))
+    }
+
+    pub(super) async fn one_text(&self, caller: &Caller, sql: &str) -> Result<String, Exception> {
+        Ok(self.texts(caller, sql).await?.into_iter().flatten().next().unwrap_or_default())
+    }
+
+    async fn texts(&self, caller: &Caller, sql: &str) -> Result<Vec<Vec<String>>, Exception> {
+        let mut rows = Vec::new();
+        for batch in self.query(caller, sql).await?.all().await? {
+            rows.extend(texts_of(&batch).map_err(|error| error::own(1001, &error.to_string()))?);
+        }
+        Ok(rows)
+    }
+}
+
+fn texts_of(batch: &RecordBatch) -> Result<Vec<Vec<String>>, arrow_schema::ArrowError> {
+    let columns: Result<Vec<_>, _> =
+        batch.columns().iter().map(|column| arrow_cast::cast(column, &DataType::Utf8)).collect();
+    let columns = columns?;
+    let row = |row| columns.iter().map(|column| column.as_string::<i32>().value(row).to_owned()).collect();
+    Ok((0..batch.num_rows()).map(row).collect())
+}

@@ -1,0 +1,159 @@
+//! The database behind the service, asked the same way whichever it is.
+
+mod answer;
+mod clickhouse;
+mod duckdb;
+mod metadata;
+mod tail;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema, SchemaRef};
+use tokio::sync::mpsc;
+use windrow_client::Client;
+use windrow_duckdb::{DuckDb, RecordStream};
+use windrow_exception::Exception;
+
+use crate::login::Caller;
+use crate::sql::Dialect;
+pub(crate) use metadata::TableFilter;
+
+#[derive(Clone)]
+pub enum Store {
+    DuckDb(DuckDb),
+    /// A pool of its own is best: slow readers of results hold its connections.
+    ClickHouse(Arc<Client>),
+}
+
+/// The rows of a statement, as they come.
+pub(crate) struct Rows {
+    pub(crate) schema: SchemaRef,
+    source: Source,
+}
+
+enum Source {
+    DuckDb(RecordStream),
+    ClickHouse(mpsc::Receiver<Result<RecordBatch, Exception>>),
+    Ready(std::vec::IntoIter<RecordBatch>),
+}
+
+impl Rows {
+    pub(crate) fn none() -> Rows {
+        Rows { schema: Arc::new(Schema::empty()), source: Source::Ready(Vec::new().into_iter()) }
+    }
+
+    pub(crate) fn ready(batch: RecordBatch) -> Rows {
+        Rows { schema: batch.schema(), source: Source::Ready(vec![batch].into_iter()) }
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch, Exception>> {
+        match &mut self.source {
+            Source::DuckDb(stream) => stream.next().await,
+            Source::ClickHouse(batches) => batches.recv().await,
+            Source::Ready(batches) => batches.next().map(Ok),
+        }
+    }
+
+    /// All of a small result.
+    pub(crate) async fn all(mut self) -> Result<Vec<RecordBatch>, Exception> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.next().await {
+            batches.push(batch?);
+        }
+        Ok(batches)
+    }
+}
+
+/// A table that somebody named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) database: Option<String>,
+    pub(crate) table: String,
+}
+
+impl Store {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Store::DuckDb(_) => Dialect::DuckDb,
+            Store::ClickHouse(_) => Dialect::ClickHouse,
+        }
+    }
+
+    /// Runs one statement, whatever it is.
+    pub(crate) async fn query(&self, caller: &Caller, sql: &str) -> Result<Rows, Exception> {
+        match self {
+            Store::DuckDb(duckdb) => duckdb::query(duckdb, caller, sql).await,
+            Store::ClickHouse(client) => clickhouse::query(client, caller, sql).await,
+        }
+    }
+
+    /// Runs one statement whose rows nobody wants; tells how many it wrote, where that is known.
+    pub(crate) async fn update(&self, caller: &Caller, sql: &str) -> Result<Option<u64>, Exception> {
+        match self {
+            Store::DuckDb(duckdb) => duckdb::update(duckdb, caller, sql).await,
+            Store::ClickHouse(client) => clickhouse::update(client, caller, sql).await,
+        }
+    }
+
+    /// Statements that stand and fall together where the database can do that: in DuckDB. Tells how many rows they wrote.
+    pub(crate) async fn update_all(&self, caller: &Caller, statements: &[String]) -> Result<Option<u64>, Exception> {
+        match self {
+            Store::DuckDb(duckdb) => duckdb::update_all(duckdb, caller, statements).await.map(Some),
+            Store::ClickHouse(client) => {
+                let mut rows = Some(0);
+                for statement in statements {
+                    let written = clickhouse::update(client, caller, statement).await?;
+                    rows = rows.zip(written).map(|(rows, written)| rows + written);
+                }
+                Ok(rows)
+            }
+        }
+    }
+
+    /// The columns that a SELECT of the table gives; `None` if there is no such table.
+    pub(crate) async fn fields(&self, caller: &Caller, target: &Target) -> Result<Option<Vec<Field>>, Exception> {
+        let name = self.dialect().table(self.database_of(caller, target).as_deref(), &target.table);
+        match self.query(caller, &format!("SELECT * FROM {name} LIMIT 0")).await {
+            Ok(rows) => Ok(Some(rows.schema.fields().iter().map(|field| field.as_ref().clone()).collect())),
+            Err(exception) if matches!(exception.code, 60 | 81) => Ok(None),
+            Err(exception) => Err(exception),
+        }
+    }
+
+    /// Stores rows in one go: all of them or none. The columns are the batches'.
+    pub(crate) async fn insert(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        batches: Vec<RecordBatch>,
+    ) -> Result<u64, Exception> {
+        let database = self.database_of(caller, target);
+        match self {
+            Store::DuckDb(duckdb) => duckdb::insert(duckdb, caller, database.as_deref(), &target.table, batches).await,
+            Store::ClickHouse(client) => {
+                clickhouse::insert(client, caller, database.as_deref(), &target.table, batches).await
+            }
+        }
+    }
+
+    /// Where a table is, by a name that everyone uses for it.
+    pub(crate) async fn current_database(&self, caller: &Caller, target: &Target) -> Result<String, Exception> {
+        match self.database_of(caller, target) {
+            Some(database) => Ok(database),
+            None => self.one_text(caller, "SELECT currentDatabase()").await,
+        }
+    }
+
+    /// Where a table is: what the statement says, else what the caller chose. In DuckDB `default` is `main`.
+    pub(crate) fn database_of(&self, caller: &Caller, target: &Target) -> Option<String> {
+        let named = target.database.as_ref().or(caller.database.as_ref()).filter(|name| !name.is_empty());
+        match self {
+            Store::ClickHouse(_) => named.cloned(),
+            Store::DuckDb(_) => Some(match named.map(String::as_str) {
+                None | Some("default") => "main".to_owned(),
+                Some(name) => name.to_owned(),
+            }),
+        }
+    }
+}
