@@ -5,7 +5,7 @@
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-setup: ## Check what building needs, and fetch the embedded ClickHouse
+setup: ## Check what building needs, and fetch the embedded ClickHouse and DuckDB's library
 	@scripts/setup build
 
 setup-test: ## The same for the tests: Python, Node, Java, Go, PHP, promtool
@@ -14,8 +14,9 @@ setup-test: ## The same for the tests: Python, Node, Java, Go, PHP, promtool
 build: setup ## Build target/release/windrow
 	cargo build --release --bin windrow
 
-demo: build ## 200 writers insert one row at a time; DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
-	@target/release/windrow demo $(if $(DEMO_SECONDS),--for $(DEMO_SECONDS)) $(ARGS)
+demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
+	@target/release/windrow demo $(if $(BACKEND),--backend $(if $(filter duckdb,$(BACKEND)),duckdb::memory:,$(BACKEND))) \
+	  $(if $(DEMO_SECONDS),--for $(DEMO_SECONDS)) $(ARGS)
 
 test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients, Python package
 	@scripts/test
@@ -53,4 +54,4 @@ fmt: ## Format the Rust code
 	cargo fmt --all
 
 clean: ## Remove what was built and fetched
-	rm -rf target .venv .cache embedded/node_modules
+	rm -rf target .venv .cache embedded/node_modules duckdb/node_modules
