@@ -3,6 +3,8 @@
 mod answer;
 mod appends;
 #[allow(dead_code)]
+mod clickhouse;
+#[allow(dead_code)]
 mod error;
 mod id;
 mod options;

@@ -3,11 +3,15 @@
 /// The name that ClickHouse writes in parentheses behind an error's text.
 pub fn code_name(code: i32) -> &'static str {
     match code {
+        15 => "DUPLICATE_COLUMN",
+        16 => "NO_SUCH_COLUMN_IN_TABLE",
         26 => "CANNOT_PARSE_QUOTED_STRING",
         27 => "CANNOT_PARSE_INPUT_ASSERTION_FAILED",
         36 => "BAD_ARGUMENTS",
+        44 => "ILLEGAL_COLUMN",
         48 => "NOT_IMPLEMENTED",
         49 => "LOGICAL_ERROR",
+        53 => "TYPE_MISMATCH",
         60 => "UNKNOWN_TABLE",
         62 => "SYNTAX_ERROR",
         72 => "CANNOT_PARSE_NUMBER",
@@ -27,6 +31,8 @@ pub fn code_name(code: i32) -> &'static str {
         241 => "MEMORY_LIMIT_EXCEEDED",
         243 => "NOT_ENOUGH_SPACE",
         279 => "ALL_CONNECTION_TRIES_FAILED",
+        319 => "UNKNOWN_STATUS_OF_INSERT",
+        349 => "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN",
         381 => "HTTP_LENGTH_REQUIRED",
         394 => "QUERY_WAS_CANCELLED",
         396 => "TOO_MANY_ROWS_OR_BYTES",
@@ -35,6 +41,7 @@ pub fn code_name(code: i32) -> &'static str {
         497 => "ACCESS_DENIED",
         516 => "AUTHENTICATION_FAILED",
         1000 => "POCO_EXCEPTION",
+        1001 => "STD_EXCEPTION",
         _ => "UNKNOWN_EXCEPTION",
     }
 }

@@ -1,0 +1,86 @@
+//! One attempt to bring the rows of a staging table into their table.
+//!
+//! A single partition changes tables: what has moved is gone from the staging table, which says for ever that it has. Several are
+//! linked into the target by one statement, that makes all of them visible at once (tried: no reader of 26.7 saw some of 270 parts).
+
+use windrow_client::CallError;
+
+use super::landing::{Landing, WrittenWay};
+use super::server::{Order, Session};
+use super::statements::{attach_all, attach_partition, insert_rows, move_partition, Name};
+use crate::answer::Atomicity;
+use crate::id::AppendId;
+
+/// Up to here all rows go into one block, for which the server needs memory.
+const ONE_BLOCK_ROWS: u64 = 4 << 20;
+const ONE_BLOCK_BYTES: u64 = 512 << 20;
+const MANY_BLOCKS_ROWS: &str = "1048576";
+
+const NOT_SUPPORTED: [i32; 3] = [48, 62, 344];
+
+pub(super) fn query_id(id: AppendId) -> String {
+    format!("windrow-append-{id}-landing")
+}
+
+pub(super) async fn attempt(
+    session: &Session,
+    id: AppendId,
+    landing: &Landing,
+    staging: &Name,
+) -> Result<Atomicity, CallError> {
+    match landing.way {
+        WrittenWay::Parts => parts(session, id, landing, staging).await,
+        WrittenWay::PartsByPartition => {
+            for partition in landing.partitions() {
+                let statement = attach_partition(staging, partition, &landing.target());
+                order(session, id, &statement, &[]).await?;
+            }
+            Ok(landing.atomicity())
+        }
+        WrittenWay::Rows => rows(session, id, landing, staging).await,
+    }
+}
+
+async fn parts(session: &Session, id: AppendId, landing: &Landing, staging: &Name) -> Result<Atomicity, CallError> {
+    let (partitions, target) = (landing.partitions(), landing.target());
+    if partitions.len() > 1 {
+        match order(session, id, &attach_all(staging, &target), &[]).await {
+            // A server that is too old to take all at once.
+            Err(CallError::Exception(exception)) if NOT_SUPPORTED.contains(&exception.code) => {}
+            outcome => return outcome.map(|()| Atomicity::All),
+        }
+    }
+    for partition in &partitions {
+        order(session, id, &move_partition(staging, partition, &target), &[]).await?;
+    }
+    Ok(if partitions.len() > 1 { Atomicity::Partition } else { Atomicity::All })
+}
+
+/// The order of the rows is kept by one thread that reads part after part, and one that writes.
+async fn rows(session: &Session, id: AppendId, landing: &Landing, staging: &Name) -> Result<Atomicity, CallError> {
+    let is_one_block = landing.rows <= ONE_BLOCK_ROWS && landing.unpacked_bytes <= ONE_BLOCK_BYTES;
+    let block_rows = if is_one_block { landing.rows.max(1).to_string() } else { MANY_BLOCKS_ROWS.to_owned() };
+    let token = query_id(id);
+    let settings = [
+        ("insert_deduplication_token", token.as_str()),
+        ("deduplicate_blocks_in_dependent_materialized_views", "1"),
+        ("max_threads", "1"),
+        ("max_insert_threads", "1"),
+        ("parallel_view_processing", "0"),
+        ("min_insert_block_size_rows", &block_rows),
+        ("min_insert_block_size_bytes", "0"),
+        // All parts of a block are written before the first is kept.
+        ("max_insert_delayed_streams_for_parallel_write", "100000"),
+    ];
+    order(session, id, &insert_rows(staging, &landing.columns, &landing.target()), &settings).await?;
+    Ok(landing.atomicity())
+}
+
+async fn order(session: &Session, id: AppendId, statement: &str, settings: &[(&str, &str)]) -> Result<(), CallError> {
+    session.order(&Order { statement, query_id: &query_id(id), settings, body: &[] }).await
+}
+
+/// Whether an error was raised before a row of the last step was kept, so that a look at the tables is all it takes.
+pub(super) fn is_settled(error: &CallError) -> bool {
+    matches!(error, CallError::Exception(exception) if !exception.leaves_outcome_open() && exception.code != 216)
+}

@@ -1,0 +1,187 @@
+//! What has to survive a crash: which appends have a staging table, which are decided, and how each ended.
+//!
+//! A log in `<data-dir>/appends/log`. An append is *opened* in it before its staging table is made, *decided* before
+//! the first row of it goes to the target, *ended* when it is certain how, and *cleared* when its staging table is gone.
+//! What ended well is remembered for a week, 100,000 appends at most: their clients may ask.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::oneshot;
+use windrow_journal::log::{self, Log, LogOptions, RecordId, Room};
+use windrow_journal::Folder;
+
+use super::landing::Landing;
+use super::record::{End, Event, Record};
+use crate::error::AppendError;
+use crate::id::AppendId;
+
+const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 20, max_bytes: 256 << 20, reserve_bytes: 16 << 20 };
+const REMEMBERED: usize = 100_000;
+const REMEMBERED_FOR_MS: u64 = 7 * 24 * 3600 * 1000;
+/// What the last group may take when all ends.
+const LAST_GROUP: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+pub(super) struct Diary {
+    log: Log,
+    pages: Arc<Mutex<Pages>>,
+    ended: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
+}
+
+#[derive(Default)]
+struct Pages {
+    by_id: HashMap<u128, Page>,
+    /// Ended and cleared, in the order of their ends.
+    remembered: VecDeque<u128>,
+    /// Of appends that are forgotten.
+    released: Vec<RecordId>,
+}
+
+/// What is known of an append.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Page {
+    pub(super) opened: Option<Opened>,
+    pub(super) landing: Option<Box<Landing>>,
+    pub(super) end: Option<End>,
+    ended_at_ms: u64,
+    pub(super) is_cleared: bool,
+    records: Vec<RecordId>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Opened {
+    pub(super) database: String,
+    pub(super) table: String,
+    pub(super) user: String,
+}
+
+impl Diary {
+    /// Reads what is there. Blocks.
+    pub(super) fn open(directory: &Path) -> Result<Diary, String> {
+        let path = directory.join("log");
+        let problem = |error: &dyn std::fmt::Display| format!("the log of appends in {}: {error}", path.display());
+        let folder = Folder::open(&path).map_err(|error| problem(&error))?;
+        let (mut pages, mut unknown) = (Pages::default(), 0u64);
+        let mut visit = |found: log::Recovered<'_>| match Record::decode(found.kind, found.payload) {
+            Some(record) => pages.note(found.id, record),
+            None => unknown += 1,
+        };
+        let (log, committer) = log::open(folder, OPTIONS, &mut visit).map_err(|error| problem(&error))?;
+        if unknown > 0 {
+            tracing::error!(
+                records = unknown,
+                "the log of appends has records of a later version; they are left as they are"
+            );
+        }
+        let (end, ended) = oneshot::channel();
+        let work = move || {
+            committer.run();
+            // Nobody listens if the gateway did not end in order.
+            let _ = end.send(());
+        };
+        let thread = std::thread::Builder::new().name("appends".to_owned());
+        thread.spawn(work).map_err(|error| format!("cannot start the thread of the log of appends: {error}"))?;
+        let diary = Diary { log, pages: Arc::new(Mutex::new(pages)), ended: Arc::new(Mutex::new(Some(ended))) };
+        diary.forget_old();
+        Ok(diary)
+    }
+
+    /// Durable when it returns.
+    pub(super) async fn write(&self, id: AppendId, event: Event) -> Result<(), AppendError> {
+        let record = Record { id: id.as_u128(), event };
+        // Only the beginning of an append takes room that isn't given back.
+        let room = match record.event {
+            Event::Opened { .. } => Room::Ordinary,
+            _ => Room::Reserve,
+        };
+        let no_room = |error: &dyn std::fmt::Display| {
+            AppendError::try_again(243, &format!("The log of appends can't be written: {error}"))
+        };
+        let bytes = record.encode();
+        let appended = self.log.append(record.event.kind(), None, bytes, room).map_err(|error| no_room(&error))?;
+        let position = appended.id;
+        appended.durable.await.map_err(|error| no_room(&error))?;
+        self.pages().note(position, record);
+        self.forget_old();
+        Ok(())
+    }
+
+    pub(super) fn page(&self, id: AppendId) -> Option<Page> {
+        self.pages().by_id.get(&id.as_u128()).cloned()
+    }
+
+    /// Appends of which something is left to do.
+    pub(super) fn unfinished(&self) -> Vec<(AppendId, Page)> {
+        let pages = self.pages();
+        let unfinished = pages.by_id.iter().filter(|(_, page)| !page.is_cleared);
+        unfinished.map(|(id, page)| (AppendId::from_u128(*id), page.clone())).collect()
+    }
+
+    /// What was written before is on the disk afterwards, if the disk lets it.
+    pub(super) async fn close(&self) {
+        self.log.close();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ended) = ended {
+            if tokio::time::timeout(LAST_GROUP, ended).await.is_err() {
+                tracing::error!("the disk does not answer; the log of appends may lack its end");
+            }
+        }
+    }
+
+    fn forget_old(&self) {
+        let released = self.pages().forget_old(now_ms());
+        self.log.release_all(released);
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pages {
+    fn note(&mut self, position: RecordId, record: Record) {
+        let page = self.by_id.entry(record.id).or_default();
+        page.records.push(position);
+        match record.event {
+            Event::Opened { database, table, user } => page.opened = Some(Opened { database, table, user }),
+            Event::Decided { landing } => page.landing = Some(landing),
+            Event::Ended { at_ms, end } => {
+                page.end = Some(end);
+                page.ended_at_ms = at_ms;
+            }
+            Event::Cleared => {
+                page.is_cleared = true;
+                match page.end {
+                    Some(End::Committed { .. } | End::Unknown { .. }) => self.remembered.push_back(record.id),
+                    // Of what was never stored nothing is remembered.
+                    _ => self.forget(record.id),
+                }
+            }
+        }
+    }
+
+    /// The records that are not needed any more: for each append those that say that others are done go last.
+    fn forget_old(&mut self, now_ms: u64) -> Vec<RecordId> {
+        let is_old = |page: &Page| page.ended_at_ms.saturating_add(REMEMBERED_FOR_MS) < now_ms;
+        while let Some(&id) = self.remembered.front() {
+            if self.remembered.len() <= REMEMBERED && self.by_id.get(&id).is_some_and(|page| !is_old(page)) {
+                break;
+            }
+            self.remembered.pop_front();
+            self.forget(id);
+        }
+        std::mem::take(&mut self.released)
+    }
+
+    fn forget(&mut self, id: u128) {
+        self.released.extend(self.by_id.remove(&id).into_iter().flat_map(|page| page.records));
+    }
+}
+
+pub(super) fn now_ms() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}

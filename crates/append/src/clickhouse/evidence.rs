@@ -1,0 +1,117 @@
+//! What the parts of both tables say of a landing whose answer was lost.
+//!
+//! Each part of a staging table has a UUID that goes with it. A part with that UUID in the target, also one that was merged since
+//! and waits for its removal (eight minutes, by default), has arrived; so has one that is gone from the staging table, where nothing
+//! is merged or removed. On a server that lives, all parts of a statement arrive at one moment. One that was killed in that moment
+//! may have kept some: those are taken out of the staging table, and the others sent again.
+
+use super::landing::PlannedPart;
+
+/// A part, in the target or in the staging table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SeenPart {
+    pub(super) name: String,
+    pub(super) uuid: String,
+    pub(super) in_staging: bool,
+    pub(super) is_active: bool,
+}
+
+/// What was seen of both tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sight {
+    pub(super) parts: Vec<SeenPart>,
+    pub(super) has_staging: bool,
+    /// Parts that the server put aside when it started, because they are damaged.
+    pub(super) set_aside: u64,
+    /// The highest number of a block in the target.
+    pub(super) newest_block: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// All of it is in the target.
+    Landed,
+    /// All of it is in the staging table, and none of it was seen in the target.
+    NotSeen,
+    /// Some is in the target. These parts of the staging table are among it; they have to go before the others are sent.
+    Half { arrived: Vec<String> },
+    /// Parts are in neither table.
+    Vanished,
+}
+
+pub(super) fn judge(planned: &[PlannedPart], sight: &Sight) -> Verdict {
+    let is_there = |part: &&PlannedPart| sight.parts.iter().any(|seen| !seen.in_staging && seen.uuid == part.uuid);
+    let staged = |part: &PlannedPart| {
+        sight.parts.iter().find(|seen| seen.in_staging && seen.is_active && seen.uuid == part.uuid)
+    };
+    if planned.iter().all(|part| is_there(&part)) {
+        return Verdict::Landed;
+    }
+    if !sight.has_staging || sight.set_aside > 0 {
+        return Verdict::Vanished;
+    }
+    let left = planned.iter().filter(|part| staged(part).is_some_and(|_| !is_there(part))).count();
+    let arrived = planned.iter().filter(is_there).filter_map(|part| Some(staged(part)?.name.clone())).collect();
+    match left {
+        0 => Verdict::Landed,
+        left if left == planned.len() => Verdict::NotSeen,
+        _ => Verdict::Half { arrived },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(uuids: &[&str]) -> Vec<PlannedPart> {
+        let part = |uuid: &&str| PlannedPart { uuid: (*uuid).to_owned(), partition: "p".to_owned(), rows: 1 };
+        uuids.iter().map(part).collect()
+    }
+
+    fn seen(uuid: &str, in_staging: bool, is_active: bool) -> SeenPart {
+        SeenPart { name: format!("all_{uuid}"), uuid: uuid.to_owned(), in_staging, is_active }
+    }
+
+    fn sight(parts: &[SeenPart]) -> Sight {
+        Sight { parts: parts.to_vec(), has_staging: true, ..Sight::default() }
+    }
+
+    #[test]
+    fn parts_tell_by_where_they_are() {
+        let plan = planned(&["a", "b"]);
+        let staged = [seen("a", true, true), seen("b", true, true)];
+        assert_eq!(judge(&plan, &sight(&staged)), Verdict::NotSeen);
+        let linked = [staged[0].clone(), staged[1].clone(), seen("a", false, true), seen("b", false, true)];
+        assert_eq!(judge(&plan, &sight(&linked)), Verdict::Landed);
+        let merged = [seen("a", false, false), seen("b", false, false), seen("x", false, true)];
+        assert_eq!(judge(&plan, &sight(&merged)), Verdict::Landed);
+        assert_eq!(judge(&[], &sight(&[])), Verdict::Landed);
+    }
+
+    #[test]
+    fn what_is_gone_from_the_staging_table_has_moved() {
+        let plan = planned(&["a", "b"]);
+        assert_eq!(judge(&plan, &sight(&[])), Verdict::Landed);
+        assert_eq!(judge(&plan, &sight(&[seen("a", true, false), seen("b", true, false)])), Verdict::Landed);
+        let one_left = [seen("a", true, false), seen("b", true, true)];
+        assert_eq!(judge(&plan, &sight(&one_left)), Verdict::Half { arrived: vec![] });
+    }
+
+    #[test]
+    fn a_server_killed_in_between_has_kept_some() {
+        let plan = planned(&["a", "b"]);
+        let half = [seen("a", true, true), seen("b", true, true), seen("b", false, true)];
+        assert_eq!(judge(&plan, &sight(&half)), Verdict::Half { arrived: vec!["all_b".to_owned()] });
+    }
+
+    #[test]
+    fn without_the_staging_table_only_the_target_can_tell() {
+        let plan = planned(&["a", "b"]);
+        let gone = Sight { has_staging: false, ..sight(&[seen("a", false, true)]) };
+        assert_eq!(judge(&plan, &gone), Verdict::Vanished);
+        let damaged = Sight { set_aside: 1, ..sight(&[seen("a", true, true)]) };
+        assert_eq!(judge(&plan, &damaged), Verdict::Vanished);
+        let there = Sight { has_staging: false, ..sight(&[seen("a", false, true), seen("b", false, false)]) };
+        assert_eq!(judge(&plan, &there), Verdict::Landed);
+    }
+}

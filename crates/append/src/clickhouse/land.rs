@@ -1,0 +1,213 @@
+//! Brings what was decided into the table, whatever comes in between: lost answers, a server that dies, a gateway that was killed.
+//!
+//! After each answer that leaves something open the staging table is renamed, so that nothing late can act on it, and both tables
+//! are looked at. Only what is surely not in the target is sent again; what can't be known is said, and its staging table kept.
+
+use std::time::Duration;
+
+use windrow_client::CallError;
+use windrow_statement::{backquote, quote_string};
+
+use super::attempt::{attempt, is_settled, query_id};
+use super::evidence::{judge, Sight, Verdict};
+use super::landing::{Landing, WrittenWay};
+use super::look;
+use super::server::{may_not, Session};
+use super::statements::{drop_part, Name};
+use crate::answer::Atomicity;
+use crate::error::AppendError;
+use crate::id::AppendId;
+
+/// How an append that was decided ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Committed(Atomicity),
+    /// Nothing of it is stored.
+    Refused(AppendError),
+    Unknown(String),
+}
+
+/// An error that may pass is tried again this often before the append is given up, if none of its rows has arrived.
+const PASSING_TRIES: u32 = 20;
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+pub(super) struct Lander<'a> {
+    session: &'a Session,
+    id: AppendId,
+    landing: &'a Landing,
+    pause: Duration,
+    /// It was seen half way once: not all became visible at one moment.
+    was_halved: bool,
+}
+
+/// What a look says is to be done.
+enum Next {
+    Again(Name),
+    End(Ending),
+}
+
+impl<'a> Lander<'a> {
+    pub(super) fn new(session: &'a Session, id: AppendId, landing: &'a Landing) -> Lander<'a> {
+        Lander { session, id, landing, pause: Duration::from_millis(20), was_halved: false }
+    }
+
+    /// `staging`: nothing has been tried yet; `None`: an earlier process may have.
+    pub(super) async fn land(mut self, staging: Option<Name>) -> Ending {
+        let mut staging = match staging {
+            Some(staging) => staging,
+            None => match self.look_until_clear(None).await {
+                Next::Again(staging) => staging,
+                Next::End(ending) => return ending,
+            },
+        };
+        let mut tries = 0;
+        loop {
+            let error = match attempt(self.session, self.id, self.landing, &staging).await {
+                Ok(atomic) => return Ending::Committed(self.as_seen(atomic)),
+                Err(error) => error,
+            };
+            tries += 1;
+            let is_final = is_settled(&error) && (tries > PASSING_TRIES || !is_passing(&error));
+            tracing::warn!(append = %self.id, table = %self.landing.target().quoted(), %error, "an append has not landed yet");
+            match self.look_until_clear(Some(&error)).await {
+                Next::Again(_) if is_final && !self.was_halved => return Ending::Refused(refusal(error)),
+                Next::Again(renamed) => staging = renamed,
+                Next::End(ending) => return ending,
+            }
+            self.wait().await;
+        }
+    }
+
+    fn as_seen(&self, atomic: Atomicity) -> Atomicity {
+        if self.was_halved {
+            Atomicity::Block
+        } else {
+            atomic
+        }
+    }
+
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    /// Looks until the server answers.
+    async fn look_until_clear(&mut self, error: Option<&CallError>) -> Next {
+        loop {
+            match self.look(error).await {
+                Ok(next) => return next,
+                Err(error) if may_not(&error) => {
+                    let why = format!("the gateway's own account may not finish it: {error}");
+                    return Next::End(Ending::Unknown(why));
+                }
+                Err(error) => {
+                    tracing::warn!(append = %self.id, %error, "an append that is decided waits for ClickHouse")
+                }
+            }
+            self.wait().await;
+        }
+    }
+
+    async fn look(&mut self, error: Option<&CallError>) -> Result<Next, CallError> {
+        let staging = look::fence(self.session, self.id, self.landing, &query_id(self.id)).await?;
+        let sight = look::sight(self.session, staging.as_ref(), &self.landing.target()).await?;
+        if self.landing.way == WrittenWay::Rows {
+            return Ok(self.rows_next(staging, &sight, error));
+        }
+        match (judge(&self.landing.parts, &sight), staging) {
+            (Verdict::Landed, _) => Ok(self.landed()),
+            (Verdict::NotSeen, Some(staging)) => self.not_seen(staging, &sight).await,
+            (Verdict::Half { arrived }, Some(staging)) => {
+                self.was_halved = true;
+                for part in arrived {
+                    self.session.run(&drop_part(&staging, &part)).await?;
+                }
+                Ok(Next::Again(staging))
+            }
+            _ => Ok(unknown("its staging table is gone or damaged")),
+        }
+    }
+
+    fn landed(&self) -> Next {
+        Next::End(Ending::Committed(self.as_seen(self.landing.atomicity())))
+    }
+
+    /// A table that was merged often enough since has no part with a UUID of ours left. Several partitions came together or not at
+    /// all, so that the rows of one part tell; a single one would be gone from the staging table.
+    async fn not_seen(&self, staging: Name, sight: &Sight) -> Result<Next, CallError> {
+        let moves = self.landing.way == WrittenWay::Parts && self.landing.partitions().len() <= 1;
+        if moves || sight.newest_block <= self.landing.newest_block {
+            return Ok(Next::Again(staging));
+        }
+        let Some(part) = self.landing.parts.iter().min_by_key(|part| part.rows) else { return Ok(self.landed()) };
+        let found = self.session.ask(&self.rows_of_part_in_target(&staging, &part.uuid), &[]).await;
+        let found: Option<u64> = match found {
+            Ok(text) => text.trim().parse().ok(),
+            Err(CallError::Exception(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(match found {
+            Some(0) => Next::Again(staging),
+            Some(rows) if rows == part.rows => self.landed(),
+            _ => unknown("the target was merged since, and does not show whether it has the rows"),
+        })
+    }
+
+    fn rows_of_part_in_target(&self, staging: &Name, uuid: &str) -> String {
+        let target = self.landing.target();
+        let [database, table, staged] =
+            [&target.database, &target.table, &staging.table].map(|name| quote_string(name));
+        let columns: Vec<String> = self.landing.columns.iter().map(|column| backquote(column)).collect();
+        let hash = format!("cityHash64({})", columns.join(", "));
+        let parts = |table: &str, condition: &str| {
+            format!("_part IN (SELECT name FROM system.parts WHERE database = {database} AND table = {table} AND active AND {condition})")
+        };
+        let ours = parts(&staged, &format!("uuid = toUUID({})", quote_string(uuid)));
+        let newer = parts(&table, &format!("max_block_number > {}", self.landing.newest_block));
+        format!(
+            "SELECT count() FROM {} WHERE {ours} AND {hash} IN (SELECT {hash} FROM {} WHERE {newer}) FORMAT TSV",
+            staging.quoted(),
+            target.quoted()
+        )
+    }
+
+    /// Rows that are written anew leave no trace by which they could be told from others; but a block has a number.
+    fn rows_next(&self, staging: Option<Name>, sight: &Sight, error: Option<&CallError>) -> Next {
+        let Some(staging) = staging else { return unknown("its staging table is gone") };
+        let may_be_there = match error {
+            Some(CallError::NotSent(_)) => false,
+            Some(error) if is_settled(error) => leaves_something(error),
+            _ => true,
+        };
+        let shows_nothing = self.landing.has_parts && sight.newest_block <= self.landing.newest_block;
+        if !may_be_there || shows_nothing || self.landing.deduplicates {
+            return Next::Again(staging);
+        }
+        unknown(match error {
+            Some(error) if is_settled(error) => "a part of it may be stored; its INSERT failed",
+            _ => "its INSERT got no answer, and the table remembers no INSERTs (non_replicated_deduplication_window)",
+        })
+    }
+}
+
+/// Blocks before, or tables to which views write, may have their rows.
+fn leaves_something(error: &CallError) -> bool {
+    match error {
+        CallError::Exception(exception) => {
+            !exception.before_writing && (exception.is_of_a_view() || !exception.comes_of_values())
+        }
+        _ => true,
+    }
+}
+
+fn unknown(why: &str) -> Next {
+    Next::End(Ending::Unknown(why.to_owned()))
+}
+
+fn is_passing(error: &CallError) -> bool {
+    matches!(error, CallError::Exception(exception) if exception.is_passing())
+}
+
+fn refusal(error: CallError) -> AppendError {
+    super::server::failure(error)
+}

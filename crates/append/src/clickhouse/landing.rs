@@ -1,0 +1,104 @@
+//! What is decided about an append: everything that it takes to bring its rows into the table, also after a restart.
+
+use serde::{Deserialize, Serialize};
+
+use super::statements::Name;
+use super::way::Way;
+use crate::answer::{Atomicity, Committed, State};
+use crate::id::AppendId;
+use crate::target::Totals;
+
+/// A part of the staging table when it was complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PlannedPart {
+    pub(super) uuid: String,
+    pub(super) partition: String,
+    pub(super) rows: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Landing {
+    pub(super) way: WrittenWay,
+    pub(super) database: String,
+    pub(super) table: String,
+    /// Of the target: another table of its name is not written to.
+    pub(super) table_uuid: String,
+    /// Whose append it is.
+    pub(super) user: String,
+    /// Whether the gateway's own account does the work; the user's password is kept nowhere.
+    pub(super) by_own_account: bool,
+    pub(super) columns: Vec<String>,
+    pub(super) parts: Vec<PlannedPart>,
+    /// The highest number of a block in the target's parts before.
+    pub(super) newest_block: i64,
+    pub(super) has_parts: bool,
+    /// Whether a repeated INSERT is recognised by its token.
+    pub(super) deduplicates: bool,
+    /// What the rows take unpacked.
+    pub(super) unpacked_bytes: u64,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    pub(super) batches: u64,
+    pub(super) elapsed_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WrittenWay {
+    Parts,
+    PartsByPartition,
+    Rows,
+}
+
+impl From<Way> for WrittenWay {
+    fn from(way: Way) -> WrittenWay {
+        match way {
+            Way::Parts => WrittenWay::Parts,
+            Way::PartsByPartition => WrittenWay::PartsByPartition,
+            Way::Rows => WrittenWay::Rows,
+        }
+    }
+}
+
+impl Landing {
+    pub(super) fn target(&self) -> Name {
+        Name { database: self.database.clone(), table: self.table.clone() }
+    }
+
+    /// In order, each once.
+    pub(super) fn partitions(&self) -> Vec<&str> {
+        let mut partitions: Vec<&str> = self.parts.iter().map(|part| part.partition.as_str()).collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        partitions
+    }
+
+    /// How much of it becomes visible at one moment, if nothing comes in between.
+    pub(super) fn atomicity(&self) -> Atomicity {
+        match self.way {
+            WrittenWay::Parts => Atomicity::All,
+            WrittenWay::PartsByPartition if self.partitions().len() > 1 => Atomicity::Partition,
+            WrittenWay::PartsByPartition => Atomicity::All,
+            WrittenWay::Rows => Atomicity::Block,
+        }
+    }
+
+    pub(super) fn committed(&self, id: AppendId, atomic: Atomicity) -> Committed {
+        Committed {
+            id,
+            state: State::Committed,
+            rows: self.rows,
+            bytes: self.bytes,
+            batches: self.batches,
+            seconds: self.elapsed_ms as f64 / 1000.0,
+            atomic,
+        }
+    }
+
+    pub(super) fn set_totals(&mut self, totals: Totals) {
+        self.rows = totals.rows;
+        self.bytes = totals.bytes;
+        self.batches = totals.batches;
+        self.elapsed_ms = totals.elapsed_ms;
+    }
+}

@@ -1,0 +1,162 @@
+//! Payloads turned into blocks of the table's columns, exactly or not at all.
+//!
+//! ClickHouse casts what it reads: 300 becomes 44 in a UInt8, a time loses its fractions, NULL becomes 0. So payloads are read
+//! here, by the readers that gathered inserts go through, which take only values that both types have. What isn't taken is
+//! an error that names the column: it is found by reading the columns one by one.
+
+use arrow_ipc::writer::StreamWriter;
+use bytes::Bytes;
+use windrow_block::{decode_native, Block, Format, NativeLimits, NotTyped, NotTypedReason, Parsed, ReadPlan};
+
+use super::table::{plan, Table, Written};
+use crate::error::AppendError;
+use crate::request::Payload;
+use crate::target::Read;
+
+/// Rows of the columns that the first batch had.
+pub(crate) struct Batch {
+    pub(super) block: Block,
+}
+
+struct Source<'t> {
+    table: &'t Table,
+    format: &'static Format,
+    bytes: Bytes,
+}
+
+pub(super) fn read(table: &Table, payload: Payload, max_bytes: u64) -> Result<Read<Batch>, AppendError> {
+    let source = match payload {
+        Payload::ArrowStream(bytes) => Source { table, format: arrow_stream()?, bytes },
+        Payload::Batch(batch) => Source { table, format: arrow_stream()?, bytes: as_stream(&batch)? },
+        Payload::Native(bytes) => Source { table, format: named(Format::named("Native"))?, bytes },
+    };
+    let Parsed { block, present } = match (source.format.read)(&source.bytes, &table.plan) {
+        Ok(parsed) => parsed,
+        Err(not_typed) => return Err(source.why(not_typed)),
+    };
+    let held_bytes = block.bytes() as u64;
+    if held_bytes > max_bytes {
+        let text = format!("The batch takes {held_bytes} bytes in memory, more than {max_bytes}; send smaller batches");
+        return Err(AppendError::new(241, &text).with_status(413));
+    }
+    bind(table, present.iter().collect())?;
+    Ok(Read { rows: block.rows() as u64, held_bytes, batch: Batch { block } })
+}
+
+fn arrow_stream() -> Result<&'static Format, AppendError> {
+    named(windrow_interchange::format("ArrowStream"))
+}
+
+fn named(format: Option<&'static Format>) -> Result<&'static Format, AppendError> {
+    format.ok_or_else(|| AppendError::new(73, "The format is not known here"))
+}
+
+fn as_stream(batch: &arrow_array::RecordBatch) -> Result<Bytes, AppendError> {
+    let unfit =
+        |error: arrow_schema::ArrowError| AppendError::new(117, &format!("Cannot read the Arrow batch: {error}"));
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(unfit)?;
+    writer.write(batch).map_err(unfit)?;
+    Ok(writer.into_inner().map_err(unfit)?.into())
+}
+
+/// All batches have the columns of the first one that was read.
+fn bind(table: &Table, present: Vec<usize>) -> Result<(), AppendError> {
+    let bound = table.bound.get_or_init(|| present.clone());
+    if *bound == present {
+        return Ok(());
+    }
+    let names = |positions: &[usize]| {
+        positions.iter().map(|&at| table.columns()[at].name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let text = format!(
+        "All batches of an append have the same columns; this one has ({}), the first one had ({})",
+        names(&present),
+        names(bound)
+    );
+    Err(AppendError::new(117, &text))
+}
+
+impl Source<'_> {
+    /// In words that name the column.
+    fn why(&self, not_typed: NotTyped) -> AppendError {
+        let format = self.format.name;
+        if not_typed.reason == NotTypedReason::UnknownField {
+            if let Some(name) = self.names().into_iter().find(|name| !self.has_column(name)) {
+                let text = format!("Column {name} of the batch is none of the columns to append to");
+                return AppendError::new(16, &text).with_status(400);
+            }
+        }
+        if let Some(column) = self.culprit() {
+            return AppendError::new(column.code(), &column.text(format)).with_status(400);
+        }
+        let text = format!("Cannot read the batch as {format}: {}", general(not_typed.reason));
+        AppendError::new(117, &text)
+    }
+
+    fn has_column(&self, name: &str) -> bool {
+        self.table.columns().iter().any(|column| column.name == name)
+    }
+
+    /// The first column that can't be read where it alone is.
+    fn culprit(&self) -> Option<Culprit<'_>> {
+        let names = self.names();
+        let present = self.table.columns().iter().filter(|column| names.contains(&column.name));
+        present.into_iter().find_map(|column| {
+            let alone: ReadPlan = plan(std::iter::once(column), &self.table.server_timezone, true);
+            let not_typed = (self.format.read)(&self.bytes, &alone).err()?;
+            let is_of_values =
+                matches!(not_typed.reason, NotTypedReason::Value | NotTypedReason::Null | NotTypedReason::TimeZone);
+            is_of_values.then_some(Culprit { column, reason: not_typed.reason })
+        })
+    }
+
+    /// The columns that the payload has, as far as they can be made out.
+    fn names(&self) -> Vec<String> {
+        if self.format.name == "Native" {
+            let decoded = decode_native(&self.bytes, NativeLimits::default());
+            return decoded.map(|block| block.names).unwrap_or_default();
+        }
+        super::arrow_names::of_stream(&self.bytes).unwrap_or_default()
+    }
+}
+
+struct Culprit<'t> {
+    column: &'t Written,
+    reason: NotTypedReason,
+}
+
+impl Culprit<'_> {
+    fn code(&self) -> i32 {
+        match self.reason {
+            NotTypedReason::Null => 349,
+            _ => 53,
+        }
+    }
+
+    fn text(&self, format: &str) -> String {
+        let Culprit { column, reason, .. } = self;
+        let (name, data_type) = (&column.name, &column.type_name);
+        match reason {
+            NotTypedReason::Null => format!("NULL in column {name}, whose type {data_type} has no NULL"),
+            NotTypedReason::TimeZone => {
+                format!("Column {name} of type {data_type}: its times are in a zone that is not known here")
+            }
+            _ => {
+                format!("Column {name}: a value or the type in {format} is none that {data_type} can hold without loss")
+            }
+        }
+    }
+}
+
+fn general(reason: NotTypedReason) -> &'static str {
+    match reason {
+        NotTypedReason::Syntax => "it is cut off or damaged",
+        NotTypedReason::UnknownField => "it has a column that the table has not, or none that the table has",
+        NotTypedReason::DuplicateField => "it has a column twice",
+        NotTypedReason::Null => "it has NULL where the column's type has none",
+        NotTypedReason::TooDeep => "its types are nested too deeply",
+        NotTypedReason::MixedDefaults => "a column is there for some rows only",
+        NotTypedReason::ColumnKind => "there is no column that can be written",
+        _ => "it has a value that the column's type can't hold without loss",
+    }
+}

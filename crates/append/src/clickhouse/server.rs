@@ -1,0 +1,137 @@
+//! Statements sent to ClickHouse, again where that may help.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use windrow_client::{Call, CallError, Client, Credentials, Exception};
+
+use crate::error::AppendError;
+
+/// Questions, and statements that touch no rows.
+const SHORT: Duration = Duration::from_secs(60);
+/// Statements that write or move rows. Past it the outcome is unknown.
+const LONG: Duration = Duration::from_secs(600);
+
+const ACCESS_DENIED: i32 = 497;
+
+#[derive(Clone)]
+pub(super) struct Server {
+    client: Arc<Client>,
+    own: Credentials,
+}
+
+/// The server as it is for one account.
+#[derive(Clone)]
+pub(super) struct Session {
+    server: Server,
+    account: Credentials,
+}
+
+/// A statement that writes.
+pub(super) struct Order<'a> {
+    pub(super) statement: &'a str,
+    /// By which the server knows it, and refuses a second one at the same time.
+    pub(super) query_id: &'a str,
+    pub(super) settings: &'a [(&'a str, &'a str)],
+    pub(super) body: &'a [Bytes],
+}
+
+impl Server {
+    pub(super) fn new(client: Arc<Client>, own: Credentials) -> Server {
+        Server { client, own }
+    }
+
+    /// As the gateway's own account.
+    pub(super) fn own(&self) -> Session {
+        self.session(self.own.clone())
+    }
+
+    pub(super) fn session(&self, account: Credentials) -> Session {
+        Session { server: self.clone(), account }
+    }
+
+    pub(super) fn close_idle(&self) {
+        self.client.close_idle();
+    }
+}
+
+impl Session {
+    /// The text of the answer.
+    pub(super) async fn ask(&self, question: &str, parameters: &[(&str, &str)]) -> Result<String, CallError> {
+        let mut call = Call::new(&self.account, question).param("readonly", "2").timeout(SHORT);
+        for (name, value) in parameters {
+            call = call.param(&format!("param_{name}"), value);
+        }
+        Ok(self.server.client.call(call).await?.text().to_owned())
+    }
+
+    /// Once.
+    pub(super) async fn order(&self, order: &Order<'_>) -> Result<(), CallError> {
+        let mut call = Call::new(&self.account, order.statement)
+            .param("query_id", order.query_id)
+            .param("async_insert", "0")
+            .timeout(LONG);
+        for (name, value) in order.settings {
+            call = call.param(name, value);
+        }
+        self.server.client.call(call.body(order.body)).await.map(drop)
+    }
+
+    /// A statement of which a second time does no harm.
+    pub(super) async fn run(&self, statement: &str) -> Result<(), CallError> {
+        let call = Call::new(&self.account, statement)
+            .param("allow_suspicious_low_cardinality_types", "1")
+            .param("allow_suspicious_codecs", "1")
+            .timeout(LONG);
+        self.server.client.call(call).await.map(drop)
+    }
+}
+
+pub(super) fn may_not(error: &CallError) -> bool {
+    matches!(error, CallError::Exception(exception) if exception.code == ACCESS_DENIED)
+}
+
+/// Whether the same again may go better, where a second time does no harm.
+pub(super) fn may_pass(error: &CallError) -> bool {
+    match error {
+        CallError::NotSent(_) | CallError::Unknown(_) => true,
+        CallError::Exception(exception) => {
+            exception.is_passing() || exception.leaves_outcome_open() || is_under_way(exception)
+        }
+    }
+}
+
+/// The same query is still running from an attempt whose answer was lost.
+pub(super) fn is_under_way(exception: &Exception) -> bool {
+    exception.code == 216
+}
+
+/// Tries until it works, fails for good, or the time is over. For what can be done twice without harm.
+pub(super) async fn persist<T, F: Future<Output = Result<T, CallError>>>(
+    limit: Duration,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, CallError> {
+    let end = Instant::now() + limit;
+    let mut pause = Duration::from_millis(20);
+    loop {
+        match attempt().await {
+            Err(error) if may_pass(&error) && Instant::now() + pause < end => tokio::time::sleep(pause).await,
+            outcome => return outcome,
+        }
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}
+
+/// What an append is told: it failed, and nothing of it is stored.
+pub(super) fn failure(error: CallError) -> AppendError {
+    match error {
+        CallError::NotSent(error) => AppendError::new(210, &error.to_string()).with_status(503),
+        CallError::Unknown(text) => {
+            AppendError::new(210, &format!("ClickHouse does not answer: {text}")).with_status(503)
+        }
+        CallError::Exception(exception) => AppendError::from(exception),
+    }
+}

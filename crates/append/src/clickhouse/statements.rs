@@ -1,0 +1,89 @@
+//! The statements of an append into ClickHouse.
+
+use windrow_statement::{backquote, quote_string};
+
+use super::table::Table;
+use super::way::Way;
+use crate::id::AppendId;
+
+/// A table by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) database: String,
+    pub(super) table: String,
+}
+
+impl Name {
+    pub(super) fn quoted(&self) -> String {
+        format!("{}.{}", backquote(&self.database), backquote(&self.table))
+    }
+
+    /// The staging table of an append, beside its target. It is renamed by putting something behind this.
+    pub(super) fn staging(&self, id: AppendId) -> Name {
+        Name { database: self.database.clone(), table: format!("__windrow_append_{}", id.digits()) }
+    }
+}
+
+/// What a staging table has of its own. No merges: what is in a part stays in it, until it has moved. A number for each
+/// part, by which it is recognised in the other table, and by which parts of the same rows differ. A window, so that an
+/// INSERT can be sent again.
+const STAGING_SETTINGS: &str = "assign_part_uuids = 1, non_replicated_deduplication_window = 1000000, \
+    max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1, \
+    parts_to_delay_insert = 1000000, parts_to_throw_insert = 1000000, inactive_parts_to_delay_insert = 0, \
+    inactive_parts_to_throw_insert = 0";
+
+/// The statements that make a staging table.
+pub(super) fn create_staging(staging: &Name, target: &Name, table: &Table) -> Vec<String> {
+    let name = staging.quoted();
+    let adjust = || format!("ALTER TABLE {name} MODIFY SETTING {STAGING_SETTINGS}");
+    let like = format!("CREATE TABLE {name} AS {}", target.quoted());
+    match (table.way(), table.engine().unreplicated()) {
+        (Way::Parts, _) => vec![like, adjust()],
+        (Way::PartsByPartition, Some(engine)) => vec![format!("{like} ENGINE = {engine}"), adjust()],
+        _ => vec![format!("{like} ENGINE = MergeTree ORDER BY tuple() SETTINGS {STAGING_SETTINGS}")],
+    }
+}
+
+pub(super) fn insert_blocks(staging: &Name, columns: &[&str]) -> String {
+    format!("INSERT INTO {} ({}) FORMAT Native", staging.quoted(), list(columns))
+}
+
+/// As somebody who has no rows yet: whether they may.
+pub(super) fn insert_nothing(target: &Name, columns: &[&str]) -> String {
+    format!("INSERT INTO {} ({}) FORMAT Native", target.quoted(), list(columns))
+}
+
+pub(super) fn move_partition(staging: &Name, partition: &str, target: &Name) -> String {
+    let partition = quote_string(partition);
+    format!("ALTER TABLE {} MOVE PARTITION ID {partition} TO TABLE {}", staging.quoted(), target.quoted())
+}
+
+pub(super) fn attach_all(staging: &Name, target: &Name) -> String {
+    format!("ALTER TABLE {} ATTACH PARTITION ALL FROM {}", target.quoted(), staging.quoted())
+}
+
+pub(super) fn attach_partition(staging: &Name, partition: &str, target: &Name) -> String {
+    let partition = quote_string(partition);
+    format!("ALTER TABLE {} ATTACH PARTITION ID {partition} FROM {}", target.quoted(), staging.quoted())
+}
+
+pub(super) fn insert_rows<S: AsRef<str>>(staging: &Name, columns: &[S], target: &Name) -> String {
+    let columns = list(columns);
+    format!("INSERT INTO {} ({columns}) SELECT {columns} FROM {}", target.quoted(), staging.quoted())
+}
+
+pub(super) fn drop_part(staging: &Name, part: &str) -> String {
+    format!("ALTER TABLE {} DROP PART {}", staging.quoted(), quote_string(part))
+}
+
+pub(super) fn rename(from: &Name, to: &Name) -> String {
+    format!("RENAME TABLE {} TO {}", from.quoted(), to.quoted())
+}
+
+pub(super) fn drop_table(name: &Name) -> String {
+    format!("DROP TABLE IF EXISTS {} SYNC", name.quoted())
+}
+
+fn list<S: AsRef<str>>(columns: &[S]) -> String {
+    columns.iter().map(|column| backquote(column.as_ref())).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,212 @@
+//! The target of an append: what it is, and what may be written to it.
+
+use std::sync::OnceLock;
+
+use windrow_block::{ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
+use windrow_client::CallError;
+
+use super::server::Session;
+use super::statements::Name;
+use super::way::{Engine, Way};
+use crate::answer::Column;
+use crate::error::AppendError;
+use crate::request::OpenRequest;
+
+pub(crate) struct Table {
+    pub(super) name: Name,
+    /// Names it through renames; zeros where its database gives tables none.
+    pub(super) uuid: String,
+    engine: Engine,
+    pub(super) is_partitioned: bool,
+    /// Whether a repeated INSERT is recognised by its token.
+    pub(super) deduplicates: bool,
+    columns: Vec<Written>,
+    /// The columns that hold values that can be inserted.
+    pub(super) stored: Vec<String>,
+    pub(super) plan: ReadPlan,
+    pub(super) server_timezone: String,
+    /// Positions of the columns that the first batch had.
+    pub(super) bound: OnceLock<Vec<usize>>,
+}
+
+/// A column that batches may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) name: String,
+    /// As DESCRIBE has it.
+    pub(super) type_name: String,
+    /// What is sent: a text for types that ClickHouse alone can read.
+    pub(super) sent: DataType,
+    kind: DefaultKind,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Facts {
+    engine: Engine,
+    uuid: String,
+    is_partitioned: bool,
+    /// The server's default for tables that say nothing of it.
+    window: u64,
+    timezone: String,
+}
+
+const FACTS: &str = "SELECT engine, engine_full, toString(uuid), toString(notEmpty(dependencies_table)), \
+    toString(notEmpty(partition_key)), (SELECT value FROM system.merge_tree_settings WHERE name = \
+    'non_replicated_deduplication_window'), timezone() FROM system.tables WHERE database = {database:String} AND \
+    name = {table:String} FORMAT JSONCompactEachRow";
+
+/// Asks ClickHouse.
+pub(super) async fn ask(session: &Session, opening: &OpenRequest) -> Result<Table, TableError> {
+    let name = Name { database: opening.database.clone(), table: opening.table.clone() };
+    let describe = format!("DESCRIBE TABLE {} FORMAT JSONCompactEachRow", name.quoted());
+    let parameters = [("database", name.database.as_str()), ("table", name.table.as_str())];
+    let (described, facts) = tokio::try_join!(session.ask(&describe, &[]), session.ask(FACTS, &parameters))?;
+    let facts = Facts::read(&facts).ok_or_else(|| unknown(&name))?;
+    let described: Vec<Written> = described.lines().filter_map(read_column).collect();
+    Ok(Table::new(name, facts, described, opening.columns.as_deref())?)
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum TableError {
+    Call(CallError),
+    Unfit(AppendError),
+}
+
+impl From<CallError> for TableError {
+    fn from(error: CallError) -> TableError {
+        TableError::Call(error)
+    }
+}
+
+impl From<AppendError> for TableError {
+    fn from(error: AppendError) -> TableError {
+        TableError::Unfit(error)
+    }
+}
+
+fn unknown(name: &Name) -> AppendError {
+    AppendError::new(60, &format!("Table {} does not exist", name.quoted()))
+}
+
+impl Facts {
+    fn read(text: &str) -> Option<Facts> {
+        let [engine, definition, uuid, has_views, is_partitioned, window, timezone]: [Option<String>; 7] =
+            serde_json::from_str(text.lines().next()?).ok()?;
+        Some(Facts {
+            engine: Engine { name: engine?, definition: definition?, has_views: has_views? != "0" },
+            uuid: uuid?,
+            is_partitioned: is_partitioned? != "0",
+            window: window.and_then(|window| window.parse().ok()).unwrap_or(0),
+            timezone: timezone?,
+        })
+    }
+}
+
+fn read_column(line: &str) -> Option<Written> {
+    let fields: Vec<String> = serde_json::from_str(line).ok()?;
+    let [name, type_name, default_kind, ..] = fields.as_slice() else { return None };
+    let kind = match default_kind.as_str() {
+        "" => DefaultKind::None,
+        "DEFAULT" => DefaultKind::Default,
+        "MATERIALIZED" => DefaultKind::Materialized,
+        "EPHEMERAL" => DefaultKind::Ephemeral,
+        _ => DefaultKind::Alias,
+    };
+    let sent = DataType::parse(type_name).unwrap_or(DataType::String);
+    Some(Written { name: name.clone(), type_name: type_name.clone(), sent, kind })
+}
+
+impl Table {
+    fn new(name: Name, facts: Facts, described: Vec<Written>, wanted: Option<&[String]>) -> Result<Table, AppendError> {
+        let is_stored = |column: &&Written| matches!(column.kind, DefaultKind::None | DefaultKind::Default);
+        let stored = described.iter().filter(is_stored).map(|column| column.name.clone()).collect();
+        let columns = match wanted {
+            Some(wanted) => {
+                wanted.iter().map(|column| choose(column, &described, &name)).collect::<Result<Vec<_>, _>>()?
+            }
+            None => described.into_iter().filter(Written::is_writable).collect(),
+        };
+        if let Some(twice) = columns.iter().enumerate().find(|(at, column)| columns[..*at].contains(column)) {
+            return Err(AppendError::new(15, &format!("Column {} specified more than once", twice.1.name)));
+        }
+        let Facts { engine, uuid, is_partitioned, window, timezone } = facts;
+        let window =
+            engine.setting("non_replicated_deduplication_window").and_then(|text| text.parse().ok()).unwrap_or(window);
+        let deduplicates = engine.has_parts() && (window > 0 || engine.name.starts_with("Replicated"));
+        let plan = plan(columns.iter(), &timezone, false);
+        let bound = OnceLock::new();
+        Ok(Table {
+            name,
+            uuid,
+            engine,
+            is_partitioned,
+            deduplicates,
+            columns,
+            stored,
+            plan,
+            server_timezone: timezone,
+            bound,
+        })
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn way(&self) -> Way {
+        self.engine.way()
+    }
+
+    pub(super) fn columns(&self) -> &[Written] {
+        &self.columns
+    }
+
+    /// The columns that all batches have.
+    pub(super) fn written(&self) -> Vec<&Written> {
+        let bound = self.bound.get().map_or(&[][..], Vec::as_slice);
+        bound.iter().filter_map(|&at| self.columns.get(at)).collect()
+    }
+
+    pub(super) fn answer(&self) -> Vec<Column> {
+        let column = |column: &Written| Column { name: column.name.clone(), data_type: column.type_name.clone() };
+        self.columns.iter().map(column).collect()
+    }
+}
+
+/// How payloads of these columns are read: nothing is converted with loss, NULL is no wish for a default.
+pub(super) fn plan<'w>(columns: impl Iterator<Item = &'w Written>, timezone: &str, skips_others: bool) -> ReadPlan {
+    let mut settings = ReadSettings::default();
+    settings.set("input_format_null_as_default", "0");
+    settings.set("input_format_skip_unknown_fields", if skips_others { "1" } else { "0" });
+    settings.set_server_timezone(timezone);
+    ReadPlan::new(columns.map(Written::spec).collect(), settings)
+}
+
+impl Written {
+    fn is_writable(&self) -> bool {
+        !matches!(self.kind, DefaultKind::Materialized | DefaultKind::Alias)
+    }
+
+    /// A value of an EPHEMERAL column is written like any other; left out, the column has a default.
+    fn spec(&self) -> ColumnSpec {
+        let default_kind = match self.kind {
+            DefaultKind::Ephemeral => DefaultKind::Default,
+            kind => kind,
+        };
+        ColumnSpec { name: self.name.clone(), data_type: self.sent.clone(), default_kind }
+    }
+}
+
+fn choose(wanted: &str, described: &[Written], table: &Name) -> Result<Written, AppendError> {
+    match described.iter().find(|column| column.name == wanted) {
+        Some(column) if column.is_writable() => Ok(column.clone()),
+        Some(_) => {
+            Err(AppendError::new(44, &format!("Cannot insert column {wanted}, because it is MATERIALIZED or an ALIAS")))
+        }
+        None => {
+            let text = format!("No such column {wanted} in table {}", table.quoted());
+            Err(AppendError::new(16, &text))
+        }
+    }
+}

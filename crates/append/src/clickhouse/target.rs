@@ -1,0 +1,320 @@
+//! ClickHouse as a target of appends.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use windrow_client::{Client, Credentials};
+
+use super::diary::{now_ms, Diary, Page};
+use super::land::{Ending, Lander};
+use super::landing::Landing;
+use super::look;
+use super::read::{self, Batch};
+use super::record::{End, Event};
+use super::server::{failure, may_not, persist, Server, Session};
+use super::staging::{KeptBack, Staging};
+use super::statements::{drop_table, insert_nothing, Name};
+use super::table::{self, Table, TableError};
+use crate::answer::{Atomicity, Column};
+use crate::error::AppendError;
+use crate::id::AppendId;
+use crate::request::{OpenRequest, Payload};
+use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transaction};
+
+/// Who commits waits so long for a certain end; then the append goes on being committed without.
+const COMMIT_WAIT: Duration = Duration::from_secs(300);
+const QUESTION_PATIENCE: Duration = Duration::from_secs(10);
+/// How long is tried to drop a staging table. Then it stays until the next start.
+const CLEAR_PATIENCE: Duration = Duration::from_secs(600);
+/// What is being finished when the gateway ends may take so long.
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(20);
+
+#[derive(Clone)]
+pub(crate) struct ClickHouse {
+    server: Server,
+    diary: Diary,
+    kept_back: KeptBack,
+    tasks: Arc<Mutex<JoinSet<()>>>,
+}
+
+/// An append that is being filled.
+pub(crate) struct Filling {
+    target: ClickHouse,
+    staging: Staging,
+    user: String,
+    /// Whether its staging table is to be dropped when this is.
+    is_left: bool,
+}
+
+impl ClickHouse {
+    /// Reads the diary. Blocks.
+    pub(crate) fn open(directory: &Path, client: Arc<Client>, own: Credentials) -> Result<ClickHouse, String> {
+        let diary = Diary::open(directory)?;
+        Ok(ClickHouse {
+            server: Server::new(client, own),
+            diary,
+            kept_back: KeptBack::default(),
+            tasks: Arc::default(),
+        })
+    }
+
+    fn spawn(&self, task: impl std::future::Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Drops what is left of the staging table, beside everything else.
+    fn clear(&self, id: AppendId, session: Session, target: Name) {
+        let this = self.clone();
+        self.spawn(async move {
+            let cleared = persist(CLEAR_PATIENCE, || async {
+                for name in look::staging_tables(&session, &target, id).await? {
+                    session.run(&drop_table(&name)).await?;
+                }
+                Ok(())
+            });
+            let written = match cleared.await {
+                Ok(()) => this.diary.write(id, Event::Cleared).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = written {
+                tracing::warn!(append = %id, table = %target.quoted(), error, "the staging table of an append is left over until the next start");
+            }
+        });
+    }
+
+    /// Lands what was decided, writes how it ended, and clears.
+    async fn finish(self, id: AppendId, landing: Landing, session: Session, staging: Option<Name>) -> Ending {
+        let target = landing.target();
+        let ending = Lander::new(&session, id, &landing).land(staging).await;
+        let end = match &ending {
+            Ending::Committed(atomic) => End::Committed { atomic: (*atomic).into() },
+            Ending::Refused(_) => End::Nothing,
+            Ending::Unknown(why) => End::Unknown { why: why.clone() },
+        };
+        if let Ending::Unknown(why) = &ending {
+            tracing::error!(append = %id, table = %target.quoted(), why, "nobody knows whether an append is stored; its staging table is kept");
+        }
+        let is_unknown = matches!(ending, Ending::Unknown(_));
+        let mut pause = Duration::from_millis(50);
+        // Without it the next start would land it once more, from what it sees then.
+        while let Err(error) = self.diary.write(id, Event::Ended { at_ms: now_ms(), end: end.clone() }).await {
+            tracing::error!(append = %id, %error, "the end of an append can't be written");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(5));
+        }
+        if !is_unknown {
+            self.clear(id, session, target);
+        }
+        ending
+    }
+
+    async fn look_up_as(&self, session: &Session, opening: &OpenRequest) -> Result<Table, TableError> {
+        let found = persist(QUESTION_PATIENCE, || async {
+            match table::ask(session, opening).await {
+                Ok(table) => Ok(Ok(table)),
+                Err(TableError::Unfit(error)) => Ok(Err(error)),
+                Err(TableError::Call(error)) => Err(error),
+            }
+        });
+        Ok(found.await??)
+    }
+
+    /// With the user's credentials, by an INSERT of no rows.
+    async fn may_insert(&self, table: &Table, opening: &OpenRequest) -> Result<(), AppendError> {
+        let session = self.server.session(opening.credentials.clone());
+        let columns: Vec<&str> = match &opening.columns {
+            Some(columns) => columns.iter().map(String::as_str).collect(),
+            None => table.stored.iter().map(String::as_str).collect(),
+        };
+        let probe = insert_nothing(&table.name, &columns);
+        persist(QUESTION_PATIENCE, || session.run(&probe)).await.map_err(failure)
+    }
+
+    fn resume(&self, id: AppendId, page: Page) {
+        let session = self.server.own();
+        match (page.end, page.landing, page.opened) {
+            (Some(End::Unknown { .. }), ..) => {}
+            (None, Some(landing), _) => {
+                tracing::info!(append = %id, table = %landing.target().quoted(), "an append that was decided before is landed");
+                let this = self.clone();
+                self.spawn(async move { drop(this.finish(id, *landing, session, None).await) });
+            }
+            (_, _, Some(opened)) => {
+                self.clear(id, session, Name { database: opened.database, table: opened.table });
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Target for ClickHouse {
+    type Table = Table;
+    type Batch = Batch;
+    type Transaction = Filling;
+
+    async fn look_up(&self, opening: &OpenRequest) -> Result<Table, AppendError> {
+        let unfit = |error: TableError| match error {
+            TableError::Unfit(error) => error,
+            TableError::Call(error) => failure(error),
+        };
+        let table = match self.look_up_as(&self.server.own(), opening).await {
+            Err(TableError::Call(error)) if may_not(&error) => {
+                let session = self.server.session(opening.credentials.clone());
+                self.look_up_as(&session, opening).await.map_err(unfit)?
+            }
+            found => found.map_err(unfit)?,
+        };
+        self.may_insert(&table, opening).await?;
+        Ok(table)
+    }
+
+    fn columns(table: &Table) -> Vec<Column> {
+        table.answer()
+    }
+
+    fn atomicity(table: &Table) -> Atomicity {
+        table.way().promise(table.is_partitioned)
+    }
+
+    fn read(table: &Table, payload: Payload, max_bytes: u64) -> Result<Read<Batch>, AppendError> {
+        read::read(table, payload, max_bytes)
+    }
+
+    async fn begin(&self, id: AppendId, opening: &OpenRequest, table: Arc<Table>) -> Result<Filling, AppendError> {
+        let user = opening.credentials.user.clone();
+        let Name { database, table: name } = table.name.clone();
+        self.diary.write(id, Event::Opened { database, table: name, user: user.clone() }).await?;
+        let target = table.name.clone();
+        match Staging::make(&self.server, id, opening, table, self.kept_back.clone()).await {
+            Ok(staging) => Ok(Filling { target: self.clone(), staging, user, is_left: true }),
+            Err(error) => {
+                self.clear(id, self.server.own(), target);
+                Err(error)
+            }
+        }
+    }
+
+    async fn outcome(&self, id: AppendId) -> Result<Outcome, AppendError> {
+        let Some(page) = self.diary.page(id) else { return Ok(Outcome::Nothing) };
+        let Some(landing) = page.landing else { return Ok(Outcome::Nothing) };
+        let user = landing.user.clone();
+        match page.end {
+            None => Ok(Outcome::Committing { user }),
+            Some(End::Nothing) => Ok(Outcome::Nothing),
+            Some(End::Committed { atomic }) => {
+                Ok(Outcome::Committed { committed: landing.committed(id, atomic.into()), user })
+            }
+            Some(End::Unknown { why }) => Err(nobody_knows(&why, &landing.target(), id)),
+        }
+    }
+
+    async fn recover(&self) {
+        for (id, page) in self.diary.unfinished() {
+            self.resume(id, page);
+        }
+    }
+
+    async fn shut_down(&self) {
+        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_WAIT, all).await.is_err() {
+            tracing::warn!("some appends are not finished; the next start finishes them");
+        }
+        self.server.close_idle();
+        self.diary.close().await;
+    }
+}
+
+fn nobody_knows(why: &str, target: &Name, id: AppendId) -> AppendError {
+    let text = format!(
+        "The append may or may not be stored, in whole or in part: {why}. Its rows are kept in {}*",
+        target.staging(id).quoted()
+    );
+    AppendError::new(319, &text)
+}
+
+impl Filling {
+    /// What is to be landed.
+    async fn decide(&self, totals: Totals) -> Result<Landing, AppendError> {
+        let table = self.staging.table();
+        let looked =
+            persist(QUESTION_PATIENCE, || look::staged(&self.staging.session, &self.staging.name, &table.name));
+        let staged = looked.await.map_err(failure)?;
+        if staged.target_uuid.as_deref() != Some(&table.uuid) {
+            let text = format!("Table {} was dropped or replaced while it was appended to", table.name.quoted());
+            return Err(AppendError::new(60, &text));
+        }
+        let rows: u64 = staged.parts.iter().map(|part| part.rows).sum();
+        if rows != self.staging.rows {
+            let text = format!("The staging table has {rows} rows of the {} that were sent", self.staging.rows);
+            return Err(AppendError::new(1001, &text));
+        }
+        let mut landing = Landing {
+            way: table.way().into(),
+            database: table.name.database.clone(),
+            table: table.name.table.clone(),
+            table_uuid: table.uuid.clone(),
+            user: self.user.clone(),
+            by_own_account: self.staging.by_own_account,
+            columns: table.stored.clone(),
+            parts: staged.parts,
+            newest_block: staged.newest_block,
+            has_parts: table.engine().has_parts(),
+            deduplicates: table.deduplicates,
+            unpacked_bytes: staged.unpacked_bytes,
+            rows: 0,
+            bytes: 0,
+            batches: 0,
+            elapsed_ms: 0,
+        };
+        landing.set_totals(totals);
+        Ok(landing)
+    }
+
+    async fn land(mut self, totals: Totals) -> Result<Atomicity, CommitFailure> {
+        let id = self.staging.id();
+        self.staging.flush().await.map_err(CommitFailure::Refused)?;
+        let landing = self.decide(totals).await.map_err(CommitFailure::Refused)?;
+        let decided = Event::Decided { landing: Box::new(landing.clone()) };
+        self.target.diary.write(id, decided).await.map_err(CommitFailure::Refused)?;
+        self.is_left = false;
+        let (tell, told) = oneshot::channel();
+        let (session, name) = (self.staging.session.clone(), self.staging.name.clone());
+        let finish = self.target.clone().finish(id, landing, session, Some(name));
+        // In a task of its own: it goes on, whoever waits.
+        self.target.spawn(async move { drop(tell.send(finish.await)) });
+        match tokio::time::timeout(COMMIT_WAIT, told).await {
+            Ok(Ok(Ending::Committed(atomic))) => Ok(atomic),
+            Ok(Ok(Ending::Refused(error))) => Err(CommitFailure::Refused(error)),
+            Ok(Ok(Ending::Unknown(why))) => Err(CommitFailure::Unknown(why)),
+            _ => Err(CommitFailure::Unknown("ClickHouse has not taken it yet".to_owned())),
+        }
+    }
+}
+
+impl Transaction for Filling {
+    type Batch = Batch;
+
+    async fn apply(&mut self, batches: Vec<Held<Batch>>) -> Result<(), AppendError> {
+        self.staging.put(batches).await
+    }
+
+    async fn commit(self, totals: Totals) -> Result<Atomicity, CommitFailure> {
+        self.land(totals).await
+    }
+
+    async fn abort(self) {}
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        if self.is_left && tokio::runtime::Handle::try_current().is_ok() {
+            self.target.clear(self.staging.id(), self.staging.session.clone(), self.staging.table().name.clone());
+        }
+    }
+}

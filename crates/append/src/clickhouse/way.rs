@@ -1,0 +1,154 @@
+//! How the rows of a staging table get into a table of this engine, and what the staging table is made of.
+
+use crate::answer::Atomicity;
+
+/// From the staging table into the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Parts change tables, or are linked into the other one: all at one moment.
+    Parts,
+    /// Parts are handed to a replicated table, one partition after the other; Keeper recognises one that it has.
+    PartsByPartition,
+    /// The rows are written once more: views see them, and engines without parts take them.
+    Rows,
+}
+
+/// What `system.tables` says of the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Engine {
+    pub(super) name: String,
+    /// With its parameters and settings.
+    pub(super) definition: String,
+    pub(super) has_views: bool,
+}
+
+/// Tables of parts that are kept on one server.
+const PLAIN: [&str; 9] = [
+    "MergeTree",
+    "ReplacingMergeTree",
+    "SummingMergeTree",
+    "AggregatingMergeTree",
+    "CollapsingMergeTree",
+    "VersionedCollapsingMergeTree",
+    "GraphiteMergeTree",
+    "CoalescingMergeTree",
+    "TimeSeriesMergeTree",
+];
+
+impl Engine {
+    pub(super) fn way(&self) -> Way {
+        match self.name.strip_prefix("Replicated") {
+            _ if self.has_views => Way::Rows,
+            Some(plain) if is_plain(plain) && self.unreplicated().is_some() => Way::PartsByPartition,
+            None if is_plain(&self.name) => Way::Parts,
+            _ => Way::Rows,
+        }
+    }
+
+    pub(super) fn has_parts(&self) -> bool {
+        is_plain(self.name.strip_prefix("Replicated").unwrap_or(&self.name))
+    }
+
+    /// The definition of the same engine without replication.
+    pub(super) fn unreplicated(&self) -> Option<String> {
+        let plain = self.definition.strip_prefix("Replicated")?;
+        let name_end = plain.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(plain.len());
+        let (name, rest) = plain.split_at(name_end);
+        let Some(arguments) = rest.strip_prefix('(') else { return Some(plain.to_owned()) };
+        // The path in Keeper and the replica's name.
+        let arguments = match arguments.starts_with('\'') {
+            true => after_text(after_text(arguments)?.strip_prefix(", ")?)?,
+            false => arguments,
+        };
+        let arguments = arguments.strip_prefix(", ").unwrap_or(arguments);
+        Some(match arguments.strip_prefix(')') {
+            Some(rest) => format!("{name}{rest}"),
+            None => format!("{name}({arguments}"),
+        })
+    }
+
+    /// The value of a setting in the definition.
+    pub(super) fn setting(&self, name: &str) -> Option<&str> {
+        let settings = self.definition.rsplit_once(" SETTINGS ")?.1;
+        let found = settings.split(", ").find_map(|setting| setting.strip_prefix(name)?.strip_prefix(" = "));
+        Some(found?.trim_matches('\''))
+    }
+}
+
+impl Way {
+    /// Before it is known how many partitions there are.
+    pub(super) fn promise(self, is_partitioned: bool) -> Atomicity {
+        match self {
+            Way::Parts => Atomicity::All,
+            Way::PartsByPartition if is_partitioned => Atomicity::Partition,
+            Way::PartsByPartition => Atomicity::All,
+            Way::Rows => Atomicity::Block,
+        }
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    PLAIN.contains(&name)
+}
+
+/// What stands behind a quoted text.
+fn after_text(text: &str) -> Option<&str> {
+    let mut characters = text.strip_prefix('\'')?.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '\'' => return Some(&text[at + 2..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(definition: &str, has_views: bool) -> Engine {
+        let name = definition.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned();
+        Engine { name, definition: definition.to_owned(), has_views }
+    }
+
+    #[test]
+    fn parts_go_where_parts_are_and_nobody_has_to_see_rows() {
+        assert_eq!(engine("MergeTree ORDER BY a", false).way(), Way::Parts);
+        assert_eq!(engine("ReplacingMergeTree(v) ORDER BY a", false).way(), Way::Parts);
+        assert_eq!(engine("MergeTree ORDER BY a", true).way(), Way::Rows);
+        assert_eq!(engine("ReplicatedMergeTree('/p', 'r') ORDER BY a", false).way(), Way::PartsByPartition);
+        for other in ["Memory", "Null", "Distributed('c', 'd', 't')", "Buffer(x)", "SharedMergeTree('/p', 'r')", "Log"]
+        {
+            assert_eq!(engine(other, false).way(), Way::Rows, "{other}");
+        }
+    }
+
+    #[test]
+    fn replication_is_left_out_of_a_staging_table() {
+        let plain = |definition| engine(definition, false).unreplicated();
+        assert_eq!(plain("ReplicatedMergeTree('/a/\\'b', '{r}') ORDER BY a").as_deref(), Some("MergeTree ORDER BY a"));
+        assert_eq!(
+            plain("ReplicatedReplacingMergeTree('/a', 'r', v, d) PARTITION BY p ORDER BY a SETTINGS x = 'y'")
+                .as_deref(),
+            Some("ReplacingMergeTree(v, d) PARTITION BY p ORDER BY a SETTINGS x = 'y'")
+        );
+        assert_eq!(plain("ReplicatedMergeTree ORDER BY a").as_deref(), Some("MergeTree ORDER BY a"));
+        assert_eq!(
+            plain("ReplicatedSummingMergeTree(a) ORDER BY a").as_deref(),
+            Some("SummingMergeTree(a) ORDER BY a")
+        );
+        assert_eq!(plain("ReplicatedMergeTree('/a"), None);
+        assert_eq!(plain("ReplicatedMergeTree('/a', "), None);
+    }
+
+    #[test]
+    fn settings_are_found_in_the_definition() {
+        let table = engine("MergeTree ORDER BY a SETTINGS index_granularity = 8192, x_window = 100, w = '7'", false);
+        assert_eq!(table.setting("x_window"), Some("100"));
+        assert_eq!(table.setting("window"), None);
+        assert_eq!(table.setting("w"), Some("7"));
+        assert_eq!(engine("Memory", false).setting("w"), None);
+    }
+}
