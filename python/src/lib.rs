@@ -1,5 +1,6 @@
 //! `windrow._core`: the compiled part of the Python package. Private; the package over it is typed and documented.
 
+pub mod append;
 pub mod arrow;
 pub mod http;
 pub mod read;
@@ -15,6 +16,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        append::register(module)?;
         arrow::register(module)?;
         http::register(module)?;
         read::register(module)?;

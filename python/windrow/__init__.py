@@ -16,6 +16,7 @@ from windrow._async.client import AsyncClient
 from windrow._async.create import get_async_client
 from windrow._async.writer import AsyncWriter
 from windrow._core import __version__
+from windrow._shared.append_types import AppendFaults, AppendResult
 from windrow._shared.write_errors import WriteError
 from windrow._shared.writer_options import Buffer, Retry, RetryPolicy, WriterStatistics
 from windrow._sync.client import Client
@@ -25,6 +26,8 @@ from windrow._sync.writer import Writer
 driver_name = "clickhousedb"
 
 __all__ = [
+    "AppendFaults",
+    "AppendResult",
     "AsyncClient",
     "AsyncWriter",
     "Buffer",

@@ -6,6 +6,7 @@ True
 """
 
 from windrow._shared.errors import (
+    AppendError,
     ClickHouseError,
     DatabaseError,
     DataError,
@@ -23,6 +24,7 @@ from windrow._shared.errors import (
 )
 
 __all__ = [
+    "AppendError",
     "ClickHouseError",
     "DataError",
     "DatabaseError",

@@ -9,9 +9,9 @@ use windrow_native::{ArrowArray, ArrowArrayStream, ArrowOptions, ArrowSchema, Bl
 
 use super::errors::refused;
 
-pub(super) const SCHEMA: &CStr = c"arrow_schema";
-pub(super) const ARRAY: &CStr = c"arrow_array";
-pub(super) const STREAM: &CStr = c"arrow_array_stream";
+pub(crate) const SCHEMA: &CStr = c"arrow_schema";
+pub(crate) const ARRAY: &CStr = c"arrow_array";
+pub(crate) const STREAM: &CStr = c"arrow_array_stream";
 
 /// A struct of a block's columns, for `__arrow_c_schema__`.
 pub fn block_schema<'py>(py: Python<'py>, header: &Header, options: &ArrowOptions) -> PyResult<Bound<'py, PyCapsule>> {

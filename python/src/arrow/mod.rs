@@ -5,6 +5,7 @@ mod errors;
 mod import;
 mod stream;
 
+pub(crate) use capsules::{ARRAY, SCHEMA, STREAM};
 pub use capsules::{block_array, block_schema, block_stream};
 pub use import::{columns_of, ArrowColumns};
 

@@ -7,10 +7,12 @@ from datetime import timezone, tzinfo
 from typing import Any
 
 from windrow import common
+from windrow._async.append import Appends
 from windrow._async.arrow import Arrow
 from windrow._async.stopper import Stopper
 from windrow._async.transport import AsyncTransport
 from windrow._async.writing import Writing
+from windrow._shared.append_state import CommitPlaces
 from windrow._shared.calls import Targets
 from windrow._shared.contexts import TZ_MODES, TZ_SOURCES, TzMode, TzSource
 from windrow._shared.errors import ProgrammingError
@@ -23,7 +25,7 @@ MODE = "async"  # sync only: MODE = "sync"
 WRITE_ENCODINGS = ("lz4", "zstd", "gzip")
 
 
-class AsyncClient(Arrow, Writing):
+class AsyncClient(Arrow, Writing, Appends):
     """A client of one ClickHouse server; `windrow.get_async_client` makes it.
 
         async with await windrow.get_async_client(host="localhost") as client:
@@ -72,6 +74,7 @@ class AsyncClient(Arrow, Writing):
         self.server_settings = {}
         self.protocol_version = 0
         self._transport = AsyncTransport(options.http_options())
+        self._commit_places = CommitPlaces(self._transport.options.most_connections)
         self._transport.headers = list(self._headers.items())
         if options.show_clickhouse_errors is not None:
             self.show_clickhouse_errors = options.show_clickhouse_errors

@@ -8,7 +8,8 @@ query then ends by itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 TIMEOUT_S = 5.0
 MAX_AT_ONCE = 16
@@ -20,15 +21,20 @@ class Stopper:
 
     def __init__(self, send: Callable[[str, float], Awaitable[object]]) -> None:
         self._send = send
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def stop(self, query_id: str) -> None:
         """Begins to stop the query; returns at once."""
         if not query_id or len(self._tasks) >= MAX_AT_ONCE:
             return
+        self.begin(self._stop(query_id))
+
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        """Begins what has to be done beside a caller that doesn't wait; it fails in silence and limits its own time."""
         try:
-            task = asyncio.get_running_loop().create_task(self._stop(query_id))
+            task = asyncio.get_running_loop().create_task(work)
         except RuntimeError:  # the loop has ended
+            work.close()
             return
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -120,7 +120,7 @@ class Targets:
     """The request targets of one client; the part that is the same for every request is made once."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._made: dict[tuple[bool, bool], tuple[str, dict[str, str]]] = {}
         self.database: str | None = None
         self.settings: dict[str, str] = {}  # of the client: sent with everything
@@ -142,7 +142,7 @@ class Targets:
             return f"{prefix}query_id={quote(params['query_id'])}"
         if every.keys().isdisjoint(params):
             return prefix + urlencode(params)
-        return f"{self._path}/?{urlencode({**every, **params})}"
+        return f"{self.path}/?{urlencode({**every, **params})}"
 
     def _make(self, native: bool, use_database: bool) -> tuple[str, dict[str, str]]:
         every: dict[str, str] = {}
@@ -151,7 +151,7 @@ class Targets:
         every.update(self.settings)
         if native:
             every = {**self.read_params, **every}
-        prefix = f"{self._path}/?{urlencode(every)}{'&' if every else ''}"
+        prefix = f"{self.path}/?{urlencode(every)}{'&' if every else ''}"
         self._made[native, use_database] = prefix, every
         return prefix, every
 

@@ -89,6 +89,21 @@ class StreamFailureError(OperationalError):
     """A result broke off: ClickHouse failed in the middle of it, or the connection was lost."""
 
 
+class AppendError(DatabaseError):
+    """An append failed; nothing of it is stored.
+
+    `append_id` names it. `batch` and `row` (within the batch, both from 0) say where the server found the fault, and
+    are None where there is no such place. `outcome_unknown` is True when the commit's answer was lost and the server
+    couldn't be asked afterwards: then the append is stored as a whole or not at all, and appending the same data once
+    more under the same id settles it.
+    """
+
+    append_id: str = ""
+    batch: int | None = None
+    row: int | None = None
+    outcome_unknown: bool = False
+
+
 class StreamCompleteException(Exception):  # noqa: N818 - the name is part of the interface
     """The end of a result; never reaches callers."""
 

@@ -8,10 +8,12 @@ from datetime import timezone, tzinfo
 from typing import Any
 
 from windrow import common
+from windrow._sync.append import Appends
 from windrow._sync.arrow import Arrow
 from windrow._sync.stopper import Stopper
 from windrow._sync.transport import SyncTransport
 from windrow._sync.writing import Writing
+from windrow._shared.append_state import CommitPlaces
 from windrow._shared.calls import Targets
 from windrow._shared.contexts import TZ_MODES, TZ_SOURCES, TzMode, TzSource
 from windrow._shared.errors import ProgrammingError
@@ -24,7 +26,7 @@ MODE = "sync"
 WRITE_ENCODINGS = ("lz4", "zstd", "gzip")
 
 
-class Client(Arrow, Writing):
+class Client(Arrow, Writing, Appends):
     """A client of one ClickHouse server; `windrow.get_client` makes it.
 
         with windrow.get_client(host="localhost") as client:
@@ -73,6 +75,7 @@ class Client(Arrow, Writing):
         self.server_settings = {}
         self.protocol_version = 0
         self._transport = SyncTransport(options.http_options())
+        self._commit_places = CommitPlaces(self._transport.options.most_connections)
         self._transport.headers = list(self._headers.items())
         if options.show_clickhouse_errors is not None:
             self.show_clickhouse_errors = options.show_clickhouse_errors

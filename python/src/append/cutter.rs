@@ -1,0 +1,135 @@
+//! Cuts what Python gives, one thing after the other, into batches.
+//!
+//! Whatever owns the rows is asked for them without the interpreter, which it may need itself: a reader may be written in Python.
+//! So the lock here is taken only by those who don't hold the interpreter.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use windrow_appender::{plain_schema, Compression, CutOptions, Cutter, Encoder, Source, SourceError};
+
+use super::cut::AppendCut;
+use super::errors::source_error;
+use super::import::source_of;
+
+#[pyclass(frozen, module = "windrow._core")]
+pub(super) struct AppendCutter {
+    batch_bytes: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Made when the first thing comes, whose schema holds for all.
+    cutting: Option<Cutting>,
+    source: Option<Box<dyn Source>>,
+    is_finished: bool,
+}
+
+struct Cutting {
+    cutter: Cutter,
+    schema: SchemaRef,
+    encoder: Arc<Encoder>,
+}
+
+#[pymethods]
+impl AppendCutter {
+    #[new]
+    fn new(batch_bytes: u64) -> AppendCutter {
+        AppendCutter { batch_bytes, state: Mutex::default() }
+    }
+
+    /// What hands out Arrow, after all of what was pushed before has been cut. Its columns must be those of the first.
+    #[pyo3(signature = (given, in_memory=false))]
+    fn push(&self, given: &Bound<'_, PyAny>, in_memory: bool) -> PyResult<()> {
+        let source = source_of(given, in_memory)?;
+        self.take(given.py(), move || Ok(source))
+    }
+
+    /// Nothing more will be pushed.
+    fn finish(&self, py: Python<'_>) {
+        py.detach(|| self.locked(|state| state.is_finished = true));
+    }
+
+    /// The next batch. None: what was pushed is used up, so more has to be, or all was given.
+    fn cut(&self, py: Python<'_>) -> PyResult<Option<AppendCut>> {
+        py.detach(|| self.locked(State::next)).map_err(|error| source_error(py, &error))
+    }
+}
+
+impl AppendCutter {
+    /// Opens a source without the interpreter, and makes it the one that is cut.
+    fn take(&self, py: Python<'_>, open: impl FnOnce() -> Result<Box<dyn Source>, SourceError> + Send) -> PyResult<()> {
+        let outcome = py.detach(|| {
+            let source = open()?;
+            self.locked(|state| state.begin(source, self.batch_bytes))
+        });
+        outcome.map_err(|error| source_error(py, &error))
+    }
+
+    /// Not to be called by who holds the interpreter.
+    fn locked<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl State {
+    fn begin(&mut self, source: Box<dyn Source>, batch_bytes: u64) -> Result<(), SourceError> {
+        let schema = comparable(&source.schema())?;
+        match &self.cutting {
+            Some(cutting) if cutting.schema.fields() != schema.fields() => {
+                return Err(SourceError::new(difference(&cutting.schema, &schema)));
+            }
+            Some(_) => {}
+            None => {
+                let options = CutOptions { batch_bytes, whole_bytes: source.whole_bytes() };
+                let encoder = Arc::new(Encoder::new(&schema, Compression::None)?);
+                self.cutting = Some(Cutting { cutter: Cutter::new(options), schema, encoder });
+            }
+        }
+        self.source = Some(source);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<AppendCut>, SourceError> {
+        let Some(cutting) = &mut self.cutting else { return Ok(None) };
+        let with_encoder = |cut| AppendCut { cut, encoder: cutting.encoder.clone() };
+        loop {
+            if let Some(cut) = cutting.cutter.take() {
+                return Ok(Some(with_encoder(cut)));
+            }
+            let Some(source) = &mut self.source else { break };
+            match source.next_batch()? {
+                Some(batch) => cutting.cutter.push(batch),
+                None => self.source = None,
+            }
+        }
+        Ok(if self.is_finished { cutting.cutter.finish().map(with_encoder) } else { None })
+    }
+}
+
+/// What two things that are appended together must have in common: names and types as they are sent. Whether a column may hold
+/// NULLs is not for one of them to say for all.
+fn comparable(schema: &Schema) -> Result<SchemaRef, SourceError> {
+    let plain = plain_schema(schema)?;
+    let fields: Vec<Field> = plain.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Ok(SchemaRef::new(Schema::new(fields)))
+}
+
+fn difference(first: &Schema, other: &Schema) -> String {
+    let differs = |(one, two): &(&Arc<Field>, &Arc<Field>)| one != two;
+    let what = match first.fields().iter().zip(other.fields()).find(differs) {
+        Some((one, two)) => format!(
+            "where the first has the column '{}' of type {}, a later one has '{}' of type {}",
+            one.name(),
+            one.data_type(),
+            two.name(),
+            two.data_type()
+        ),
+        None => format!("the first has {} columns, a later one {}", first.fields().len(), other.fields().len()),
+    };
+    format!("what is appended together must have the same columns: {what}")
+}

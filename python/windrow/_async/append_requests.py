@@ -1,0 +1,113 @@
+"""The requests of an append: each is sent until it has an answer that means something.
+
+A lost answer is no reason to give up: batches have numbers, and a commit that was done answers so. An answer that says "not
+now" is waited out. All others that are no success end the append.
+"""
+
+from __future__ import annotations
+
+import asyncio  # sync only: import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from windrow import common
+from windrow._async.exchange import Exchange
+from windrow._shared.append_calls import PASSING_STATUSES, AppendCalls, Ending, HttpAnswer, answer_of, lost, refused
+from windrow._shared.append_state import AppendState
+from windrow._shared.append_types import NO_FAULT, Fault
+from windrow._shared.calls import AUTHENTICATION_FAILED
+from windrow._shared.errors import AppendError, Error, OperationalError
+from windrow._shared.http_request import Request
+
+
+class BrokenOnPurpose(Exception):  # noqa: N818 - it is nobody's error
+    """Ends a request in the middle of its body."""
+
+
+class AppendRequests:
+    """Sends what `calls` makes over the client's own connections."""
+
+    def __init__(self, client: Exchange, calls: AppendCalls, state: AppendState) -> None:
+        self._client = client
+        self._calls = calls
+        self._state = state
+
+    async def answered(
+        self, make: Callable[[], Request], fault_of: Callable[[int], Fault] | None = None
+    ) -> dict[str, Any] | None:
+        """The server's answer to a request; None if the append was over before there was one.
+
+        AppendError says what the server refuses, or that it can't be reached.
+        """
+        losses = refusals = attempt = 0
+        token_renewed = False
+        while not self._state.over:
+            fault = fault_of(attempt) if fault_of else NO_FAULT
+            attempt += 1
+            try:
+                answer = await self._attempt(make(), fault)
+            except (OperationalError, BrokenOnPurpose) as error:
+                losses += 1
+                pause_s = self._state.pause_after_loss(losses, self._may_be_reached(error))
+                if pause_s is None:
+                    raise lost(self._calls.id, error) from error
+            else:
+                if answer.status < 300:
+                    self._calls.known = True
+                    return answer_of(answer.body)
+                refusal = self._refusal(answer)
+                pause_s = None
+                if answer.status in PASSING_STATUSES:
+                    refusals += 1
+                    pause_s = self._state.pause_after_refusal(refusals, answer.headers.get("retry-after"))
+                elif refusal.code == AUTHENTICATION_FAILED and self._client._token_provider and not token_renewed:
+                    token_renewed = True
+                    self._client.set_access_token(await self._client._new_token())
+                    pause_s = 0.0
+                if pause_s is None and not self._state.over:
+                    raise refusal
+            await asyncio.sleep(pause_s or 0.0)  # sync only: time.sleep(pause_s or 0.0)
+        return None
+
+    async def abort(self) -> Ending:
+        """Tells the server to drop the append; one that it can't be told of is dropped by itself after a while."""
+        if self._client._closed:
+            return Ending.UNKNOWN
+        try:
+            answer = await self._once(self._calls.abort())
+        except Error:
+            return Ending.UNKNOWN
+        return self._calls.ending(answer)
+
+    async def status(self) -> dict[str, Any]:
+        """How the append stands."""
+        answer = await self._once(self._calls.status())
+        return answer_of(answer.body)
+
+    def _may_be_reached(self, error: Exception) -> bool:
+        return self._calls.known or getattr(error, "phase", "sent") != "connect"
+
+    def _refusal(self, answer: HttpAnswer) -> AppendError:
+        client = self._client
+        limit = common.get_setting("max_error_size")
+        return refused(self._calls.id, answer, client.show_clickhouse_errors, client.url, limit)
+
+    async def _attempt(self, request: Request, fault: Fault) -> HttpAnswer:
+        if fault.delay_s:
+            await asyncio.sleep(fault.delay_s)  # sync only: time.sleep(fault.delay_s)
+        if fault.repeats:
+            await self._once(request)
+        if fault.drops:
+            request.body = broken_off(request.body)
+        return await self._once(request)
+
+    async def _once(self, request: Request) -> HttpAnswer:
+        response = await self._client._transport.send(request)
+        return HttpAnswer(response.status, response.headers, bytes(await response.read()))
+
+
+async def broken_off(body: Any) -> AsyncIterator[bytes]:
+    """The first half of a body, and then no more."""
+    whole = b"".join(body) if isinstance(body, list) else bytes(body)
+    yield whole[: len(whole) // 2]
+    raise BrokenOnPurpose("the connection was cut on purpose")

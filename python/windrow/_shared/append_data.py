@@ -1,0 +1,108 @@
+"""What was given to append: which objects are Arrow, which are rows, which are files."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from windrow import _core
+from windrow._shared.errors import DataError, ProgrammingError
+from windrow._shared.imports import needed
+
+ROWS_AT_ONCE = 1000  # of rows whose size isn't known yet
+MOST_ROWS_AT_ONCE = 1 << 16
+BLOCK_BYTES = 1 << 20
+EXPLANATION = (
+    "append takes Arrow tables, batches and readers, frames of pandas and polars, DuckDB relations, lists of rows, iterators "
+    "over any of these, and paths of Parquet and CSV files"
+)
+
+
+def paths_of(data: Any) -> list[str] | None:
+    """The paths, if it is one or a list of them."""
+    if isinstance(data, (str, os.PathLike)):
+        return [os.fspath(data)]
+    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
+        return [os.fspath(item) for item in data]
+    return None
+
+
+def is_whole_arrow(data: Any) -> bool:
+    """Whether it hands out all its rows as Arrow. A reader doesn't, though it could: it is asked batch by batch, so that
+    what goes wrong in it is raised as it is.
+    """
+    return not hasattr(data, "read_next_batch") and is_arrow(data)
+
+
+def is_arrow(item: Any) -> bool:
+    """Whether it can be had as Arrow."""
+    return hasattr(item, "__arrow_c_stream__") or hasattr(item, "__arrow_c_array__") or _is_pandas(item)
+
+
+def is_in_memory(item: Any) -> bool:
+    """Whether its rows are there already, so that taking all of them at once costs nothing."""
+    return hasattr(item, "nbytes") or hasattr(item, "estimated_size") or _is_pandas(item)
+
+
+def arrow_of(item: Any) -> Any:
+    """The item as something that hands out Arrow. DataError if its values have no Arrow types."""
+    if not _is_pandas(item):
+        return item
+    pyarrow = needed("pyarrow")
+    try:
+        return pyarrow.Table.from_pandas(item, preserve_index=False)
+    except Exception as cause:
+        raise DataError(f"The frame can't be had as Arrow: {cause}") from cause
+
+
+def is_rows(data: Any) -> bool:
+    """Whether it is a list of rows."""
+    return isinstance(data, (list, tuple)) and (not data or isinstance(data[0], (Mapping, tuple, list)))
+
+
+def rows_of(item: Any) -> Sequence[Any] | None:
+    """The rows in an item of an iterator: a list of them, or the item itself; None if it holds something else."""
+    if is_rows(item):
+        return cast(Sequence[Any], item)
+    return [item] if isinstance(item, (Mapping, tuple)) else None
+
+
+def refuse(item: Any) -> ProgrammingError:
+    """The exception for what can't be appended."""
+    name = type(item).__name__
+    hint = ""
+    if name == "LazyFrame":
+        hint = "; collect() it first"
+    elif hasattr(item, "__aiter__"):
+        hint = "; asynchronous iterators need the asynchronous client"
+    return ProgrammingError(f"A {name} can't be appended{hint}: {EXPLANATION}")
+
+
+def chosen_columns(
+    columns: Sequence[tuple[str, str]], names: Sequence[str] | None, first_row: Any
+) -> tuple[list[str], list[str]]:
+    """Names and types of the columns that rows are for: those that were named, those of the first row if it has names, or
+    all. ProgrammingError for one that the table doesn't have.
+    """
+    types = dict(columns)
+    if names is None:
+        names = [str(name) for name in first_row] if isinstance(first_row, Mapping) else list(types)
+    missing = [name for name in names if name not in types]
+    if missing:
+        raise ProgrammingError(f"The table has no column {missing[0]!r}: it has {', '.join(types)}")
+    return list(names), [types[name] for name in names]
+
+
+def bytes_of(encoded: _core.EncodedBatch) -> memoryview:
+    """The bytes of a batch where they lie; nothing is copied, and they live as long as this does."""
+    view = (ctypes.c_ubyte * len(encoded)).from_address(encoded.address)
+    view.owner = encoded  # type: ignore[attr-defined]
+    return memoryview(view).cast("B")
+
+
+def _is_pandas(item: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(item, pandas.DataFrame)

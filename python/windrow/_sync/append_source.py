@@ -1,0 +1,237 @@
+# Made from windrow/_async/append_source.py by python/tools/async_to_sync.py; edit that file.
+"""The batches of an append, of whatever was given; they are cut and encoded beside the event loop.
+
+A source is asked for one batch after the other, and its batches are encoded several at a time: what `next` gives is cut
+only, which is quick, and encoded by its lane. Rows are the exception, since their values have to be looked at one by one to
+know how many of them make a batch.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Callable, Iterable, Sequence
+from typing import Any
+
+from windrow import _core
+from windrow._sync.exchange import Exchange
+from windrow._shared import append_data
+from windrow._shared.append_types import AppendOptions
+from windrow._shared.errors import ProgrammingError
+
+
+class Batch:
+    """A batch on its way: `encode` makes its body, on any thread; `encoded_bytes` is known afterwards."""
+
+    def __init__(self, number: int, rows: int, encode: Callable[[], Any], is_native: bool = False) -> None:
+        self.number = number
+        self.rows = rows
+        self.is_native = is_native
+        self.encoded_bytes = 0
+        self._encode = encode
+
+    def encode(self) -> Any:
+        """The body."""
+        body = self._encode()
+        self.encoded_bytes = len(body)
+        return body
+
+
+class BatchSource:
+    """What all sources are."""
+
+    # Whether it has to know the table's columns before it can make a batch.
+    needs_columns = False
+
+    def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
+        """Tells names and types of the table's columns."""
+
+    @abstractmethod
+    def next(self) -> Batch | None:
+        """The next batch; None at the end."""
+
+    def close(self) -> None:
+        """Lets go of what was given."""
+
+
+class ArrowSource(BatchSource):
+    """Batches of Arrow data: `items` gives what is to be cut; None if all is there from the start."""
+
+    def __init__(self, client: Exchange, cutter: _core.AppendCutter, items: Items | None) -> None:
+        self._client = client
+        self._cutter = cutter
+        self._items = items
+
+    def next(self) -> Batch | None:
+        """See BatchSource."""
+        while True:
+            cut = self._client._offload(self._cutter.cut)
+            if cut is not None:
+                return Batch(cut.number, cut.rows, cut_encoder(cut))
+            if self._items is None:
+                return None
+            item = self._items.next()
+            if item is END:
+                self._items = None
+                self._cutter.finish()
+            elif not append_data.is_arrow(item):
+                raise append_data.refuse(item)
+            else:
+                self._client._offload(lambda: self._cutter.push(append_data.arrow_of(item)))  # noqa: B023
+
+    def close(self) -> None:
+        """See BatchSource."""
+        if self._items is not None:
+            self._items.close()
+
+
+class RowSource(BatchSource):
+    """Batches of Python values, as blocks in ClickHouse's Native format, which its own types are exact in."""
+
+    needs_columns = True
+
+    def __init__(
+        self, client: Exchange, options: AppendOptions, write_options: _core.WriteOptions, items: Items
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._write_options = write_options
+        self._items = items
+        self._columns: Sequence[tuple[str, str]] = ()
+        self._encoder: _core.Encoder | None = None
+        self._waiting: list[Any] = []
+        self._ended = False
+        self._count = 0
+        self._row_bytes = 0
+
+    def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
+        """See BatchSource."""
+        self._columns = columns
+
+    def next(self) -> Batch | None:
+        """See BatchSource."""
+        blocks: list[bytes] = []
+        rows = size = 0
+        while size < self._options.batch_bytes and self._some_rows():
+            taken = self._waiting[: self._rows_of_next_block(size)]
+            del self._waiting[: len(taken)]
+            block = self._client._offload(lambda: self._block(taken))  # noqa: B023
+            blocks.append(block)
+            rows += len(taken)
+            size += len(block)
+            self._row_bytes = max(1, len(block) // len(taken))
+        if not blocks:
+            return None
+        self._count += 1
+        return Batch(self._count - 1, rows, lambda: b"".join(blocks), is_native=True)
+
+    def _some_rows(self) -> bool:
+        """Waits for rows to encode: enough for a block, unless there are no more."""
+        while len(self._waiting) < append_data.ROWS_AT_ONCE and not self._ended:
+            item = self._items.next()
+            if item is END:
+                self._ended = True
+                break
+            rows = append_data.rows_of(item)
+            if rows is None:
+                raise append_data.refuse(item)
+            self._waiting += rows
+        return bool(self._waiting)
+
+    def _rows_of_next_block(self, size: int) -> int:
+        if not self._row_bytes:
+            return append_data.ROWS_AT_ONCE
+        room = min(append_data.BLOCK_BYTES, self._options.batch_bytes - size)
+        return max(1, min(append_data.MOST_ROWS_AT_ONCE, room // self._row_bytes))
+
+    def _block(self, rows: list[Any]) -> bytes:
+        if self._encoder is None:
+            names, types = append_data.chosen_columns(self._columns, self._options.columns, rows[0])
+            self._encoder = _core.Encoder(names, types, self._write_options)
+        return self._encoder.rows(rows, 0, len(rows), True)
+
+    def close(self) -> None:
+        """See BatchSource."""
+        self._items.close()
+
+
+class FileSource(ArrowSource):
+    """Batches of files."""
+
+    def __init__(self, client: Exchange, paths: list[str], options: AppendOptions) -> None:
+        super().__init__(client, _core.AppendCutter(options.batch_bytes), None)
+        self._paths = paths
+        self.needs_columns = _core.AppendCutter.needs_columns(paths)
+        self._columns: list[tuple[str, str]] | None = None
+        self._is_open = False
+
+    def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
+        """See BatchSource."""
+        self._columns = list(columns)
+
+    def next(self) -> Batch | None:
+        """See BatchSource."""
+        if not self._is_open:
+            self._is_open = True
+            self._client._offload(lambda: self._cutter.open_files(self._paths, self._columns))
+        return super().next()
+
+
+class End:
+    """What stands for the end of an iterator."""
+
+
+END = End()
+
+
+class Items:
+    """The items of an iterator of either kind, one after the other."""
+
+    def __init__(self, client: Exchange, given: Any) -> None:
+        self._client = client
+        self._peeked: list[Any] = []
+        self._is_async = hasattr(given, "__aiter__")
+        if isinstance(given, Iterable):
+            self._iterator: Any = iter(given)
+        else:
+            raise append_data.refuse(given)
+
+    def peek(self) -> Any:
+        """The first item, which stays the next one."""
+        if not self._peeked:
+            self._peeked.append(self.next())
+        return self._peeked[0]
+
+    def next(self) -> Any:
+        """The next item, or END."""
+        if self._peeked:
+            return self._peeked.pop()
+        return self._client._offload(lambda: next(self._iterator, END))
+
+    def close(self) -> None:
+        """Ends an asynchronous generator, which may hold something open."""
+
+
+def cut_encoder(cut: _core.AppendCut) -> Callable[[], Any]:
+    """What makes a batch's body."""
+    return lambda: append_data.bytes_of(cut.encode())
+
+
+def source_of(
+    client: Exchange, data: Any, options: AppendOptions, write_options: _core.WriteOptions
+) -> BatchSource:
+    """The source for what was given to append. ProgrammingError for what can't be appended."""
+    paths = append_data.paths_of(data)
+    if paths is not None:
+        return FileSource(client, paths, options)
+    cutter = _core.AppendCutter(options.batch_bytes)
+    if append_data.is_whole_arrow(data):
+        client._offload(lambda: cutter.push(append_data.arrow_of(data)))
+        cutter.finish()
+        return ArrowSource(client, cutter, None)
+    if append_data.is_rows(data):
+        return RowSource(client, options, write_options, Items(client, [data]))
+    items = Items(client, data)
+    first = items.peek()
+    if append_data.rows_of(first) is not None:
+        return RowSource(client, options, write_options, items)
+    return ArrowSource(client, cutter, items)
