@@ -3,11 +3,9 @@
 //! Whatever owns the rows is asked for them without the interpreter, which it may need itself: a reader may be written in Python.
 //! So the lock here is taken only by those who don't hold the interpreter.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{Field, Schema, SchemaRef};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use windrow_appender::{plain_schema, Compression, CutOptions, Cutter, Encoder, Source, SourceError};
 
