@@ -23,6 +23,7 @@ HAND_WRITTEN = {
     "bytestream.py",
     "connection.py",
     "dialing.py",
+    "lanes.py",
     "pool.py",
     "response.py",
     "sending.py",

@@ -3,11 +3,15 @@
 //! Whatever owns the rows is asked for them without the interpreter, which it may need itself: a reader may be written in Python.
 //! So the lock here is taken only by those who don't hold the interpreter.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use pyo3::prelude::*;
-use windrow_appender::{plain_schema, Compression, CutOptions, Cutter, Encoder, Source, SourceError};
+use windrow_appender::{
+    needs_columns, open_files, plain_schema, Column, Compression, CutOptions, Cutter, Encoder, FileOptions, Source,
+    SourceError,
+};
 
 use super::cut::AppendCut;
 use super::errors::source_error;
@@ -38,6 +42,20 @@ impl AppendCutter {
     #[new]
     fn new(batch_bytes: u64) -> AppendCutter {
         AppendCutter { batch_bytes, state: Mutex::default() }
+    }
+
+    /// Whether such files can't be read without knowing the table's columns: CSV says nothing of types.
+    #[staticmethod]
+    fn needs_columns(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<bool> {
+        py.detach(|| needs_columns(&paths, None)).map_err(|error| source_error(py, &error))
+    }
+
+    /// Files, one after the other, in the place of what is pushed. `columns`: names and ClickHouse types of the table's.
+    #[pyo3(signature = (paths, columns))]
+    fn open_files(&self, py: Python<'_>, paths: Vec<PathBuf>, columns: Option<Vec<(String, String)>>) -> PyResult<()> {
+        let column = |(name, data_type)| Column { name, data_type };
+        let columns = columns.map(|columns| columns.into_iter().map(column).collect());
+        self.take(py, move || open_files(&paths, &FileOptions { format: None, columns }))
     }
 
     /// What hands out Arrow, after all of what was pushed before has been cut. Its columns must be those of the first.

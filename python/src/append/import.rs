@@ -63,7 +63,7 @@ unsafe fn batch_of(schema: &FFI_ArrowSchema, array: FFI_ArrowArray) -> Result<(S
     // SAFETY: by this function's own contract.
     let data = unsafe { from_ffi_and_data_type(array, data_type)? };
     let rows = data.len();
-    let (_, arrays, nulls) = StructArray::try_from(data)?.into_parts();
+    let (_, arrays, nulls) = StructArray::from(data).into_parts();
     if nulls.is_some_and(|nulls| nulls.null_count() > 0) {
         return Err(ArrowError::CDataInterface("there are NULLs among the rows themselves".to_string()));
     }

@@ -15,6 +15,7 @@ from harness.paths import ROOT
 from harness.redis import Redis
 
 ADDRESS = re.compile(r'host="localhost"')
+GATEWAY = re.compile(r'host="gateway"')
 REDIS = "redis://localhost:6379"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.S | re.M)
 
@@ -30,15 +31,22 @@ async def run_program(text: str, name: str, names: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("page", ["python.md", "writer.md"])
 async def test_they_run(
-    page: str, where: dict[str, Any], redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str,
+    where: dict[str, Any],
+    gateway_where: dict[str, Any],
+    redis: Redis,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    address = ", ".join(f"{name}={value!r}" for name, value in where.items())
+    address, gateway = (
+        ", ".join(f"{name}={value!r}" for name, value in place.items()) for place in (where, gateway_where)
+    )
     names: dict[str, Any] = {"__name__": "page"}
     programs = BLOCK.findall((ROOT / "docs" / page).read_text())
     assert programs
     for number, text in enumerate(programs, 1):
-        text = ADDRESS.sub(lambda _: address, text).replace(REDIS, redis.address)
+        text = GATEWAY.sub(lambda _: gateway, ADDRESS.sub(lambda _: address, text)).replace(REDIS, redis.address)
         await run_program(text, f"<program {number} of {page}>", names)
     for name in ("client", "sync_client"):
         ended = names[name].close()

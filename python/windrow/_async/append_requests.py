@@ -31,6 +31,8 @@ class AppendRequests:
         self._client = client
         self._calls = calls
         self._state = state
+        # Whether anything that was sent may have come to the server.
+        self.reached = False
 
     async def answered(
         self, make: Callable[[], Request], fault_of: Callable[[int], Fault] | None = None
@@ -48,10 +50,12 @@ class AppendRequests:
                 answer = await self._attempt(make(), fault)
             except (OperationalError, BrokenOnPurpose) as error:
                 losses += 1
-                pause_s = self._state.pause_after_loss(losses, self._may_be_reached(error))
+                self.reached = self.reached or getattr(error, "phase", "sent") != "connect"
+                pause_s = self._state.pause_after_loss(losses, self.reached)
                 if pause_s is None:
                     raise lost(self._calls.id, error) from error
             else:
+                self.reached = True
                 if answer.status < 300:
                     self._calls.known = True
                     return answer_of(answer.body)
@@ -83,9 +87,6 @@ class AppendRequests:
         """How the append stands."""
         answer = await self._once(self._calls.status())
         return answer_of(answer.body)
-
-    def _may_be_reached(self, error: Exception) -> bool:
-        return self._calls.known or getattr(error, "phase", "sent") != "connect"
 
     def _refusal(self, answer: HttpAnswer) -> AppendError:
         client = self._client

@@ -100,6 +100,7 @@ class RowSource(BatchSource):
         self._waiting: list[Any] = []
         self._ended = False
         self._count = 0
+        self._rows = 0
         self._row_bytes = 0
 
     def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
@@ -110,7 +111,8 @@ class RowSource(BatchSource):
         """See BatchSource."""
         blocks: list[bytes] = []
         rows = size = 0
-        while size < self._options.batch_bytes and await self._some_rows():
+        # Not to the last byte: that would be a block of its own.
+        while size < self._options.batch_bytes * 7 // 8 and await self._some_rows():
             taken = self._waiting[: self._rows_of_next_block(size)]
             del self._waiting[: len(taken)]
             block = await self._client._offload(lambda: self._block(taken))  # noqa: B023
@@ -146,7 +148,8 @@ class RowSource(BatchSource):
         if self._encoder is None:
             names, types = append_data.chosen_columns(self._columns, self._options.columns, rows[0])
             self._encoder = _core.Encoder(names, types, self._write_options)
-        return self._encoder.rows(rows, 0, len(rows), True)
+        first, self._rows = self._rows, self._rows + len(rows)
+        return self._encoder.rows(append_data.NumberedRows(rows, first), first, self._rows, True)  # type: ignore[arg-type]
 
     async def close(self) -> None:
         """See BatchSource."""
@@ -172,6 +175,7 @@ class FileSource(ArrowSource):
         if not self._is_open:
             self._is_open = True
             await self._client._offload(lambda: self._cutter.open_files(self._paths, self._columns))
+            self._cutter.finish()
         return await super().next()
 
 

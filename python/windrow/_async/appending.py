@@ -119,6 +119,7 @@ class Appending:
         ending = self._ending or await self._requests.abort()
         if ending is Ending.COMMITTED:
             return await self._requests.status()
-        if ending is Ending.UNKNOWN and self._commit_sent and isinstance(error, AppendError) and error.code is None:
+        may_be_stored = ending is Ending.UNKNOWN and self._commit_sent and self._requests.reached
+        if may_be_stored and isinstance(error, AppendError) and error.code is None:
             raise outcome_unknown(error) from error
         raise error

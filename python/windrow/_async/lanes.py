@@ -15,7 +15,7 @@ class Lanes:
     def __init__(self, most: int) -> None:
         self._most = most
         self._tasks: set[asyncio.Task[None]] = set()
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     async def start(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -39,7 +39,7 @@ class Lanes:
         finally:
             await _cancelled([task])
 
-    def failed(self, error: BaseException) -> bool:
+    def failed(self, error: Exception) -> bool:
         """Whether a job that fails has to end what the others wait for: not here, where they are cancelled."""
         return False
 
@@ -59,8 +59,9 @@ class Lanes:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and self.failure is None:
-            self.failure = task.exception()
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception) and self.failure is None:
+            self.failure = error
         self._wake(task)
 
     def _wake(self, _: object) -> None:

@@ -142,10 +142,11 @@ def result_of(answer: dict[str, Any], append_id: str, seconds: float) -> AppendR
     if isinstance(of_status, dict):
         answer = of_status
     try:
-        counts = [int(answer[name]) for name in ("rows", "bytes", "batches")]
+        rows, encoded_bytes, batches = (int(answer[name]) for name in ("rows", "bytes", "batches"))
     except (KeyError, TypeError, ValueError):
         raise InternalError("The server's answer to a commit has unreadable counts") from None
-    return AppendResult(append_id, *counts, seconds, cast(Atomic, str(answer.get("atomic", "all"))))
+    atomic = cast(Atomic, str(answer.get("atomic", "all")))
+    return AppendResult(append_id, rows, encoded_bytes, batches, seconds, atomic)
 
 
 def refused(append_id: str, answer: HttpAnswer, show: bool | str, url: str, max_chars: int) -> AppendError:

@@ -59,8 +59,13 @@ def arrow_of(item: Any) -> Any:
 
 
 def is_rows(data: Any) -> bool:
-    """Whether it is a list of rows."""
-    return isinstance(data, (list, tuple)) and (not data or isinstance(data[0], (Mapping, tuple, list)))
+    """Whether it is a list of rows. A list of such lists isn't: a row that is a list begins with a value, not with a row."""
+    if not isinstance(data, (list, tuple)):
+        return False
+    first = data[0] if data else ()
+    return isinstance(first, (Mapping, tuple)) or (
+        isinstance(first, list) and not (first and isinstance(first[0], (Mapping, tuple)))
+    )
 
 
 def rows_of(item: Any) -> Sequence[Any] | None:
@@ -79,6 +84,22 @@ def refuse(item: Any) -> ProgrammingError:
     elif hasattr(item, "__aiter__"):
         hint = "; asynchronous iterators need the asynchronous client"
     return ProgrammingError(f"A {name} can't be appended{hint}: {EXPLANATION}")
+
+
+class NumberedRows:
+    """Rows of which the first has the given number in what is said of them."""
+
+    def __init__(self, rows: list[Any], first: int) -> None:
+        self._rows = rows
+        self._first = first
+
+    def __len__(self) -> int:
+        return self._first + len(self._rows)
+
+    def __getitem__(self, wanted: Any) -> Any:
+        if isinstance(wanted, slice):
+            return self._rows[wanted.start - self._first : wanted.stop - self._first]
+        return self._rows[wanted - self._first]
 
 
 def chosen_columns(

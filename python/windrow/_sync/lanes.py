@@ -1,11 +1,15 @@
-# Made from windrow/_async/lanes.py by python/tools/async_to_sync.py; edit that file.
-"""Jobs side by side, of which the first failure ends all."""
+"""Jobs side by side, of which the first failure ends all; see windrow/_async/lanes.py. Here on threads.
+
+A thread can't be stopped from outside: after a failure no new job is started, and those under way are waited for. What they
+wait for has to be ended by the one that failed.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -15,64 +19,54 @@ class Lanes:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.failure: BaseException | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._threads = ThreadPoolExecutor(most, "windrow-append")
+        self._changed = threading.Condition()
+        self._under_way = 0
+        self.failure: Exception | None = None
 
-    def start(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def start(self, job: Callable[[], None]) -> None:
         """Starts a job as soon as there is room for it. Raises what a job has failed with."""
-        self._until(lambda: len(self._tasks) < self._most)
-        task = asyncio.get_running_loop().create_task(job())
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        with self._changed:
+            self._until(lambda: self._under_way < self._most)
+            self._under_way += 1
+        self._threads.submit(self._run, job)
 
     def ended(self) -> None:
         """Until every job is done. Raises what one has failed with."""
-        self._until(lambda: not self._tasks)
+        with self._changed:
+            self._until(lambda: not self._under_way)
 
-    def beside(self, work: Awaitable[T]) -> T:
-        """The work's result, unless a job fails before: then the work is cancelled, and that failure raised."""
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(self._wake)
-        try:
-            self._until(task.done)
-            return task.result()
-        finally:
-            _cancelled([task])
+    def beside(self, result: T) -> T:
+        """What was worked out while the jobs went on. Raises what one has failed with."""
+        with self._changed:
+            if self.failure is not None:
+                raise self.failure
+        return result
 
-    def failed(self, error: BaseException) -> bool:
-        """Whether a job that fails has to end what the others wait for: not here, where they are cancelled."""
-        return False
+    def failed(self, error: Exception) -> bool:
+        """Whether a job that fails has to end what the others wait for: the first one has."""
+        with self._changed:
+            if self.failure is not None:
+                return False
+            self.failure = error
+            self._changed.notify_all()
+            return True
 
     def stop(self) -> None:
-        """Ends the jobs that are still under way, whatever they do."""
-        _cancelled(list(self._tasks))
+        """Waits for the jobs that are still under way."""
+        self._threads.shutdown(wait=True)
 
     def _until(self, holds: Callable[[], bool]) -> None:
-        while self.failure is None and not holds():
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                self._waiter
-            finally:
-                self._waiter = None
+        self._changed.wait_for(lambda: self.failure is not None or holds())
         if self.failure is not None:
             raise self.failure
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and self.failure is None:
-            self.failure = task.exception()
-        self._wake(task)
-
-    def _wake(self, _: object) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-
-def _cancelled(tasks: list[Any]) -> None:
-    """Cancels what isn't done, and waits for its end."""
-    unfinished = [task for task in tasks if not task.done()]
-    for task in unfinished:
-        task.cancel()
-    if unfinished:
-        asyncio.wait(unfinished)
+    def _run(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception as error:
+            self.failed(error)
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
