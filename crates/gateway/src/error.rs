@@ -48,6 +48,21 @@ impl Refusal {
         Refusal { status: 503, retry_after_seconds: Some(1), ..Refusal::own(code, text) }
     }
 
+    /// A statement that can't be run, or failed.
+    pub(crate) fn statement(code: i32, text: String) -> Refusal {
+        Refusal::own(code, text)
+    }
+
+    /// It was refused before there was a query.
+    pub(crate) fn without_query(self) -> Refusal {
+        Refusal { before_query: true, ..self }
+    }
+
+    /// An error of the database's own.
+    pub(crate) fn exception(exception: Exception) -> Refusal {
+        Refusal::insert(InsertError::Exception(exception))
+    }
+
     pub(crate) fn bad_argument(text: impl Into<String>) -> Refusal {
         Refusal { before_query: true, ..Refusal::own(BAD_ARGUMENTS, text.into()) }
     }

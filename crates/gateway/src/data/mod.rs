@@ -21,5 +21,6 @@ mod sessions;
 mod stripped;
 mod text;
 
+pub use duckdb::{install_duckdb_functions, prepare_temporary_folder};
 pub use serve::DataServer;
 pub(crate) use serve::State;

@@ -1,29 +1,25 @@
-//! Statements that DuckDB runs, and their answers.
+//! DuckDB behind ClickHouse's HTTP interface: whatever is not an insert to be gathered.
+//!
+//! A request's text is read whole, taken apart (`ask.rs`) and run by DuckDB as one statement, in DuckDB's SQL. Its result is
+//! encoded batch by batch and sent as it comes (`sending.rs`): the first [`sending::BUFFER_BYTES`] are held back, so that an
+//! error that comes early still has a status of its own; one that comes later breaks the body as ClickHouse breaks it. What
+//! has to be whole before it is sent (`wait_end_of_query`, Parquet) is in memory up to a bound and in a file beyond it
+//! (`spool.rs`). A client that goes away stops its query.
 
-use windrow_duckdb::DuckDb;
-use windrow_http::Connection;
+mod about;
+mod answering;
+mod ask;
+mod head;
+mod install;
+mod parameters;
+mod parquet;
+mod plain;
+mod sending;
+mod settings;
+mod source;
+mod spool;
+mod text;
 
-use super::answer::After;
-use super::body::Read;
-use super::dispatch::Exchange;
-use super::request::Request;
-use crate::insert::not_taken;
-use crate::users::Access;
-
-/// Requests that need no user.
-pub(super) fn is_for_anyone(_request: &Request<'_>) -> bool {
-    false
-}
-
-impl Exchange<'_> {
-    pub(super) async fn answer_from_duckdb(
-        &self,
-        _duckdb: &DuckDb,
-        _access: Access,
-        connection: &mut Connection,
-        out: &mut Vec<u8>,
-        _read: Read,
-    ) -> After {
-        self.refuse(connection, out, &not_taken("statement")).await
-    }
-}
+pub use install::install_duckdb_functions;
+pub(super) use plain::is_for_anyone;
+pub use spool::prepare_temporary_folder;

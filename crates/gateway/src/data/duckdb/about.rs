@@ -1,0 +1,111 @@
+//! Questions about tables, answered as ClickHouse answers them: with its types, in its columns.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array};
+use arrow_schema::{DataType, Field, Schema};
+use windrow_client::Exception;
+use windrow_duckdb::{ColumnInfo, DuckDb, Session, TableInfo, TableRef};
+use windrow_results::Columns;
+use windrow_statement::{About, TableName};
+
+use super::ask::schema;
+use super::source::Source;
+
+const UNKNOWN_TABLE: i32 = 60;
+const NOT_IMPLEMENTED: i32 = 48;
+
+/// The answer's rows.
+pub(super) async fn answer(duckdb: &DuckDb, about: &About, session: &Session) -> Result<Source, Exception> {
+    match about {
+        About::Describe(name) => {
+            let table = table_ref(name, session);
+            let missing = || {
+                let text = format!("Table {}.{} does not exist", database(&table.schema), table.table);
+                Exception::new(UNKNOWN_TABLE, &text, duckdb.version_suffix())
+            };
+            let info = duckdb.table(&table).await?.ok_or_else(missing)?;
+            Ok(Source::ready(describe(&info)))
+        }
+        About::DescribeQuery(query) => {
+            let stream = duckdb.query(query, session).await?;
+            let columns = Columns::of(&stream.schema(), None);
+            let columns =
+                columns.map_err(|error| Exception::new(error.code(), &error.to_string(), duckdb.version_suffix()))?;
+            let types = columns.types().iter().map(ToString::to_string).collect();
+            Ok(Source::ready(described(columns.names().to_vec(), types, Vec::new())))
+        }
+        About::Exists(name) => {
+            let exists = duckdb.table(&table_ref(name, session)).await?.is_some();
+            Ok(Source::ready(one_column("result", DataType::UInt8, Arc::new(UInt8Array::from(vec![u8::from(exists)])))))
+        }
+        About::Tables { database: asked } => {
+            let wanted = asked.as_deref().map_or_else(|| session.schema.clone(), schema);
+            let sql = format!(
+                "SELECT name FROM windrow.system_tables WHERE database = {} ORDER BY name",
+                quoted(database(&wanted))
+            );
+            Ok(Source::Stream(duckdb.query(&sql, session).await?))
+        }
+        About::Databases => {
+            let sql = "SELECT name FROM windrow.system_databases ORDER BY name";
+            Ok(Source::Stream(duckdb.query(sql, session).await?))
+        }
+        About::Foreign(word) => Err(Exception::new(NOT_IMPLEMENTED, word, duckdb.version_suffix())),
+    }
+}
+
+fn table_ref(name: &TableName, session: &Session) -> TableRef {
+    let schema = name.database.as_deref().map_or_else(|| session.schema.clone(), schema);
+    TableRef::new(schema, name.table.clone())
+}
+
+fn database(schema: &str) -> &str {
+    match schema {
+        "main" => "default",
+        other => other,
+    }
+}
+
+fn describe(info: &TableInfo) -> RecordBatch {
+    let names = info.columns.iter().map(|column| column.name.clone()).collect();
+    // A type that ClickHouse lacks is told by DuckDB's name of it.
+    let type_of = |column: &ColumnInfo| {
+        column.data_type.as_ref().map_or_else(|_| column.duckdb_type.clone(), ToString::to_string)
+    };
+    let types = info.columns.iter().map(type_of).collect();
+    let kind = |column: &ColumnInfo| match (column.generated, column.has_default) {
+        (true, _) => "MATERIALIZED".to_owned(),
+        (false, true) => "DEFAULT".to_owned(),
+        (false, false) => String::new(),
+    };
+    described(names, types, info.columns.iter().map(kind).collect())
+}
+
+/// The columns of ClickHouse's DESCRIBE.
+fn described(names: Vec<String>, types: Vec<String>, kinds: Vec<String>) -> RecordBatch {
+    let rows = names.len();
+    let empty = || vec![String::new(); rows];
+    let kinds = if kinds.is_empty() { empty() } else { kinds };
+    let columns = [
+        ("name", names),
+        ("type", types),
+        ("default_type", kinds),
+        ("default_expression", empty()),
+        ("comment", empty()),
+        ("codec_expression", empty()),
+        ("ttl_expression", empty()),
+    ];
+    let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
+    let arrays = columns.into_iter().map(|(_, texts)| Arc::new(StringArray::from(texts)) as ArrayRef).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("all columns are as long as the first")
+}
+
+fn one_column(name: &str, data_type: DataType, array: ArrayRef) -> RecordBatch {
+    let schema = Arc::new(Schema::new(vec![Field::new(name, data_type, false)]));
+    RecordBatch::try_new(schema, vec![array]).expect("the column has the schema's type")
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

@@ -1,0 +1,101 @@
+//! What a request asks of DuckDB: its text taken apart, with the settings and the format that go with it.
+
+use windrow_duckdb::Session;
+use windrow_results::Format;
+use windrow_statement::{ask, About, Asked, Kind, NotAsked};
+
+use super::install::SYSTEM_TABLES;
+use super::parameters::parameter;
+use super::settings::Wishes;
+use crate::data::request::Request;
+use crate::error::Refusal;
+
+const SYNTAX_ERROR: i32 = 62;
+const NOT_IMPLEMENTED: i32 = 48;
+const UNKNOWN_FORMAT: i32 = 73;
+const READONLY: i32 = 164;
+const UNKNOWN_QUERY_PARAMETER: i32 = 456;
+const BAD_QUERY_PARAMETER: i32 = 457;
+
+/// The format of results where nobody names one.
+const DEFAULT_FORMAT: &str = "TabSeparated";
+
+/// A request that can be run.
+pub(super) struct Question {
+    pub(super) asked: Asked,
+    pub(super) wishes: Wishes,
+    pub(super) format: Format,
+    /// As the client named it.
+    pub(super) format_name: String,
+    pub(super) session: Session,
+}
+
+impl Question {
+    pub(super) fn of(request: &Request<'_>, text: &str, readonly_user: bool, user: &str) -> Result<Question, Refusal> {
+        // Settings are looked at before the text, as ClickHouse does it.
+        Wishes::of(request, &[])?;
+        let value = |name: &str, data_type: &str| {
+            let given = request.params.iter().find(|param| param.name().strip_prefix("param_") == Some(name));
+            parameter(given.and_then(|param| param.text()), data_type)
+        };
+        let asked = ask(text, &SYSTEM_TABLES, &value).map_err(|error| not_asked(&error))?;
+        let wishes = Wishes::of(request, &asked.settings)?;
+        let header = request.head.field_str("x-clickhouse-format").filter(|name| !name.is_empty());
+        let default = || header.or_else(|| request.param_str("default_format")).filter(|name| !name.is_empty());
+        let format_name = asked.format.clone().or_else(|| default().map(str::to_owned));
+        let format_name = format_name.unwrap_or_else(|| DEFAULT_FORMAT.to_owned());
+        let unknown = || Refusal::statement(UNKNOWN_FORMAT, format!("Unknown format {format_name}"));
+        let format = Format::from_name(&format_name).ok_or_else(unknown)?;
+        let by_get = !request.is_post();
+        let readonly = readonly_user || wishes.readonly || by_get;
+        if readonly && asked.kind != Kind::Reads {
+            return Err(read_only(user, by_get));
+        }
+        if asked.kind == Kind::ChangesConnection {
+            let text = "Every request has a connection to DuckDB of its own, so what SET, USE, PRAGMA, BEGIN, PREPARE or a temporary \
+                        table would change is gone when it ends. Use the parameter database= for another schema";
+            return Err(Refusal::statement(NOT_IMPLEMENTED, text.to_owned()));
+        }
+        if let Some(About::Foreign(word)) = &asked.about {
+            return Err(Refusal::statement(
+                NOT_IMPLEMENTED,
+                format!("{word} is ClickHouse's, and there is nothing like it in DuckDB"),
+            ));
+        }
+        let schema = schema(request.database().unwrap_or("default"));
+        Ok(Question { asked, wishes, format, format_name, session: Session { schema, readonly } })
+    }
+}
+
+/// ClickHouse's database `default` is DuckDB's schema `main`.
+pub(super) fn schema(database: &str) -> String {
+    match database {
+        "default" => "main".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn not_asked(error: &NotAsked) -> Refusal {
+    match error {
+        NotAsked::Empty => Refusal::statement(SYNTAX_ERROR, "Empty query".to_owned()),
+        NotAsked::SeveralStatements { position } => Refusal::statement(
+            SYNTAX_ERROR,
+            format!("Syntax error (Multi-statements are not allowed): failed at position {position}"),
+        ),
+        NotAsked::NotSet(name) => {
+            Refusal::statement(UNKNOWN_QUERY_PARAMETER, format!("Substitution `{name}` is not set"))
+        }
+        NotAsked::Wrong { name, cause } => {
+            let text = format!("The value of the query parameter `{name}` cannot be used: {cause}");
+            Refusal::statement(BAD_QUERY_PARAMETER, text)
+        }
+    }
+}
+
+fn read_only(user: &str, by_get: bool) -> Refusal {
+    let hint = match by_get {
+        true => " For queries over HTTP, method GET implies readonly. You should use method POST for modifying queries",
+        false => "",
+    };
+    Refusal::statement(READONLY, format!("{user}: Cannot execute query in readonly mode.{hint}"))
+}

@@ -1,0 +1,95 @@
+//! ClickHouse's functions and system tables that programs ask for when they connect, as macros and views in Windrow's own
+//! schema, which every statement's search path ends with.
+//!
+//! They are made anew at every start: a later version's replace an earlier one's.
+
+use windrow_client::Exception;
+use windrow_duckdb::{DuckDb, Session};
+
+use super::settings::clickhouse_settings;
+
+/// What ClickHouse's interface this is like; programs decide by it what they may ask for. DuckDB's own: `PRAGMA version`.
+const CLICKHOUSE_VERSION: &str = "26.7.1.1";
+/// The revision of the native protocol that goes with it.
+const REVISION: u32 = 54_488;
+
+/// Tables of `system` that there are views for.
+pub(super) const SYSTEM_TABLES: [&str; 9] =
+    ["one", "numbers", "databases", "tables", "columns", "settings", "functions", "build_options", "processes"];
+
+/// Engine, where ClickHouse has one.
+const VIEWS: [&str; 8] = [
+    "system_one AS SELECT 0::UTINYINT AS dummy",
+    "system_numbers AS SELECT range::UBIGINT AS number FROM range(9223372036854775807)",
+    "system_databases AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS name, 'DuckDB' AS engine, \
+     '' AS data_path, '' AS metadata_path, '' AS uuid, 'DuckDB' AS engine_full, coalesce(comment, '') AS comment \
+     FROM duckdb_schemas() WHERE database_name = current_database() AND NOT internal",
+    "system_tables AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS database, table_name AS name, \
+     '' AS uuid, 'DuckDB' AS engine, temporary::UTINYINT AS is_temporary, coalesce(comment, '') AS comment, \
+     coalesce(sql, '') AS create_table_query, 'DuckDB' AS engine_full, '' AS partition_key, '' AS sorting_key, '' AS primary_key, \
+     '' AS sampling_key, estimated_size::UBIGINT AS total_rows, NULL::UBIGINT AS total_bytes \
+     FROM duckdb_tables() WHERE database_name = current_database() \
+     UNION ALL SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END, view_name, '', 'View', 0, \
+     coalesce(comment, ''), coalesce(sql, ''), 'View', '', '', '', '', NULL, NULL \
+     FROM duckdb_views() WHERE database_name = current_database() AND NOT internal",
+    "system_columns AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS database, \
+     table_name AS \"table\", column_name AS name, data_type AS type, column_index::UBIGINT AS position, \
+     CASE WHEN column_default IS NULL THEN '' ELSE 'DEFAULT' END AS default_kind, \
+     coalesce(column_default, '') AS default_expression, coalesce(comment, '') AS comment, \
+     0::UTINYINT AS is_in_partition_key, 0::UTINYINT AS is_in_sorting_key, 0::UTINYINT AS is_in_primary_key, \
+     0::UTINYINT AS is_in_sampling_key, '' AS compression_codec \
+     FROM duckdb_columns() WHERE database_name = current_database() AND NOT internal",
+    "system_functions AS SELECT DISTINCT function_name AS name, (function_type = 'aggregate')::UTINYINT AS is_aggregate, \
+     0::UTINYINT AS case_insensitive, '' AS alias_to FROM duckdb_functions()",
+    "system_build_options AS SELECT * FROM (VALUES ('VERSION_DESCRIBE', 'DuckDB behind Windrow')) AS t(name, value)",
+    "system_processes AS SELECT '' AS query_id, '' AS \"user\", '' AS query, 0::DOUBLE AS elapsed WHERE false",
+];
+
+const MACROS: [&str; 12] = [
+    "currentDatabase() AS CASE current_schema() WHEN 'main' THEN 'default' ELSE current_schema() END",
+    "timezone() AS 'UTC'",
+    "serverTimezone() AS 'UTC'",
+    "displayName() AS 'windrow'",
+    "hostName() AS 'windrow'",
+    "uptime() AS 0::UINTEGER",
+    "toString(x) AS CAST(x AS VARCHAR)",
+    "toUInt8(x) AS CAST(x AS UTINYINT)",
+    "toUInt64(x) AS CAST(x AS UBIGINT)",
+    "toInt64(x) AS CAST(x AS BIGINT)",
+    "toFloat64(x) AS CAST(x AS DOUBLE)",
+    "numbers(n) AS TABLE SELECT range::UBIGINT AS number FROM range(n)",
+];
+
+/// Makes all of them in the schema `windrow`, which has to be there.
+pub async fn install_duckdb_functions(duckdb: &DuckDb) -> Result<(), Exception> {
+    let version = [format!("version() AS '{CLICKHOUSE_VERSION}'"), format!("revision() AS {REVISION}::UINTEGER")];
+    let macros = MACROS.iter().map(|body| (*body).to_owned()).chain(version);
+    for body in macros {
+        run(duckdb, &format!("CREATE OR REPLACE MACRO windrow.{body}")).await?;
+    }
+    let settings = settings_view();
+    for body in VIEWS.into_iter().chain([settings.as_str()]) {
+        run(duckdb, &format!("CREATE OR REPLACE VIEW windrow.{body}")).await?;
+    }
+    Ok(())
+}
+
+fn settings_view() -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let rows: Vec<String> =
+        clickhouse_settings().map(|(name, value)| format!("({}, {})", quoted(name), quoted(value))).collect();
+    format!(
+        "system_settings AS SELECT name, value, 0::UTINYINT AS changed, '' AS description, NULL::VARCHAR AS min, \
+         NULL::VARCHAR AS max, 0::UTINYINT AS readonly, '' AS type, value AS \"default\" FROM (VALUES {}) AS t(name, value)",
+        rows.join(", ")
+    )
+}
+
+async fn run(duckdb: &DuckDb, sql: &str) -> Result<(), Exception> {
+    let session = Session { schema: "main".to_owned(), readonly: false };
+    let mut stream = duckdb.query(sql, &session).await?;
+    while let Some(batch) = stream.next().await {
+        batch?;
+    }
+    Ok(())
+}

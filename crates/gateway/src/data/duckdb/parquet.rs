@@ -1,0 +1,115 @@
+//! FORMAT Parquet: DuckDB writes the file, and it is sent as it is, whole or in the ranges that were asked for.
+
+use std::ops::Range;
+
+use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
+use windrow_duckdb::Session;
+use windrow_http::{Connection, Method};
+
+use super::answering::{after_of, Failure, Run, NOT_IMPLEMENTED, PIECE_BYTES};
+use super::head::{Framing, Head};
+use super::sending::{Sending, Squeeze};
+use super::spool::TemporaryFile;
+use crate::data::answer::After;
+use crate::data::dispatch::Exchange;
+use crate::error::Refusal;
+
+const SYNTAX_ERROR: i32 = 62;
+
+impl Run<'_> {
+    pub(super) async fn parquet(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
+        let asked = &self.question.asked;
+        if asked.about.is_some() {
+            let text = "Questions about tables are not answered in Parquet".to_owned();
+            return Err(Failure::Refused(Refusal::statement(NOT_IMPLEMENTED, text)));
+        }
+        if !asked.is_closed {
+            // It goes between parentheses, and must not end them.
+            let text = "Syntax error: a quote, a comment or a parenthesis of the query does not end".to_owned();
+            return Err(Failure::Refused(Refusal::statement(SYNTAX_ERROR, text)));
+        }
+        let file = TemporaryFile::new(&exchange.state.options.temporary_folder, "parquet");
+        let path = file.path().to_string_lossy().replace('\'', "''");
+        let sql = format!("COPY ({}\n) TO '{path}' (FORMAT parquet)", asked.sql);
+        // The query itself only reads: that was looked at before.
+        let session = Session { readonly: false, ..self.question.session.clone() };
+        let copy = async {
+            let mut done = self.duckdb.query(&sql, &session).await?;
+            while let Some(batch) = done.next().await {
+                batch?;
+            }
+            Ok::<(), windrow_client::Exception>(())
+        };
+        self.waiting(connection, copy).await??;
+        self.send_file(exchange, connection, &file).await
+    }
+
+    async fn send_file(
+        &self,
+        exchange: &Exchange<'_>,
+        connection: &mut Connection,
+        file: &TemporaryFile,
+    ) -> Result<After, Failure> {
+        let mut opened = file.open().await?;
+        let length = opened.metadata().await?.len();
+        let asked = exchange.request.head.field_str("range").and_then(|field| range(field, length));
+        let part = asked.clone().unwrap_or(0..length);
+        opened.seek(SeekFrom::Start(part.start)).await?;
+        let after = after_of(exchange, connection);
+        let blocks = exchange.request.flag("compress");
+        let framing = if blocks { Framing::Chunked } else { Framing::Length(part.end - part.start) };
+        let mut head: Head<'_> = self.head(exchange, after, framing);
+        head.more.push(("Accept-Ranges", "bytes".to_owned()));
+        if asked.is_some() {
+            head.status = 206;
+            head.more.push(("Content-Range", format!("bytes {}-{}/{length}", part.start, part.end - 1)));
+        }
+        let counted = self.counted(0, part.end - part.start);
+        if *exchange.request.head.method() == Method::Head {
+            let mut out = Vec::new();
+            head.write(&mut out, &counted, connection);
+            connection.send(&out).await.map_err(|_| Failure::Gone)?;
+            return Ok(after);
+        }
+        let squeeze = if blocks { Squeeze::Blocks } else { Squeeze::Plain };
+        let mut sending = Sending::new(head, squeeze);
+        let mut reader = opened.take(part.end - part.start);
+        loop {
+            let mut piece = Vec::with_capacity(PIECE_BYTES);
+            let read = (&mut reader).take(PIECE_BYTES as u64).read_to_end(&mut piece).await?;
+            if read == 0 {
+                sending.finish(connection, &[], &counted).await?;
+                return Ok(after);
+            }
+            sending.send(connection, &mut piece, &counted).await?;
+        }
+    }
+}
+
+/// The one range of bytes that a `Range` field asks for, as far as the file has it. None: all of it is sent.
+fn range(field: &str, length: u64) -> Option<Range<u64>> {
+    let (first, last) = field.strip_prefix("bytes=")?.split_once('-')?;
+    let range = match (first.trim(), last.trim()) {
+        ("", suffix) => length.saturating_sub(suffix.parse().ok()?)..length,
+        (first, "") => first.parse().ok()?..length,
+        (first, last) => first.parse().ok()?..last.parse::<u64>().ok()?.saturating_add(1).min(length),
+    };
+    (range.start < range.end).then_some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_far_as_the_file_goes() {
+        assert_eq!(range("bytes=0-9", 100), Some(0..10));
+        assert_eq!(range("bytes=90-200", 100), Some(90..100));
+        assert_eq!(range("bytes=90-", 100), Some(90..100));
+        assert_eq!(range("bytes=-8", 100), Some(92..100));
+        for odd in ["bytes=100-", "bytes=5-4", "items=0-1", "bytes=", "bytes=a-b", "bytes=0-1,3-4", "bytes=--1"] {
+            assert_eq!(range(odd, 100), None, "{odd}");
+        }
+        assert_eq!(range("bytes=0-18446744073709551615", 100), Some(0..100));
+    }
+}

@@ -1,0 +1,149 @@
+//! ClickHouse's settings on a request to DuckDB: those that mean something here, and those that are at least known.
+
+use std::time::Duration;
+
+use windrow_results::OutputSettings;
+
+use crate::data::request::Request;
+use crate::error::Refusal;
+
+/// Names and defaults of ClickHouse 26.7's settings, sorted by name.
+const CLICKHOUSE: &str = include_str!("clickhouse_settings.tsv");
+
+/// Parameters of a request that are no settings.
+const NOT_SETTINGS: [&str; 18] = [
+    "query",
+    "query_id",
+    "database",
+    "default_format",
+    "user",
+    "password",
+    "quota_key",
+    "session_id",
+    "session_check",
+    "session_timeout",
+    "close_session",
+    "role",
+    "compress",
+    "decompress",
+    "buffer_size",
+    "wait_end_of_query",
+    "client_protocol_version",
+    "stacktrace",
+];
+
+/// Every setting of ClickHouse's with its default.
+pub(super) fn clickhouse_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CLICKHOUSE.lines().filter_map(|line| line.split_once('\t'))
+}
+
+fn is_known(name: &str) -> bool {
+    clickhouse_settings().any(|(known, _)| known == name)
+}
+
+/// What a request's settings say.
+#[derive(Debug, Clone)]
+pub(super) struct Wishes {
+    pub(super) output: OutputSettings,
+    pub(super) readonly: bool,
+    pub(super) max_execution_time: Option<Duration>,
+    pub(super) max_result_rows: Option<u64>,
+    /// Rows over the limit are left out, rather than being an error.
+    pub(super) overflow_breaks: bool,
+    pub(super) compresses: bool,
+    pub(super) any_origin: bool,
+    pub(super) watches_client: bool,
+    pub(super) waits_for_end: bool,
+    pub(super) buffer_bytes: usize,
+}
+
+impl Default for Wishes {
+    fn default() -> Wishes {
+        Wishes {
+            output: OutputSettings::default(),
+            readonly: false,
+            max_execution_time: None,
+            max_result_rows: None,
+            overflow_breaks: false,
+            compresses: true,
+            any_origin: false,
+            watches_client: true,
+            waits_for_end: false,
+            buffer_bytes: 0,
+        }
+    }
+}
+
+impl Wishes {
+    /// From the request's parameters, and over them those of the statement's SETTINGS clause.
+    pub(super) fn of(request: &Request<'_>, clause: &[(String, String)]) -> Result<Wishes, Refusal> {
+        let mut wishes = Wishes::default();
+        for param in &request.params {
+            let (name, value) = (param.name(), param.text().unwrap_or(""));
+            if !name.starts_with("param_") && !name.starts_with("windrow_") {
+                wishes.take(name, value)?;
+            }
+        }
+        clause.iter().try_for_each(|(name, value)| wishes.take(name, value))?;
+        Ok(wishes)
+    }
+
+    fn take(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
+        let flag = matches!(value, "1" | "true");
+        match name {
+            "readonly" => self.readonly |= !matches!(value, "0" | ""),
+            "max_execution_time" => self.max_execution_time = seconds(name, value)?,
+            "max_result_rows" => self.max_result_rows = Some(number(name, value)?).filter(|rows| *rows > 0),
+            "result_overflow_mode" => self.overflow_breaks = value == "break",
+            "enable_http_compression" => self.compresses = flag,
+            "add_http_cors_header" => self.any_origin = flag,
+            "cancel_http_readonly_queries_on_client_close" => self.watches_client = flag,
+            "wait_end_of_query" | "http_wait_end_of_query" => self.waits_for_end = flag,
+            "buffer_size" | "http_response_buffer_size" => {
+                self.buffer_bytes = usize::try_from(number(name, value)?).unwrap_or(usize::MAX);
+            }
+            _ if self.output.set(name, value) || NOT_SETTINGS.contains(&name) || is_known(name) => {}
+            _ => return Err(Refusal::statement(115, format!("Unknown setting '{name}'")).without_query()),
+        }
+        Ok(())
+    }
+}
+
+fn number(name: &str, value: &str) -> Result<u64, Refusal> {
+    value.parse().map_err(|_| unreadable(name, value))
+}
+
+fn seconds(name: &str, value: &str) -> Result<Option<Duration>, Refusal> {
+    let seconds: f64 = value.parse().map_err(|_| unreadable(name, value))?;
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| unreadable(name, value))?;
+    Ok(Some(duration).filter(|duration| !duration.is_zero()))
+}
+
+fn unreadable(name: &str, value: &str) -> Refusal {
+    const CANNOT_PARSE_NUMBER: i32 = 72;
+    Refusal::statement(CANNOT_PARSE_NUMBER, format!("Setting '{name}' cannot be '{value}'")).without_query()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clickhouses_settings_are_known_by_name() {
+        assert!(is_known("max_threads") && is_known("async_insert"));
+        assert!(!is_known("max_thread") && !is_known(""));
+        assert!(clickhouse_settings().count() > 1000);
+    }
+
+    #[test]
+    fn unknown_names_and_odd_values_are_refused() {
+        let mut wishes = Wishes::default();
+        assert_eq!(wishes.take("never_heard_of", "1").unwrap_err().code, 115);
+        assert_eq!(wishes.take("max_execution_time", "-1").unwrap_err().code, 72);
+        assert_eq!(wishes.take("max_result_rows", "x").unwrap_err().code, 72);
+        wishes.take("max_execution_time", "0.5").unwrap();
+        assert_eq!(wishes.max_execution_time, Some(Duration::from_millis(500)));
+        wishes.take("max_execution_time", "0").unwrap();
+        assert_eq!(wishes.max_execution_time, None);
+    }
+}

@@ -1,0 +1,97 @@
+//! A request's whole text: its `query` parameter, a line break, its body.
+
+use bytes::Bytes;
+use windrow_compression::Encoding;
+use windrow_http::{BodyFraming, Connection};
+
+use crate::data::body::{Read, ReadError};
+use crate::data::dispatch::Exchange;
+use crate::error::Refusal;
+
+/// Why there is no text.
+pub(super) enum NoText {
+    Refused(Refusal),
+    /// The client did not send what it announced; there is nobody to answer.
+    Broken,
+}
+
+impl From<ReadError> for NoText {
+    fn from(error: ReadError) -> NoText {
+        match error {
+            ReadError::Body => NoText::Broken,
+            ReadError::NoRoom => NoText::Refused(Refusal::too_busy(
+                "Windrow holds as many request bodies as it may. Nothing was done; try again later".into(),
+            )),
+        }
+    }
+}
+
+impl Exchange<'_> {
+    /// Reads what is left of the body behind `read`.
+    pub(super) async fn whole_text(&self, connection: &mut Connection, read: Read) -> Result<String, NoText> {
+        if self.request.is_multipart() {
+            return Err(refused(
+                48,
+                "Forms (multipart/form-data) are not taken in front of DuckDB: there are no external tables",
+            ));
+        }
+        let body = match self.request.is_post() {
+            true => self.whole_body(connection, read).await?,
+            false => Bytes::new(),
+        };
+        let mut text = self.request.query().to_vec();
+        if !text.is_empty() && !body.is_empty() {
+            text.push(b'\n');
+        }
+        text.extend_from_slice(&body);
+        String::from_utf8(text).map_err(|_| refused(62, "The statement is not text in UTF-8"))
+    }
+
+    async fn whole_body(&self, connection: &mut Connection, mut read: Read) -> Result<Bytes, NoText> {
+        if matches!(self.request.head.framing(), BodyFraming::None) && !read.has_begun() {
+            let text = "The Transfer-Encoding is not chunked and there is no Content-Length header for POST request";
+            return Err(refused(381, text));
+        }
+        let limits = &self.state.options.settings.http;
+        let (mut body, _) = connection.body().await.map_err(|_| NoText::Broken)?;
+        let room = &self.state.body_room;
+        if !read.whole {
+            read = match read.has_begun() {
+                true => room.read_on(&mut body, read, limits.max_body_bytes_gathered).await?,
+                false => room.read(&mut body, limits.max_body_bytes_gathered).await?,
+            };
+        }
+        if !read.whole {
+            let text = format!(
+                "The statement is longer than http.max_body_bytes_gathered ({} bytes)",
+                limits.max_body_bytes_gathered
+            );
+            return Err(refused(229, &text));
+        }
+        let Some(encoding) = self.body_encoding()? else { return Ok(read.bytes) };
+        if read.bytes.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let unpack = |bytes: &Bytes, max_bytes| {
+            tokio::task::block_in_place(|| windrow_compression::decompress(encoding, bytes, max_bytes).map(Bytes::from))
+        };
+        let unpacked = room.unpack(&mut read, limits.max_decompressed_bytes, unpack).await?;
+        unpacked.map_err(|error| refused(117, &format!("The body cannot be decompressed: {error}")))
+    }
+
+    fn body_encoding(&self) -> Result<Option<Encoding>, NoText> {
+        let declared = self.request.head.field_str("content-encoding").filter(|name| !name.is_empty());
+        match (declared, self.request.flag("decompress")) {
+            (None, false) => Ok(None),
+            (None, true) => Ok(Some(Encoding::ClickHouse)),
+            (Some(name), _) => match Encoding::from_content_encoding(name) {
+                Some(encoding) => Ok(Some(encoding)),
+                None => Err(refused(48, &format!("Unknown compression method {name}"))),
+            },
+        }
+    }
+}
+
+fn refused(code: i32, text: &str) -> NoText {
+    NoText::Refused(Refusal::statement(code, text.to_owned()))
+}
