@@ -25,7 +25,7 @@ mod users;
 pub use admin::{letter_json, listing_json, AdminServer};
 pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
-pub use data::DataServer;
+pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};
 pub use listener::{bind, ListenError};
 pub use options::{AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
 pub use users::{Access, Users};

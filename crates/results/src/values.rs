@@ -132,8 +132,14 @@ impl Offsets {
 impl Column {
     /// `None` if the array is of another type than the shape was made for.
     pub(crate) fn of(array: &ArrayRef, shape: &Shape) -> Option<Column> {
-        let values = values(array, &shape.kind)?;
-        Some(Column { nulls: array.logical_nulls(), values, nullable: shape.nullable })
+        Column::within(array, shape, None)
+    }
+
+    /// What lies in a tuple that is NULL is NULL, whatever it says of itself: `outer` are the tuple's.
+    fn within(array: &ArrayRef, shape: &Shape, outer: Option<&NullBuffer>) -> Option<Column> {
+        let nulls = NullBuffer::union(array.logical_nulls().as_ref(), outer);
+        let values = values(array, &shape.kind, nulls.as_ref())?;
+        Some(Column { nulls, values, nullable: shape.nullable })
     }
 
     pub(crate) fn is_null(&self, row: usize) -> bool {
@@ -141,7 +147,7 @@ impl Column {
     }
 }
 
-fn values(array: &ArrayRef, kind: &Kind) -> Option<Values> {
+fn values(array: &ArrayRef, kind: &Kind, nulls: Option<&NullBuffer>) -> Option<Values> {
     Some(match kind {
         Kind::Nothing => Values::Nothing,
         Kind::Bool => Values::Bool(match array.data_type() {
@@ -190,7 +196,7 @@ fn values(array: &ArrayRef, kind: &Kind) -> Option<Values> {
             if columns.len() != elements.len() {
                 return None;
             }
-            let elements = columns.iter().zip(elements).map(|(array, shape)| Column::of(array, shape));
+            let elements = columns.iter().zip(elements).map(|(array, shape)| Column::within(array, shape, nulls));
             Values::Tuple { names: names.clone(), elements: elements.collect::<Option<_>>()? }
         }
     })

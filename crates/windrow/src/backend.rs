@@ -86,8 +86,12 @@ impl RunningBackend {
             max_result_connections: of.max_result_connections,
             ..DuckDbOptions::default()
         };
+        let folder = settings.data_dir.join("tmp");
+        windrow_gateway::prepare_temporary_folder(&folder)
+            .map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
         let opened = tokio::task::spawn_blocking(|| DuckDb::open(options)).await.map_err(|error| error.to_string())?;
         let duckdb = opened.map_err(|error| error.to_string())?;
+        windrow_gateway::install_duckdb_functions(&duckdb).await.map_err(|error| error.to_string())?;
         let (sender, available) = watch::channel(Ok(()));
         // The answer never changes, and is not to look as if nobody gave it.
         tokio::spawn(async move { sender.closed().await });

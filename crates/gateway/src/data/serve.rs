@@ -13,6 +13,7 @@ use windrow_settings::GatherSettings;
 use super::answer::{self, After};
 use super::body::BodyRoom;
 use super::dispatch::exchange;
+use super::duckdb::KeptFiles;
 use super::gather::Origin;
 use super::known_heads::{KnownHeads, Latest};
 use super::query_ids::QueryIds;
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub(crate) query_ids: QueryIds,
     pub(crate) known_heads: KnownHeads,
     pub(crate) body_room: BodyRoom,
+    /// Results in Parquet that somebody reads in pieces.
+    pub(crate) kept_files: KeptFiles,
     pub(crate) metrics: Metrics,
     closing: AtomicBool,
 }
@@ -116,6 +119,7 @@ impl DataServer {
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
+            kept_files: KeptFiles::default(),
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
             backend,
             admission,

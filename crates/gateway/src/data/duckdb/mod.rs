@@ -11,6 +11,7 @@ mod answering;
 mod ask;
 mod head;
 mod install;
+mod kept_files;
 mod parameters;
 mod parquet;
 mod plain;
@@ -21,5 +22,6 @@ mod spool;
 mod text;
 
 pub use install::install_duckdb_functions;
+pub(crate) use kept_files::KeptFiles;
 pub(super) use plain::is_for_anyone;
 pub use spool::prepare_temporary_folder;

@@ -1,6 +1,7 @@
 //! FORMAT Parquet: DuckDB writes the file, and it is sent as it is, whole or in the ranges that were asked for.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 use windrow_duckdb::Session;
@@ -8,6 +9,7 @@ use windrow_http::{Connection, Method};
 
 use super::answering::{after_of, Failure, Run, NOT_IMPLEMENTED, PIECE_BYTES};
 use super::head::{Framing, Head};
+use super::kept_files::FileKey;
 use super::sending::{Sending, Squeeze};
 use super::spool::TemporaryFile;
 use crate::data::answer::After;
@@ -28,7 +30,18 @@ impl Run<'_> {
             let text = "Syntax error: a quote, a comment or a parenthesis of the query does not end".to_owned();
             return Err(Failure::Refused(Refusal::statement(SYNTAX_ERROR, text)));
         }
-        let file = TemporaryFile::new(&exchange.state.options.temporary_folder, "parquet");
+        // Who asks for the length begins to read, and wants what is there now.
+        let (begins, goes_on) =
+            (*exchange.request.head.method() == Method::Head, exchange.request.head.field("range").is_some());
+        let key = FileKey {
+            user: exchange.credentials().map_or_else(String::new, |credentials| credentials.user.clone()),
+            schema: self.question.session.schema.clone(),
+            sql: asked.sql.clone(),
+        };
+        if let Some(file) = exchange.state.kept_files.get(&key).filter(|_| goes_on) {
+            return self.send_file(exchange, connection, &file).await;
+        }
+        let file = Arc::new(TemporaryFile::new(&exchange.state.options.temporary_folder, "parquet"));
         let path = file.path().to_string_lossy().replace('\'', "''");
         let sql = format!("COPY ({}\n) TO '{path}' (FORMAT parquet)", asked.sql);
         // The query itself only reads: that was looked at before.
@@ -41,6 +54,9 @@ impl Run<'_> {
             Ok::<(), windrow_client::Exception>(())
         };
         self.waiting(connection, copy).await??;
+        if begins || goes_on {
+            exchange.state.kept_files.put(key, file.clone());
+        }
         self.send_file(exchange, connection, &file).await
     }
 
