@@ -88,7 +88,8 @@ BINARIES = ["RowBinary", "RowBinaryWithNames", "RowBinaryWithNamesAndTypes", "Na
 
 
 def select(side: int, format_name: str, pairs: list[tuple[str, str]]) -> str:
-    columns = ", ".join(f"{pair[side]} AS c{number}" for number, pair in enumerate(pairs))
+    values = [pair[0] if side == 0 else "CAST({} AS {})".format(*pair[1].rsplit("::", 1)) for pair in pairs]
+    columns = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
     return f"SELECT {columns} FORMAT {format_name}"
 
 

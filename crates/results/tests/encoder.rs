@@ -120,7 +120,7 @@ fn types_without_a_name_in_clickhouse_are_refused_with_the_columns() {
             ("ARROW:extension:name".to_owned(), "arrow.opaque".to_owned()),
             ("ARROW:extension:metadata".to_owned(), format!("{{\"type_name\":\"{name}\",\"vendor_name\":\"DuckDB\"}}")),
         ];
-        Field::new("odd", DataType::Binary, true).with_metadata(metadata.into())
+        Field::new("odd", DataType::Binary, true).with_metadata(metadata)
     };
     let schema = |field: Field| Schema::new(vec![Field::new("fine", DataType::Int64, true), field]);
     let error = Columns::of(&schema(opaque("bignum")), None).unwrap_err();

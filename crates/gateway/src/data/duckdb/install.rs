@@ -45,7 +45,7 @@ const VIEWS: [&str; 8] = [
     "system_processes AS SELECT '' AS query_id, '' AS \"user\", '' AS query, 0::DOUBLE AS elapsed WHERE false",
 ];
 
-const MACROS: [&str; 12] = [
+const MACROS: [&str; 13] = [
     "currentDatabase() AS CASE current_schema() WHEN 'main' THEN 'default' ELSE current_schema() END",
     "timezone() AS 'UTC'",
     "serverTimezone() AS 'UTC'",
@@ -57,6 +57,7 @@ const MACROS: [&str; 12] = [
     "toUInt64(x) AS CAST(x AS UBIGINT)",
     "toInt64(x) AS CAST(x AS BIGINT)",
     "toFloat64(x) AS CAST(x AS DOUBLE)",
+    "groupArray(x) AS coalesce(list(x) FILTER (WHERE x IS NOT NULL), [])",
     "numbers(n) AS TABLE SELECT range::UBIGINT AS number FROM range(n)",
 ];
 
