@@ -18,6 +18,7 @@ mod rows;
 mod settings;
 mod types;
 mod varint;
+mod view;
 mod zone;
 
 pub use block::Block;
@@ -32,4 +33,5 @@ pub use read::{BlockBuilder, ColumnData, StringData};
 pub use rows::Rows;
 pub use settings::{reading_settings, InlineSchema, ReadSettings, ReadingSetting, SettingEffect};
 pub use types::{write_identifier, CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
+pub use view::{ColumnView, Layout, Strings};
 pub use zone::ZoneChange;

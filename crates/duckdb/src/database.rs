@@ -16,7 +16,7 @@ use crate::errors::OpenError;
 use crate::library;
 use crate::options::DuckDbOptions;
 use crate::query::{self, RecordStream, Session};
-use crate::table::{self, TableInfo, TableRef};
+use crate::table::{self, literal, TableInfo, TableRef};
 use crate::transaction::Transaction;
 
 /// A DuckDB database. Clones are of the same one.
@@ -86,7 +86,7 @@ impl DuckDb {
 
     /// Begins a transaction on a connection and a thread of its own.
     pub async fn begin(&self) -> Result<Transaction, Exception> {
-        let permit = self.permit(&self.inner.transactions).await?;
+        let permit = self.transaction_permit().await?;
         Transaction::begin(self.clone(), permit).await
     }
 
@@ -119,6 +119,10 @@ impl DuckDb {
         }
     }
 
+    pub(crate) async fn transaction_permit(&self) -> Result<OwnedSemaphorePermit, Exception> {
+        self.permit(&self.inner.transactions).await
+    }
+
     /// A connection of one's own. Blocks for a moment.
     pub(crate) fn connect(&self) -> Result<Connection, Exception> {
         let database = self.inner.database.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -138,7 +142,8 @@ impl DuckDb {
 }
 
 /// Times are told in UTC wherever this runs, and what Windrow keeps for itself has a place.
-const AT_START: [&str; 2] = ["SET GLOBAL TimeZone = 'UTC'", "CREATE SCHEMA IF NOT EXISTS windrow"];
+const AT_START: [&str; 3] =
+    ["SET GLOBAL TimeZone = 'UTC'", "CREATE SCHEMA IF NOT EXISTS windrow", crate::batches::TABLE];
 
 /// Runs something that blocks.
 pub(crate) fn spawn(name: &str, job: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -156,6 +161,11 @@ fn settings(options: &DuckDbOptions) -> Vec<(OptionDatabase, OptionValue)> {
     }
     // Types that Arrow doesn't have come as themselves, marked, rather than as texts and floats.
     set("arrow_lossless_conversion", "true".to_owned());
+    if !options.allowed_folders.is_empty() {
+        let folders: Vec<_> = options.allowed_folders.iter().map(|folder| literal(&text_of(folder))).collect();
+        set("allowed_directories", format!("[{}]", folders.join(", ")));
+    }
+    // The last: what it forbids can't be allowed behind it.
     set("enable_external_access", options.external_access.to_string());
     let option = |(name, value)| (OptionDatabase::Other(name), OptionValue::String(value));
     settings.into_iter().map(option).collect()

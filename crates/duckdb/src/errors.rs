@@ -53,15 +53,35 @@ pub(crate) fn exception(error: &Error, version: &str) -> Exception {
 }
 
 pub(crate) fn of_text(text: &str, status: Status, version: &str) -> Exception {
+    let unwrapped = unwrapped(text);
+    let text = unwrapped.as_deref().unwrap_or(text);
     Exception::new(code_of(text, status), text.trim_end(), version)
 }
 
+/// Some errors come as JSON, with kind and message apart.
+fn unwrapped(text: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Apart {
+        exception_type: String,
+        exception_message: String,
+    }
+    let Apart { exception_type, exception_message } = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
+    Some(format!("{exception_type} Error: {exception_message}"))
+}
+
 fn code_of(text: &str, status: Status) -> i32 {
+    let has = |part: &str| text.contains(part);
     if status == Status::Cancelled {
         return QUERY_WAS_CANCELLED;
     }
+    // Also behind "Failed to append" and "Failed to commit", which have no kind of their own.
+    if has("NOT NULL constraint failed") {
+        return 349;
+    }
+    if has("constraint failed") || has("constraint violation") || has("violates") && has("constraint") {
+        return 469;
+    }
     let kind = text.split(" Error: ").next().unwrap_or_default();
-    let has = |part: &str| text.contains(part);
     match kind.trim_start() {
         "INTERRUPT" => QUERY_WAS_CANCELLED,
         "Parser" => SYNTAX_ERROR,
@@ -79,7 +99,6 @@ fn code_of(text: &str, status: Status) -> i32 {
         "Binder" => 47,
         "Conversion" if has("Could not convert string") => 6,
         "Conversion" | "Mismatch Type" | "Type" => 53,
-        "Constraint" if has("NOT NULL constraint failed") => 349,
         "Constraint" => 469,
         "Out of Range" => 321,
         "Out of Memory" => MEMORY_LIMIT_EXCEEDED,
@@ -88,12 +107,17 @@ fn code_of(text: &str, status: Status) -> i32 {
         "IO" if has("No space left") || has("could not write") => 243,
         "IO" if has("Cannot open file") || has("No such file") || has("No files found") => 107,
         "IO" => 74,
-        "Invalid Input" if has("Attempting to execute an unsuccessful") => STD_EXCEPTION,
         "Invalid Input" if has("read-only") => READONLY,
         "Invalid Input" => 36,
-        "TransactionContext" if has("Conflict") || has("conflict") => 236,
+        "TransactionContext" if has("in read-only mode") => READONLY,
+        "TransactionContext" if has("onflict") => 236,
         _ => STD_EXCEPTION,
     }
+}
+
+/// Whether an earlier error of the transaction is all that this one is about.
+pub(crate) fn is_aftermath(exception: &Exception) -> bool {
+    exception.line.contains("Current transaction is aborted")
 }
 
 /// Whether DuckDB has given up its database: nothing works any more until it is opened again.

@@ -3,21 +3,29 @@
 //! [`DuckDb`] opens a database and answers queries as streams of Arrow batches, tells what a table is made of, and begins
 //! [`Transaction`]s that append batches. Its calls block, so each runs on a thread of this crate's own, never on tokio's.
 
+mod batches;
 mod connection;
 mod database;
 mod errors;
+mod fit;
 mod library;
 mod options;
 mod query;
+mod rows;
 mod single;
+mod sink;
 mod table;
 mod transaction;
 mod types;
+mod work;
 
 pub use database::DuckDb;
 pub use errors::{CommitError, OpenError};
+pub use fit::{Fitting, NotHeld};
 pub use options::DuckDbOptions;
 pub use query::{RecordStream, Session};
+pub use rows::record_batch;
+pub use sink::{schema_of, DuckDbSink};
 pub use table::{ColumnInfo, TableInfo, TableRef};
 pub use transaction::Transaction;
-pub use types::NotHeld;
+pub use types::{duckdb_type_of, duckdb_type_of_arrow};

@@ -17,6 +17,8 @@ pub struct DuckDbOptions {
     pub max_transactions: usize,
     /// Whether statements may read and write files of the machine, attach databases and load extensions.
     pub external_access: bool,
+    /// Folders whose files statements may read and write even so.
+    pub allowed_folders: Vec<PathBuf>,
 }
 
 impl Default for DuckDbOptions {
@@ -29,6 +31,7 @@ impl Default for DuckDbOptions {
             max_result_connections: 16,
             max_transactions: 32,
             external_access: false,
+            allowed_folders: Vec::new(),
         }
     }
 }

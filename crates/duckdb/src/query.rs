@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use adbc_core::CancelHandle;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
 use windrow_client::Exception;
 
-use crate::connection::{arrow_exception, Connection};
+use crate::connection::{arrow_exception, Connection, Reader};
 use crate::database::{spawn, DuckDb};
 use crate::single;
 
@@ -109,12 +110,46 @@ fn answer(
     if opened.send(Ok(running.reader.schema())).is_err() {
         return;
     }
-    for batch in running.reader {
-        let batch = batch.map_err(|error| arrow_exception(&error, connection.version()));
-        let failed = batch.is_err();
-        if sender.blocking_send(batch).is_err() || failed {
-            break;
+    hand_over(running.reader, &sender, connection.version());
+}
+
+/// DuckDB gives 2,048 rows at a time, which costs more to hand over than to make. So they are put together: as long as the
+/// reader is busy with what it has, and not beyond these.
+const ROWS_TOGETHER: usize = 65_536;
+const BYTES_TOGETHER: usize = 4 << 20;
+
+fn hand_over(reader: Reader, sender: &mpsc::Sender<Result<RecordBatch, Exception>>, version: &str) {
+    let schema = reader.schema();
+    let (mut waiting, mut rows, mut bytes) = (Vec::new(), 0, 0);
+    let send = |waiting: &mut Vec<RecordBatch>| {
+        let together = concat_batches(&schema, waiting.iter()).map_err(|error| arrow_exception(&error, version));
+        waiting.clear();
+        sender.blocking_send(together).is_ok()
+    };
+    for batch in reader {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => {
+                let before = waiting.is_empty() || send(&mut waiting);
+                if before {
+                    let _ = sender.blocking_send(Err(arrow_exception(&error, version)));
+                }
+                return;
+            }
+        };
+        rows += batch.num_rows();
+        bytes += batch.get_array_memory_size();
+        waiting.push(batch);
+        let reader_waits = sender.capacity() == BATCHES_AHEAD;
+        if reader_waits || rows >= ROWS_TOGETHER || bytes >= BYTES_TOGETHER {
+            if !send(&mut waiting) {
+                return;
+            }
+            (rows, bytes) = (0, 0);
         }
+    }
+    if !waiting.is_empty() {
+        send(&mut waiting);
     }
 }
 

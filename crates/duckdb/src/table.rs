@@ -1,7 +1,8 @@
 //! What a table is made of, as inserts and appends have to know it.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Int8Array, RecordBatch};
+use arrow_array::types::Int32Type;
+use arrow_array::RecordBatch;
 use arrow_schema::Field;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 use windrow_block::DataType;
@@ -78,11 +79,6 @@ pub(crate) async fn look_up(
     answer.await.map_err(|_| closed)?
 }
 
-/// Truth values, as numbers: DuckDB's own come in an extension type.
-fn flags(batch: &RecordBatch, column: usize) -> Option<&Int8Array> {
-    batch.column(column).as_primitive_opt()
-}
-
 /// DuckDB's names are the same whatever their case.
 pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
     let condition = format!(
@@ -91,20 +87,15 @@ pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Optio
         literal(&name.table)
     );
     let batches = connection.rows(&format!(
-        "SELECT schema_name, table_name, column_name, data_type, is_nullable::TINYINT, \
-         (column_default IS NOT NULL)::TINYINT \
+        "SELECT schema_name, table_name, column_name, data_type, is_nullable::INTEGER, (column_default IS NOT NULL)::INTEGER \
          FROM duckdb_columns() WHERE {condition} ORDER BY column_index"
     ))?;
     if batches.iter().all(|batch| batch.num_rows() == 0) {
         return Ok(None);
     }
     let described =
-        connection.rows(&format!("SELECT (\"default\" IS NOT NULL)::TINYINT FROM (DESCRIBE {})", name.quoted()))?;
-    let settable: Vec<bool> = described
-        .iter()
-        .filter_map(|batch| flags(batch, 0))
-        .flat_map(|flags| flags.iter().map(|flag| flag != Some(0)))
-        .collect();
+        connection.rows(&format!("SELECT (\"default\" IS NOT NULL)::INTEGER FROM (DESCRIBE {})", name.quoted()))?;
+    let settable: Vec<bool> = described.iter().flat_map(|batch| flags(batch, 0)).collect();
     let views = connection
         .rows(&format!("SELECT 1 FROM duckdb_views() WHERE {}", condition.replace("table_name", "view_name")))?;
     let fields = connection.query(&format!("SELECT * FROM {} LIMIT 0", name.quoted()), |_| ())?.reader.schema();
@@ -112,26 +103,32 @@ pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Optio
     let mut spelt = name.clone();
     for batch in &batches {
         let texts: Vec<_> = (0..4).filter_map(|column| batch.column(column).as_string_opt::<i32>()).collect();
-        let bools: Vec<_> = (4..6).filter_map(|column| flags(batch, column)).collect();
-        let ([schemas, tables, names, types], [nullable, default]) = (&texts[..], &bools[..]) else {
+        let (nullable, default) = (flags(batch, 4), flags(batch, 5));
+        let ([schemas, tables, names, types], true) = (&texts[..], default.len() == batch.num_rows()) else {
             return Err(Exception::new(1001, "duckdb_columns() has other columns than expected", connection.version()));
         };
         for row in 0..batch.num_rows() {
             spelt = TableRef::new(schemas.value(row), tables.value(row));
             let Some(field) = fields.fields().get(columns.len()) else { continue };
-            let nullable = nullable.value(row) != 0;
+            let nullable = nullable[row];
             columns.push(ColumnInfo {
                 name: names.value(row).to_owned(),
                 duckdb_type: types.value(row).to_owned(),
                 field: field.as_ref().clone(),
                 data_type: types::clickhouse_type(types.value(row), nullable),
                 nullable,
-                has_default: default.value(row) != 0,
+                has_default: default[row],
                 // A generated column's expression is shown as a default in one of both lists only.
-                generated: default.value(row) != 0 && !settable.get(columns.len()).copied().unwrap_or(true),
+                generated: default[row] && !settable.get(columns.len()).copied().unwrap_or(true),
             });
         }
     }
     let is_view = views.iter().map(RecordBatch::num_rows).sum::<usize>() > 0;
     Ok(Some(TableInfo { name: spelt, is_view, columns }))
+}
+
+/// Numbers as what they say: yes, or no.
+fn flags(batch: &RecordBatch, column: usize) -> Vec<bool> {
+    let numbers = batch.column(column).as_primitive_opt::<Int32Type>();
+    numbers.map_or(Vec::new(), |numbers| numbers.iter().map(|number| number == Some(1)).collect())
 }

@@ -1,14 +1,13 @@
 //! A transaction: a thread and a connection of its own, told what to do through a channel.
 
-use adbc_core::options::IngestMode;
 use arrow_array::RecordBatch;
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
 use windrow_client::Exception;
 
-use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};
-use crate::errors::{is_fatal, CommitError};
-use crate::table::{quoted, TableRef};
+use crate::errors::CommitError;
+use crate::table::TableRef;
+use crate::work::Work;
 
 /// Dropping it rolls back. After an error everything but a rollback fails.
 pub struct Transaction {
@@ -31,10 +30,10 @@ impl Transaction {
         let (orders, received) = mpsc::channel(1);
         let (begun, answer) = oneshot::channel();
         let job = move || {
-            match begin(&database) {
-                Ok(connection) => {
+            match database.connect().and_then(Work::begin) {
+                Ok(work) => {
                     if begun.send(Ok(())).is_ok() {
-                        serve(connection, received);
+                        serve(work, received);
                     }
                 }
                 Err(exception) => drop(begun.send(Err(exception))),
@@ -84,54 +83,20 @@ impl Transaction {
     }
 }
 
-fn begin(database: &DuckDb) -> Result<Connection, Exception> {
-    let mut connection = database.connect()?;
-    connection.execute("BEGIN TRANSACTION")?;
-    Ok(connection)
-}
-
-fn serve(mut connection: Connection, mut orders: mpsc::Receiver<Order>) {
+fn serve(mut work: Work, mut orders: mpsc::Receiver<Order>) {
     while let Some(order) = orders.blocking_recv() {
         match order {
             Order::Ingest { table, columns, batches, reply } => {
-                let _ = reply.send(ingest(&mut connection, &table, columns.as_deref(), batches));
+                let _ = reply.send(work.ingest(&table, columns.as_deref(), &batches));
             }
-            Order::Execute { sql, reply } => drop(reply.send(connection.execute(&sql))),
-            Order::Commit { reply } => return drop(reply.send(commit(&mut connection))),
-            Order::Rollback { reply } => return drop(reply.send(connection.execute("ROLLBACK"))),
+            Order::Execute { sql, reply } => drop(reply.send(work.execute(&sql))),
+            Order::Commit { reply } => return drop(reply.send(work.commit())),
+            Order::Rollback { reply } => {
+                work.rollback();
+                return drop(reply.send(Ok(0)));
+            }
         }
     }
-    // Nobody is there any more. A connection that is closed with an open transaction rolls it back as well.
-    let _ = connection.execute("ROLLBACK");
-}
-
-fn commit(connection: &mut Connection) -> Result<(), CommitError> {
-    let done = connection.execute("COMMIT").map(|_| ());
-    done.map_err(|exception| match is_fatal(&exception) {
-        true => CommitError::Unknown(exception),
-        false => CommitError::Refused(exception),
-    })
-}
-
-/// Where rows of some columns wait to be inserted.
-const STAGING: &str = "windrow_staging";
-
-fn ingest(
-    connection: &mut Connection,
-    table: &TableRef,
-    columns: Option<&[String]>,
-    batches: Vec<RecordBatch>,
-) -> Result<u64, Exception> {
-    let Some(first) = batches.first() else { return Ok(0) };
-    let (schema, rows) = (first.schema(), batches.iter().map(|batch| batch.num_rows() as u64).sum());
-    let Some(columns) = columns else {
-        connection.append(table, schema, batches, IngestMode::Append, false)?;
-        return Ok(rows);
-    };
-    let staging = TableRef::new("", STAGING);
-    connection.append(&staging, schema, batches, IngestMode::Replace, true)?;
-    let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
-    connection.execute(&format!("INSERT INTO {} ({}) FROM temp.{STAGING}", table.quoted(), names.join(", ")))?;
-    connection.execute(&format!("DROP TABLE temp.{STAGING}"))?;
-    Ok(rows)
+    // Nobody is there any more.
+    work.rollback();
 }

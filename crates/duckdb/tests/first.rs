@@ -67,9 +67,9 @@ async fn a_transaction_that_is_dropped_or_fails_leaves_nothing() {
 #[tokio::test]
 async fn tables_are_told() {
     let TestDatabase { database, .. } = database();
-    all(&database, "CREATE TABLE Some (A INTEGER NOT NULL, b VARCHAR DEFAULT 'x', c INTEGER AS (A + 1))").await;
-    let info = database.table(&TableRef::new("MAIN", "some")).await.unwrap().unwrap();
-    assert_eq!(info.name, TableRef::new("main", "Some"));
+    all(&database, "CREATE TABLE Things (A INTEGER NOT NULL, b VARCHAR DEFAULT 'x', c INTEGER AS (A + 1))").await;
+    let info = database.table(&TableRef::new("MAIN", "things")).await.unwrap().unwrap();
+    assert_eq!(info.name, TableRef::new("main", "Things"));
     let told = |column: usize| {
         let column = &info.columns[column];
         (column.name.as_str(), column.nullable, column.has_default, column.generated)

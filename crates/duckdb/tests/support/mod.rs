@@ -24,7 +24,7 @@ pub fn folder() -> Folder {
 
 pub struct TestDatabase {
     pub database: DuckDb,
-    pub folder: Folder,
+    _folder: Folder,
 }
 
 pub fn options(folder: &Folder) -> DuckDbOptions {
@@ -35,5 +35,5 @@ pub fn options(folder: &Folder) -> DuckDbOptions {
 pub fn database() -> TestDatabase {
     let folder = folder();
     let database = DuckDb::open(options(&folder)).unwrap();
-    TestDatabase { database, folder }
+    TestDatabase { database, _folder: folder }
 }

@@ -1,0 +1,69 @@
+//! By what stored batches are known when they come again: the table `windrow.batches`.
+//!
+//! A batch comes again after a lost answer, which is at once, or after a crash, which may be as long ago as the gateway was
+//! away. So old ids go only when many newer ones are there: nothing is forgotten for having been away.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use windrow_client::Exception;
+use windrow_sink::BatchId;
+
+use crate::connection::Connection;
+use crate::database::{spawn, DuckDb};
+
+/// Made at start.
+pub(crate) const TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS windrow.batches (id UUID PRIMARY KEY, stored_at TIMESTAMPTZ NOT NULL DEFAULT now())";
+
+/// Ids that are kept whatever their age, and however many there are.
+const KEPT: u64 = 100_000;
+const KEPT_AT_MOST: u64 = 2_000_000;
+const KEPT_FOR: &str = "7 days";
+/// After so many stored batches the table is looked through.
+const PRUNED_EVERY: u64 = 20_000;
+
+/// Counts what is stored, to prune now and then.
+#[derive(Default)]
+pub(crate) struct Batches {
+    since_pruned: AtomicU64,
+}
+
+impl Batches {
+    pub(crate) fn insert(id: BatchId) -> String {
+        format!("INSERT INTO windrow.batches (id) VALUES ('{id}')")
+    }
+
+    pub(crate) fn knows(connection: &mut Connection, id: BatchId) -> Result<bool, Exception> {
+        let found = connection.rows(&format!("SELECT 1 FROM windrow.batches WHERE id = '{id}'"))?;
+        Ok(found.iter().any(|batch| batch.num_rows() > 0))
+    }
+
+    /// Beside the stores, not in one of them: nobody waits for it.
+    pub(crate) fn stored(&self, database: &DuckDb) {
+        if self.since_pruned.fetch_add(1, Ordering::Relaxed) < PRUNED_EVERY {
+            return;
+        }
+        self.since_pruned.store(0, Ordering::Relaxed);
+        let database = database.clone();
+        let prune = move || {
+            let pruned = database.connect().and_then(|mut connection| prune(&mut connection, KEPT, KEPT_AT_MOST));
+            if let Err(exception) = pruned {
+                tracing::warn!(%exception, "ids of stored batches could not be pruned");
+            }
+        };
+        if let Err(error) = spawn("windrow-prune", prune) {
+            tracing::warn!(%error, "ids of stored batches could not be pruned");
+        }
+    }
+}
+
+/// How many went.
+pub(crate) fn prune(connection: &mut Connection, kept: u64, kept_at_most: u64) -> Result<u64, Exception> {
+    let newest =
+        |count: u64| format!("(SELECT stored_at FROM windrow.batches ORDER BY stored_at DESC OFFSET {count} LIMIT 1)");
+    connection.execute(&format!(
+        "DELETE FROM windrow.batches WHERE stored_at < {} OR at < now() - INTERVAL '{KEPT_FOR}' AND stored_at < {}",
+        newest(kept_at_most),
+        newest(kept)
+    ))
+}

@@ -1,0 +1,120 @@
+//! Why a value, or a whole column, can't be stored as it is.
+
+use std::fmt;
+
+use arrow_schema::DataType;
+use windrow_client::Exception;
+
+use crate::table::TableRef;
+
+/// Why rows can't be stored as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotHeld {
+    /// `None`: it isn't about one column.
+    pub column: Option<String>,
+    /// Within its batch, from 0 on. `None`: it is about all rows.
+    pub row: Option<usize>,
+    /// ClickHouse's.
+    pub code: i32,
+    pub why: String,
+}
+
+/// The same before it is known which column it is of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    pub(crate) row: Option<usize>,
+    pub(crate) why: Why,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    Type(String),
+    Range(String),
+    Value(String),
+}
+
+const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
+const NUMBER_OF_COLUMNS_DOESNT_MATCH: i32 = 20;
+const DUPLICATE_COLUMN: i32 = 15;
+const TYPE_MISMATCH: i32 = 53;
+const INCORRECT_DATA: i32 = 117;
+const VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE: i32 = 321;
+
+impl Misfit {
+    pub(crate) fn of_type(from: &DataType, to: impl fmt::Display) -> Misfit {
+        Misfit { row: None, why: Why::Type(format!("values of Arrow's {from} don't go into {to}")) }
+    }
+
+    pub(crate) fn range(row: usize, value: impl fmt::Display, to: impl fmt::Display) -> Misfit {
+        Misfit { row: Some(row), why: Why::Range(format!("{value} is no value of {to}")) }
+    }
+
+    pub(crate) fn lossy(row: usize, value: impl fmt::Display, to: impl fmt::Display) -> Misfit {
+        Misfit { row: Some(row), why: Why::Range(format!("{to} doesn't hold {value} exactly")) }
+    }
+
+    pub(crate) fn value(row: usize, why: impl Into<String>) -> Misfit {
+        Misfit { row: Some(row), why: Why::Value(why.into()) }
+    }
+
+    pub(crate) fn other(why: &str) -> Misfit {
+        Misfit { row: None, why: Why::Type(why.to_owned()) }
+    }
+
+    /// The same, of another row: of the one that holds the value.
+    pub(crate) fn in_row(self, row: impl FnOnce(usize) -> usize) -> Misfit {
+        Misfit { row: self.row.map(row), why: self.why }
+    }
+
+    pub(crate) fn of_column(self, name: &str) -> NotHeld {
+        let (code, why) = match self.why {
+            Why::Type(why) => (TYPE_MISMATCH, why),
+            Why::Range(why) => (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE, why),
+            Why::Value(why) => (INCORRECT_DATA, why),
+        };
+        NotHeld { column: Some(name.to_owned()), row: self.row, code, why }
+    }
+}
+
+impl NotHeld {
+    pub(crate) fn unknown(column: &str, table: &TableRef) -> NotHeld {
+        let why = format!("there is no such column in table {}.{} to insert into", table.schema, table.table);
+        NotHeld { column: Some(column.to_owned()), row: None, code: NO_SUCH_COLUMN_IN_TABLE, why }
+    }
+
+    pub(crate) fn twice(column: &str) -> NotHeld {
+        NotHeld { column: Some(column.to_owned()), row: None, code: DUPLICATE_COLUMN, why: "it is given twice".into() }
+    }
+
+    pub(crate) fn missing(column: &str) -> NotHeld {
+        let why = "the batch doesn't have it; all batches must have the first one's columns".to_owned();
+        NotHeld { column: Some(column.to_owned()), row: None, code: NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
+    }
+
+    pub(crate) fn count(wanted: usize, given: usize, table: &TableRef) -> NotHeld {
+        let why = format!("{given} columns are given for {wanted} of table {}.{}", table.schema, table.table);
+        NotHeld { column: None, row: None, code: NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
+    }
+
+    pub(crate) fn other(why: &str) -> NotHeld {
+        NotHeld { column: None, row: None, code: INCORRECT_DATA, why: why.to_owned() }
+    }
+
+    /// In ClickHouse's form.
+    pub fn exception(&self, version_suffix: &str) -> Exception {
+        Exception::new(self.code, &self.to_string(), version_suffix)
+    }
+}
+
+impl fmt::Display for NotHeld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(column) = &self.column {
+            write!(f, "Column `{column}`: ")?;
+        }
+        f.write_str(&self.why)?;
+        // Counted from 1 on, as ClickHouse counts.
+        self.row.map_or(Ok(()), |row| write!(f, ": (at row {})", row + 1))
+    }
+}
+
+impl std::error::Error for NotHeld {}

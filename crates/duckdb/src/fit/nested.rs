@@ -1,0 +1,158 @@
+//! Lists, arrays, structs and maps: their parts are fitted, and put together again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, MapArray, StructArray};
+use arrow_schema::{DataType, Field, Fields};
+
+use super::{fit, Fit, Misfit, Target};
+use crate::types::DuckType;
+
+pub(super) fn list(array: &ArrayRef, inner: &DuckType, own: &Field) -> Result<Fit, Misfit> {
+    let DataType::List(item) = own.data_type() else { return Err(Misfit::of_type(array.data_type(), own.data_type())) };
+    let array = as_list(array, own)?;
+    let list = array.as_list::<i32>();
+    let target = Target { duck: inner, field: item };
+    let (values, field) = part(list.values(), &source_item(&array), &target, |at| row_of(list.offsets(), at))?;
+    let made = ListArray::try_new(Arc::new(field), list.offsets().clone(), values.array, list.nulls().cloned());
+    put_together(made, values.through_sql)
+}
+
+pub(super) fn fixed_list(array: &ArrayRef, inner: &DuckType, length: usize, own: &Field) -> Result<Fit, Misfit> {
+    let DataType::FixedSizeList(item, size) = own.data_type() else {
+        return Err(Misfit::of_type(array.data_type(), own.data_type()));
+    };
+    let array = match array.data_type() {
+        DataType::FixedSizeList(_, given) if given == size => array.clone(),
+        DataType::List(given) => {
+            let list = array.as_list::<i32>();
+            let wrong = |&row: &usize| list.is_valid(row) && list.value_length(row) as usize != length;
+            if let Some(row) = (0..list.len()).find(wrong) {
+                return Err(Misfit::value(row, format!("an array of {} for one of {length}", list.value_length(row))));
+            }
+            let to = DataType::FixedSizeList(given.clone(), *size);
+            arrow_cast::cast(array, &to).map_err(|error| Misfit::other(&error.to_string()))?
+        }
+        other => return Err(Misfit::of_type(other, own.data_type())),
+    };
+    let list = array.as_fixed_size_list();
+    let target = Target { duck: inner, field: item };
+    let (values, field) = part(list.values(), &source_item(&array), &target, |at| at / length.max(1))?;
+    let made = FixedSizeListArray::try_new(Arc::new(field), *size, values.array, list.nulls().cloned());
+    put_together(made, values.through_sql)
+}
+
+/// By name, whatever the order; by position, where the names are those that ClickHouse gives to elements without one.
+pub(super) fn record(array: &ArrayRef, fields: &[(String, DuckType)], own: &Field) -> Result<Fit, Misfit> {
+    let (DataType::Struct(given), DataType::Struct(wanted)) = (array.data_type(), own.data_type()) else {
+        return Err(Misfit::of_type(array.data_type(), own.data_type()));
+    };
+    let record = array.as_struct();
+    let by_position = given.iter().enumerate().all(|(at, field)| *field.name() == (at + 1).to_string());
+    let place = |at: usize, name: &str| match by_position {
+        true => Some(at),
+        false => given.iter().position(|field| field.name().to_lowercase() == name.to_lowercase()),
+    };
+    if given.len() != fields.len() || wanted.len() != fields.len() {
+        return Err(Misfit::of_type(array.data_type(), own.data_type()));
+    }
+    let (mut parts, mut arrays, mut through_sql) = (Vec::new(), Vec::new(), false);
+    for (at, ((name, duck), field)) in fields.iter().zip(wanted).enumerate() {
+        let missing = || Misfit::of_type(array.data_type(), own.data_type());
+        let place = place(at, name).ok_or_else(missing)?;
+        let (fitted, _) = part(record.column(place), &given[place], &Target { duck, field }, |row| row)?;
+        through_sql |= fitted.through_sql;
+        parts.push(fitted.field(name));
+        arrays.push(fitted.array);
+    }
+    put_together(StructArray::try_new(Fields::from(parts), arrays, record.nulls().cloned()), through_sql)
+}
+
+pub(super) fn map(array: &ArrayRef, key: &DuckType, value: &DuckType, own: &Field) -> Result<Fit, Misfit> {
+    let wrong = || Misfit::of_type(array.data_type(), own.data_type());
+    let (DataType::Map(given, _), DataType::Map(wanted, _)) = (array.data_type(), own.data_type()) else {
+        return Err(wrong());
+    };
+    let (DataType::Struct(given), DataType::Struct(pair)) = (given.data_type(), wanted.data_type()) else {
+        return Err(wrong());
+    };
+    let ([given_key, given_value], [own_key, own_value]) = (given.as_ref(), pair.as_ref()) else { return Err(wrong()) };
+    let map = array.as_map();
+    let row = |at: usize| row_of(map.offsets(), at);
+    let (keys, _) = part(map.keys(), given_key, &Target { duck: key, field: own_key }, row)?;
+    let (values, _) = part(map.values(), given_value, &Target { duck: value, field: own_value }, row)?;
+    once_each(map)?;
+    let key_field = keys.field(own_key.name()).with_nullable(false);
+    let fields = Fields::from(vec![key_field, values.field(own_value.name())]);
+    let through_sql = keys.through_sql || values.through_sql;
+    let entries = StructArray::try_new(fields.clone(), vec![keys.array, values.array], None);
+    let entries = entries.map_err(|error| Misfit::other(&error.to_string()))?;
+    let field = Arc::new(Field::new(wanted.name(), DataType::Struct(fields), false));
+    put_together(MapArray::try_new(field, map.offsets().clone(), entries, map.nulls().cloned(), false), through_sql)
+}
+
+/// DuckDB's maps have each key once, and no NULL among them.
+fn once_each(map: &MapArray) -> Result<(), Misfit> {
+    let keys = map.keys();
+    let shown = |at: usize| arrow_cast::display::array_value_to_string(keys, at).unwrap_or_default();
+    for row in 0..map.len() {
+        let range = map.offsets()[row] as usize..map.offsets()[row + 1] as usize;
+        if range.len() < 2 && range.clone().all(|at| keys.is_valid(at)) || map.is_null(row) {
+            continue;
+        }
+        let mut seen = HashSet::new();
+        for at in range {
+            if keys.is_null(at) {
+                return Err(Misfit::value(row, "a key of a map is NULL"));
+            }
+            if !seen.insert(shown(at)) {
+                return Err(Misfit::value(row, "a map has the same key twice"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn part(
+    values: &ArrayRef,
+    source: &Field,
+    target: &Target,
+    row: impl FnOnce(usize) -> usize,
+) -> Result<(Fit, Field), Misfit> {
+    let fitted = fit(values, source, target).map_err(|misfit| misfit.in_row(row))?;
+    let field = fitted.field(target.field.name());
+    Ok((fitted, field))
+}
+
+fn put_together<A: Array + 'static>(
+    made: Result<A, arrow_schema::ArrowError>,
+    through_sql: bool,
+) -> Result<Fit, Misfit> {
+    let array: ArrayRef = Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?);
+    Ok(Fit { through_sql, ..Fit::plain(array) })
+}
+
+/// Lists of one length are lists.
+fn as_list(array: &ArrayRef, own: &Field) -> Result<ArrayRef, Misfit> {
+    match array.data_type() {
+        DataType::List(_) => Ok(array.clone()),
+        DataType::FixedSizeList(item, _) => {
+            arrow_cast::cast(array, &DataType::List(item.clone())).map_err(|error| Misfit::other(&error.to_string()))
+        }
+        other => Err(Misfit::of_type(other, own.data_type())),
+    }
+}
+
+fn source_item(array: &ArrayRef) -> Field {
+    match array.data_type() {
+        DataType::List(item) | DataType::FixedSizeList(item, _) => item.as_ref().clone(),
+        other => Field::new("", other.clone(), true),
+    }
+}
+
+/// The row whose list holds this value.
+fn row_of(offsets: &[i32], at: usize) -> usize {
+    offsets.partition_point(|&offset| offset as usize <= at).saturating_sub(1)
+}

@@ -1,0 +1,142 @@
+//! Booleans, integers, floats and decimals.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, Int8Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array};
+use arrow_cast::{cast_with_options, CastOptions};
+use arrow_schema::{DataType, Field};
+
+use super::Misfit;
+
+pub(super) fn boolean(array: &ArrayRef, source: &Field) -> Result<ArrayRef, Misfit> {
+    let extension = source.metadata().get("ARROW:extension:name").map_or("", String::as_str);
+    match array.data_type() {
+        DataType::Boolean => Ok(array.clone()),
+        DataType::Int8 if extension == "arrow.bool8" => {
+            let bytes = array.as_primitive::<Int8Type>();
+            Ok(Arc::new(BooleanArray::from_unary(bytes, |byte| byte != 0)))
+        }
+        other => Err(Misfit::of_type(other, "BOOLEAN")),
+    }
+}
+
+pub(super) fn integer(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
+    if array.data_type() == to {
+        return Ok(array.clone());
+    }
+    if !array.data_type().is_integer() {
+        return Err(Misfit::of_type(array.data_type(), to));
+    }
+    converted(array, to)
+}
+
+/// Sixteen bytes, the lowest first.
+pub(super) fn huge(array: &ArrayRef, signed: bool) -> Result<ArrayRef, Misfit> {
+    let to = if signed { "HUGEINT" } else { "UHUGEINT" };
+    let kind = array.data_type();
+    if kind == &DataType::FixedSizeBinary(16) {
+        return Ok(array.clone());
+    }
+    if !kind.is_integer() {
+        return Err(Misfit::of_type(kind, to));
+    }
+    let wide = |row: usize| -> Result<Option<[u8; 16]>, Misfit> {
+        if array.is_null(row) {
+            return Ok(None);
+        }
+        let value = integer_at(array, row)?;
+        match signed || value >= 0 {
+            true => Ok(Some(value.to_le_bytes())),
+            false => Err(Misfit::range(row, value, to)),
+        }
+    };
+    let values: Vec<_> = (0..array.len()).map(wide).collect::<Result<_, _>>()?;
+    let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 16);
+    Ok(Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?))
+}
+
+fn integer_at(array: &ArrayRef, row: usize) -> Result<i128, Misfit> {
+    let one = array.slice(row, 1);
+    let widened = |to: &DataType| arrow_cast::cast(&one, to).map_err(|error| Misfit::other(&error.to_string()));
+    Ok(match array.data_type().is_unsigned_integer() {
+        true => i128::from(widened(&DataType::UInt64)?.as_primitive::<UInt64Type>().value(0)),
+        false => i128::from(widened(&DataType::Int64)?.as_primitive::<Int64Type>().value(0)),
+    })
+}
+
+/// A number becomes a float where the float says the same number.
+pub(super) fn float(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
+    let kind = array.data_type();
+    match (kind, to) {
+        _ if kind == to => return Ok(array.clone()),
+        (DataType::Float16, _) | (DataType::Float32, DataType::Float64) => return converted(array, to),
+        (DataType::Float64, DataType::Float32) => {
+            let wide = array.as_primitive::<Float64Type>();
+            let lost = |value: f64| f64::from(value as f32) != value && !value.is_nan();
+            if let Some(row) = (0..wide.len()).find(|&row| wide.is_valid(row) && lost(wide.value(row))) {
+                return Err(Misfit::lossy(row, wide.value(row), "FLOAT"));
+            }
+            return Ok(Arc::new(wide.unary::<_, Float32Type>(|value| value as f32) as Float32Array));
+        }
+        _ if kind.is_integer() => {}
+        _ => return Err(Misfit::of_type(kind, to)),
+    }
+    let floats = converted(array, to)?;
+    exact(array, &floats, to)
+}
+
+pub(super) fn decimal(array: &ArrayRef, precision: u8, scale: u8) -> Result<ArrayRef, Misfit> {
+    let to = DataType::Decimal128(precision, scale as i8);
+    let kind = array.data_type();
+    match kind {
+        _ if kind == &to => return within_digits(array, precision, &to),
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {}
+        _ if kind.is_integer() => return converted(array, &to),
+        _ => return Err(Misfit::of_type(kind, format!("DECIMAL({precision},{scale})"))),
+    }
+    let rescaled = converted(array, &to)?;
+    exact(array, &rescaled, &to)
+}
+
+/// Arrow doesn't look whether values have more digits than their type says.
+fn within_digits(array: &ArrayRef, precision: u8, to: &DataType) -> Result<ArrayRef, Misfit> {
+    let values = array.as_primitive::<arrow_array::types::Decimal128Type>();
+    let bound = 10i128.checked_pow(u32::from(precision)).unwrap_or(i128::MAX);
+    let over = |row: &usize| values.is_valid(*row) && values.value(*row).unsigned_abs() >= bound.unsigned_abs();
+    match (0..values.len()).find(over) {
+        Some(row) => Err(Misfit::range(row, values.value(row), to)),
+        None => Ok(array.clone()),
+    }
+}
+
+/// Casts, and finds the first value that has none in the other type.
+fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let cast = cast_with_options(array, to, &options).map_err(|error| Misfit::other(&error.to_string()))?;
+    if cast.null_count() == array.null_count() {
+        return Ok(cast);
+    }
+    let lost = (0..array.len()).find(|&row| cast.is_null(row) && array.is_valid(row));
+    lost.map_or(Ok(cast.clone()), |row| Err(Misfit::range(row, shown(array, row), to)))
+}
+
+/// Casts back, and finds the first value that is another then.
+fn exact(array: &ArrayRef, cast: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let back =
+        cast_with_options(cast, array.data_type(), &options).map_err(|error| Misfit::other(&error.to_string()))?;
+    if back.to_data() == array.to_data() {
+        return Ok(cast.clone());
+    }
+    let differs = |&row: &usize| array.is_valid(row) && back.slice(row, 1).to_data() != array.slice(row, 1).to_data();
+    match (0..array.len()).find(differs) {
+        Some(row) => Err(Misfit::lossy(row, shown(array, row), to)),
+        None => Ok(cast.clone()),
+    }
+}
+
+fn shown(array: &ArrayRef, row: usize) -> String {
+    arrow_cast::display::array_value_to_string(array, row).unwrap_or_default()
+}

@@ -1,0 +1,154 @@
+//! DuckDB as a sink: the batch's id is stored in the same transaction as its rows.
+//!
+//! So a batch whose id is there is stored as a whole, and one whose id is not there is not stored at all, whatever crashed
+//! when. The ids are a primary key: of two attempts that run at once, the second to commit fails on it. Any error is followed by
+//! a look for the id, since what a repeat stumbles over may be its own first attempt: its rows, if the table has a key of its
+//! own, or its id.
+//!
+//! Where the sink promises an end, this is why it is certain:
+//!
+//! - `Ok`: the commit said so, or the id was seen by another transaction.
+//! - `Refused`: the commit was not reached, or it failed in good order, and the id was looked for and isn't there. An earlier attempt
+//!   that still runs under the same id can't be mistaken for that: ids are claimed here while a thread works on them.
+//! - `Unknown`: DuckDB gave its database up in the middle, or the look itself failed.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+use windrow_block::Rows;
+use windrow_client::Exception;
+use windrow_sink::{Batch, BatchId, Destination, Form, PartCount, Sink, StoreError, Stored};
+
+use crate::batches::Batches;
+use crate::connection::Connection;
+use crate::database::{spawn, DuckDb};
+use crate::errors::{is_fatal, CommitError};
+use crate::rows::record_batch;
+use crate::table::TableRef;
+use crate::work::Work;
+
+/// Stores batches of typed rows.
+pub struct DuckDbSink {
+    database: DuckDb,
+    running: Arc<Mutex<HashSet<BatchId>>>,
+    batches: Arc<Batches>,
+}
+
+const NOT_IMPLEMENTED: i32 = 48;
+
+impl DuckDbSink {
+    pub fn new(database: DuckDb) -> DuckDbSink {
+        DuckDbSink { database, running: Arc::default(), batches: Arc::default() }
+    }
+
+    fn claim(&self, id: BatchId) -> Option<Claim> {
+        let is_new = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        is_new.then(|| Claim { running: self.running.clone(), id })
+    }
+}
+
+/// While it lives no other attempt under the same id begins.
+struct Claim {
+    running: Arc<Mutex<HashSet<BatchId>>>,
+    id: BatchId,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+impl Sink for DuckDbSink {
+    async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
+        let Some(claim) = self.claim(batch.id) else {
+            return Err(StoreError::StillRunning(format!("batch {} is being stored", batch.id)));
+        };
+        let permit = self.database.transaction_permit().await;
+        let permit = permit.map_err(|exception| StoreError::NotSent(exception.line))?;
+        let attempt = Attempt {
+            database: self.database.clone(),
+            batches: self.batches.clone(),
+            id: batch.id,
+            destination: batch.destination.clone(),
+            rows: batch.rows.clone(),
+        };
+        let (sender, outcome) = oneshot::channel();
+        let job = move || {
+            let stored = attempt.run();
+            drop((claim, permit));
+            let _ = sender.send(stored);
+        };
+        spawn("windrow-store", job).map_err(|error| StoreError::NotSent(error.to_string()))?;
+        outcome.await.unwrap_or_else(|_| Err(StoreError::Unknown("the attempt ended without an outcome".to_owned())))
+    }
+
+    /// DuckDB has no limit that inserts could run into.
+    async fn parts(&self, _database: &str, _table: &str) -> Option<PartCount> {
+        None
+    }
+}
+
+struct Attempt {
+    database: DuckDb,
+    batches: Arc<Batches>,
+    id: BatchId,
+    destination: Arc<Destination>,
+    rows: Rows,
+}
+
+impl Attempt {
+    fn run(self) -> Result<Stored, StoreError> {
+        let rows = self.rows.count() as u64;
+        let not_sent = |exception: Exception| StoreError::NotSent(exception.line);
+        let batch = self.record_batch().map_err(StoreError::Refused)?;
+        let work = self.database.connect().and_then(Work::begin).map_err(not_sent)?;
+        self.store(work, batch)?;
+        self.batches.stored(&self.database);
+        Ok(Stored { written_rows: Some(rows) })
+    }
+
+    fn record_batch(&self) -> Result<arrow_array::RecordBatch, Exception> {
+        let version = self.database.version_suffix();
+        let (Rows::Typed(block), Form::Native { types }) = (&self.rows, &self.destination.form) else {
+            return Err(Exception::new(NOT_IMPLEMENTED, "DuckDB stores typed rows only", version));
+        };
+        record_batch(block, &self.destination.columns, types).map_err(|not_held| not_held.exception(version))
+    }
+
+    fn store(&self, mut work: Work, batch: arrow_array::RecordBatch) -> Result<(), StoreError> {
+        let Destination { database, table, columns, .. } = &*self.destination;
+        let table = TableRef::new(schema_of(database), table);
+        let written =
+            work.ingest(&table, Some(columns), &[batch]).and_then(|_| work.execute(&Batches::insert(self.id)));
+        if let Err(exception) = written {
+            return self.concluded(work.rollback(), exception);
+        }
+        match work.commit() {
+            Ok(()) => Ok(()),
+            Err(CommitError::Refused(exception) | CommitError::Unknown(exception)) => {
+                let connection = self.database.connect().map_err(|gone| StoreError::Unknown(gone.line))?;
+                self.concluded(connection, exception)
+            }
+        }
+    }
+
+    /// What an error means for the batch: an earlier attempt may have stored it.
+    fn concluded(&self, mut connection: Connection, exception: Exception) -> Result<(), StoreError> {
+        match Batches::knows(&mut connection, self.id) {
+            Ok(true) => Ok(()),
+            Ok(false) if is_fatal(&exception) => Err(StoreError::Unknown(exception.line)),
+            Ok(false) => Err(StoreError::Refused(exception)),
+            Err(_) => Err(StoreError::Unknown(exception.line)),
+        }
+    }
+}
+
+/// ClickHouse's database is DuckDB's schema.
+pub fn schema_of(database: &str) -> &str {
+    match database {
+        "default" => "main",
+        other => other,
+    }
+}

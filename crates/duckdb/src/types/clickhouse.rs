@@ -1,0 +1,83 @@
+//! Which type of ClickHouse's the payloads for a column of DuckDB's are read as.
+//!
+//! What has no counterpart is read as text and cast by DuckDB, if DuckDB has such a cast that says no to what it can't
+//! hold. What stands in `docs/duckdb.md` is this table.
+
+use windrow_block::{DataType, EnumValue, TupleType};
+
+use super::duck::DuckType;
+
+/// `Err` says why there is none.
+pub(crate) fn clickhouse_type(duckdb: &str, nullable: bool) -> Result<DataType, String> {
+    let duck = DuckType::parse(duckdb).ok_or_else(|| not_read(duckdb))?;
+    of_nullability(&duck, nullable).ok_or_else(|| not_read(duckdb))
+}
+
+fn not_read(duckdb: &str) -> String {
+    format!("values of DuckDB's type {duckdb} can't be inserted in ClickHouse's formats")
+}
+
+/// ClickHouse has no `Nullable(Array(...))`: there such a column takes no NULL from payloads.
+fn of_nullability(duck: &DuckType, nullable: bool) -> Option<DataType> {
+    let of = of(duck)?;
+    let may_be_null = !matches!(of, DataType::Array(_) | DataType::Map(..) | DataType::Tuple(_));
+    Some(if nullable && may_be_null { DataType::Nullable(Box::new(of)) } else { of })
+}
+
+fn of(duck: &DuckType) -> Option<DataType> {
+    Some(match duck {
+        DuckType::Plain(name) => plain(name)?,
+        DuckType::Decimal { precision, scale } => DataType::Decimal { precision: *precision, scale: *scale },
+        DuckType::Enum(names) => of_enum(names),
+        DuckType::List(of) | DuckType::Array(of, _) => DataType::Array(Box::new(of_nullability(of, true)?)),
+        DuckType::Struct(fields) => {
+            let elements = fields.iter().map(|(_, of)| of_nullability(of, true)).collect::<Option<_>>()?;
+            DataType::Tuple(TupleType { names: Some(fields.iter().map(|(name, _)| name.clone()).collect()), elements })
+        }
+        DuckType::Map(key, value) => {
+            DataType::Map(Box::new(of_nullability(key, false)?), Box::new(of_nullability(value, true)?))
+        }
+    })
+}
+
+fn plain(name: &str) -> Option<DataType> {
+    let utc = || Some("UTC".to_owned());
+    Some(match name {
+        "BOOLEAN" => DataType::Bool,
+        "TINYINT" => DataType::Int8,
+        "SMALLINT" => DataType::Int16,
+        "INTEGER" => DataType::Int32,
+        "BIGINT" => DataType::Int64,
+        "HUGEINT" => DataType::Int128,
+        "UTINYINT" => DataType::UInt8,
+        "USMALLINT" => DataType::UInt16,
+        "UINTEGER" => DataType::UInt32,
+        "UBIGINT" => DataType::UInt64,
+        "UHUGEINT" => DataType::UInt128,
+        "FLOAT" => DataType::Float32,
+        "DOUBLE" => DataType::Float64,
+        "VARCHAR" | "BLOB" | "JSON" => DataType::String,
+        // As texts, which DuckDB casts.
+        "INTERVAL" | "BIT" | "BIGNUM" | "TIME WITH TIME ZONE" => DataType::String,
+        "UUID" => DataType::Uuid,
+        "DATE" => DataType::Date32,
+        "TIME" => DataType::Time64 { precision: 6 },
+        "TIME_NS" => DataType::Time64 { precision: 9 },
+        "TIMESTAMP" => DataType::DateTime64 { precision: 6, timezone: None },
+        "TIMESTAMP_S" => DataType::DateTime64 { precision: 0, timezone: None },
+        "TIMESTAMP_MS" => DataType::DateTime64 { precision: 3, timezone: None },
+        "TIMESTAMP_NS" => DataType::DateTime64 { precision: 9, timezone: None },
+        "TIMESTAMP WITH TIME ZONE" => DataType::DateTime64 { precision: 6, timezone: utc() },
+        _ => return None,
+    })
+}
+
+/// Numbered from 1 on, as ClickHouse numbers the names of an Enum that come without numbers.
+fn of_enum(names: &[String]) -> DataType {
+    let numbered = names.iter().zip(1..).map(|(name, value)| EnumValue { name: name.clone(), value });
+    match names.len() {
+        0..=127 => DataType::Enum8(numbered.collect()),
+        128..=32_767 => DataType::Enum16(numbered.collect()),
+        _ => DataType::String,
+    }
+}

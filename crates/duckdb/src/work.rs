@@ -1,0 +1,167 @@
+//! A transaction as its thread sees it: blocking, on one connection.
+//!
+//! DuckDB's appender is not to be believed. When the last rows that it was given violate a constraint it says that all is
+//! well; the transaction is aborted then, and its COMMIT says that all is well too and stores nothing. So after each append
+//! the transaction is asked whether it still lives, and once something has failed nothing but a rollback is let through.
+//! What the appender kept to itself is found out by another way: the same rows, in a transaction of their own that is rolled
+//! back, by an INSERT.
+
+use std::collections::HashMap;
+
+use adbc_core::options::IngestMode;
+use arrow_array::RecordBatch;
+use windrow_client::Exception;
+
+use crate::connection::Connection;
+use crate::errors::{is_aftermath, is_fatal, CommitError};
+use crate::fit::Fitted;
+use crate::table::{self, quoted, TableInfo, TableRef};
+
+pub(crate) struct Work {
+    connection: Connection,
+    /// What tables look like in this transaction.
+    tables: HashMap<TableRef, TableInfo>,
+    failed: Option<Exception>,
+}
+
+const UNKNOWN_TABLE: i32 = 60;
+const VIOLATED_CONSTRAINT: i32 = 469;
+/// Where rows wait to be inserted by a statement.
+const STAGING: &str = "windrow_staging";
+
+impl Work {
+    pub(crate) fn begin(mut connection: Connection) -> Result<Work, Exception> {
+        connection.execute("BEGIN TRANSACTION")?;
+        Ok(Work { connection, tables: HashMap::new(), failed: None })
+    }
+
+    pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
+        self.alive()?;
+        // It may be one that changes tables.
+        self.tables.clear();
+        let done = self.connection.execute(sql);
+        done.inspect_err(|exception| self.failed = Some(exception.clone()))
+    }
+
+    pub(crate) fn ingest(
+        &mut self,
+        name: &TableRef,
+        columns: Option<&[String]>,
+        batches: &[RecordBatch],
+    ) -> Result<u64, Exception> {
+        self.alive()?;
+        let done = self.append(name, columns, batches);
+        done.inspect_err(|exception| self.failed = Some(exception.clone()))
+    }
+
+    pub(crate) fn commit(mut self) -> Result<(), CommitError> {
+        if let Err(exception) = self.alive() {
+            let _ = self.connection.execute("ROLLBACK");
+            return Err(CommitError::Refused(exception));
+        }
+        let done = self.connection.execute("COMMIT").map(|_| ());
+        done.map_err(|exception| match is_fatal(&exception) {
+            true => CommitError::Unknown(exception),
+            false => CommitError::Refused(exception),
+        })
+    }
+
+    /// The connection, for whoever wants to ask it something else.
+    pub(crate) fn rollback(mut self) -> Connection {
+        // Fails where DuckDB has rolled back by itself.
+        let _ = self.connection.execute("ROLLBACK");
+        self.connection
+    }
+
+    fn alive(&self) -> Result<(), Exception> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn append(
+        &mut self,
+        name: &TableRef,
+        columns: Option<&[String]>,
+        batches: &[RecordBatch],
+    ) -> Result<u64, Exception> {
+        let Some(first) = batches.first() else { return Ok(0) };
+        let version = self.connection.version().to_owned();
+        let info = self.info(name)?;
+        let fitting = info.fitting_in_order(first.schema_ref(), columns);
+        let fitting = fitting.map_err(|not_held| not_held.exception(&version))?;
+        let name = info.name.clone();
+        let mut fitted = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let same = batch.schema_ref().fields() == first.schema_ref().fields();
+            let fits = if same {
+                fitting.fit(batch)
+            } else {
+                info.fitting_in_order(batch.schema_ref(), columns).and_then(|own| own.fit(batch))
+            };
+            fitted.push(fits.map_err(|not_held| not_held.exception(&version))?);
+        }
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        for group in fitted.chunk_by(|one, next| one.batch.schema() == next.batch.schema()) {
+            self.append_alike(&name, fitting.columns(), group)?;
+        }
+        Ok(rows)
+    }
+
+    /// Batches of one schema.
+    fn append_alike(&mut self, name: &TableRef, columns: Option<&[String]>, group: &[Fitted]) -> Result<(), Exception> {
+        let Some(first) = group.first() else { return Ok(()) };
+        let batches: Vec<_> = group.iter().map(|fitted| fitted.batch.clone()).collect();
+        if columns.is_some() || group.iter().any(|fitted| fitted.through_sql) {
+            return self.insert(name, columns, batches);
+        }
+        let appended = self.connection.append(name, first.batch.schema(), batches.clone(), IngestMode::Append, false);
+        let checked = appended.and_then(|()| self.connection.execute("SELECT 1").map(|_| ()));
+        checked.map_err(|exception| match is_aftermath(&exception) {
+            true => self.reason(name, batches),
+            false => exception,
+        })
+    }
+
+    /// By way of a temporary table.
+    fn insert(
+        &mut self,
+        name: &TableRef,
+        columns: Option<&[String]>,
+        batches: Vec<RecordBatch>,
+    ) -> Result<(), Exception> {
+        let Some(first) = batches.first() else { return Ok(()) };
+        let (staging, schema) = (TableRef::new("", STAGING), first.schema());
+        self.connection.append(&staging, schema, batches, IngestMode::Replace, true)?;
+        let columns = columns.map_or(String::new(), |columns| {
+            let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
+            format!("({})", names.join(", "))
+        });
+        self.connection.execute(&format!("INSERT INTO {} {columns} FROM temp.{STAGING}", name.quoted()))?;
+        self.connection.execute(&format!("DROP TABLE temp.{STAGING}")).map(|_| ())
+    }
+
+    /// Why the appender aborted the transaction.
+    fn reason(&mut self, name: &TableRef, batches: Vec<RecordBatch>) -> Exception {
+        let _ = self.connection.execute("ROLLBACK");
+        let tried = self.connection.execute("BEGIN TRANSACTION").and_then(|_| self.insert(name, None, batches));
+        let _ = self.connection.execute("ROLLBACK");
+        tried.err().unwrap_or_else(|| {
+            let text = "Constraint Error: rows of the transaction violate a constraint together";
+            Exception::new(VIOLATED_CONSTRAINT, text, self.connection.version())
+        })
+    }
+
+    /// What is known of a table is looked up once for each transaction: in it, nobody else changes the table.
+    fn info(&mut self, name: &TableRef) -> Result<TableInfo, Exception> {
+        if let Some(info) = self.tables.get(name) {
+            return Ok(info.clone());
+        }
+        let unknown = || {
+            let text = format!("Table {}.{} does not exist", name.schema, name.table);
+            Exception::new(UNKNOWN_TABLE, &text, self.connection.version())
+        };
+        let unknown = unknown();
+        let info = table::info(&mut self.connection, name)?.ok_or(unknown)?;
+        self.tables.insert(name.clone(), info.clone());
+        Ok(info)
+    }
+}
