@@ -68,13 +68,19 @@ pub(super) async fn fence(
 ) -> Result<Option<Name>, CallError> {
     let target = landing.target();
     let Some(staging) = staging_tables(session, &target, id).await?.pop() else { return Ok(None) };
-    // Longer by one each time.
-    let renamed = Name { table: format!("{}_", staging.table), ..staging.clone() };
+    let renamed = next_name(&target.staging(id), &staging);
     session.run(&rename(&staging, &renamed)).await?;
     while is_running(session, query_id).await? {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     Ok(Some(renamed))
+}
+
+/// One that no statement of before has.
+fn next_name(first: &Name, now: &Name) -> Name {
+    let number = now.table.strip_prefix(&first.table).and_then(|rest| rest.strip_prefix('_')?.parse().ok());
+    let next = number.unwrap_or(0u64).saturating_add(1);
+    Name { table: format!("{}_{next}", first.table), ..first.clone() }
 }
 
 async fn is_running(session: &Session, query_id: &str) -> Result<bool, CallError> {
@@ -126,4 +132,29 @@ fn number(text: &str) -> u64 {
 
 fn first_number(text: &str) -> u64 {
     rows_of(text).next().map_or(0, |[count]: [String; 1]| number(&count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_never_given_twice() {
+        let first = Name { database: "d".to_owned(), table: "t".to_owned() }.staging(AppendId::from_u128(9));
+        let mut names = vec![first.clone()];
+        for _ in 0..12 {
+            let next = next_name(&first, names.last().unwrap());
+            assert!(!names.contains(&next), "{next:?}");
+            names.push(next);
+        }
+        assert!(names[12].table.ends_with("9_12"), "{:?}", names[12]);
+    }
+
+    #[test]
+    fn answers_are_read_and_rubbish_is_left_out() {
+        let rows: Vec<[String; 2]> = rows_of("[\"a\",\"1\"]\n[\"b\"]\nnonsense\n[\"c\",\"2\"]\n").collect();
+        assert_eq!(rows, [["a", "1"], ["c", "2"]].map(|row| row.map(str::to_owned)));
+        assert_eq!(first_number("[\"17\"]"), 17);
+        assert_eq!(first_number(""), 0);
+    }
 }

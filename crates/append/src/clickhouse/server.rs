@@ -61,7 +61,7 @@ impl Server {
 impl Session {
     /// The text of the answer.
     pub(super) async fn ask(&self, question: &str, parameters: &[(&str, &str)]) -> Result<String, CallError> {
-        let mut call = Call::new(&self.account, question).param("readonly", "2").timeout(SHORT);
+        let mut call = Call::new(&self.account, question).timeout(SHORT);
         for (name, value) in parameters {
             call = call.param(&format!("param_{name}"), value);
         }
