@@ -46,14 +46,17 @@ impl Connection {
         made.map_err(|error| errors::exception(&error, &self.version))
     }
 
-    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs.
+    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs, and says whether it
+    /// shall run at all.
     pub(crate) fn query(
         &mut self,
         sql: &str,
-        cancellable: impl FnOnce(Box<dyn CancelHandle>),
+        cancellable: impl FnOnce(Box<dyn CancelHandle>) -> bool,
     ) -> Result<Running, Exception> {
         let mut statement = self.statement(sql)?;
-        cancellable(statement.get_cancel_handle());
+        if !cancellable(statement.get_cancel_handle()) {
+            return Err(Exception::new(errors::QUERY_WAS_CANCELLED, "The query was cancelled", &self.version));
+        }
         let reader = statement.execute().map_err(|error| errors::exception(&error, &self.version))?;
         Ok(Running { reader, _statement: statement })
     }
@@ -67,7 +70,7 @@ impl Connection {
 
     /// All batches of a small result.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
-        let running = self.query(sql, |_| ())?;
+        let running = self.query(sql, |_| true)?;
         let failed = |error: arrow_schema::ArrowError| arrow_exception(&error, &self.version);
         running.reader.map(|batch| batch.map_err(failed)).collect()
     }

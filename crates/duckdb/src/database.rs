@@ -17,6 +17,7 @@ use crate::library;
 use crate::options::DuckDbOptions;
 use crate::query::{self, RecordStream, Session};
 use crate::table::{self, literal, TableInfo, TableRef};
+use crate::tables::Tables;
 use crate::transaction::Transaction;
 
 /// A DuckDB database. Clones are of the same one.
@@ -32,9 +33,14 @@ struct Inner {
     version: String,
     queries: Arc<Semaphore>,
     transactions: Arc<Semaphore>,
+    /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
+    lookups: Arc<Semaphore>,
+    tables: Tables,
     max_queries: u32,
     max_transactions: u32,
 }
+
+const MAX_LOOKUPS: u32 = 4;
 
 impl DuckDb {
     /// Loads the library, opens the database and makes Windrow's own schema. Blocks.
@@ -61,6 +67,8 @@ impl DuckDb {
             version: format!("(DuckDB {version})"),
             queries: Arc::new(Semaphore::new(max_queries)),
             transactions: Arc::new(Semaphore::new(max_transactions)),
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS as usize)),
+            tables: Tables::default(),
             max_queries: max_queries as u32,
             max_transactions: max_transactions as u32,
         };
@@ -80,7 +88,7 @@ impl DuckDb {
 
     /// What a table (or view) is made of. `None`: there is none of that name.
     pub async fn table(&self, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
-        let permit = self.permit(&self.inner.queries).await?;
+        let permit = self.permit(&self.inner.lookups).await?;
         table::look_up(self.clone(), permit, name.clone()).await
     }
 
@@ -95,9 +103,11 @@ impl DuckDb {
         let inner = &self.inner;
         let queries = inner.queries.acquire_many(inner.max_queries).await;
         let transactions = inner.transactions.acquire_many(inner.max_transactions).await;
+        let lookups = inner.lookups.acquire_many(MAX_LOOKUPS).await;
+        inner.lookups.close();
         inner.queries.close();
         inner.transactions.close();
-        drop((queries, transactions));
+        drop((queries, transactions, lookups));
         let database = inner.database.lock().unwrap_or_else(PoisonError::into_inner).take();
         let version = inner.version.clone();
         let checkpoint = move || {
@@ -130,6 +140,10 @@ impl DuckDb {
         let connection = database.new_connection();
         let connection = connection.map_err(|error| crate::errors::exception(&error, &self.inner.version))?;
         Ok(Connection::new(connection, self.inner.version.clone()))
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.inner.tables
     }
 
     pub(crate) fn closed(&self) -> Exception {

@@ -15,6 +15,7 @@ mod rows;
 mod single;
 mod sink;
 mod table;
+mod tables;
 mod transaction;
 mod types;
 mod work;

@@ -3,15 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adbc_core::CancelHandle;
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
 use windrow_client::Exception;
 
-use crate::connection::{arrow_exception, Connection, Reader};
+use crate::connection::{arrow_exception, Connection, Reader, Running};
 use crate::database::{spawn, DuckDb};
 use crate::single;
+use crate::tables::Tables;
 
 /// On whose behalf a statement runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +81,9 @@ pub(crate) async fn run(
     let closed = database.closed();
     let job = move || {
         match database.connect() {
-            Ok(mut connection) => answer(&mut connection, &sql, &session, state, opened, sender),
+            Ok(connection) => {
+                Asked { database, connection, sql, session, state }.answer(opened, sender);
+            }
             Err(exception) => drop(opened.send(Err(exception))),
         };
         drop(permit);
@@ -90,27 +93,48 @@ pub(crate) async fn run(
     Ok(RecordStream { schema, batches, _stop: stop })
 }
 
-fn answer(
-    connection: &mut Connection,
-    sql: &str,
-    session: &Session,
+struct Asked {
+    database: DuckDb,
+    connection: Connection,
+    sql: String,
+    session: Session,
     state: Arc<Mutex<StopState>>,
-    opened: oneshot::Sender<Result<SchemaRef, Exception>>,
-    sender: mpsc::Sender<Result<RecordBatch, Exception>>,
-) {
-    let begun = begin(connection, session).and_then(|()| {
-        connection.query(sql, |handle| {
-            state.lock().unwrap_or_else(PoisonError::into_inner).handle = Some(handle);
-        })
-    });
-    let running = match begun {
-        Ok(running) => running,
-        Err(exception) => return drop(opened.send(Err(exception))),
-    };
-    if opened.send(Ok(running.reader.schema())).is_err() {
-        return;
+}
+
+impl Asked {
+    fn answer(
+        mut self,
+        opened: oneshot::Sender<Result<SchemaRef, Exception>>,
+        sender: mpsc::Sender<Result<RecordBatch, Exception>>,
+    ) {
+        let Running { mut reader, _statement } = match self.begin() {
+            Ok(running) => running,
+            Err(exception) => return drop(opened.send(Err(exception))),
+        };
+        let schema = reader.schema();
+        if Tables::may_change(&self.sql) {
+            // Run to its end before anybody hears of it: who does must not find what was known before. Its result is small.
+            let rows: Vec<_> = reader.collect();
+            self.database.tables().have_changed();
+            reader = Box::new(RecordBatchIterator::new(rows, schema.clone()));
+        }
+        if opened.send(Ok(schema)).is_ok() {
+            hand_over(reader, &sender, self.connection.version());
+        }
     }
-    hand_over(running.reader, &sender, connection.version());
+
+    fn begin(&mut self) -> Result<Running, Exception> {
+        self.connection.use_schema(&self.session.schema)?;
+        if self.session.readonly {
+            self.connection.execute("BEGIN TRANSACTION READ ONLY")?;
+        }
+        let state = self.state.clone();
+        self.connection.query(&self.sql, move |handle| {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.handle = Some(handle);
+            !state.asked
+        })
+    }
 }
 
 /// DuckDB gives 2,048 rows at a time, which costs more to hand over than to make. So they are put together: as long as the
@@ -151,12 +175,4 @@ fn hand_over(reader: Reader, sender: &mpsc::Sender<Result<RecordBatch, Exception
     if !waiting.is_empty() {
         send(&mut waiting);
     }
-}
-
-fn begin(connection: &mut Connection, session: &Session) -> Result<(), Exception> {
-    connection.use_schema(&session.schema)?;
-    if session.readonly {
-        connection.execute("BEGIN TRANSACTION READ ONLY")?;
-    }
-    Ok(())
 }

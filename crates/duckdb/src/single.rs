@@ -39,11 +39,16 @@ pub(crate) fn check(sql: &str, readonly: bool, version: &str) -> Result<(), Exce
 }
 
 fn only_reads(statement: &str) -> bool {
-    let statement = statement.trim_start_matches('(');
-    let statement = skip_blank(statement);
-    let word = statement.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+    let statement = skip_blank(statement.trim_start_matches('('));
+    let word = first_word(statement);
     READING.iter().any(|known| known.eq_ignore_ascii_case(word))
         || statement.starts_with('(') && only_reads_nested(statement)
+}
+
+/// What a statement begins with, such as `SELECT`.
+pub(crate) fn first_word(statement: &str) -> &str {
+    let statement = skip_blank(statement);
+    statement.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
 /// Brackets around a statement, with blanks between them.

@@ -103,7 +103,7 @@ impl Attempt {
         let rows = self.rows.count() as u64;
         let not_sent = |exception: Exception| StoreError::NotSent(exception.line);
         let batch = self.record_batch().map_err(StoreError::Refused)?;
-        let work = self.database.connect().and_then(Work::begin).map_err(not_sent)?;
+        let work = Work::begin(self.database.clone()).map_err(not_sent)?;
         self.store(work, batch)?;
         self.batches.stored(&self.database);
         Ok(Stored { written_rows: Some(rows) })

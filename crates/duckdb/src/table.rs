@@ -71,7 +71,7 @@ pub(crate) async fn look_up(
     let closed = database.closed();
     let (sender, answer) = oneshot::channel();
     let job = move || {
-        let info = database.connect().and_then(|mut connection| info(&mut connection, &name));
+        let info = database.connect().and_then(|mut connection| database.tables().look_up(&mut connection, &name));
         let _ = sender.send(info);
         drop(permit);
     };
@@ -98,7 +98,7 @@ pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Optio
     let settable: Vec<bool> = described.iter().flat_map(|batch| flags(batch, 0)).collect();
     let views = connection
         .rows(&format!("SELECT 1 FROM duckdb_views() WHERE {}", condition.replace("table_name", "view_name")))?;
-    let fields = connection.query(&format!("SELECT * FROM {} LIMIT 0", name.quoted()), |_| ())?.reader.schema();
+    let fields = connection.query(&format!("SELECT * FROM {} LIMIT 0", name.quoted()), |_| true)?.reader.schema();
     let mut columns = Vec::new();
     let mut spelt = name.clone();
     for batch in &batches {

@@ -30,7 +30,7 @@ impl Transaction {
         let (orders, received) = mpsc::channel(1);
         let (begun, answer) = oneshot::channel();
         let job = move || {
-            match database.connect().and_then(Work::begin) {
+            match Work::begin(database) {
                 Ok(work) => {
                     if begun.send(Ok(())).is_ok() {
                         serve(work, received);

@@ -13,15 +13,20 @@ use arrow_array::RecordBatch;
 use windrow_client::Exception;
 
 use crate::connection::Connection;
+use crate::database::DuckDb;
 use crate::errors::{is_aftermath, is_fatal, CommitError};
 use crate::fit::Fitted;
-use crate::table::{self, quoted, TableInfo, TableRef};
+use crate::table::{quoted, TableInfo, TableRef};
+use crate::tables::Tables;
 
 pub(crate) struct Work {
+    database: DuckDb,
     connection: Connection,
     /// What tables look like in this transaction.
     tables: HashMap<TableRef, TableInfo>,
     failed: Option<Exception>,
+    /// Whether it may have changed tables. Others see that when it is committed.
+    has_changed: bool,
 }
 
 const UNKNOWN_TABLE: i32 = 60;
@@ -30,15 +35,18 @@ const VIOLATED_CONSTRAINT: i32 = 469;
 const STAGING: &str = "windrow_staging";
 
 impl Work {
-    pub(crate) fn begin(mut connection: Connection) -> Result<Work, Exception> {
+    pub(crate) fn begin(database: DuckDb) -> Result<Work, Exception> {
+        let mut connection = database.connect()?;
         connection.execute("BEGIN TRANSACTION")?;
-        Ok(Work { connection, tables: HashMap::new(), failed: None })
+        Ok(Work { database, connection, tables: HashMap::new(), failed: None, has_changed: false })
     }
 
     pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         self.alive()?;
-        // It may be one that changes tables.
-        self.tables.clear();
+        if Tables::may_change(sql) {
+            self.tables.clear();
+            self.has_changed = true;
+        }
         let done = self.connection.execute(sql);
         done.inspect_err(|exception| self.failed = Some(exception.clone()))
     }
@@ -60,6 +68,9 @@ impl Work {
             return Err(CommitError::Refused(exception));
         }
         let done = self.connection.execute("COMMIT").map(|_| ());
+        if self.has_changed {
+            self.database.tables().have_changed();
+        }
         done.map_err(|exception| match is_fatal(&exception) {
             true => CommitError::Unknown(exception),
             false => CommitError::Refused(exception),
@@ -160,7 +171,8 @@ impl Work {
             Exception::new(UNKNOWN_TABLE, &text, self.connection.version())
         };
         let unknown = unknown();
-        let info = table::info(&mut self.connection, name)?.ok_or(unknown)?;
+        let info = self.database.tables().look_up_within(&mut self.connection, name, self.has_changed)?;
+        let info = info.ok_or(unknown)?;
         self.tables.insert(name.clone(), info.clone());
         Ok(info)
     }
