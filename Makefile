@@ -28,9 +28,9 @@ differential: build setup-test ## Compare formats and types with ClickHouse: CAS
 	@WINDROW_DIFFERENTIAL_CASES=$(or $(CASES),10) $(if $(SEED),WINDROW_DIFFERENTIAL_SEED=$(SEED)) \
 	  .venv/bin/python -m pytest tests/differential -n 2 -q -rP $(if $(FORMAT),-k "$(FORMAT)")
 
-chaos: build setup-test ## Kill gateway and ClickHouse under load, ROUNDS=100 times from SEED=1 on, and count every insert
+chaos: build setup-test ## Kill gateway and database under load, ROUNDS=100 times from SEED=1 on, and count every insert; BACKEND=duckdb
 	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),100) WINDROW_CHAOS_SEED=$(or $(SEED),1) WINDROW_CHAOS_AWAY_SECONDS=120 \
-	  .venv/bin/python -m pytest tests/chaos -q -s
+	  WINDROW_CHAOS_BACKEND=$(BACKEND) .venv/bin/python -m pytest $(if $(BACKEND),tests/chaos/test_kill.py,tests/chaos) -q -s
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone
 	@fuzz/run $(or $(FUZZ_SECONDS),30) $(TARGET)

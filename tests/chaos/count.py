@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from chaos.kinds import AS_SENT, CHECKED, TABLES, Table, query_id, rows_of
+from chaos.kinds import CHECKED, Table, query_id, rows_of
 from chaos.load import Load
 from chaos.stage import Stage
 from chaos.writer import Writer
-from harness.endpoint import Endpoint
 from harness.eventually import eventually
 
 SHOWN = 10
@@ -61,9 +59,9 @@ def count(stage: Stage, load: Load) -> Count:
     result, direct = Count(), stage.direct
     letters = dead_letters(stage)
     result.wronged += [f"{table}: {error}" for (table, _), error in letters.items() if table != CHECKED.name]
-    for table in TABLES:
-        there = found_in(direct, table, load)
-        altered = direct.sql(f"SELECT count() FROM {table.name} WHERE NOT ({AS_SENT})")
+    for table in stage.language.tables:
+        there = found_in(stage, table, load)
+        altered = direct.sql(stage.language.altered(table))
         if altered != "0":
             result.altered.append(f"{altered} rows of {table.name}")
         for writer in load.writers:
@@ -74,10 +72,7 @@ def count(stage: Stage, load: Load) -> Count:
 
 def dead_letters(stage: Stage) -> dict[tuple[str, str], str]:
     """Errors by table and query id."""
-    query = "SELECT table, query_id, error FROM system.windrow_dead_letters FORMAT JSONCompactEachRow"
-    http = stage.where()
-    assert http is not None, "the gateway runs when its letters are counted"
-    rows = [json.loads(line) for line in http.sql(query).splitlines()]
+    rows = stage.letters()
     letters = {(table, query_id): error for table, query_id, error in rows}
     assert len(letters) == len(rows), f"{len(rows) - len(letters)} inserts are dead letters twice"
     return letters
@@ -95,17 +90,12 @@ def drained(stage: Stage, load: Load) -> Count:
             return counted
 
 
-def found_in(direct: Endpoint, table: Table, load: Load) -> dict[int, dict[int, Found]]:
-    place = "min((_block_number, _block_offset))" if table.ordered else "(0, 0)"
+def found_in(stage: Stage, table: Table, load: Load) -> dict[int, dict[int, Found]]:
     writers = [writer.writer for writer in load.writers]
-    query = (
-        f"SELECT writer, number, count(), uniqExact(row), {place} AS place FROM {table.name} "
-        f"WHERE writer BETWEEN {min(writers)} AND {max(writers)} GROUP BY writer, number FORMAT TSV"
-    )
+    query = stage.language.found(table, min(writers), max(writers))
     there: dict[int, dict[int, Found]] = defaultdict(dict)
-    for line in direct.sql(query).splitlines():
-        writer, number, rows, distinct, at = line.split("\t")
-        block, offset = at.strip("()").split(",")
+    for line in stage.direct.sql(query).splitlines():
+        writer, number, rows, distinct, block, offset = line.split("\t")
         there[int(writer)][int(number)] = Found(int(rows), int(distinct), (int(block), int(offset)))
     return there
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 # Rows keep the number of the block they came in and their place in it, also through merges: the order of insertion can be asked for.
 ORDERED = "enable_block_number_column = 1, enable_block_offset_column = 1"
 COLUMNS = "writer UInt32, number UInt64, row UInt32, text String"
+DUCKDB_COLUMNS = "writer UINTEGER, number UBIGINT, row UINTEGER, text VARCHAR"
 MOST_ROWS = 4
 
 
@@ -83,10 +84,6 @@ def rows_of(number: int) -> int:
 
 def text_of(writer: int, number: int, row: int) -> str:
     return f"w{writer}-{number}-{row}"
-
-
-# The same in SQL: a row for which this is not so was altered on its way.
-AS_SENT = "text = concat('w', toString(writer), '-', toString(number), '-', toString(row))"
 
 
 def payload(kind: str, writer: int, number: int) -> bytes:

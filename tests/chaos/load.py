@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from chaos.kinds import KINDS, TABLES, Kind
+from chaos.kinds import KINDS, Kind
+from chaos.language import ClickHouse, DuckDb
 from chaos.writer import Writer
 from harness.endpoint import Endpoint
 
@@ -66,6 +67,6 @@ class Load:
         return [f"{writer.kind.name}: {error}" for writer in self.writers for error in writer.promises.errors]
 
 
-def create_tables(direct: Endpoint) -> None:
-    for table in TABLES:
-        direct.sql(table.create())
+def create_tables(direct: Endpoint, language: ClickHouse | DuckDb) -> None:
+    for table in language.tables:
+        direct.sql(language.create(table))

@@ -17,7 +17,6 @@ from chaos.load import Load, create_tables
 from chaos.stage import Stage
 from harness.eventually import eventually
 
-VICTIMS = ("gateway", "engine", "both", "gateway, and again as soon as it is back", "gateway by SIGTERM")
 WRITERS_APART = 1000
 MOST_KILLS = 3
 # Of each writer, before the next kill: those who wait for storage take long for one, the others send dozens meanwhile.
@@ -45,10 +44,11 @@ class Round:
 
 class Rounds:
     def __init__(self, stage: Stage, seed: int, kinds: tuple[Kind, ...] = KINDS):
-        self.stage, self.seed, self.kinds = stage, seed, kinds
+        known = tuple(kind for kind in kinds if kind.table in stage.language.tables)
+        self.stage, self.seed, self.kinds = stage, seed, known
         self.rng = random.Random(seed)
         self.done: list[Round] = []
-        create_tables(stage.direct)
+        create_tables(stage.direct, stage.language)
 
     def run(self, rounds: int) -> None:
         for _ in range(rounds):
@@ -67,7 +67,7 @@ class Rounds:
                 eventually(load.every_writer_more(more), f"{more} more inserts of every writer are acknowledged", 60)
                 # Kills would otherwise only come when this thread has its turn to look.
                 threading.Event().wait(self.rng.uniform(0, MOST_DELAY_SECONDS))
-                self.kill(this, self.rng.choice(VICTIMS))
+                self.kill(this, self.rng.choice(self.stage.victims))
             eventually(load.every_writer_more(1), "every writer is served again", 60)
         counted = drained(self.stage, load)
         print(this.line(counted), flush=True)

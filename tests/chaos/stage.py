@@ -1,7 +1,8 @@
-"""What is killed: a gateway with its embedded engine, or a gateway before an engine that it did not start."""
+"""What is killed: a gateway with its embedded engine, one with a DuckDB, or one before an engine that it did not start."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -9,11 +10,14 @@ import urllib.parse
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from chaos.language import ClickHouse, DuckDb
 from chaos.load import create_tables
 from chaos.relay import Relay
+from harness.duckdb import DuckDbGateway
 from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.gateway import Gateway
+from harness.letters import Letters
 from harness.ports import free_port
 from harness.process import wait_gone
 from harness.remote import RemoteGateway
@@ -26,8 +30,14 @@ LEFT_FROM_BEFORE = "inserts are left in the journal from before"
 LOOKED_AFTER_SECONDS = 0.1
 
 
+VICTIMS = ("gateway", "engine", "both", "gateway, and again as soon as it is back", "gateway by SIGTERM")
+
+
 class Stage(ABC):
     gateway: Gateway
+    language: ClickHouse | DuckDb = ClickHouse()
+    # Who may be killed.
+    victims: tuple[str, ...] = VICTIMS
 
     def where(self) -> Endpoint | None:
         """The data port for the load, or nothing while there is none."""
@@ -39,6 +49,13 @@ class Stage(ABC):
     @property
     def direct(self) -> Endpoint:
         return self.gateway.direct
+
+    def letters(self) -> list[tuple[str, str, str]]:
+        """Table, query id and error of each dead letter."""
+        query = "SELECT table, query_id, error FROM system.windrow_dead_letters FORMAT JSONCompactEachRow"
+        http = self.where()
+        assert http is not None, "the gateway runs when its letters are counted"
+        return [tuple(json.loads(line)) for line in http.sql(query).splitlines()]
 
     def kill_gateway(self) -> None:
         self.gateway.kill()
@@ -89,6 +106,34 @@ class Embedded(Stage):
         engine = self.gateway.engine_pid()
         super().kill_gateway()
         wait_gone(engine)
+
+    def stop(self) -> None:
+        self.gateway.stop()
+
+
+class InProcess(Stage):
+    """DuckDB dies with its gateway."""
+
+    language = DuckDb()
+    victims = tuple(victim for victim in VICTIMS if victim.startswith("gateway"))
+
+    def __init__(self, folder: Path, config: str = ""):
+        folder.mkdir(parents=True)
+        self.gateway = DuckDbGateway(folder, f"duckdb://{folder / 'chaos.db'}", config)
+        self.opened()
+
+    def opened(self) -> None:
+        self._http = self.gateway.http
+
+    def letters(self) -> list[tuple[str, str, str]]:
+        found = Letters(self.gateway, "default").all()
+        return [(letter["table"], letter["query_id"], letter["error"]) for letter in found]
+
+    def kill_engine(self) -> None:
+        raise AssertionError("it has no process of its own")
+
+    def kill_both(self) -> None:
+        raise AssertionError("they are one process")
 
     def stop(self) -> None:
         self.gateway.stop()
@@ -147,4 +192,4 @@ class Behind(Apart):
         engine_port = free_port()
         self.relay = Relay(engine_port, seed)
         super().__init__(folder, config, self.relay.address, engine_port, environment)
-        create_tables(self.direct)
+        create_tables(self.direct, self.language)

@@ -28,7 +28,7 @@ def clock(tmp_path: Path) -> Clock:
 @pytest.fixture
 def stage(tmp_path: Path, clock: Clock) -> Iterator[Apart]:
     started = Apart(tmp_path / "stage", environment=clock.environment)
-    create_tables(started.direct)
+    create_tables(started.direct, started.language)
     yield started
     started.stop()
 

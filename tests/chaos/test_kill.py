@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from chaos.rounds import Rounds
-from chaos.stage import Apart, Embedded, Stage
+from chaos.stage import Apart, Embedded, InProcess, Stage
 
-# Half of them with an embedded engine, half with one apart.
-ROUNDS = int(os.environ.get("WINDROW_CHAOS_ROUNDS", "4"))
+# A third of them with an embedded engine, one with an engine apart, one with DuckDB; or all with one of them.
+ROUNDS = int(os.environ.get("WINDROW_CHAOS_ROUNDS", "6"))
+BACKEND = os.environ.get("WINDROW_CHAOS_BACKEND", "")
+STAGES = {"embedded": Embedded, "apart": Apart, "duckdb": InProcess}
+CHOSEN = [STAGES[BACKEND]] if BACKEND else list(STAGES.values())
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
 
 
-@pytest.fixture(params=[Embedded, Apart])
+@pytest.fixture(params=CHOSEN)
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     started: Callable[[Path], Stage] = request.param
     running = started(tmp_path / "stage")
@@ -25,5 +28,6 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
 
 
 def test_nothing_acknowledged_is_lost_or_doubled(stage: Stage) -> None:
-    print(f"seed {SEED}, {ROUNDS // 2} rounds with {type(stage).__name__}")
-    Rounds(stage, SEED).run(ROUNDS // 2)
+    rounds = max(1, ROUNDS // len(CHOSEN))
+    print(f"seed {SEED}, {rounds} rounds with {type(stage).__name__}")
+    Rounds(stage, SEED).run(rounds)

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::cities::CITIES;
 use crate::cpu::cpu_seconds;
+use crate::engine::Engine;
 use crate::options::{DemoOptions, PidSource};
 use crate::plain;
 use crate::probe::Fleet;
@@ -25,6 +26,7 @@ pub(crate) struct Display {
     terminal: Option<Terminal>,
     title: String,
     subtitle: String,
+    engine: Engine,
     kpi_ms: f64,
     began: Instant,
     inserts: Rate,
@@ -65,6 +67,7 @@ impl Display {
                 "through {}, {how}, flush after {flush_ms} ms",
                 without_credentials(&options.gateway_url)
             ),
+            engine: options.engine,
             kpi_ms: options.kpi_ms,
             began,
             inserts: Rate::over(RATES_OVER),
@@ -108,6 +111,7 @@ impl Display {
         self.inserts.read(elapsed, ledger.sent as f64);
         self.parts.read(elapsed, latest.store.parts_created as f64);
         Snapshot {
+            engine: self.engine,
             elapsed,
             title: self.title.clone(),
             subtitle: self.subtitle.clone(),

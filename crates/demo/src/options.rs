@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::Engine;
 use crate::errors::DemoError;
 
 /// Tells a process's id when asked: an engine that is restarted gets a new one.
@@ -41,6 +42,7 @@ pub struct DemoOptions {
     pub gateway_pid: PidSource,
     pub clickhouse_pid: PidSource,
     pub output: Output,
+    pub engine: Engine,
 }
 
 impl DemoOptions {
@@ -61,6 +63,7 @@ impl DemoOptions {
             gateway_pid: Arc::new(|| None),
             clickhouse_pid: Arc::new(|| None),
             output: Output::Auto,
+            engine: Engine::default(),
         }
     }
 

@@ -122,7 +122,7 @@ impl Run {
             let _ = self.fleet.store.flush(&self.client).await;
         }
         loop {
-            // A ClickHouse that has just died is being started again.
+            // A database that has just died is being started again.
             let outcome = look_once(&self.fleet, &self.client, &self.watched, self.baseline, true).await;
             let is_all_there = self.watched.latest().store.found >= Some(self.fleet.ledger.view().acknowledged);
             match outcome {
@@ -136,7 +136,7 @@ impl Run {
     fn unreadable(&self, error: &CallError) -> DemoError {
         let view = self.fleet.ledger.view();
         let rows = format!("{} rows were inserted, {} acknowledged", view.sent, view.acknowledged);
-        DemoError::Gateway { what: "look up the rows in ClickHouse", reason: format!("{error} ({rows})") }
+        DemoError::Gateway { what: "look up the rows", reason: format!("{error} ({rows})") }
     }
 
     async fn summarise(&self, elapsed: Duration, options: &DemoOptions) -> Result<DemoSummary, DemoError> {
@@ -150,6 +150,7 @@ impl Run {
             elapsed,
             probes: options.probes,
             cities: options.probes.min(CITIES.len()),
+            engine: options.engine,
             inserted: view.sent,
             acknowledged: view.acknowledged,
             found: found.rows,

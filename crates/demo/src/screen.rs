@@ -1,5 +1,6 @@
 //! The picture on a terminal: figures on top, cities below, as many columns of them as it takes.
 
+use crate::engine::Engine;
 use crate::snapshot::{shown, shown_clock, shown_ms, CityView, Snapshot};
 use crate::style::{Colour, Line};
 
@@ -100,6 +101,11 @@ fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
         value: ledger.failures.to_string(),
         colour: if ledger.failures == 0 { Colour::Green } else { Colour::Red },
     };
+    let rate = shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"));
+    let in_store = match snapshot.engine {
+        Engine::ClickHouse => "in ClickHouse",
+        Engine::DuckDb => "in DuckDB",
+    };
     FigureGroups {
         speed: vec![
             figure("inserts/s", shown(snapshot.inserts_per_second, |rate| format!("{rate:.1}"))),
@@ -109,13 +115,19 @@ fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
         rows: vec![
             figure("rows inserted", ledger.sent.to_string()),
             figure("acknowledged", ledger.acknowledged.to_string()),
-            figure("in ClickHouse", shown(store.found, |rows| rows.to_string())),
+            figure(in_store, shown(store.found, |rows| rows.to_string())),
         ],
-        parts: vec![
-            figure("active parts", shown(store.active_parts, |parts| parts.to_string())),
-            figure("all parts", shown(store.all_parts, |parts| parts.to_string())),
-            figure("new parts/s", shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"))),
-        ],
+        parts: match snapshot.engine {
+            Engine::ClickHouse => vec![
+                figure("active parts", shown(store.active_parts, |parts| parts.to_string())),
+                figure("all parts", shown(store.all_parts, |parts| parts.to_string())),
+                figure("new parts/s", rate),
+            ],
+            Engine::DuckDb => vec![
+                figure("batches", shown(store.all_parts, |batches| batches.to_string())),
+                figure("batches/s", rate),
+            ],
+        },
         failures,
         gateway_cpu: figure("gateway CPU", percent(snapshot.gateway_cpu_percent)),
         clickhouse_cpu: figure("ClickHouse CPU", percent(snapshot.clickhouse_cpu_percent)),

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use crate::engine::Engine;
 use crate::ledger::LedgerView;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshot {
     pub elapsed: Duration,
+    pub engine: Engine,
     /// What runs, in a few words.
     pub title: String,
     /// Against what, and with which settings.
@@ -23,7 +25,7 @@ pub(crate) struct Snapshot {
     pub averaged_over: Duration,
 }
 
-/// What ClickHouse said last.
+/// What the database said last.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoreView {
     pub found: Option<u64>,

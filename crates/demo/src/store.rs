@@ -1,4 +1,4 @@
-//! The demo's table in ClickHouse: made, filled, watched and checked through the gateway like everything else.
+//! The demo's table: made, filled, watched and checked through the gateway like everything else.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,6 +7,7 @@ use windrow_client::{Answer, Call, CallError, Client, ClientOptions, Credentials
 
 use crate::calendar::datetime64_text;
 use crate::cities::City;
+use crate::engine::Engine;
 use crate::errors::DemoError;
 use crate::ledger::{NumberSet, MAX_ROWS};
 use crate::options::DemoOptions;
@@ -27,6 +28,7 @@ pub(crate) struct Store {
     run: RunId,
     wait: bool,
     flush_after_ms: u64,
+    engine: Engine,
 }
 
 /// What tells this run's rows from those of others: 60 random bits, the first half of every row's UUID.
@@ -43,7 +45,7 @@ pub(crate) struct Row<'a> {
     pub latency: Duration,
 }
 
-/// Parts of the table.
+/// Parts of the table, or what one flush leaves behind elsewhere.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PartCounts {
     pub active: u64,
@@ -99,9 +101,10 @@ impl Store {
         let endpoint = Endpoint::parse(&options.gateway_url).map_err(|error| refused(error.to_string()))?;
         let credentials = Credentials { user: options.user.clone(), password: options.password.clone() };
         let database = options.database.clone();
-        let table = format!("`{}`.upclick", database.replace('\\', "\\\\").replace('`', "\\`"));
+        let table = options.engine.table(&database);
         let flush_after_ms = options.flush_after.as_millis().clamp(1, 3_600_000) as u64;
-        Ok(Self { endpoint, credentials, table, database, run, wait: options.wait, flush_after_ms })
+        let (wait, engine) = (options.wait, options.engine);
+        Ok(Self { endpoint, credentials, table, database, run, wait, flush_after_ms, engine })
     }
 
     /// One connection of its own, as each probe has.
@@ -111,16 +114,7 @@ impl Store {
     }
 
     pub async fn create_table(&self, client: &Client) -> Result<(), DemoError> {
-        // Ordered by run first: what is asked about a run reads its rows only, however many earlier ones there are.
-        // A ClickHouse without a server of its own forgets merged parts at once; a server keeps them for eight minutes.
-        let query = format!(
-            "CREATE TABLE IF NOT EXISTS {} (\
-             `id` UUID, `run` LowCardinality(String), `time` DateTime64(3, 'UTC'), `probe` UInt32, \
-             `city` LowCardinality(String), `country` LowCardinality(String), `latitude` Float64, `longitude` Float64, \
-             `url` LowCardinality(String), `latency_ms` Float64) \
-             ENGINE = MergeTree ORDER BY (run, city, time) SETTINGS old_parts_lifetime = 480",
-            self.table
-        );
+        let query = self.engine.create_table(&self.table);
         let made = self.query(client, &query).await.map(|_| ());
         made.map_err(|error| DemoError::Gateway { what: "create the demo's table", reason: error.to_string() })
     }
@@ -158,11 +152,7 @@ impl Store {
     }
 
     pub async fn part_counts(&self, client: &Client) -> Result<PartCounts, CallError> {
-        let query = format!(
-            "SELECT countIf(active), count(), max(max_block_number) FROM system.parts \
-             WHERE database = {} AND table = 'upclick' FORMAT TabSeparated",
-            sql_text(&self.database)
-        );
+        let query = self.engine.count_pieces(&self.database);
         let answer = self.query(client, &query).await?;
         let mut numbers = answer.text().split_whitespace().map(|field| field.parse().unwrap_or(0));
         let mut next = || numbers.next().unwrap_or(0);
@@ -171,13 +161,7 @@ impl Store {
 
     /// Every city with rows in this run, with its average since `since`.
     pub async fn cities(&self, client: &Client, since: SystemTime) -> Result<Vec<CityRow>, CallError> {
-        let query = format!(
-            "SELECT city, count(), avgIf(latency_ms, time >= toDateTime64('{}', 3, 'UTC')) FROM {} WHERE run = '{}' \
-             GROUP BY city FORMAT TabSeparated",
-            datetime64_text(since),
-            self.table,
-            self.run.text()
-        );
+        let query = self.engine.cities(&self.table, &self.run.text(), since);
         let answer = self.query(client, &query).await?;
         Ok(answer.text().lines().filter_map(parse_city).collect())
     }
@@ -234,10 +218,6 @@ fn json_text(text: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-fn sql_text(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 #[cfg(test)]

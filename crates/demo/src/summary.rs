@@ -3,20 +3,23 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::engine::Engine;
+
 /// The figures of a whole run.
 #[derive(Debug, Clone)]
 pub struct DemoSummary {
     pub elapsed: Duration,
     pub probes: usize,
     pub cities: usize,
+    pub engine: Engine,
     /// Rows that were sent.
     pub inserted: u64,
     pub acknowledged: u64,
-    /// Rows of this run in ClickHouse, counted there.
+    /// Rows of this run in the database, counted there.
     pub found: u64,
-    /// Acknowledged rows whose id is not in ClickHouse.
+    /// Acknowledged rows whose id is not in the database.
     pub missing: u64,
-    /// Rows whose id is in ClickHouse more than once.
+    /// Rows whose id is in the database more than once.
     pub duplicated: u64,
     pub failures: u64,
     /// The last error, if there was one.
@@ -52,7 +55,7 @@ impl DemoSummary {
     /// One sentence.
     pub(crate) fn verdict(&self) -> String {
         if self.is_complete() {
-            return "Every row was inserted, acknowledged and found in ClickHouse, by id.".to_owned();
+            return format!("Every row was inserted, acknowledged and found in {}, by id.", self.engine.name());
         }
         if self.inserted == 0 {
             return "No row was inserted: the run ended before the first measurement, or no site answered.".to_owned();
@@ -75,7 +78,7 @@ impl fmt::Display for DemoSummary {
         writeln!(f, "UpClick ran for {seconds:.1} s with {} probes in {} cities.", self.probes, self.cities)?;
         writeln!(f, "  rows inserted        {}", self.inserted)?;
         writeln!(f, "  acknowledged         {}", self.acknowledged)?;
-        writeln!(f, "  found in ClickHouse  {}", self.found)?;
+        writeln!(f, "  {:<20} {}", format!("found in {}", self.engine.name()), self.found)?;
         writeln!(f, "  missing              {}", self.missing)?;
         writeln!(f, "  stored twice         {}", self.duplicated)?;
         writeln!(f, "  failed inserts       {}", self.failures)?;
@@ -83,8 +86,11 @@ impl fmt::Display for DemoSummary {
             writeln!(f, "  failed measurements  {}", self.unreachable)?;
         }
         writeln!(f, "  acknowledged after   {} (median), {} (p99)", ms(self.ack_p50_ms), ms(self.ack_p99_ms))?;
-        writeln!(f, "  parts created        {} ({:.2}/s)", self.parts_created, self.parts_per_second())?;
-        writeln!(f, "  most active parts    {} (of {} looks)", self.most_active_parts, self.part_samples)?;
+        let created = format!("{} created", self.engine.pieces());
+        writeln!(f, "  {created:<20} {} ({:.2}/s)", self.parts_created, self.parts_per_second())?;
+        if self.engine == Engine::ClickHouse {
+            writeln!(f, "  most active parts    {} (of {} looks)", self.most_active_parts, self.part_samples)?;
+        }
         if let Some(error) = &self.last_error {
             writeln!(f, "  last error           {}", error.replace(['\n', '\r'], " "))?;
         }
@@ -101,6 +107,7 @@ mod tests {
             elapsed: Duration::from_secs(20),
             probes: 200,
             cities: 40,
+            engine: Engine::ClickHouse,
             inserted: 400,
             acknowledged: 400,
             found: 400,

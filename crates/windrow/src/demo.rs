@@ -2,9 +2,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use windrow_demo::{DemoOptions, Output, PidSource};
+use windrow_demo::{DemoOptions, Engine, Output, PidSource};
 use windrow_embedded::EngineState;
-use windrow_settings::Settings;
+use windrow_settings::{Backend, Settings};
 
 use crate::cli::DemoArguments;
 use crate::gateway::{runtime, Gateway};
@@ -20,6 +20,7 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
         // The usual ports may be in use by a gateway that does real work.
         settings.http.listen.set_port(0);
         settings.admin.listen.set_port(0);
+        settings.flight.listen = None;
     }
     if settings.log.level == "info" {
         // The picture is redrawn in place; only what went wrong may come between.
@@ -27,12 +28,17 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
     }
     logging::start(&settings.log)?;
     let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
-    let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
+    let (engine, password) = match settings.backend {
+        Backend::DuckDb(_) => (Engine::DuckDb, &settings.duckdb.default_password),
+        Backend::Embedded | Backend::ClickHouse(_) => (Engine::ClickHouse, &settings.embedded.default_password),
+    };
+    let password = password.as_ref().map_or("", |secret| secret.expose()).to_owned();
     let complete = runtime()?.block_on(async {
         let gateway = Gateway::start(settings).await?;
         println!("windrow listens on {scheme}://{}, its metrics are at http://{}/metrics", gateway.http, gateway.admin);
         let mut options = DemoOptions::new(format!("{scheme}://{}", gateway.http));
         options.password = password;
+        options.engine = engine;
         options.probes = arguments.probes;
         options.every = arguments.every;
         options.run_for = arguments.run_for;

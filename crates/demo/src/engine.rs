@@ -1,0 +1,104 @@
+//! What stands behind the gateway, and how the demo's questions are asked of it.
+
+use std::time::SystemTime;
+
+use crate::calendar::datetime64_text;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Engine {
+    #[default]
+    ClickHouse,
+    DuckDb,
+}
+
+impl Engine {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ClickHouse => "ClickHouse",
+            Self::DuckDb => "DuckDB",
+        }
+    }
+
+    /// What one flush leaves behind.
+    pub(crate) fn pieces(self) -> &'static str {
+        match self {
+            Self::ClickHouse => "parts",
+            Self::DuckDb => "batches",
+        }
+    }
+
+    /// The demo's table, as it stands in a statement.
+    pub(crate) fn table(self, database: &str) -> String {
+        match self {
+            Self::ClickHouse => format!("`{}`.upclick", database.replace('\\', "\\\\").replace('`', "\\`")),
+            Self::DuckDb => format!("{}.upclick", duckdb_schema(database)),
+        }
+    }
+
+    pub(crate) fn create_table(self, table: &str) -> String {
+        match self {
+            // Ordered by run first: what is asked about a run reads its rows only, however many earlier ones there are.
+            // A ClickHouse without a server of its own forgets merged parts at once; a server keeps them for eight minutes.
+            Self::ClickHouse => format!(
+                "CREATE TABLE IF NOT EXISTS {table} (\
+                 `id` UUID, `run` LowCardinality(String), `time` DateTime64(3, 'UTC'), `probe` UInt32, \
+                 `city` LowCardinality(String), `country` LowCardinality(String), `latitude` Float64, `longitude` Float64, \
+                 `url` LowCardinality(String), `latency_ms` Float64) \
+                 ENGINE = MergeTree ORDER BY (run, city, time) SETTINGS old_parts_lifetime = 480"
+            ),
+            Self::DuckDb => format!(
+                "CREATE TABLE IF NOT EXISTS {table} (id UUID, run VARCHAR, time TIMESTAMP_MS, probe UINTEGER, \
+                 city VARCHAR, country VARCHAR, latitude DOUBLE, longitude DOUBLE, url VARCHAR, latency_ms DOUBLE)"
+            ),
+        }
+    }
+
+    /// Three numbers: the pieces that are there, those that are there or were lately, and those that ever were.
+    pub(crate) fn count_pieces(self, database: &str) -> String {
+        match self {
+            Self::ClickHouse => format!(
+                "SELECT countIf(active), count(), max(max_block_number) FROM system.parts \
+                 WHERE database = {} AND table = 'upclick' FORMAT TabSeparated",
+                sql_text(database)
+            ),
+            Self::DuckDb => "SELECT count(*), count(*), count(*) FROM windrow.batches FORMAT TabSeparated".to_owned(),
+        }
+    }
+
+    /// By city: rows, and the average since `since`.
+    pub(crate) fn cities(self, table: &str, run: &str, since: SystemTime) -> String {
+        let since = datetime64_text(since);
+        match self {
+            Self::ClickHouse => format!(
+                "SELECT city, count(), avgIf(latency_ms, time >= toDateTime64('{since}', 3, 'UTC')) FROM {table} \
+                 WHERE run = '{run}' GROUP BY city FORMAT TabSeparated"
+            ),
+            Self::DuckDb => format!(
+                "SELECT city, count(*), avg(latency_ms) FILTER (WHERE time >= TIMESTAMP '{since}') FROM {table} \
+                 WHERE run = '{run}' GROUP BY city FORMAT TabSeparated"
+            ),
+        }
+    }
+}
+
+/// DuckDB's name of a database.
+fn duckdb_schema(database: &str) -> String {
+    let schema = if database == "default" { "main" } else { database };
+    format!("\"{}\"", schema.replace('"', "\"\""))
+}
+
+fn sql_text(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_as_each_engine_does() {
+        assert_eq!(Engine::ClickHouse.table("a`b\\"), "`a\\`b\\\\`.upclick");
+        assert_eq!(Engine::DuckDb.table("a\"b"), "\"a\"\"b\".upclick");
+        assert_eq!(Engine::DuckDb.table("default"), "\"main\".upclick");
+    }
+}

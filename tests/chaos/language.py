@@ -1,0 +1,44 @@
+"""The questions of the count, in each database's own words."""
+
+from __future__ import annotations
+
+from chaos.kinds import CHECKED, DUCKDB_COLUMNS, PLAIN, TABLES, Table
+
+
+class ClickHouse:
+    tables = TABLES
+
+    def create(self, table: Table) -> str:
+        return table.create()
+
+    def altered(self, table: Table) -> str:
+        """How many rows are not what was sent."""
+        text = "concat('w', toString(writer), '-', toString(number), '-', toString(row))"
+        return f"SELECT count() FROM {table.name} WHERE text != {text}"
+
+    def found(self, table: Table, first: int, last: int) -> str:
+        """By writer and insert: how many rows, how many different ones, and the place of the first, in two numbers."""
+        place = "min((_block_number, _block_offset))" if table.ordered else "(0, 0)"
+        return (
+            f"SELECT writer, number, count(), uniqExact(row), tupleElement({place} AS place, 1), place.2 FROM {table.name} "
+            f"WHERE writer BETWEEN {first} AND {last} GROUP BY writer, number FORMAT TSV"
+        )
+
+
+class DuckDb:
+    # It has neither partitions nor windows of deduplication.
+    tables = (PLAIN, CHECKED)
+
+    def create(self, table: Table) -> str:
+        constraint = table.constraint.replace("CONSTRAINT sound CHECK number", "CHECK (number") + ")" if table.constraint else ""
+        return f"CREATE TABLE {table.name} ({DUCKDB_COLUMNS}{constraint})"
+
+    def altered(self, table: Table) -> str:
+        text = "concat('w', writer, '-', number, '-', row)"
+        return f"SELECT count(*) FROM {table.name} WHERE text != {text}"
+
+    def found(self, table: Table, first: int, last: int) -> str:
+        return (
+            f"SELECT writer, number, count(*), count(DISTINCT row), min(rowid), 0 FROM {table.name} "
+            f"WHERE writer BETWEEN {first} AND {last} GROUP BY writer, number FORMAT TSV"
+        )
