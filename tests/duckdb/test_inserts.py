@@ -1,0 +1,239 @@
+"""Inserts into DuckDB: every format, every ack level, and what is refused with which words."""
+
+from __future__ import annotations
+
+import gzip
+import uuid
+
+import pytest
+
+from harness.duckdb import READER, DuckDbGateway
+from harness.endpoint import Endpoint
+from harness.eventually import eventually
+from harness.letters import Letters
+
+# Columns in ClickHouse, in DuckDB, and expressions of a number in ClickHouse's SQL.
+COLUMNS = [
+    ("n", "UInt32", "UINTEGER NOT NULL", "toUInt32(number)"),
+    ("i", "Nullable(Int64)", "BIGINT", "if(number % 7 = 3, NULL, toInt64(number) * -9007199254740993)"),
+    ("f", "Nullable(Float64)", "DOUBLE", "if(number % 5 = 4, NULL, number / 7)"),
+    ("d", "Nullable(Decimal(18, 4))", "DECIMAL(18, 4)", "toDecimal64(number, 4) / 8"),
+    ("b", "Nullable(Bool)", "BOOLEAN", "number % 2 = 0"),
+    ("s", "Nullable(String)", "VARCHAR", "if(number % 11 = 5, NULL, concat('ä\\'\"\\\\\\t,;', toString(number)))"),
+    ("day", "Nullable(Date32)", "DATE", "toDate32('1955-03-01') + number"),
+    ("at", "Nullable(DateTime64(6))", "TIMESTAMP", "toDateTime64('2020-01-01 00:00:00.123456', 6, 'UTC') + number * 3601"),
+    ("u", "Nullable(UUID)", "UUID", "toUUID(concat('61f0c404-5cb3-11e7-907b-a6006ad3d', leftPad(toString(number), 3, '0')))"),
+    ("l", "Array(Nullable(Int32))", "INTEGER[]", "[toInt32(number), NULL, -1]"),
+]
+ROWS = 300
+FORMATS = [
+    "JSONEachRow",
+    "JSONCompactEachRow",
+    "JSONCompactEachRowWithNamesAndTypes",
+    "CSV",
+    "CSVWithNames",
+    "CSVWithNamesAndTypes",
+    "TSV",
+    "TSVWithNames",
+    "TSVWithNamesAndTypes",
+    "Values",
+    "RowBinary",
+    "RowBinaryWithNames",
+    "RowBinaryWithNamesAndTypes",
+    "Native",
+    "ArrowStream",
+    "Parquet",
+]
+
+
+@pytest.fixture(scope="session")
+def source(oracle: Endpoint) -> Endpoint:
+    """A ClickHouse whose table `source` has a row of everything."""
+    columns = ", ".join(f"{name} {kind}" for name, kind, _, _ in COLUMNS)
+    oracle.sql(f"CREATE TABLE source ({columns}) ENGINE = Memory")
+    values = ", ".join(value for _, _, _, value in COLUMNS)
+    oracle.sql(f"INSERT INTO source SELECT {values} FROM numbers({ROWS})")
+    return oracle
+
+
+def create(duck: Endpoint, columns: str) -> str:
+    name = f"t_{uuid.uuid4().hex[:12]}"
+    duck.sql(f"CREATE TABLE {name} ({columns})")
+    return name
+
+
+def counted(duck: Endpoint, table: str) -> int:
+    return int(duck.sql(f"SELECT count(*) FROM {table}"))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rows_of_every_format_are_those_that_clickhouse_has(form: str, duck: Endpoint, source: Endpoint) -> None:
+    payload = source.request(f"SELECT * FROM source ORDER BY n FORMAT {form}", settings={"output_format_arrow_string_as_string": 1})
+    table = create(duck, ", ".join(f"{name} {kind}" for name, _, kind, _ in COLUMNS))
+    reply = duck.insert(f"INSERT INTO {table} FORMAT {form}", payload.body)
+    assert reply.status == 200, reply.text
+    assert reply.summary["written_rows"] == str(ROWS)
+    rows = "SELECT * FROM {} ORDER BY n FORMAT JSONCompactEachRow"
+    assert duck.sql(rows.format(table)) == source.sql(rows.format("source"))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"wait_for_async_insert": 1},
+        {"async_insert": 0},
+        {"async_insert": 0, "insert_deduplication_token": "one"},
+        {"windrow_ack": "stored", "wait_for_async_insert": 0},
+    ],
+    ids=str,
+)
+def test_stored_means_that_a_query_sees_it(settings: dict, duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT")
+    for number in range(1, 4):
+        token = {"insert_deduplication_token": f"{number}"} if "insert_deduplication_token" in settings else {}
+        assert duck.insert(f"INSERT INTO {table} FORMAT CSV", f"{number}\n", **{**settings, **token}).status == 200
+        assert counted(duck, table) == number
+
+
+@pytest.mark.parametrize("settings", [{"wait_for_async_insert": 0}, {"windrow_ack": "memory"}], ids=str)
+def test_what_is_acknowledged_before_it_is_stored_comes(settings: dict, duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT")
+    for number in range(20):
+        assert duck.insert(f"INSERT INTO {table} FORMAT CSV", f"{number}\n", **settings).status == 200
+    duck.sql(f"SYSTEM FLUSH ASYNC INSERT QUEUE {table}")
+    assert duck.sql(f"SELECT count(*), sum(a) FROM {table}") == "20\t190"
+
+
+@pytest.mark.parametrize("settings", [{}, {"wait_for_async_insert": 0}, {"async_insert": 0}], ids=str)
+def test_a_token_is_stored_once(settings: dict, duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT")
+    for _ in range(3):
+        reply = duck.insert(f"INSERT INTO {table} FORMAT CSV", "1\n2\n", **settings, insert_deduplication_token="same")
+        assert reply.status == 200, reply.text
+    duck.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert counted(duck, table) == 2
+    for _ in range(2):
+        assert duck.insert(f"INSERT INTO {table} FORMAT CSV", "1\n2\n").status == 200
+    assert counted(duck, table) == 6, "rows without a token are never taken for repeats"
+
+
+REFUSED = [
+    ("JSONEachRow", '{"a":1}\n{"a":"x"}\n', 400, 27, ["(at row 2)", '{"a":"x"}', "JSONEachRow"]),
+    ("JSONEachRow", '{"a":1', 400, 27, ["(at row 1)"]),
+    ("CSV", "1\n2\nzz\n", 400, 27, ["(at row 3)", "'zz'"]),
+    ("CSVWithNames", "a\n1\nzz\n", 400, 27, ["(at row 2)", "'zz'"]),
+    ("TSV", "99999999999999999999\n", 400, 27, ["(at row 1)"]),
+    ("Native", "rubbish", 400, 27, ["Native"]),
+    ("NoSuchFormat", "1\n", 400, 73, ["Unknown format NoSuchFormat"]),
+]
+
+
+@pytest.mark.parametrize("form, payload, status, code, words", REFUSED, ids=lambda value: str(value)[:30])
+def test_what_cannot_be_read_is_refused_at_once(
+    form: str, payload: str, status: int, code: int, words: list[str], duck: Endpoint
+) -> None:
+    table = create(duck, "a BIGINT")
+    for wait in (0, 1):
+        reply = duck.insert(f"INSERT INTO {table} FORMAT {form}", payload, wait_for_async_insert=wait)
+        assert (reply.status, reply.code) == (status, code), reply.text
+        assert reply.headers["x-clickhouse-exception-code"] == str(code)
+        assert all(word in reply.text for word in words), reply.text
+        assert reply.text.rstrip().endswith(")") and "(DuckDB v" in reply.text
+    duck.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert counted(duck, table) == 0
+
+
+def test_tables_columns_and_users_that_are_not_there(duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT")
+    row = "1\n"
+    missing = duck.insert("INSERT INTO no_such_table FORMAT CSV", row)
+    assert (missing.status, missing.code) == (404, 60), missing.text
+    assert "default.no_such_table does not exist" in missing.text
+    column = duck.insert(f"INSERT INTO {table} (a, zz) FORMAT CSV", "1,2\n")
+    assert column.code == 16 and "zz" in column.text, column.text
+    nobody = duck.as_user("nobody", "x").insert(f"INSERT INTO {table} FORMAT CSV", row)
+    assert (nobody.status, nobody.code) == (403, 516), nobody.text
+    wrong = duck.as_user("default", "x").insert(f"INSERT INTO {table} FORMAT CSV", row)
+    assert (wrong.status, wrong.code) == (403, 516), wrong.text
+    reader = duck.as_user(*READER)
+    refused = reader.insert(f"INSERT INTO {table} FORMAT CSV", row)
+    assert refused.code == 164, refused.text
+    assert reader.request("SYSTEM FLUSH ASYNC INSERT QUEUE").code == 164
+    assert counted(reader, table) == 0
+
+
+def test_columns_that_are_not_given_take_their_defaults(duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT NOT NULL, b INTEGER DEFAULT 42, c VARCHAR, l INTEGER[]")
+    assert duck.insert(f"INSERT INTO {table} FORMAT JSONEachRow", '{"a":1}\n{"a":2}\n').status == 200
+    assert duck.insert(f"INSERT INTO {table} (a, c) FORMAT CSV", "3,x\n").status == 200
+    assert duck.insert(f"INSERT INTO {table} FORMAT JSONEachRow", '{"a":4,"b":null}\n').status == 200
+    rows = duck.sql(f"SELECT * FROM {table} ORDER BY a FORMAT JSONCompactEachRow").splitlines()
+    # ClickHouse's formats have no list that is NULL: DuckDB's own is shown as an empty one.
+    assert rows == ["[1,42,null,[]]", "[2,42,null,[]]", '[3,42,"x",[]]', "[4,null,null,[]]"]
+    mandatory = duck.insert(f"INSERT INTO {table} FORMAT JSONEachRow", '{"b":1}\n')
+    assert (mandatory.code, "NOT NULL" in mandatory.text) == (349, True), mandatory.text
+    null = duck.insert(f"INSERT INTO {table} FORMAT JSONEachRow", '{"a":null}\n')
+    assert null.status == 400, null.text
+    assert counted(duck, table) == 4
+
+
+def test_expressions_in_values_are_duckdbs_sql(duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT, s VARCHAR")
+    assert duck.request(None, f"INSERT INTO {table} VALUES (1 + 1, upper('x')), (3, 'y')".encode()).status == 200
+    assert duck.request(None, f"INSERT INTO {table} SELECT range, 'z' FROM range(5)".encode()).status == 200
+    assert duck.sql(f"SELECT count(*), sum(a) FROM {table}") == "7\t15"
+
+
+def test_guilty_inserts_alone_become_dead_letters(duck_server: DuckDbGateway, duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT, CHECK (a % 10 != 7)")
+    for number in range(50):
+        assert duck.insert(f"INSERT INTO {table} FORMAT CSV", f"{number}\n", wait_for_async_insert=0).status == 200
+    letters = Letters(duck_server, "default")
+    dead = letters.come(5, table=f"default.{table}")
+    assert all("CHECK constraint" in letter["error"] and letter["code"] == 469 for letter in dead), dead
+    eventually(lambda: counted(duck, table) == 45, "all others are stored")
+    waiting = duck.insert(f"INSERT INTO {table} FORMAT CSV", "7\n")
+    assert (waiting.code, "CHECK constraint" in waiting.text) == (469, True), waiting.text
+    duck.sql(f"DROP TABLE {table}")
+    duck.sql(f"CREATE TABLE {table} (a BIGINT)")
+    assert letters.retry(table=f"default.{table}")["retried"] == 5
+    eventually(lambda: counted(duck, table) == 5, "the retried are stored")
+
+
+def test_large_inserts_go_in_as_one(duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT, s VARCHAR")
+    rows = "".join(f"{number},{'x' * 50}\n" for number in range(400_000)).encode()
+    assert len(rows) > 20 << 20
+    assert duck.insert(f"INSERT INTO {table} FORMAT CSV", rows).status == 200
+    packed = duck.request(f"INSERT INTO {table} FORMAT CSV", gzip.compress(rows, 1), headers={"Content-Encoding": "gzip"})
+    assert packed.status == 200, packed.text
+    assert duck.sql(f"SELECT count(*), sum(a) FROM {table}") == "800000\t159999600000"
+    torn = duck.insert(f"INSERT INTO {table} FORMAT CSV", rows + b"zz,1\n")
+    assert (torn.code, "(at row 400001)" in torn.text) == (27, True), torn.text
+    assert counted(duck, table) == 800_000
+
+
+def test_tables_that_change_are_known_anew(duck: Endpoint) -> None:
+    table = create(duck, "a BIGINT")
+    insert = lambda: duck.insert(f"INSERT INTO {table} FORMAT JSONEachRow", '{"a":1,"b":2}\n', insert_deduplication_token="t")
+    assert insert().status == 200
+    duck.sql(f"ALTER TABLE {table} ADD COLUMN b BIGINT")
+    assert duck.insert(f"INSERT INTO {table} FORMAT JSONEachRow", '{"a":2,"b":3}\n').status == 200
+    assert duck.sql(f"SELECT * FROM {table} ORDER BY a FORMAT CSV") == '1,\\N\n2,3'
+    duck.sql(f"DROP TABLE {table}")
+    assert insert().code == 60
+    duck.sql(f"CREATE TABLE {table} (a BIGINT, b BIGINT)")
+    assert insert().status == 200
+    assert duck.sql(f"SELECT * FROM {table} FORMAT CSV") == "1,2", "a token of the rows that are gone is forgotten"
+
+
+def test_a_schema_is_a_database(duck: Endpoint) -> None:
+    duck.sql("CREATE SCHEMA IF NOT EXISTS other")
+    duck.sql("CREATE OR REPLACE TABLE other.t (a BIGINT)")
+    assert duck.insert("INSERT INTO other.t FORMAT CSV", "1\n").status == 200
+    assert duck.using("other").insert("INSERT INTO t FORMAT CSV", "2\n").status == 200
+    assert duck.using("other").sql("SELECT sum(a) FROM t") == "3"
+    table = create(duck, "a BIGINT")
+    assert duck.insert(f"INSERT INTO main.{table} FORMAT CSV", "1\n").status == 200
+    assert duck.insert(f"INSERT INTO default.{table} FORMAT CSV", "1\n").status == 200
+    assert counted(duck, table) == 2
