@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use windrow_client::{Client, Credentials};
-use windrow_duckdb::DuckDb;
+use windrow_duckdb::{DuckDb, DuckDbSink};
 use windrow_sink::{Batch, ClickHouseSink, PartCount, Sink, StoreError, Stored};
 
 use crate::users::Users;
@@ -43,7 +43,7 @@ impl Backend {
     pub(crate) fn sink(&self) -> BackendSink {
         match self {
             Backend::ClickHouse(clickhouse) => BackendSink::ClickHouse(ClickHouseSink::new(clickhouse.client.clone())),
-            Backend::DuckDb(_) => BackendSink::DuckDb,
+            Backend::DuckDb(backend) => BackendSink::DuckDb(DuckDbSink::new(backend.duckdb.clone())),
         }
     }
 
@@ -58,21 +58,21 @@ impl Backend {
 /// Where the gatherer's batches go.
 pub enum BackendSink {
     ClickHouse(ClickHouseSink),
-    DuckDb,
+    DuckDb(DuckDbSink),
 }
 
 impl Sink for BackendSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
         match self {
             BackendSink::ClickHouse(sink) => sink.store(batch).await,
-            BackendSink::DuckDb => Err(StoreError::NotSent("batches are not stored in DuckDB yet".to_owned())),
+            BackendSink::DuckDb(sink) => sink.store(batch).await,
         }
     }
 
     async fn parts(&self, database: &str, table: &str) -> Option<PartCount> {
         match self {
             BackendSink::ClickHouse(sink) => sink.parts(database, table).await,
-            BackendSink::DuckDb => None,
+            BackendSink::DuckDb(sink) => sink.parts(database, table).await,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use windrow_block::{DataType, DefaultKind};
 use windrow_client::{Credentials, Exception};
-use windrow_duckdb::{TableInfo, TableRef};
+use windrow_duckdb::{schema_of, TableInfo, TableRef};
 use windrow_gatherer::InsertError;
 
 use super::schema::{Column, TableSchema};
@@ -48,14 +48,6 @@ pub(super) async fn table(backend: &DuckDbBackend, key: &TableKey) -> Result<Tab
         Ok(Some(info)) => Ok(schema(info, asked_at)),
         Ok(None) => Err(NotAdmitted::refused(Refusal::unknown_table(&key.database, &key.table))),
         Err(exception) => Err(not_answered(exception)),
-    }
-}
-
-/// DuckDB's name of a database.
-pub(crate) fn schema_of(database: &str) -> &str {
-    match database {
-        "default" => "main",
-        database => database,
     }
 }
 

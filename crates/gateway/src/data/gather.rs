@@ -75,6 +75,7 @@ pub(crate) struct Ready {
     payload_bytes: u64,
     query_id: QueryId,
     dedup: Option<DedupKeys>,
+    ack: AckLevel,
 }
 
 impl Ready {
@@ -145,15 +146,27 @@ pub(crate) fn read(
     let payload_bytes = payload.len() as u64;
     match prepared.read(payload) {
         // More than its table may ever hold: waiting would be in vain.
-        Ok(read) if !state.gatherer.could_hold(read.rows.bytes() as u64, prepared.ack) => {
+        Ok(read) if !state.gatherer.could_hold(read.rows.bytes() as u64, ack_of(state, &prepared, &read)) => {
             Err(NotGathered::Forward("too_large"))
         }
         Ok(read) => match dedup_keys(state, &prepared, &read, token) {
-            Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup }),
+            Ok(dedup) => {
+                let ack = ack_of(state, &prepared, &read);
+                Ok(Ready { prepared, read, payload_bytes, query_id, dedup, ack })
+            }
             Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason), prepared, query_id }),
         },
         Err(NotGatherable::TooLarge) => Err(NotGathered::Forward("too_large")),
         Err(NotGatherable::NotRead(unread)) => Err(NotGathered::NotRead { unread, prepared, query_id }),
+    }
+}
+
+/// What is too large for one record of the journal, and has nowhere else to go, is stored before it is acknowledged.
+fn ack_of(state: &State, prepared: &Prepared, read: &Gatherable) -> AckLevel {
+    let max_journaled_bytes = state.options.settings.http.max_decompressed_bytes;
+    match state.backend.duckdb().is_some() && read.rows.bytes() > max_journaled_bytes {
+        true => AckLevel::Stored,
+        false => prepared.ack,
     }
 }
 
@@ -210,7 +223,7 @@ async fn hand_over(
     origin: Origin,
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Refusal> {
-    let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id, dedup } = ready;
+    let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id, dedup, ack } = ready;
     let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
     if rows == 0 {
         return Ok(Summary::default());
@@ -220,7 +233,7 @@ async fn hand_over(
         rows: brought,
         payload_bytes,
         writer: origin.connection_id,
-        ack: prepared.ack,
+        ack,
         patience: prepared.wait_timeout,
         at_once: prepared.at_once,
         dedup,
@@ -236,7 +249,7 @@ async fn hand_over(
     let summary = Summary { rows, bytes, elapsed_ns: 0 };
     let Some(ticket) = ticket else {
         // A repeat of what is stored is told what the first was told.
-        return Ok(if prepared.ack == AckLevel::Stored { summary } else { Summary::default() });
+        return Ok(if ack == AckLevel::Stored { summary } else { Summary::default() });
     };
     wait(ticket, prepared.wait_timeout, &summary, progress).await?;
     Ok(Summary { elapsed_ns: origin.arrived.elapsed().as_nanos() as u64, ..summary })

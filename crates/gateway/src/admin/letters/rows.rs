@@ -1,14 +1,18 @@
 //! The rows of a letter: as they are kept, and as JSON.
 //!
-//! Nobody can read every format and type that ClickHouse does, so ClickHouse is asked: the rows go there as an external table,
+//! What is for a DuckDB has been read here, and is written here too. Of ClickHouse's, nobody can read every format and type that ClickHouse does, so ClickHouse is asked: the rows go there as an external table,
 //! and come back as JSON. What it takes of them for sure are the rows whose columns are known here; a text is read against the
 //! table's columns as they are now, or, where there is no such table any more, as strings.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
+use windrow_block::Rows;
 use windrow_client::{Call, CallError, Client};
+use windrow_duckdb::record_batch;
 use windrow_gatherer::dead_letters::DeadLetter;
+use windrow_results::{Encoder, Format, OutputSettings, ResultError, Statistics};
 use windrow_sink::{Destination, Form};
 use windrow_statement::backquote;
 
@@ -30,7 +34,9 @@ pub(super) fn payload(letter: &DeadLetter) -> Answer {
 
 pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize) -> Answer {
     let Backend::ClickHouse(ClickHouse { client, .. }) = backend else {
-        return Answer::error(422, "rows for DuckDB can be had as they are under /payload");
+        return written_here(letter, limit).unwrap_or_else(|why| {
+            Answer::error(422, &format!("the rows can't be shown; they can be had as they are under /payload. {why}"))
+        });
     };
     match ask(client, letter, limit).await {
         Ok(body) => Answer::new(200, "application/json", body),
@@ -40,6 +46,26 @@ pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize
         ),
         Err(error) => Answer::error(503, &format!("ClickHouse has to read the rows, and can't be asked: {error}")),
     }
+}
+
+fn written_here(letter: &DeadLetter, limit: usize) -> Result<Answer, String> {
+    let (Rows::Typed(block), Form::Native { types }) = (&letter.rows, &letter.destination.form) else {
+        return Err("They are text of a format that is not known here".to_owned());
+    };
+    let rows =
+        record_batch(block, &letter.destination.columns, types).map_err(|not_held| not_held.exception("").line)?;
+    let rows = rows.slice(0, limit.min(rows.num_rows()));
+    let body = json_of(&rows).map_err(|error| error.to_string())?;
+    Ok(Answer::new(200, "application/json", body))
+}
+
+fn json_of(rows: &RecordBatch) -> Result<Vec<u8>, ResultError> {
+    let mut body = Vec::new();
+    let mut encoder = Encoder::new(Format::Json, rows.schema(), Some(rows), OutputSettings::default())?;
+    encoder.begin(&mut body);
+    encoder.batch(rows, &mut body)?;
+    encoder.finish(&Statistics::default(), &mut body)?;
+    Ok(body)
 }
 
 async fn ask(client: &Client, letter: &DeadLetter, limit: usize) -> Result<Vec<u8>, CallError> {
