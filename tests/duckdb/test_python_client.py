@@ -46,15 +46,17 @@ def test_a_reader_sees_what_is_stored_while_more_is_written(duck: Endpoint, clie
     duck.sql("CREATE OR REPLACE TABLE written (a BIGINT)")
     writer = Writer(duck, "written")
     writer.start()
-    seen = []
-    while len(seen) < 20 or writer.stored < 20:
-        before = writer.stored
-        rows, largest = client.sql(f"SELECT count(*), max(a) FROM read_parquet('{url(duck, 'SELECT a FROM written')}')").fetchone()
-        after = writer.stored + 1
-        assert before <= rows <= after and (rows == 0 or largest == rows - 1), (before, rows, largest, after)
-        seen.append(rows)
-    writer.ending.set()
-    writer.join(30)
+    seen, query = [], f"SELECT count(*), max(a) FROM read_parquet('{url(duck, 'SELECT a FROM written')}')"
+    try:
+        while len(seen) < 20 or writer.stored < 20:
+            before = writer.stored
+            rows, largest = client.sql(query).fetchone()
+            after = writer.stored + 1
+            assert before <= rows <= after and (rows == 0 or largest == rows - 1), (before, rows, largest, after)
+            seen.append(rows)
+    finally:
+        writer.ending.set()
+        writer.join(30)
     assert seen == sorted(seen) and writer.stored > 0
 
 
