@@ -1,0 +1,58 @@
+use std::fmt;
+
+use windrow_exception::Exception;
+
+use crate::id::AppendId;
+use crate::source::SourceError;
+
+/// Why an append did not come to its end.
+#[derive(Debug)]
+pub struct AppendFailure {
+    pub id: AppendId,
+    pub why: Why,
+}
+
+#[derive(Debug)]
+pub enum Why {
+    /// The rows could not be had. Nothing is stored.
+    Source(SourceError),
+    /// The server refused it. Nothing is stored.
+    Refused {
+        exception: Exception,
+        /// Which batch the error lies in, where that is known, and which row of it, from 0.
+        batch: Option<u64>,
+        row: Option<u64>,
+    },
+    /// The server knows nothing of it any more, for instance since it was restarted. Nothing is stored.
+    Gone,
+    /// The server can't be reached. Nothing is stored until someone resumes the append before the server drops it; unless
+    /// `commit_sent`: then it may be stored, and resuming it tells.
+    Unreachable { last_error: String, commit_sent: bool },
+}
+
+impl AppendFailure {
+    /// Whether the same append can go on under its id.
+    pub fn is_resumable(&self) -> bool {
+        matches!(self.why, Why::Unreachable { .. })
+    }
+}
+
+impl fmt::Display for AppendFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.why {
+            Why::Source(error) => error.fmt(f),
+            Why::Refused { exception, batch: Some(batch), row: Some(row) } => {
+                write!(f, "batch {batch}, row {row}: {exception}")
+            }
+            Why::Refused { exception, batch: Some(batch), row: None } => write!(f, "batch {batch}: {exception}"),
+            Why::Refused { exception, .. } => exception.fmt(f),
+            Why::Gone => f.write_str("the server knows nothing of the append any more; nothing of it is stored"),
+            Why::Unreachable { last_error, commit_sent: false } => f.write_str(last_error),
+            Why::Unreachable { last_error, commit_sent: true } => {
+                write!(f, "{last_error}; the append may be stored or not")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AppendFailure {}

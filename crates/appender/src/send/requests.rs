@@ -1,0 +1,253 @@
+//! The requests of one append, and what their answers mean.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use windrow_client::{push_param, Client};
+use windrow_exception::Exception;
+
+use super::failure::Why;
+use super::wire::{exchange, NoAnswer, Reply, Request};
+use crate::faults::Fate;
+use crate::id::AppendId;
+use crate::numbers::Numbers;
+use crate::source::Column;
+
+/// A server that is alive says something about a batch within this time.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
+/// A commit may take long; after this silence it is asked whether it still goes on.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why a request did not do what it was for.
+pub(super) enum Trouble {
+    /// It may be sent again; after a while, if the server asks for one.
+    Again {
+        text: String,
+        wait: bool,
+    },
+    Final(Why),
+}
+
+impl From<NoAnswer> for Trouble {
+    fn from(none: NoAnswer) -> Self {
+        Trouble::Again { text: none.0, wait: false }
+    }
+}
+
+/// Where an append stands, as the server tells.
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    pub(super) state: String,
+    #[serde(default)]
+    pub(super) columns: Vec<Column>,
+    #[serde(default)]
+    pub(super) received: Numbers,
+    #[serde(skip)]
+    pub(super) totals: Option<Totals>,
+    #[serde(default)]
+    pub(super) error: Option<StoredError>,
+}
+
+impl Status {
+    fn gone() -> Status {
+        Status {
+            state: "gone".to_owned(),
+            columns: Vec::new(),
+            received: Numbers::default(),
+            totals: None,
+            error: None,
+        }
+    }
+
+    /// What is told of an append that is open, or committed, may stand beside its state or in an object of its own.
+    fn read(body: &[u8]) -> Result<Status, Trouble> {
+        let mut whole: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(strange)?;
+        for part in ["progress", "committed"] {
+            if let Some(serde_json::Value::Object(part)) = whole.remove(part) {
+                part.into_iter().for_each(|(name, value)| _ = whole.entry(name).or_insert(value));
+            }
+        }
+        let whole = serde_json::Value::Object(whole);
+        // Only what is committed has all of them.
+        let totals = serde_json::from_value(whole.clone()).ok();
+        let status: Status = serde_json::from_value(whole).map_err(strange)?;
+        Ok(Status { totals, ..status })
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct StoredError {
+    pub(super) code: i32,
+    pub(super) text: String,
+    pub(super) batch: Option<u64>,
+    pub(super) row: Option<u64>,
+}
+
+/// What a committed append has stored.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct Totals {
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    pub(super) batches: u64,
+    pub(super) seconds: f64,
+    pub(super) atomic: String,
+}
+
+pub(super) struct Requests {
+    pub(super) client: Arc<Client>,
+    pub(super) id: AppendId,
+    /// `table=` and what else opens the append.
+    opening: String,
+    /// The server has answered to one: from then on none may open the append anew, which would go on without what was
+    /// acknowledged before, if the server has lost it.
+    known: AtomicBool,
+}
+
+impl Requests {
+    pub(super) fn new(
+        client: Arc<Client>,
+        id: AppendId,
+        table: &str,
+        columns: Option<&[String]>,
+        ordered: bool,
+    ) -> Requests {
+        let mut opening = String::new();
+        push_param(&mut opening, "table", table);
+        if let Some(columns) = columns {
+            let quoted: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
+            push_param(&mut opening, "columns", &quoted.join(","));
+        }
+        if !ordered {
+            push_param(&mut opening, "ordered", "0");
+        }
+        // It follows another parameter, or stands alone.
+        opening.remove(0);
+        Requests { client, id, opening, known: AtomicBool::new(false) }
+    }
+
+    pub(super) async fn open(&self) -> Result<Status, Trouble> {
+        let target = format!("/windrow/v1/appends?id={}&{}", self.id, self.opening);
+        let reply = self.ask("POST", &target, QUESTION_TIMEOUT).await?;
+        Status::read(&reply.body)
+    }
+
+    pub(super) async fn status(&self) -> Result<Status, Trouble> {
+        let target = format!("/windrow/v1/appends/{}", self.id);
+        let request = Request { method: "GET", target: &target, body: Bytes::new(), timeout: QUESTION_TIMEOUT };
+        let reply = exchange(&self.client, &request, Fate::default()).await?;
+        match reply.status {
+            404 if Exception::parse(&reply.body).is_none() => Ok(Status::gone()),
+            200 => Status::read(&reply.body),
+            _ => Err(trouble(&reply)),
+        }
+    }
+
+    pub(super) async fn put(&self, number: u64, body: &Bytes, fate: Fate) -> Result<(), Trouble> {
+        let target = self.opening_if_unknown(&format!("/windrow/v1/appends/{}/batches/{number}", self.id));
+        let request = Request { method: "POST", target: &target, body: body.clone(), timeout: BATCH_TIMEOUT };
+        let reply = exchange(&self.client, &request, fate).await?;
+        self.accepted(&reply)
+    }
+
+    pub(super) async fn commit(&self, batches: u64) -> Result<Totals, Trouble> {
+        let target = self.opening_if_unknown(&format!("/windrow/v1/appends/{}/commit?batches={batches}", self.id));
+        let reply = self.ask("POST", &target, COMMIT_TIMEOUT).await?;
+        json(&reply.body)
+    }
+
+    pub(super) async fn abort(&self) -> Result<(), Trouble> {
+        let target = format!("/windrow/v1/appends/{}", self.id);
+        self.ask("DELETE", &target, QUESTION_TIMEOUT).await.map(|_| ())
+    }
+
+    async fn ask(&self, method: &'static str, target: &str, timeout: Duration) -> Result<Reply, Trouble> {
+        let request = Request { method, target, body: Bytes::new(), timeout };
+        let reply = exchange(&self.client, &request, Fate::default()).await?;
+        self.accepted(&reply)?;
+        Ok(reply)
+    }
+
+    fn accepted(&self, reply: &Reply) -> Result<(), Trouble> {
+        match reply.status {
+            200 | 201 => {
+                self.known.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(trouble(reply)),
+        }
+    }
+
+    fn opening_if_unknown(&self, target: &str) -> String {
+        if self.known.load(Ordering::Relaxed) {
+            return target.to_owned();
+        }
+        let joint = if target.contains('?') { '&' } else { '?' };
+        format!("{target}{joint}{}", self.opening)
+    }
+
+    /// The append is there: nothing may open it anew.
+    pub(super) fn is_known(&self) {
+        self.known.store(true, Ordering::Relaxed);
+    }
+}
+
+fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Trouble> {
+    serde_json::from_slice(body).map_err(strange)
+}
+
+fn strange(error: serde_json::Error) -> Trouble {
+    Trouble::Again { text: format!("the server's answer can't be read: {error}"), wait: true }
+}
+
+fn trouble(reply: &Reply) -> Trouble {
+    let exception = Exception::from_answer(reply.code.as_deref(), &reply.body);
+    let text = |exception: &Option<Exception>| match exception {
+        Some(exception) => exception.to_string(),
+        None => format!("the server answered with status {}", reply.status),
+    };
+    match (reply.status, exception) {
+        // What stands between may say so as well; and nothing but waiting helps.
+        (502..=504 | 429, exception) => Trouble::Again { text: text(&exception), wait: true },
+        (404, None) => Trouble::Final(Why::Gone),
+        (404, Some(_)) if is_gone(&reply.body) => Trouble::Final(Why::Gone),
+        (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
+        (500.., None) => Trouble::Again { text: text(&None), wait: true },
+        (_, None) => Trouble::Final(Why::Refused {
+            exception: Exception::new(1001, &text(&None), ""),
+            batch: reply.batch,
+            row: reply.row,
+        }),
+    }
+}
+
+/// A table that isn't there is a 404 as well.
+fn is_gone(body: &Bytes) -> bool {
+    body.starts_with(b"{") && body.windows(6).any(|text| text == b"\"gone\"")
+}
+
+/// A name as the `columns` parameter takes it.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !name.is_empty() && name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        return name.to_owned();
+    }
+    format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn names_are_quoted_where_they_must_be() {
+        assert_eq!(
+            [quoted("a_1"), quoted("1a"), quoted("a,b"), quoted("a`\\")],
+            ["a_1", "`1a`", "`a,b`", "`a\\`\\\\`"]
+        );
+    }
+}
