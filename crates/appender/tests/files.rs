@@ -220,7 +220,9 @@ fn files_must_fit_each_other_and_have_a_format() {
     assert!(open_files(&[folder.0.join("a.txt")], &FileOptions::default()).is_err());
     assert!(open_files(&[one.clone(), folder.0.join("a.csv")], &FileOptions::default()).is_err());
     assert!(open_files(&[folder.0.join("none.parquet")], &FileOptions::default()).is_err());
-    assert!(open_files(&[PathBuf::from("-")], &FileOptions { format: Some(FileFormat::Parquet), columns: None }).is_err());
+    assert!(
+        open_files(&[PathBuf::from("-")], &FileOptions { format: Some(FileFormat::Parquet), columns: None }).is_err()
+    );
     assert!(needs_columns(&[folder.0.join("A.CSV.GZ")], None).unwrap());
     assert!(!needs_columns(&[one], None).unwrap());
 }

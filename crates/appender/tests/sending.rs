@@ -42,7 +42,8 @@ async fn a_small_append_waits_for_no_answer_before_it_commits() {
     assert_eq!((appended.batches, appended.atomic.as_str()), (8, "all"));
     assert_eq!(arrived(&server, &options), numbers(0, 1_000_000));
     assert_eq!(server.asked().len(), 9, "eight batches and the commit, and nothing else");
-    assert!(server.asked().iter().all(|asked| asked.query["table"] == "d.t"), "each can open the append");
+    // Until the first answer each request can open the append.
+    assert_eq!(server.asked()[0].query["table"], "d.t");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,8 +55,8 @@ async fn an_append_of_no_rows_is_one_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_hundred_bad_networks_and_every_row_arrives_in_order() {
-    for seed in 0..300 {
+async fn a_hundred_bad_networks_and_every_row_arrives_in_order() {
+    for seed in 0..100 {
         let server = Server::start(move |count, asked| {
             let mut dice = fastrand::Rng::with_seed(seed * 1_000_003 + count);
             match dice.u8(0..20) {
@@ -67,7 +68,11 @@ async fn three_hundred_bad_networks_and_every_row_arrives_in_order() {
         let faults = Faults { seed, delay_ms: 1, drop: 0.1, repeat: 0.1, reorder: 0.2, cut: 0.1 };
         let options = AppendOptions { faults: Some(faults), window_bytes: 4000, ..small_batches() };
         let appended = append(&server.client(), "t", input(1000), options.clone()).await;
-        assert_eq!(appended.map(|appended| appended.batches).map_err(|failure| failure.to_string()), Ok(20), "seed {seed}");
+        assert_eq!(
+            appended.map(|appended| appended.batches).map_err(|failure| failure.to_string()),
+            Ok(20),
+            "seed {seed}"
+        );
         assert_eq!(arrived(&server, &options), numbers(0, 1000), "seed {seed}");
     }
 }

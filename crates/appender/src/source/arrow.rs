@@ -13,8 +13,9 @@ use super::files::Input;
 use super::{Source, SourceError};
 
 const CHUNK_BYTES: usize = 4 << 20;
-/// What a file begins with; a stream follows.
+/// What a file begins with. A stream follows, behind as much padding as its writer likes.
 const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
+const PADDING: &[u8] = &[0; 8];
 
 pub(super) struct ArrowFile {
     path: PathBuf,
@@ -39,8 +40,8 @@ impl ArrowFile {
         };
         let mut first = file.chunk(FILE_MAGIC.len())?;
         file.is_file = first == FILE_MAGIC;
-        if file.is_file {
-            first.clear();
+        while file.is_file && !file.ended && (first == FILE_MAGIC || first == PADDING) {
+            first = file.chunk(PADDING.len())?;
         }
         super::guarded::guarded(|| file.feed(first))?;
         while file.decoder.schema().is_none() && !file.ended {

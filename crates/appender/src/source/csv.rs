@@ -61,16 +61,17 @@ impl CsvFile {
         Err(SourceError::in_line(&self.path, self.lines + row + 1, text))
     }
 
-    /// The reader counts lines from the first that it sees.
+    /// The reader counts lines from the first that it sees: from 1 where a line is not whole, from 0 where a value is wrong.
     fn explained(&self, error: &arrow_schema::ArrowError) -> SourceError {
         let text = error.to_string();
         let text = text.split_once("error: ").map_or(text.as_str(), |(_, text)| text);
-        let line = ["at line ", "for line "].iter().find_map(|before| {
+        let line = [("at line ", 1), ("for line ", 0)].iter().find_map(|(before, first)| {
             let (_, after) = text.split_once(before)?;
-            after[..after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len())].parse::<u64>().ok()
+            let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            after[..digits].parse::<u64>().ok()?.checked_add(*first)
         });
         match line {
-            Some(line) => SourceError::in_line(&self.path, line + self.header_lines, without_line(text)),
+            Some(line) => SourceError::in_line(&self.path, line.saturating_add(self.header_lines), without_line(text)),
             None => SourceError::in_file(&self.path, text),
         }
     }

@@ -133,7 +133,10 @@ impl Shared {
             }
             let (status, text) = answer;
             let fields = if deed == Deed::Violate { "X-Windrow-Batch: 37\r\nX-Windrow-Row: 5\r\n" } else { "" };
-            let head = format!("HTTP/1.1 {status} X\r\n{fields}Keep-Alive: timeout=30\r\nContent-Length: {}\r\n\r\n", text.len());
+            let head = format!(
+                "HTTP/1.1 {status} X\r\n{fields}Keep-Alive: timeout=30\r\nContent-Length: {}\r\n\r\n",
+                text.len()
+            );
             if connection.write_all((head + &text).as_bytes()).is_err() {
                 return;
             }
@@ -200,7 +203,13 @@ impl Shared {
             None => {
                 let received: Vec<String> = append.batches.keys().map(|n| format!("[{n},{n}]")).collect();
                 let columns = r#"[{"name":"n","type":"Int64"},{"name":"s","type":"Nullable(String)"}]"#;
-                (200, format!("{{\"id\":\"{id}\",\"state\":\"open\",\"columns\":{columns},\"received\":[{}]}}", received.join(",")))
+                (
+                    200,
+                    format!(
+                        "{{\"id\":\"{id}\",\"state\":\"open\",\"columns\":{columns},\"received\":[{}]}}",
+                        received.join(",")
+                    ),
+                )
             }
         }
     }
