@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 # Rows keep the number of the block they came in and their place in it, also through merges: the order of insertion can be asked for.
 ORDERED = "enable_block_number_column = 1, enable_block_offset_column = 1"
 COLUMNS = "writer UInt32, number UInt64, row UInt32, text String"
-DUCKDB_COLUMNS = "writer UINTEGER, number UBIGINT, row UINTEGER, text VARCHAR"
+DUCKDB_COLUMNS = "writer UINTEGER NOT NULL, number UBIGINT NOT NULL, row UINTEGER NOT NULL, text VARCHAR NOT NULL"
 MOST_ROWS = 4
 
 
