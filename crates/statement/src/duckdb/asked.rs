@@ -67,8 +67,8 @@ pub enum Parameter {
     NotOne,
 }
 
-/// Takes a text apart. `parameter` is asked for the value of `{name:Type}`; `system_tables` are those tables of `system` that
-/// the gateway has views for, in its own schema.
+/// Takes a text apart. `parameter` is asked for the value of `{name:Type}`; `system_table` for what stands in
+/// for a table of `system`, if anything does.
 pub fn ask(text: &str, system_tables: &[&str], parameter: &dyn Fn(&str, &str) -> Parameter) -> Result<Asked, NotAsked> {
     let mut tokens = tokens(text);
     while tokens.last().is_some_and(|token| token.is(b';')) {
@@ -85,7 +85,7 @@ pub fn ask(text: &str, system_tables: &[&str], parameter: &dyn Fn(&str, &str) ->
         return Err(NotAsked::Empty);
     }
     let kind = Kind::of(text, &tokens);
-    let sql = rewrite(text, &tokens, system_tables, parameter)?;
+    let sql = rewrite(text, &tokens, system_table, parameter)?;
     let about = about(text, &tokens, &sql);
     let kind = if about.is_some() { Kind::Reads } else { kind };
     Ok(Asked { sql, format, settings, kind, is_closed: is_closed(&tokens), about })
@@ -152,7 +152,9 @@ fn behind_words(sql: &str, count: usize) -> String {
 mod tests {
     use super::*;
 
-    const SYSTEM: [&str; 2] = ["settings", "one"];
+    fn system(table: &str) -> Option<String> {
+        ["settings", "one"].contains(&table).then(|| format!("windrow.system_{table}"))
+    }
 
     fn parameter(name: &str, data_type: &str) -> Parameter {
         match (name, data_type) {
@@ -164,7 +166,7 @@ mod tests {
     }
 
     fn asked(text: &str) -> Asked {
-        ask(text, &SYSTEM, &parameter).unwrap()
+        ask(text, &system, &parameter).unwrap()
     }
 
     #[test]
@@ -183,9 +185,9 @@ mod tests {
 
     #[test]
     fn one_statement_is_enough() {
-        assert_eq!(ask(" ; ", &SYSTEM, &parameter), Err(NotAsked::Empty));
-        assert_eq!(ask("-- x", &SYSTEM, &parameter), Err(NotAsked::Empty));
-        assert_eq!(ask("select 1;select 2", &SYSTEM, &parameter), Err(NotAsked::SeveralStatements { position: 9 }));
+        assert_eq!(ask(" ; ", &system, &parameter), Err(NotAsked::Empty));
+        assert_eq!(ask("-- x", &system, &parameter), Err(NotAsked::Empty));
+        assert_eq!(ask("select 1;select 2", &system, &parameter), Err(NotAsked::SeveralStatements { position: 9 }));
         assert_eq!(asked("select ';' /* ; */;;").sql, "select ';'");
     }
 
@@ -214,7 +216,7 @@ mod tests {
         for (given, wanted) in pairs {
             assert_eq!(asked(given).sql, wanted);
         }
-        assert_eq!(ask("select {b:UInt8}", &SYSTEM, &parameter), Err(NotAsked::NotSet("b".to_owned())));
+        assert_eq!(ask("select {b:UInt8}", &system, &parameter), Err(NotAsked::NotSet("b".to_owned())));
     }
 
     #[test]
@@ -238,7 +240,7 @@ mod tests {
     fn no_text_is_too_strange() {
         let whole = "with `x` as (select {a:UInt8}, 'é', $$q$$ from default.t) select * from system.one format CSV settings a='b'";
         for end in (0..=whole.len()).filter(|end| whole.is_char_boundary(*end)) {
-            let _ = ask(&whole[..end], &SYSTEM, &parameter);
+            let _ = ask(&whole[..end], &system, &parameter);
         }
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..20_000 {
@@ -250,7 +252,7 @@ mod tests {
                     .unwrap();
             }
             let text: String = characters.into_iter().collect();
-            let _ = ask(&text, &SYSTEM, &parameter);
+            let _ = ask(&text, &system, &parameter);
         }
     }
 }

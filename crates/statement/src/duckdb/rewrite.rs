@@ -8,7 +8,7 @@ use super::lexer::{Token, TokenKind};
 pub(super) fn rewrite(
     text: &str,
     tokens: &[Token],
-    system_tables: &[&str],
+    system_table: &dyn Fn(&str) -> Option<String>,
     parameter: &dyn Fn(&str, &str) -> Parameter,
 ) -> Result<String, NotAsked> {
     let Some(first) = tokens.first() else { return Ok(String::new()) };
@@ -17,7 +17,7 @@ pub(super) fn rewrite(
         let replaced = match tokens[at].kind {
             TokenKind::Symbol(b'{') => substitution(text, tokens, at, parameter)?,
             TokenKind::Word | TokenKind::QuotedName | TokenKind::BackQuotedName => {
-                database(text, tokens, at, system_tables).or_else(|| back_quoted(text, tokens, at))
+                database(text, tokens, at, system_table).or_else(|| back_quoted(text, tokens, at))
             }
             _ => None,
         };
@@ -60,8 +60,13 @@ fn is_qualifier(tokens: &[Token], at: usize) -> bool {
     !behind_dot && tokens.get(at + 1).is_some_and(|token| token.is(b'.')) && before_name
 }
 
-/// `default.t` is `main.t`; `system.x` is a view of the gateway's.
-fn database(text: &str, tokens: &[Token], at: usize, system_tables: &[&str]) -> Option<Replaced> {
+/// `default.t` is `main.t`; what `system.x` is the gateway says.
+fn database(
+    text: &str,
+    tokens: &[Token],
+    at: usize,
+    system_table: &dyn Fn(&str) -> Option<String>,
+) -> Option<Replaced> {
     if !is_qualifier(tokens, at) {
         return None;
     }
@@ -69,16 +74,11 @@ fn database(text: &str, tokens: &[Token], at: usize, system_tables: &[&str]) -> 
     if name.eq_ignore_ascii_case("default") {
         return Some(Replaced { by: "main".to_owned(), tokens: 1 });
     }
-    let table = tokens[at + 2].name(text)?;
-    let known = system_tables.iter().find(|known| known.eq_ignore_ascii_case(&table))?;
-    let is_table = !tokens.get(at + 3).is_some_and(|token| token.is(b'.')) || is_column(tokens, at);
-    (name.eq_ignore_ascii_case("system") && is_table)
-        .then(|| Replaced { by: format!("windrow.system_{known}"), tokens: 3 })
-}
-
-/// `system.one.dummy`: a column, not DuckDB's own `system.main.x`.
-fn is_column(tokens: &[Token], at: usize) -> bool {
-    tokens.get(at + 3).is_some_and(|token| token.is(b'.')) && tokens.get(at + 5).is_none_or(|token| !token.is(b'.'))
+    let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is(b'.'));
+    // `system.one.dummy` is a column; `system.main.x.y` is DuckDB's own.
+    let is_table = !is_dot(at + 3) || !is_dot(at + 5);
+    let by = system_table(&tokens[at + 2].name(text)?).filter(|_| name.eq_ignore_ascii_case("system") && is_table)?;
+    Some(Replaced { by, tokens: 3 })
 }
 
 /// `{name:Type}`. What is none of ClickHouse's types in that place may be a STRUCT of DuckDB's.

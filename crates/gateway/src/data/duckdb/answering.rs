@@ -14,7 +14,7 @@ use windrow_results::{Encoder, Format, ResultError, Statistics};
 use windrow_statement::Kind;
 
 use super::about;
-use super::ask::Question;
+use super::ask::{Question, Who};
 use super::head::{random_tag, Counted, Framing, Head};
 use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
 use super::source::Source;
@@ -98,7 +98,8 @@ impl Exchange<'_> {
             Err(NoText::Broken) => return After::Close,
         };
         let user = self.credentials().map_or("default", |credentials| credentials.user.as_str());
-        let question = match Question::of(&self.request, &text, access.readonly, user) {
+        let who = Who { user, readonly: access.readonly };
+        let question = match Question::of(&self.request, &text, &who, |table| self.own_table(table, &who)) {
             Ok(question) => question,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };

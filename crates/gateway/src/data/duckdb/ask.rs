@@ -4,7 +4,7 @@ use windrow_duckdb::Session;
 use windrow_results::Format;
 use windrow_statement::{ask, About, Asked, Kind, NotAsked};
 
-use super::install::SYSTEM_TABLES;
+use super::install::system_view;
 use super::parameters::parameter;
 use super::settings::Wishes;
 use crate::data::request::Request;
@@ -20,6 +20,12 @@ const BAD_QUERY_PARAMETER: i32 = 457;
 /// The format of results where nobody names one.
 const DEFAULT_FORMAT: &str = "TabSeparated";
 
+/// Whose request it is.
+pub(super) struct Who<'a> {
+    pub(super) user: &'a str,
+    pub(super) readonly: bool,
+}
+
 /// A request that can be run.
 pub(super) struct Question {
     pub(super) asked: Asked,
@@ -31,14 +37,22 @@ pub(super) struct Question {
 }
 
 impl Question {
-    pub(super) fn of(request: &Request<'_>, text: &str, readonly_user: bool, user: &str) -> Result<Question, Refusal> {
+    /// `own_table` gives the query for a table of `system` that the gateway keeps itself.
+    pub(super) fn of(
+        request: &Request<'_>,
+        text: &str,
+        who: &Who<'_>,
+        own_table: impl Fn(&str) -> Option<String>,
+    ) -> Result<Question, Refusal> {
+        let Who { user, readonly: readonly_user } = *who;
         // Settings are looked at before the text, as ClickHouse does it.
         Wishes::of(request, &[])?;
         let value = |name: &str, data_type: &str| {
             let given = request.params.iter().find(|param| param.name().strip_prefix("param_") == Some(name));
             parameter(given.and_then(|param| param.text()), data_type)
         };
-        let asked = ask(text, &SYSTEM_TABLES, &value).map_err(|error| not_asked(&error))?;
+        let asked = ask(text, &|table| system_view(table).or_else(|| own_table(table)), &value)
+            .map_err(|error| not_asked(&error))?;
         let wishes = Wishes::of(request, &asked.settings)?;
         let header = request.head.field_str("x-clickhouse-format").filter(|name| !name.is_empty());
         let default = || header.or_else(|| request.param_str("default_format")).filter(|name| !name.is_empty());

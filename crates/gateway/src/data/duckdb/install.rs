@@ -14,10 +14,14 @@ const CLICKHOUSE_VERSION: &str = "26.7.1.1";
 const REVISION: u32 = 54_488;
 
 /// Tables of `system` that there are views for.
-pub(super) const SYSTEM_TABLES: [&str; 9] =
+const SYSTEM_TABLES: [&str; 9] =
     ["one", "numbers", "databases", "tables", "columns", "settings", "functions", "build_options", "processes"];
 
-/// Engine, where ClickHouse has one.
+/// The view for a table of `system`.
+pub(super) fn system_view(table: &str) -> Option<String> {
+    SYSTEM_TABLES.contains(&table).then(|| format!("windrow.system_{table}"))
+}
+
 const VIEWS: [&str; 8] = [
     "system_one AS SELECT 0::UTINYINT AS dummy",
     "system_numbers AS SELECT range::UBIGINT AS number FROM range(9223372036854775807)",

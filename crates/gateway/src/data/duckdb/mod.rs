@@ -12,6 +12,7 @@ mod ask;
 mod head;
 mod install;
 mod kept_files;
+mod own_table;
 mod parameters;
 mod parquet;
 mod plain;

@@ -19,7 +19,7 @@ use crate::multipart::{Form, Multipart};
 pub(crate) const NAMES: [&str; 3] = ["asynchronous_inserts", "asynchronous_insert_log", dead_letters::NAME];
 
 /// Name and type, as ClickHouse documents them.
-type ColumnList = &'static [(&'static str, &'static str)];
+pub(crate) type ColumnList = &'static [(&'static str, &'static str)];
 
 const INSERTS: ColumnList = &[
     ("query", "String"),
@@ -75,6 +75,40 @@ pub(crate) struct ExternalTable {
     native: Vec<u8>,
 }
 
+/// A table's columns with its rows.
+pub(crate) struct OwnRows {
+    pub(crate) name: &'static str,
+    pub(crate) columns: ColumnList,
+    pub(crate) rows: Vec<serde_json::Value>,
+}
+
+pub(crate) fn own_rows<S: Sink>(
+    name: &str,
+    gatherer: &Gatherer<S>,
+    letters: &DeadLetters,
+    visible: &Visible<'_>,
+    hostname: &str,
+) -> Option<OwnRows> {
+    match name {
+        "asynchronous_inserts" => {
+            let buffers = gatherer.buffers();
+            let seen = buffers.iter().filter(|buffer| visible.shows(&buffer.destination.credentials));
+            Some(OwnRows { name: NAMES[0], columns: INSERTS, rows: seen.map(inserts_row).collect() })
+        }
+        "asynchronous_insert_log" => {
+            let log = gatherer.log();
+            let seen = log.iter().filter(|batch| visible.shows(&batch.destination.credentials));
+            let rows = seen.flat_map(|batch| batch.inserts.iter().map(move |insert| log_row(batch, insert, hostname)));
+            Some(OwnRows { name: NAMES[1], columns: LOG, rows: rows.collect() })
+        }
+        dead_letters::NAME => {
+            let rows = dead_letters::rows(letters, visible);
+            Some(OwnRows { name: dead_letters::NAME, columns: dead_letters::COLUMNS, rows })
+        }
+        _ => None,
+    }
+}
+
 pub(crate) fn external_table<S: Sink>(
     name: &str,
     gatherer: &Gatherer<S>,
@@ -82,24 +116,8 @@ pub(crate) fn external_table<S: Sink>(
     visible: &Visible<'_>,
     hostname: &str,
 ) -> Option<ExternalTable> {
-    match name {
-        "asynchronous_inserts" => {
-            let buffers = gatherer.buffers();
-            let seen = buffers.iter().filter(|buffer| visible.shows(&buffer.destination.credentials));
-            Some(ExternalTable::new(NAMES[0], INSERTS, seen.map(inserts_row)))
-        }
-        "asynchronous_insert_log" => {
-            let log = gatherer.log();
-            let seen = log.iter().filter(|batch| visible.shows(&batch.destination.credentials));
-            let rows = seen.flat_map(|batch| batch.inserts.iter().map(move |insert| log_row(batch, insert, hostname)));
-            Some(ExternalTable::new(NAMES[1], LOG, rows))
-        }
-        dead_letters::NAME => {
-            let rows = dead_letters::rows(letters, visible).into_iter();
-            Some(ExternalTable::new(dead_letters::NAME, dead_letters::COLUMNS, rows))
-        }
-        _ => None,
-    }
+    let OwnRows { name, columns, rows } = own_rows(name, gatherer, letters, visible, hostname)?;
+    Some(ExternalTable::new(name, columns, rows.into_iter()))
 }
 
 fn inserts_row(buffer: &BufferSnapshot) -> serde_json::Value {

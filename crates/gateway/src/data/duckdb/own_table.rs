@@ -1,0 +1,68 @@
+//! Tables of `system` that the gateway keeps itself, in DuckDB's SQL: a query over their rows as JSON, in the table's place.
+
+use serde_json::Value;
+
+use super::ask::Who;
+use crate::data::dispatch::Exchange;
+use crate::data::own_tables::{own_rows, OwnRows, Visible};
+
+impl Exchange<'_> {
+    /// Who may only read sees what is its own.
+    pub(super) fn own_table(&self, table: &str, who: &Who<'_>) -> Option<String> {
+        let visible = if who.readonly { Visible::Only(who.user) } else { Visible::Everybodys };
+        let facts = self.state.admission.facts.get();
+        let own = own_rows(table, &self.state.gatherer, &self.state.letters, &visible, facts.display_name())?;
+        Some(subquery(own))
+    }
+}
+
+fn subquery(own: OwnRows) -> String {
+    let OwnRows { columns, rows, .. } = own;
+    let (mut shown, mut structure) = (Vec::new(), Vec::new());
+    for (name, data_type) in columns {
+        let Kept { storage, conversion } = kept(data_type);
+        let quoted = format!("r.\"{name}\"");
+        shown.push(format!("{} AS \"{name}\"", conversion.replace('?', &quoted)));
+        structure.push(format!("\"{name}\":\"{storage}\""));
+    }
+    let rows = Value::Array(rows.into_iter().map(without_zero_bytes).collect());
+    format!(
+        "(SELECT {} FROM (SELECT unnest(from_json('{}', '[{{{}}}]')) AS r))",
+        shown.join(", "),
+        rows.to_string().replace('\'', "''"),
+        structure.join(",")
+    )
+}
+
+/// How a value of a type stands in the JSON, and what makes the value of it.
+struct Kept {
+    storage: &'static str,
+    conversion: &'static str,
+}
+
+fn kept(data_type: &str) -> Kept {
+    let (storage, conversion) = match data_type {
+        "UInt64" => ("UBIGINT", "?"),
+        "UInt32" => ("UINTEGER", "?"),
+        "Int32" => ("INTEGER", "?"),
+        "Date" => ("INTEGER", "(DATE '1970-01-01' + ?)"),
+        "DateTime" => ("BIGINT", "make_timestamp(? * 1000000)"),
+        "DateTime64(6)" => ("BIGINT", "make_timestamp(?)"),
+        "Array(String)" => ("VARCHAR[]", "?"),
+        "Array(UInt64)" => ("UBIGINT[]", "?"),
+        _ => ("VARCHAR", "?"),
+    };
+    Kept { storage, conversion }
+}
+
+/// DuckDB reads no JSON with a zero byte in a string.
+fn without_zero_bytes(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.contains('\0') => Value::String(text.replace('\0', "\u{FFFD}")),
+        Value::Array(values) => Value::Array(values.into_iter().map(without_zero_bytes).collect()),
+        Value::Object(fields) => {
+            Value::Object(fields.into_iter().map(|(name, value)| (name, without_zero_bytes(value))).collect())
+        }
+        other => other,
+    }
+}
