@@ -301,3 +301,16 @@ CONNECTING = [
 def test_what_clients_ask_when_they_connect_is_answered(duck: Endpoint, query: str) -> None:
     reply = duck.request(None, query.encode(), {"client_protocol_version": 54460})
     assert reply.status == 200 and (reply.body or "columns" in query), reply.text
+
+
+def test_tables_of_the_gateway_are_read_like_any(duck: Endpoint, reader: Endpoint) -> None:
+    duck.sql("CREATE TABLE logged (a BIGINT)")
+    assert duck.insert("INSERT INTO logged FORMAT JSONEachRow", '{"a": 1}', query_id="it's mine").status == 200
+    query = (
+        "SELECT log.status, log.rows, log.table, log.event_time_microseconds > TIMESTAMP '2020-01-01' AS late "
+        "FROM system.asynchronous_insert_log log WHERE log.query_id = 'it''s mine'"
+    )
+    eventually(lambda: duck.sql(query) == "Ok\t1\tlogged\ttrue", "the insert is in the log")
+    assert reader.sql("SELECT count(*) FROM system.asynchronous_insert_log") == "0"
+    for table in ("asynchronous_inserts", "windrow_dead_letters"):
+        assert duck.sql(f"SELECT count(*) FROM system.{table}") == "0"

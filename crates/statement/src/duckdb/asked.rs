@@ -69,7 +69,11 @@ pub enum Parameter {
 
 /// Takes a text apart. `parameter` is asked for the value of `{name:Type}`; `system_table` for what stands in
 /// for a table of `system`, if anything does.
-pub fn ask(text: &str, system_tables: &[&str], parameter: &dyn Fn(&str, &str) -> Parameter) -> Result<Asked, NotAsked> {
+pub fn ask(
+    text: &str,
+    system_table: &dyn Fn(&str) -> Option<String>,
+    parameter: &dyn Fn(&str, &str) -> Parameter,
+) -> Result<Asked, NotAsked> {
     let mut tokens = tokens(text);
     while tokens.last().is_some_and(|token| token.is(b';')) {
         tokens.pop();
