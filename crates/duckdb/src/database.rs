@@ -56,8 +56,8 @@ impl DuckDb {
             own_alone(path).map_err(|error| OpenError(format!("{}: {error}", path.display())))?;
         }
         let mut connection = Connection::new(database.new_connection().map_err(failed)?, String::new());
-        for statement in AT_START {
-            connection.execute(statement).map_err(|exception| OpenError(exception.line))?;
+        for statement in at_start(&options) {
+            connection.execute(&statement).map_err(|exception| OpenError(exception.line))?;
         }
         let version = version(&mut connection).map_err(|exception| OpenError(exception.line))?;
         let max_queries = options.max_result_connections.clamp(1, 10_000);
@@ -155,9 +155,20 @@ impl DuckDb {
     }
 }
 
-/// Times are told in UTC wherever this runs, and what Windrow keeps for itself has a place.
-const AT_START: [&str; 3] =
-    ["SET GLOBAL TimeZone = 'UTC'", "CREATE SCHEMA IF NOT EXISTS windrow", crate::batches::TABLE];
+/// Times are told in UTC wherever this runs, and what Windrow keeps for itself has a place. Folders can't be named when the
+/// database is opened; what is forbidden behind them can't be allowed again.
+fn at_start(options: &DuckDbOptions) -> Vec<String> {
+    let folders: Vec<_> = options.allowed_folders.iter().map(|folder| literal(&text_of(folder))).collect();
+    let always = ["SET GLOBAL TimeZone = 'UTC'", "CREATE SCHEMA IF NOT EXISTS windrow", crate::batches::TABLE];
+    let mut statements: Vec<_> = always.into_iter().map(str::to_owned).collect();
+    if !folders.is_empty() {
+        statements.push(format!("SET GLOBAL allowed_directories = [{}]", folders.join(", ")));
+    }
+    if !options.external_access {
+        statements.push("SET GLOBAL enable_external_access = false".to_owned());
+    }
+    statements
+}
 
 /// Runs something that blocks.
 pub(crate) fn spawn(name: &str, job: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -175,12 +186,6 @@ fn settings(options: &DuckDbOptions) -> Vec<(OptionDatabase, OptionValue)> {
     }
     // Types that Arrow doesn't have come as themselves, marked, rather than as texts and floats.
     set("arrow_lossless_conversion", "true".to_owned());
-    if !options.allowed_folders.is_empty() {
-        let folders: Vec<_> = options.allowed_folders.iter().map(|folder| literal(&text_of(folder))).collect();
-        set("allowed_directories", format!("[{}]", folders.join(", ")));
-    }
-    // The last: what it forbids can't be allowed behind it.
-    set("enable_external_access", options.external_access.to_string());
     let option = |(name, value)| (OptionDatabase::Other(name), OptionValue::String(value));
     settings.into_iter().map(option).collect()
 }

@@ -27,5 +27,5 @@ pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};
 pub use listener::{bind, ListenError};
-pub use options::{AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
+pub use options::{temporary_folder, AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
 pub use users::{Access, Users};

@@ -50,7 +50,13 @@ impl GatewayOptions {
             keep_alive_timeout: Duration::from_millis(http.keep_alive_timeout_ms),
             ..Limits::default()
         };
-        let temporary_folder = settings.data_dir.join("tmp");
+        let temporary_folder = temporary_folder(&settings);
         GatewayOptions { settings, limits: Arc::new(limits), default_user, temporary_folder }
     }
+}
+
+/// Where results are written that are sent when they are whole. Absolute, as DuckDB compares it with what it may write to.
+pub fn temporary_folder(settings: &Settings) -> PathBuf {
+    let folder = settings.data_dir.join("tmp");
+    std::path::absolute(&folder).unwrap_or(folder)
 }

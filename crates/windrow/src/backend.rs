@@ -78,15 +78,16 @@ impl RunningBackend {
             DuckDbPlace::Memory => None,
             DuckDbPlace::File(path) => Some(path.clone()),
         };
+        let folder = windrow_gateway::temporary_folder(settings);
         let options = DuckDbOptions {
             path,
             library: of.library.clone(),
             memory_limit_bytes: of.memory_limit_bytes,
             threads: of.threads,
             max_result_connections: of.max_result_connections,
+            allowed_folders: vec![folder.clone()],
             ..DuckDbOptions::default()
         };
-        let folder = settings.data_dir.join("tmp");
         windrow_gateway::prepare_temporary_folder(&folder)
             .map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
         let opened = tokio::task::spawn_blocking(|| DuckDb::open(options)).await.map_err(|error| error.to_string())?;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array};
 use arrow_schema::{DataType, Field, Schema};
 use windrow_client::Exception;
-use windrow_duckdb::{ColumnInfo, DuckDb, Session, TableInfo, TableRef};
+use windrow_duckdb::{schema_of, ColumnInfo, DuckDb, Session, TableInfo, TableRef};
 use windrow_results::Columns;
 use windrow_statement::{About, TableName};
 
-use super::ask::schema;
 use super::source::Source;
 
 const UNKNOWN_TABLE: i32 = 60;
@@ -40,10 +39,10 @@ pub(super) async fn answer(duckdb: &DuckDb, about: &About, session: &Session) ->
             Ok(Source::ready(one_column("result", DataType::UInt8, Arc::new(UInt8Array::from(vec![u8::from(exists)])))))
         }
         About::Tables { database: asked } => {
-            let wanted = asked.as_deref().map_or_else(|| session.schema.clone(), schema);
+            let wanted = asked.as_deref().map_or(session.schema.as_str(), schema_of);
             let sql = format!(
                 "SELECT name FROM windrow.system_tables WHERE database = {} ORDER BY name",
-                quoted(database(&wanted))
+                quoted(database(wanted))
             );
             Ok(Source::Stream(duckdb.query(&sql, session).await?))
         }
@@ -56,7 +55,7 @@ pub(super) async fn answer(duckdb: &DuckDb, about: &About, session: &Session) ->
 }
 
 fn table_ref(name: &TableName, session: &Session) -> TableRef {
-    let schema = name.database.as_deref().map_or_else(|| session.schema.clone(), schema);
+    let schema = name.database.as_deref().map_or(session.schema.as_str(), schema_of);
     TableRef::new(schema, name.table.clone())
 }
 

@@ -1,6 +1,6 @@
 //! What a request asks of DuckDB: its text taken apart, with the settings and the format that go with it.
 
-use windrow_duckdb::Session;
+use windrow_duckdb::{schema_of, Session};
 use windrow_results::Format;
 use windrow_statement::{ask, About, Asked, Kind, NotAsked};
 
@@ -76,16 +76,8 @@ impl Question {
                 format!("{word} is ClickHouse's, and there is nothing like it in DuckDB"),
             ));
         }
-        let schema = schema(request.database().unwrap_or("default"));
+        let schema = schema_of(request.database().unwrap_or("default")).to_owned();
         Ok(Question { asked, wishes, format, format_name, session: Session { schema, readonly } })
-    }
-}
-
-/// ClickHouse's database `default` is DuckDB's schema `main`.
-pub(super) fn schema(database: &str) -> String {
-    match database {
-        "default" => "main".to_owned(),
-        other => other.to_owned(),
     }
 }
 
