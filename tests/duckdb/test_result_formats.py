@@ -24,8 +24,8 @@ PAIRS = [
     ("65535::USMALLINT", "65535::Nullable(UInt16)"),
     ("4294967295::UINTEGER", "4294967295::Nullable(UInt32)"),
     ("18446744073709551615::UBIGINT", "18446744073709551615::Nullable(UInt64)"),
-    ("'-170141183460469231731687303715884105728'::HUGEINT", "'-170141183460469231731687303715884105728'::Nullable(Int128)"),
-    ("'340282366920938463463374607431768211455'::UHUGEINT", "'340282366920938463463374607431768211455'::Nullable(UInt128)"),
+    (f"'{-(2**127)}'::HUGEINT", f"'{-(2**127)}'::Nullable(Int128)"),
+    (f"'{2**128 - 1}'::UHUGEINT", f"'{2**128 - 1}'::Nullable(UInt128)"),
     ("NULL::HUGEINT", "NULL::Nullable(Int128)"),
     *((f"'{value}'::FLOAT", f"'{value}'::Nullable(Float32)") for value in ("0.1", "-0.0", "nan", "inf", "16777216")),
     *((f"'{value}'::DOUBLE", f"'{value}'::Nullable(Float64)")
@@ -81,13 +81,16 @@ PAIRS = [
     ("[MAP {'a': 1::TINYINT}]", "[map('a', 1)]::Array(Map(String, Nullable(Int8)))"),
 ]  # fmt: skip
 
-TEXTS = ["TSV", "TSVWithNames", "TabSeparatedWithNamesAndTypes", "TSVRaw", "TSVRawWithNamesAndTypes", "CSV", "CSVWithNames",
-         "CSVWithNamesAndTypes", "JSONEachRow", "JSONCompactEachRow", "JSONCompactEachRowWithNames",
+TEXTS = ["TSV", "TSVWithNames", "TabSeparatedWithNamesAndTypes", "TSVRaw", "TSVRawWithNamesAndTypes", "CSV",
+         "CSVWithNames", "CSVWithNamesAndTypes", "JSONEachRow", "JSONCompactEachRow", "JSONCompactEachRowWithNames",
          "JSONCompactEachRowWithNamesAndTypes", "JSON", "JSONCompact", "Values"]  # fmt: skip
 BINARIES = ["RowBinary", "RowBinaryWithNames", "RowBinaryWithNamesAndTypes", "Native"]
 
 
-def select(side: int, format_name: str, pairs: list[tuple[str, str]]) -> str:
+Pairs = list[tuple[str, str]]
+
+
+def select(side: int, format_name: str, pairs: Pairs) -> str:
     values = [pair[0] if side == 0 else "CAST({} AS {})".format(*pair[1].rsplit("::", 1)) for pair in pairs]
     columns = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
     return f"SELECT {columns} FORMAT {format_name}"
@@ -97,7 +100,7 @@ def without_statistics(body: bytes) -> bytes:
     return re.sub(rb'"statistics":.*', b"", body, flags=re.DOTALL)
 
 
-def bodies(duck: Endpoint, oracle: Endpoint, format_name: str, pairs: list[tuple[str, str]], **settings: object) -> list[bytes]:
+def bodies(duck: Endpoint, oracle: Endpoint, format_name: str, pairs: Pairs, **settings: object) -> list[bytes]:
     """DuckDB's through the gateway, and ClickHouse's."""
     ours = duck.request(None, select(0, format_name, pairs).encode(), settings)
     theirs = oracle.request(None, select(1, format_name, pairs).encode(), {**settings, "enable_time_time64_type": 1})
@@ -107,14 +110,13 @@ def bodies(duck: Endpoint, oracle: Endpoint, format_name: str, pairs: list[tuple
     return [without_statistics(ours.body), without_statistics(theirs.body)]
 
 
-def the_same(duck: Endpoint, oracle: Endpoint, format_name: str, pairs: list[tuple[str, str]], **settings: object) -> None:
+def the_same(duck: Endpoint, oracle: Endpoint, format_name: str, pairs: Pairs, **settings: object) -> None:
     """One request for all; pair by pair only to say which differs."""
     ours, theirs = bodies(duck, oracle, format_name, pairs, **settings)
     if ours != theirs:
         for pair in pairs:
-            assert bodies(duck, oracle, format_name, [pair], **settings)[0] == bodies(
-                duck, oracle, format_name, [pair], **settings
-            )[1], pair
+            one, other = bodies(duck, oracle, format_name, [pair], **settings)
+            assert one == other, pair
     assert ours == theirs
 
 
@@ -148,11 +150,11 @@ def test_settings_of_json_are_heeded(duck: Endpoint, oracle: Endpoint, setting: 
 @pytest.mark.parametrize("rows", [0, 1, 3, 5000])
 def test_any_number_of_rows(duck: Endpoint, oracle: Endpoint, format_name: str, rows: int) -> None:
     ours = duck.request(None, (
-        f"SELECT range::BIGINT AS a, CASE WHEN range % 3 = 0 THEN NULL ELSE repeat('x', (range % 20)::INT) END AS b, "
+        f"SELECT range::BIGINT AS a, CASE WHEN range % 3 > 0 THEN repeat('x', (range % 20)::INT) END AS b, "
         f"[range::BIGINT, NULL] AS c FROM range({rows}) ORDER BY range FORMAT {format_name}"
     ).encode())  # fmt: skip
     theirs = oracle.request(None, (
-        f"SELECT number::Nullable(Int64) AS a, if(number % 3 = 0, NULL, repeat('x', number % 20))::Nullable(String) AS b, "
+        f"SELECT number::Nullable(Int64) AS a, if(number % 3 > 0, repeat('x', number % 20), NULL) AS b, "
         f"[number, NULL]::Array(Nullable(Int64)) AS c FROM numbers({rows}) ORDER BY number "
         f"SETTINGS max_block_size = 65536 FORMAT {format_name}"
     ).encode())  # fmt: skip
@@ -165,8 +167,6 @@ def test_what_only_duckdb_has_is_its_text(duck: Endpoint) -> None:
         "SELECT INTERVAL '1 year 2 months 3 days -01:02:03.5', TIMETZ '01:02:03.5+01:30', '10111'::BIT, "
         "INTERVAL '100 hours', [INTERVAL '1 day'], '-5:30:00'::INTERVAL"
     )
-    as_texts = duck.sql(query.replace("SELECT ", "SELECT CAST(").replace(", T", " AS VARCHAR), T").split(", T")[0])
-    assert as_texts == "1 year 2 months 3 days -01:02:03.5"
     assert duck.sql(query) == (
         "1 year 2 months 3 days -01:02:03.5\t01:02:03.5+01:30\t10111\t100:00:00\t['1 day']\t-05:30:00"
     )

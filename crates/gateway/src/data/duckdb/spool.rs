@@ -118,6 +118,18 @@ impl Spool {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_a_crash_left_is_gone_at_the_start() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("windrow-spool-{:016x}", fastrand::u64(..)));
+        prepare_temporary_folder(&folder).unwrap();
+        std::fs::write(folder.join("left.parquet"), b"x").unwrap();
+        prepare_temporary_folder(&folder).unwrap();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        std::fs::remove_dir(&folder).unwrap();
+    }
+
     #[tokio::test]
     async fn what_goes_in_comes_out_and_leaves_no_file() {
         let folder = std::env::temp_dir().join(format!("windrow-spool-{:016x}", fastrand::u64(..)));
