@@ -27,22 +27,22 @@ const VIEWS: [&str; 8] = [
     "system_numbers AS SELECT range::UBIGINT AS number FROM range(9223372036854775807)",
     "system_databases AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS name, 'DuckDB' AS engine, \
      '' AS data_path, '' AS metadata_path, '' AS uuid, 'DuckDB' AS engine_full, coalesce(comment, '') AS comment \
-     FROM duckdb_schemas() WHERE database_name = current_database() AND NOT internal",
+     FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name NOT IN ('information_schema', 'pg_catalog', 'windrow')",
     "system_tables AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS database, table_name AS name, \
      '' AS uuid, 'DuckDB' AS engine, temporary::UTINYINT AS is_temporary, coalesce(comment, '') AS comment, \
      coalesce(sql, '') AS create_table_query, 'DuckDB' AS engine_full, '' AS partition_key, '' AS sorting_key, '' AS primary_key, \
      '' AS sampling_key, estimated_size::UBIGINT AS total_rows, NULL::UBIGINT AS total_bytes \
-     FROM duckdb_tables() WHERE database_name = current_database() \
+     FROM duckdb_tables() WHERE database_name = current_database() AND schema_name <> 'windrow' \
      UNION ALL SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END, view_name, '', 'View', 0, \
      coalesce(comment, ''), coalesce(sql, ''), 'View', '', '', '', '', NULL, NULL \
-     FROM duckdb_views() WHERE database_name = current_database() AND NOT internal",
+     FROM duckdb_views() WHERE database_name = current_database() AND NOT internal AND schema_name <> 'windrow'",
     "system_columns AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS database, \
      table_name AS \"table\", column_name AS name, data_type AS type, column_index::UBIGINT AS position, \
      CASE WHEN column_default IS NULL THEN '' ELSE 'DEFAULT' END AS default_kind, \
      coalesce(column_default, '') AS default_expression, coalesce(comment, '') AS comment, \
      0::UTINYINT AS is_in_partition_key, 0::UTINYINT AS is_in_sorting_key, 0::UTINYINT AS is_in_primary_key, \
      0::UTINYINT AS is_in_sampling_key, '' AS compression_codec \
-     FROM duckdb_columns() WHERE database_name = current_database() AND NOT internal",
+     FROM duckdb_columns() WHERE database_name = current_database() AND NOT internal AND schema_name <> 'windrow'",
     "system_functions AS SELECT DISTINCT function_name AS name, (function_type = 'aggregate')::UTINYINT AS is_aggregate, \
      0::UTINYINT AS case_insensitive, '' AS alias_to FROM duckdb_functions()",
     "system_build_options AS SELECT * FROM (VALUES ('VERSION_DESCRIBE', 'DuckDB behind Windrow')) AS t(name, value)",
