@@ -120,7 +120,7 @@ async def test_what_is_said_to_the_server(append_server: Any) -> None:
         await client.append("t", dicts(10), columns=["n", "text"], ordered=False)
     opening = next(asked for asked in server.asked if asked.kind == "open")
     assert opening.parameters["table"] == "`d`.`t`"
-    assert opening.parameters["columns"] == "n,text"
+    assert opening.parameters["columns"] == "`n`,`text`"
     assert opening.parameters["ordered"] == "0"
     assert b"Authorization: Basic" in opening.headers
     batch = next(asked for asked in server.asked if asked.kind == "batch")

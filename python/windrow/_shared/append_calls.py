@@ -14,6 +14,7 @@ from windrow._shared import errors
 from windrow._shared.append_types import AppendOptions, AppendResult, Atomic
 from windrow._shared.errors import AppendError, InternalError, ProgrammingError
 from windrow._shared.http_request import Request
+from windrow._shared.identifiers import quote_identifier
 
 PATH = "/windrow/v1/appends"
 # A lost answer says nothing; these say that another attempt may do better.
@@ -50,7 +51,7 @@ class AppendCalls:
         self._encoding = encoding
         opening = {"table": table}
         if options.columns is not None:
-            opening["columns"] = ",".join(options.columns)
+            opening["columns"] = ",".join(map(quote_identifier, options.columns))
         if not options.ordered:
             opening["ordered"] = "0"
         self._opening = opening
