@@ -27,6 +27,12 @@ impl AppendCut {
         self.cut.rows
     }
 
+    /// About as many as it has when it is encoded.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.cut.bytes
+    }
+
     /// Called by any thread, for several batches at once.
     fn encode(&self, py: Python<'_>) -> PyResult<EncodedBatch> {
         let bytes = py.detach(|| self.encoder.encode(&self.cut)).map_err(|error| source_error(py, &error))?;

@@ -15,7 +15,7 @@ use windrow_appender::{
 
 use super::cut::AppendCut;
 use super::errors::source_error;
-use super::import::source_of;
+use super::import::{source_of, Given};
 
 #[pyclass(frozen, module = "windrow._core")]
 pub(super) struct AppendCutter {
@@ -29,6 +29,7 @@ struct State {
     cutting: Option<Cutting>,
     source: Option<Box<dyn Source>>,
     is_finished: bool,
+    is_quick: bool,
 }
 
 struct Cutting {
@@ -55,14 +56,23 @@ impl AppendCutter {
     fn open_files(&self, py: Python<'_>, paths: Vec<PathBuf>, columns: Option<Vec<(String, String)>>) -> PyResult<()> {
         let column = |(name, data_type)| Column { name, data_type };
         let columns = columns.map(|columns| columns.into_iter().map(column).collect());
-        self.take(py, move || open_files(&paths, &FileOptions { format: None, columns }))
+        self.take(py, move || {
+            let source = open_files(&paths, &FileOptions { format: None, columns })?;
+            Ok(Given { source, is_quick: false })
+        })
     }
 
     /// What hands out Arrow, after all of what was pushed before has been cut. Its columns must be those of the first.
     #[pyo3(signature = (given, in_memory=false))]
     fn push(&self, given: &Bound<'_, PyAny>, in_memory: bool) -> PyResult<()> {
-        let source = source_of(given, in_memory)?;
-        self.take(given.py(), move || Ok(source))
+        let (py, given) = (given.py(), source_of(given, in_memory)?);
+        self.take(py, move || Ok(given))
+    }
+
+    /// Whether all rows are there, in so few pieces that the next batch is cut in some microseconds.
+    #[getter]
+    fn is_quick(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.locked(|state| state.is_quick))
     }
 
     /// Nothing more will be pushed.
@@ -78,10 +88,10 @@ impl AppendCutter {
 
 impl AppendCutter {
     /// Opens a source without the interpreter, and makes it the one that is cut.
-    fn take(&self, py: Python<'_>, open: impl FnOnce() -> Result<Box<dyn Source>, SourceError> + Send) -> PyResult<()> {
+    fn take(&self, py: Python<'_>, open: impl FnOnce() -> Result<Given, SourceError> + Send) -> PyResult<()> {
         let outcome = py.detach(|| {
-            let source = open()?;
-            self.locked(|state| state.begin(source, self.batch_bytes))
+            let given = open()?;
+            self.locked(|state| state.begin(given, self.batch_bytes))
         });
         outcome.map_err(|error| source_error(py, &error))
     }
@@ -93,7 +103,8 @@ impl AppendCutter {
 }
 
 impl State {
-    fn begin(&mut self, source: Box<dyn Source>, batch_bytes: u64) -> Result<(), SourceError> {
+    fn begin(&mut self, given: Given, batch_bytes: u64) -> Result<(), SourceError> {
+        let Given { source, is_quick } = given;
         let schema = comparable(&source.schema())?;
         match &self.cutting {
             Some(cutting) if cutting.schema.fields() != schema.fields() => {
@@ -107,6 +118,7 @@ impl State {
             }
         }
         self.source = Some(source);
+        self.is_quick = is_quick;
         Ok(())
     }
 

@@ -12,9 +12,18 @@ use windrow_appender::{BatchesSource, ReaderSource, Source, SourceError};
 use super::errors::{data_error, source_error};
 use crate::arrow::{ARRAY, SCHEMA, STREAM};
 
+/// So many pieces are cut in some microseconds.
+const FEW_BATCHES: usize = 256;
+
+pub(super) struct Given {
+    pub(super) source: Box<dyn Source>,
+    /// Whether all rows are there, in few pieces.
+    pub(super) is_quick: bool,
+}
+
 /// `given` has `__arrow_c_stream__` or `__arrow_c_array__`. What is in memory as a whole is taken at once, so that it is known
 /// how large it is; the rest stays with its owner until it is asked for.
-pub(super) fn source_of(given: &Bound<'_, PyAny>, in_memory: bool) -> PyResult<Box<dyn Source>> {
+pub(super) fn source_of(given: &Bound<'_, PyAny>, in_memory: bool) -> PyResult<Given> {
     let py = given.py();
     if let Some(method) = given.getattr_opt(intern!(py, "__arrow_c_array__"))? {
         return of_array(&method.call0()?.cast_into::<PyTuple>()?);
@@ -23,24 +32,25 @@ pub(super) fn source_of(given: &Bound<'_, PyAny>, in_memory: bool) -> PyResult<B
     of_stream(&stream, in_memory)
 }
 
-fn of_stream(capsule: &Bound<'_, PyCapsule>, in_memory: bool) -> PyResult<Box<dyn Source>> {
+fn of_stream(capsule: &Bound<'_, PyCapsule>, in_memory: bool) -> PyResult<Given> {
     let py = capsule.py();
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of this name holds a stream, which is moved out of it; the capsule then has nothing to release.
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     let reader = reader.map_err(|error| refused(py, &error))?;
     if !in_memory {
-        return Ok(Box::new(ReaderSource::new(Box::new(reader))));
+        return Ok(Given { source: Box::new(ReaderSource::new(Box::new(reader))), is_quick: false });
     }
-    let source = py.detach(|| {
+    let given = py.detach(|| {
         let schema = arrow_array::RecordBatchReader::schema(&reader);
         let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(SourceError::new)?;
-        BatchesSource::new(schema, batches)
+        let is_quick = batches.len() <= FEW_BATCHES;
+        Ok(Given { source: Box::new(BatchesSource::new(schema, batches)?), is_quick })
     });
-    Ok(Box::new(source.map_err(|error| source_error(py, &error))?))
+    given.map_err(|error| source_error(py, &error))
 }
 
-fn of_array(capsules: &Bound<'_, PyTuple>) -> PyResult<Box<dyn Source>> {
+fn of_array(capsules: &Bound<'_, PyTuple>) -> PyResult<Given> {
     let py = capsules.py();
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
@@ -52,7 +62,7 @@ fn of_array(capsules: &Bound<'_, PyTuple>) -> PyResult<Box<dyn Source>> {
     };
     let (schema, batch) = batch.map_err(|error| refused(py, &error))?;
     let source = BatchesSource::new(schema, vec![batch]).map_err(|error| source_error(py, &error))?;
-    Ok(Box::new(source))
+    Ok(Given { source: Box::new(source), is_quick: true })
 }
 
 /// # Safety

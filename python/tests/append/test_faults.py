@@ -128,6 +128,12 @@ async def test_nobody_is_there() -> None:
     await client.close()
 
 
+async def test_a_clickhouse_without_a_gateway(where: dict[str, Any]) -> None:
+    async with await windrow.get_async_client(**where) as client:
+        with pytest.raises(exceptions.AppendError, match="needs a Windrow gateway"):
+            await client.append("t", table(10))
+
+
 def breaking(after: int) -> Iterator[Any]:
     for start in range(0, after, 100):
         yield table(100, start)

@@ -146,7 +146,7 @@ async def test_a_cancelled_append_leaves_nothing(backend: Backend) -> None:
     async with await windrow.get_async_client(**backend.where) as client:
         await client.command(backend.create_numbered("t"))
         task = asyncio.create_task(client.append("t", endless(), batch_bytes=SMALL, id=append_id))
-        await reached.wait()
+        await asyncio.wait([task, asyncio.ensure_future(reached.wait())], return_when=asyncio.FIRST_COMPLETED)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

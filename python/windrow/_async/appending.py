@@ -61,7 +61,10 @@ class Appending:
         """Sends what the source gives and commits; the commit's answer. Nothing stays of an append that fails."""
         try:
             count = 0
-            while (batch := await self._lanes.beside(source.next())) is not None:
+            while True:
+                batch = await (source.next() if source.is_quick else self._lanes.beside(source.next()))
+                if batch is None:
+                    break
                 count += 1
                 if self._is_received(batch.number):
                     self._acknowledged(batch)
@@ -83,7 +86,7 @@ class Appending:
 
     async def _put(self, batch: Batch) -> None:
         try:
-            body = await self._client._offload(batch.encode)
+            body = batch.encode() if batch.is_small else await self._client._offload(batch.encode)
             await self._requests.answered(
                 partial(self._calls.put, batch.number, body, batch.is_native),
                 partial(self._options.fault, batch.number),

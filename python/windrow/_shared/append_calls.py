@@ -153,7 +153,9 @@ def result_of(answer: dict[str, Any], append_id: str, seconds: float) -> AppendR
 def refused(append_id: str, answer: HttpAnswer, show: bool | str, url: str, max_chars: int) -> AppendError:
     """The exception for an answer that is an error."""
     said = errors.of_response(answer.status, answer.headers, answer.body, url=url, show=show, max_chars=max_chars)
-    error = AppendError(str(said), code=said.code, name=said.name)
+    no_gateway = "append needs a Windrow gateway, and there is none at this address. "
+    unknown_path = answer.status == GONE_STATUS and said.code is None
+    error = AppendError(no_gateway + str(said) if unknown_path else str(said), code=said.code, name=said.name)
     error.append_id = append_id
     error.batch = _number(answer.headers.get("x-windrow-batch"))
     error.row = _number(answer.headers.get("x-windrow-row"))

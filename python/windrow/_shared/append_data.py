@@ -5,14 +5,16 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from windrow import _core
 from windrow._shared.errors import DataError, ProgrammingError
 from windrow._shared.imports import needed
 
 ROWS_AT_ONCE = 1000  # of rows whose size isn't known yet
+MOMENT_S = 0.002
 MOST_ROWS_AT_ONCE = 1 << 16
 BLOCK_BYTES = 1 << 20
 EXPLANATION = (
@@ -70,9 +72,9 @@ def is_rows(data: Any) -> bool:
 
 def rows_of(item: Any) -> Sequence[Any] | None:
     """The rows in an item of an iterator: a list of them, or the item itself; None if it holds something else."""
-    if is_rows(item):
-        return cast(Sequence[Any], item)
-    return [item] if isinstance(item, (Mapping, tuple)) else None
+    if isinstance(item, (Mapping, tuple)):
+        return [item]
+    return item if isinstance(item, list) and is_rows(item) else None
 
 
 def refuse(item: Any) -> ProgrammingError:
@@ -86,10 +88,21 @@ def refuse(item: Any) -> ProgrammingError:
     return ProgrammingError(f"A {name} can't be appended{hint}: {EXPLANATION}")
 
 
-class NumberedRows:
+def within_a_moment(iterator: Iterator[Any]) -> list[Any]:
+    """The next item, and those that come right after it."""
+    until_s = time.monotonic() + MOMENT_S
+    items: list[Any] = []
+    for item in iterator:
+        items.append(item)
+        if len(items) >= ROWS_AT_ONCE or isinstance(item, list) or time.monotonic() > until_s:
+            break
+    return items
+
+
+class NumberedRows(Sequence[Any]):
     """Rows of which the first has the given number in what is said of them."""
 
-    def __init__(self, rows: list[Any], first: int) -> None:
+    def __init__(self, rows: Sequence[Any], first: int) -> None:
         self._rows = rows
         self._first = first
 

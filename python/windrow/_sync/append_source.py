@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from windrow import _core
 from windrow._sync.exchange import Exchange
@@ -19,12 +19,19 @@ from windrow._shared.append_types import AppendOptions
 from windrow._shared.errors import ProgrammingError
 
 
+# So much is encoded on the event loop: some fifty microseconds.
+INLINE_BYTES = 128 << 10
+
+
 class Batch:
     """A batch on its way: `encode` makes its body, on any thread; `encoded_bytes` is known afterwards."""
 
-    def __init__(self, number: int, rows: int, encode: Callable[[], Any], is_native: bool = False) -> None:
+    def __init__(
+        self, number: int, rows: int, is_small: bool, encode: Callable[[], Any], is_native: bool = False
+    ) -> None:
         self.number = number
         self.rows = rows
+        self.is_small = is_small
         self.is_native = is_native
         self.encoded_bytes = 0
         self._encode = encode
@@ -41,6 +48,11 @@ class BatchSource:
 
     # Whether it has to know the table's columns before it can make a batch.
     needs_columns = False
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether `next` never waits, so that asking it costs the event loop nothing worth speaking of."""
+        return False
 
     def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
         """Tells names and types of the table's columns."""
@@ -61,12 +73,17 @@ class ArrowSource(BatchSource):
         self._cutter = cutter
         self._items = items
 
+    @property
+    def is_quick(self) -> bool:
+        """See BatchSource."""
+        return self._items is None and self._cutter.is_quick
+
     def next(self) -> Batch | None:
         """See BatchSource."""
         while True:
-            cut = self._client._offload(self._cutter.cut)
+            cut = self._cutter.cut() if self.is_quick else self._client._offload(self._cutter.cut)
             if cut is not None:
-                return Batch(cut.number, cut.rows, cut_encoder(cut))
+                return Batch(cut.number, cut.rows, cut.bytes <= INLINE_BYTES, cut_encoder(cut))
             if self._items is None:
                 return None
             item = self._items.next()
@@ -98,10 +115,12 @@ class RowSource(BatchSource):
         self._items = items
         self._columns: Sequence[tuple[str, str]] = ()
         self._encoder: _core.Encoder | None = None
-        self._waiting: list[Any] = []
+        # What is encoded now: a list of which `_at` rows are done. Its first one has the number `_base`.
+        self._rows: Sequence[Any] = ()
+        self._at = self._base = 0
+        self._next_rows: Sequence[Any] = ()
         self._ended = False
         self._count = 0
-        self._rows = 0
         self._row_bytes = 0
 
     def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
@@ -113,31 +132,48 @@ class RowSource(BatchSource):
         blocks: list[bytes] = []
         rows = size = 0
         # Not to the last byte: that would be a block of its own.
-        while size < self._options.batch_bytes * 7 // 8 and self._some_rows():
-            taken = self._waiting[: self._rows_of_next_block(size)]
-            del self._waiting[: len(taken)]
-            block = self._client._offload(lambda: self._block(taken))  # noqa: B023
+        while size < self._options.batch_bytes * 7 // 8 and self._has_rows():
+            start, stop = self._at, min(len(self._rows), self._at + self._rows_of_next_block(size))
+            block = self._client._offload(lambda: self._block(start, stop))  # noqa: B023
+            self._at = stop
             blocks.append(block)
-            rows += len(taken)
+            rows += stop - start
             size += len(block)
-            self._row_bytes = max(1, len(block) // len(taken))
+            self._row_bytes = max(1, len(block) // (stop - start))
         if not blocks:
             return None
         self._count += 1
-        return Batch(self._count - 1, rows, lambda: b"".join(blocks), is_native=True)
+        return Batch(self._count - 1, rows, size <= INLINE_BYTES, lambda: b"".join(blocks), is_native=True)
 
-    def _some_rows(self) -> bool:
-        """Waits for rows to encode: enough for a block, unless there are no more."""
-        while len(self._waiting) < append_data.ROWS_AT_ONCE and not self._ended:
-            item = self._items.next()
-            if item is END:
-                self._ended = True
+    def _has_rows(self) -> bool:
+        """Waits until there are rows to encode: enough for a block, unless there are no more. Long lists aren't copied."""
+        if self._at < len(self._rows):
+            return True
+        self._base += len(self._rows)
+        self._rows, self._next_rows, self._at = self._next_rows, (), 0
+        while len(self._rows) < append_data.ROWS_AT_ONCE and not self._ended:
+            rows = self._more_rows()
+            if not self._rows:
+                self._rows = rows
+            elif len(rows) < append_data.ROWS_AT_ONCE:
+                self._rows = [*self._rows, *rows]
+            else:
+                self._next_rows = rows
                 break
+        return bool(self._rows)
+
+    def _more_rows(self) -> Sequence[Any]:
+        items = self._items.some()
+        self._ended = not items
+        found: list[Any] = []
+        for item in items:
             rows = append_data.rows_of(item)
             if rows is None:
                 raise append_data.refuse(item)
-            self._waiting += rows
-        return bool(self._waiting)
+            if len(items) == 1:
+                return rows
+            found += rows
+        return found
 
     def _rows_of_next_block(self, size: int) -> int:
         if not self._row_bytes:
@@ -145,12 +181,12 @@ class RowSource(BatchSource):
         room = min(append_data.BLOCK_BYTES, self._options.batch_bytes - size)
         return max(1, min(append_data.MOST_ROWS_AT_ONCE, room // self._row_bytes))
 
-    def _block(self, rows: list[Any]) -> bytes:
+    def _block(self, start: int, stop: int) -> bytes:
         if self._encoder is None:
-            names, types = append_data.chosen_columns(self._columns, self._options.columns, rows[0])
+            names, types = append_data.chosen_columns(self._columns, self._options.columns, self._rows[start])
             self._encoder = _core.Encoder(names, types, self._write_options)
-        first, self._rows = self._rows, self._rows + len(rows)
-        return self._encoder.rows(append_data.NumberedRows(rows, first), first, self._rows, True)  # type: ignore[arg-type]
+        numbered = append_data.NumberedRows(self._rows, self._base)
+        return self._encoder.rows(numbered, self._base + start, self._base + stop, True)
 
     def close(self) -> None:
         """See BatchSource."""
@@ -211,6 +247,16 @@ class Items:
             return self._peeked.pop()
         return self._client._offload(lambda: next(self._iterator, END))
 
+    def some(self) -> list[Any]:
+        """The next items, as many as come within a moment: asking for each alone costs more than a row is worth. None at
+        the end.
+        """
+        if self._peeked or self._is_async:
+            item = self.next()
+            return [] if item is END else [item]
+        items = self._client._offload(lambda: append_data.within_a_moment(self._iterator))
+        return cast(list[Any], items)
+
     def close(self) -> None:
         """Ends an asynchronous generator, which may hold something open."""
 
@@ -233,7 +279,7 @@ def source_of(
         cutter.finish()
         return ArrowSource(client, cutter, None)
     if append_data.is_rows(data):
-        return RowSource(client, options, write_options, Items(client, [data]))
+        return RowSource(client, options, write_options, Items(client, [list(data) if isinstance(data, tuple) else data]))
     items = Items(client, data)
     first = items.peek()
     if append_data.rows_of(first) is not None:

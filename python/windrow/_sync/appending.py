@@ -61,7 +61,10 @@ class Appending:
         """Sends what the source gives and commits; the commit's answer. Nothing stays of an append that fails."""
         try:
             count = 0
-            while (batch := self._lanes.beside(source.next())) is not None:
+            while True:
+                batch = (source.next() if source.is_quick else self._lanes.beside(source.next()))
+                if batch is None:
+                    break
                 count += 1
                 if self._is_received(batch.number):
                     self._acknowledged(batch)
@@ -80,7 +83,7 @@ class Appending:
 
     def _put(self, batch: Batch) -> None:
         try:
-            body = self._client._offload(batch.encode)
+            body = batch.encode() if batch.is_small else self._client._offload(batch.encode)
             self._requests.answered(
                 partial(self._calls.put, batch.number, body, batch.is_native),
                 partial(self._options.fault, batch.number),
