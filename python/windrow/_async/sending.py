@@ -30,6 +30,8 @@ async def send_pieces(connection: Connection, exchange: Exchange, head: bytes, p
                     connection.sending_stopped()
                     return
                 connection.transport.write(view[start : start + PIECE_BYTES])
+                # Eight large bodies at once, each as fast as the network takes it, would leave others no turn for milliseconds.
+                await asyncio.sleep(0)
     await end_sending(connection, exchange, b"")
 
 
