@@ -2,7 +2,7 @@
 //!
 //! A log in `<data-dir>/appends/log`. An append is *opened* in it before its staging table is made, *decided* before
 //! the first row of it goes to the target, *ended* when it is certain how, and *cleared* when its staging table is gone.
-//! What ended well is remembered for a week, 100,000 appends at most: their clients may ask.
+//! What was committed is remembered for a week, 100,000 appends at most: their clients may ask.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -20,6 +20,8 @@ use crate::id::AppendId;
 
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 20, max_bytes: 256 << 20, reserve_bytes: 16 << 20 };
 const REMEMBERED: usize = 100_000;
+/// Of records that are needed, more makes it forget earlier: an open append must always find room.
+const CROWDED_BYTES: u64 = 128 << 20;
 const REMEMBERED_FOR_MS: u64 = 7 * 24 * 3600 * 1000;
 /// What the last group may take when all ends.
 const LAST_GROUP: Duration = Duration::from_secs(10);
@@ -55,7 +57,6 @@ pub(super) struct Page {
 pub(super) struct Opened {
     pub(super) database: String,
     pub(super) table: String,
-    pub(super) user: String,
 }
 
 impl Diary {
@@ -132,7 +133,8 @@ impl Diary {
     }
 
     fn forget_old(&self) {
-        let released = self.pages().forget_old(now_ms());
+        let is_crowded = self.log.usage().live_bytes > CROWDED_BYTES;
+        let released = self.pages().forget_old(now_ms(), is_crowded);
         self.log.release_all(released);
     }
 
@@ -146,11 +148,12 @@ impl Pages {
         let page = self.by_id.entry(record.id).or_default();
         page.records.push(position);
         match record.event {
-            Event::Opened { database, table, user } => page.opened = Some(Opened { database, table, user }),
+            Event::Opened { database, table, user: _ } => page.opened = Some(Opened { database, table }),
             Event::Decided { landing } => page.landing = Some(landing),
             Event::Ended { at_ms, end } => {
                 page.end = Some(end);
                 page.ended_at_ms = at_ms;
+                page.landing.iter_mut().for_each(|landing| landing.forget_details());
             }
             Event::Cleared => {
                 page.is_cleared = true;
@@ -164,10 +167,11 @@ impl Pages {
     }
 
     /// The records that are not needed any more: for each append those that say that others are done go last.
-    fn forget_old(&mut self, now_ms: u64) -> Vec<RecordId> {
+    fn forget_old(&mut self, now_ms: u64, is_crowded: bool) -> Vec<RecordId> {
         let is_old = |page: &Page| page.ended_at_ms.saturating_add(REMEMBERED_FOR_MS) < now_ms;
+        let limit = if is_crowded { self.remembered.len() / 2 } else { REMEMBERED };
         while let Some(&id) = self.remembered.front() {
-            if self.remembered.len() <= REMEMBERED && self.by_id.get(&id).is_some_and(|page| !is_old(page)) {
+            if self.remembered.len() <= limit && self.by_id.get(&id).is_some_and(|page| !is_old(page)) {
                 break;
             }
             self.remembered.pop_front();
@@ -184,4 +188,58 @@ impl Pages {
 pub(super) fn now_ms() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clickhouse::record::WrittenAtomicity;
+
+    fn note(pages: &mut Pages, position: u64, id: u128, event: Event) {
+        pages.note(RecordId(position), Record { id, event });
+    }
+
+    fn opened() -> Event {
+        Event::Opened { database: "d".to_owned(), table: "t".to_owned(), user: "u".to_owned() }
+    }
+
+    fn committed(at_ms: u64) -> Event {
+        Event::Ended { at_ms, end: End::Committed { atomic: WrittenAtomicity::All } }
+    }
+
+    #[test]
+    fn what_was_never_stored_is_forgotten_when_it_is_cleared() {
+        let mut pages = Pages::default();
+        note(&mut pages, 1, 7, opened());
+        assert_eq!(pages.forget_old(0, false), []);
+        note(&mut pages, 2, 7, Event::Cleared);
+        assert_eq!(pages.forget_old(0, false), [RecordId(1), RecordId(2)]);
+        assert!(pages.by_id.is_empty());
+    }
+
+    #[test]
+    fn what_was_committed_is_remembered_for_a_week() {
+        let mut pages = Pages::default();
+        for (id, at_ms) in [(1, 1000), (2, 5000)] {
+            for (step, event) in [opened(), committed(at_ms), Event::Cleared].into_iter().enumerate() {
+                note(&mut pages, id as u64 * 10 + step as u64, id, event);
+            }
+        }
+        assert_eq!(pages.forget_old(1000 + REMEMBERED_FOR_MS, false), []);
+        assert_eq!(pages.forget_old(1001 + REMEMBERED_FOR_MS, false), [10, 11, 12].map(RecordId));
+        assert!(pages.by_id.contains_key(&2));
+    }
+
+    #[test]
+    fn what_is_not_cleared_is_not_forgotten_and_a_crowded_log_forgets_earlier() {
+        let mut pages = Pages::default();
+        note(&mut pages, 1, 1, opened());
+        note(&mut pages, 2, 1, committed(0));
+        assert_eq!(pages.forget_old(u64::MAX, true), []);
+        for id in 2..6u64 {
+            note(&mut pages, id * 10, u128::from(id), committed(u64::MAX));
+            note(&mut pages, id * 10 + 1, u128::from(id), Event::Cleared);
+        }
+        assert_eq!(pages.forget_old(0, true), [20, 21, 30, 31].map(RecordId));
+    }
 }

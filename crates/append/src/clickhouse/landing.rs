@@ -25,8 +25,6 @@ pub(super) struct Landing {
     pub(super) table_uuid: String,
     /// Whose append it is.
     pub(super) user: String,
-    /// Whether the gateway's own account does the work; the user's password is kept nowhere.
-    pub(super) by_own_account: bool,
     pub(super) columns: Vec<String>,
     pub(super) parts: Vec<PlannedPart>,
     /// The highest number of a block in the target's parts before.
@@ -93,6 +91,12 @@ impl Landing {
             seconds: self.elapsed_ms as f64 / 1000.0,
             atomic,
         }
+    }
+
+    /// What need not be known of an append that has ended.
+    pub(super) fn forget_details(&mut self) {
+        self.parts = Vec::new();
+        self.columns = Vec::new();
     }
 
     pub(super) fn set_totals(&mut self, totals: Totals) {

@@ -118,7 +118,6 @@ mod tests {
             table: "t".to_owned(),
             table_uuid: "u".to_owned(),
             user: "joe".to_owned(),
-            by_own_account: true,
             columns: vec!["a".to_owned()],
             parts: vec![PlannedPart { uuid: "x".to_owned(), partition: "all".to_owned(), rows: 7 }],
             newest_block: -1,

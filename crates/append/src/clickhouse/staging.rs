@@ -31,7 +31,6 @@ pub(super) struct KeptBack(Arc<AtomicU64>);
 
 pub(super) struct Staging {
     pub(super) session: Session,
-    pub(super) by_own_account: bool,
     pub(super) name: Name,
     id: AppendId,
     table: Arc<Table>,
@@ -54,29 +53,17 @@ impl Staging {
         let name = table.name.staging(id);
         let statements = create_staging(&name, &table.name, &table);
         let own = server.own();
-        let (session, by_own_account) = match make(&own, &name, &statements).await {
-            Ok(()) => (own, true),
+        let session = match make(&own, &name, &statements).await {
+            Ok(()) => own,
             Err(error) if may_not(&error) => {
                 let session = server.session(opening.credentials.clone());
                 make(&session, &name, &statements).await.map_err(failure)?;
-                (session, false)
+                session
             }
             Err(error) => return Err(failure(error)),
         };
         let (waiting, stretches, counted_bytes, inserts, rows) = (None, Vec::new(), 0, 0, 0);
-        Ok(Staging {
-            session,
-            by_own_account,
-            name,
-            id,
-            table,
-            waiting,
-            stretches,
-            kept_back,
-            counted_bytes,
-            inserts,
-            rows,
-        })
+        Ok(Staging { session, name, id, table, waiting, stretches, kept_back, counted_bytes, inserts, rows })
     }
 
     pub(super) async fn put(&mut self, batches: Vec<Held<Batch>>) -> Result<(), AppendError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use windrow_client::{Client, Credentials};
 
 use super::diary::{now_ms, Diary, Page};
@@ -113,6 +114,20 @@ impl ClickHouse {
         ending
     }
 
+    /// An append of this id that an earlier process has left may still be cleared away: a new one would lose its table.
+    async fn cleared(&self, id: AppendId) -> Result<(), AppendError> {
+        let end = Instant::now() + QUESTION_PATIENCE;
+        while self.diary.page(id).is_some_and(|page| !page.is_cleared) {
+            if Instant::now() > end {
+                let text =
+                    "What is left of an append of this id is not cleared away yet; try again later, or with another id";
+                return Err(AppendError::try_again(236, text));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
     async fn look_up_as(&self, session: &Session, opening: &OpenRequest) -> Result<Table, TableError> {
         let found = persist(QUESTION_PATIENCE, || async {
             match table::ask(session, opening).await {
@@ -186,6 +201,7 @@ impl Target for ClickHouse {
     }
 
     async fn begin(&self, id: AppendId, opening: &OpenRequest, table: Arc<Table>) -> Result<Filling, AppendError> {
+        self.cleared(id).await?;
         let user = opening.credentials.user.clone();
         let Name { database, table: name } = table.name.clone();
         self.diary.write(id, Event::Opened { database, table: name, user: user.clone() }).await?;
@@ -260,7 +276,6 @@ impl Filling {
             table: table.name.table.clone(),
             table_uuid: table.uuid.clone(),
             user: self.user.clone(),
-            by_own_account: self.staging.by_own_account,
             columns: table.stored.clone(),
             parts: staged.parts,
             newest_block: staged.newest_block,
@@ -285,13 +300,15 @@ impl Filling {
         self.is_left = false;
         let (tell, told) = oneshot::channel();
         let (session, name) = (self.staging.session.clone(), self.staging.name.clone());
+        let target = landing.target();
         let finish = self.target.clone().finish(id, landing, session, Some(name));
         // In a task of its own: it goes on, whoever waits.
         self.target.spawn(async move { drop(tell.send(finish.await)) });
         match tokio::time::timeout(COMMIT_WAIT, told).await {
             Ok(Ok(Ending::Committed(atomic))) => Ok(atomic),
             Ok(Ok(Ending::Refused(error))) => Err(CommitFailure::Refused(error)),
-            Ok(Ok(Ending::Unknown(why))) => Err(CommitFailure::Unknown(why)),
+            // It will never be known: this is its end.
+            Ok(Ok(Ending::Unknown(why))) => Err(CommitFailure::Refused(nobody_knows(&why, &target, id))),
             _ => Err(CommitFailure::Unknown("ClickHouse has not taken it yet".to_owned())),
         }
     }
