@@ -4,6 +4,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use windrow_settings::Flag;
 
+use crate::append::AppendArguments;
 use crate::dead_letters::DeadLettersArguments;
 use crate::journal::JournalArguments;
 
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Config(SettingsFlags),
     /// UpClick: hundreds of probes insert one row each through a gateway on an embedded ClickHouse.
     Demo(DemoArguments),
+    Append(Box<AppendArguments>),
     DeadLetters(DeadLettersArguments),
     Journal(JournalArguments),
 }

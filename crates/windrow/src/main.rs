@@ -1,5 +1,6 @@
 //! The `windrow` program: command line, settings, and the order in which the parts start and stop.
 
+mod append;
 mod backend;
 mod cli;
 mod dead_letters;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
             print!("{}", settings.explain());
             ExitCode::SUCCESS
         }),
+        Command::Append(arguments) => append::run(&arguments),
         Command::Serve(flags) => load(&flags).and_then(gateway::serve),
         Command::DeadLetters(arguments) => {
             load(arguments.settings()).and_then(|settings| dead_letters::run(&settings, &arguments))

@@ -89,10 +89,13 @@ fn tell_success(display: &Display, arguments: &AppendArguments, appended: &Appen
     if arguments.json {
         let Appended { id, rows, bytes, batches, seconds, atomic, was_committed } = appended;
         let id = id.to_string();
-        println!("{}", serde_json::json!({
-            "id": id, "state": "committed", "rows": rows, "bytes": bytes, "batches": batches, "seconds": seconds,
-            "atomic": atomic, "was_committed": was_committed,
-        }));
+        println!(
+            "{}",
+            serde_json::json!({
+                "id": id, "state": "committed", "rows": rows, "bytes": bytes, "batches": batches, "seconds": seconds,
+                "atomic": atomic, "was_committed": was_committed,
+            })
+        );
         return 0;
     }
     if appended.was_committed {
@@ -129,10 +132,13 @@ fn tell_failure(display: &Display, arguments: &AppendArguments, failure: &Append
             _ => (None, None, None),
         };
         let text = failure.to_string();
-        println!("{}", serde_json::json!({
-            "id": failure.id.to_string(), "state": state,
-            "error": { "code": code, "text": text, "batch": batch, "row": row },
-        }));
+        println!(
+            "{}",
+            serde_json::json!({
+                "id": failure.id.to_string(), "state": state,
+                "error": { "code": code, "text": text, "batch": batch, "row": row },
+            })
+        );
     }
     if !failure.is_resumable() {
         return 1;
