@@ -117,9 +117,10 @@ class InProcess(Stage):
     language = DuckDb()
     victims = tuple(victim for victim in VICTIMS if victim.startswith("gateway"))
 
-    def __init__(self, folder: Path, config: str = ""):
-        folder.mkdir(parents=True)
-        self.gateway = DuckDbGateway(folder, f"duckdb://{folder / 'chaos.db'}", config)
+    def __init__(self, folder: Path, config: str = "", environment: dict[str, str] | None = None):
+        # Beside what the gateway itself keeps: a full disk is full for both.
+        (folder / "data").mkdir(parents=True, mode=0o700, exist_ok=True)
+        self.gateway = DuckDbGateway(folder, f"duckdb://{folder / 'data' / 'chaos.db'}", config, environment)
         self.opened()
 
     def opened(self) -> None:

@@ -25,9 +25,16 @@ def duckdb_library() -> Path:
 class DuckDbGateway(Gateway):
     """`http` speaks to its data port as `default`."""
 
-    def __init__(self, folder: Path, place: str = "duckdb::memory:", config: str = ""):
+    def __init__(
+        self,
+        folder: Path,
+        place: str = "duckdb::memory:",
+        config: str = "",
+        environment: dict[str, str] | None = None,
+    ):
         self.place = place
-        super().__init__(folder, config + USERS, environment={"WINDROW_DUCKDB_LIBRARY": str(duckdb_library())})
+        library = {"WINDROW_DUCKDB_LIBRARY": str(duckdb_library())}
+        super().__init__(folder, config + USERS, environment={**library, **(environment or {})})
 
     def command(self) -> list[str]:
         ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", ""]

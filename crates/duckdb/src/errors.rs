@@ -46,6 +46,7 @@ pub(crate) const QUERY_WAS_CANCELLED: i32 = 394;
 pub(crate) const READONLY: i32 = 164;
 const STD_EXCEPTION: i32 = 1001;
 const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+const NOT_ENOUGH_SPACE: i32 = 243;
 
 /// An error of DuckDB's. `version` is what stands behind its text, such as `(DuckDB v1.5.6)`.
 pub(crate) fn exception(error: &Error, version: &str) -> Exception {
@@ -81,6 +82,9 @@ fn code_of(text: &str, status: Status) -> i32 {
     if has("constraint failed") || has("constraint violation") || has("violates") && has("constraint") {
         return 469;
     }
+    if has("No space left on device") {
+        return NOT_ENOUGH_SPACE;
+    }
     let kind = text.split(" Error: ").next().unwrap_or_default();
     match kind.trim_start() {
         "INTERRUPT" => QUERY_WAS_CANCELLED,
@@ -104,7 +108,7 @@ fn code_of(text: &str, status: Status) -> i32 {
         "Out of Memory" => MEMORY_LIMIT_EXCEEDED,
         "Not implemented" => 48,
         "Permission" => 497,
-        "IO" if has("No space left") || has("could not write") => 243,
+        "IO" if has("could not write") => NOT_ENOUGH_SPACE,
         "IO" if has("Cannot open file") || has("No such file") || has("No files found") => 107,
         "IO" => 74,
         "Invalid Input" if has("read-only") => READONLY,
