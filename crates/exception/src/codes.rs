@@ -107,6 +107,7 @@ pub(crate) fn is_passing(code: i32) -> bool {
         | 236 // ABORTED: shutting down
         | 241 // MEMORY_LIMIT_EXCEEDED
         | 242 // TABLE_IS_READ_ONLY
+        | 243 // NOT_ENOUGH_SPACE
         | 252 // TOO_MANY_PARTS
         | 279 // ALL_CONNECTION_TRIES_FAILED
         | 285 // TOO_FEW_LIVE_REPLICAS
