@@ -190,6 +190,7 @@ def test_guilty_inserts_alone_become_dead_letters(duck_server: DuckDbGateway, du
     letters = Letters(duck_server, "default")
     dead = letters.come(5, table=f"default.{table}")
     assert all("CHECK constraint" in letter["error"] and letter["code"] == 469 for letter in dead), dead
+    assert [letters.rows(letter) for letter in dead] == [[{"a": number}] for number in (7, 17, 27, 37, 47)]
     eventually(lambda: counted(duck, table) == 45, "all others are stored")
     waiting = duck.insert(f"INSERT INTO {table} FORMAT CSV", "7\n")
     assert (waiting.code, "CHECK constraint" in waiting.text) == (469, True), waiting.text
