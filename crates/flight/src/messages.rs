@@ -116,7 +116,6 @@ pub(crate) struct ActionClosePreparedStatementRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DoPutUpdateResult {
-    /// -1 where nobody knows.
     #[prost(int64, tag = "1")]
     pub(crate) record_count: i64,
 }
