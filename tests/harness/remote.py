@@ -25,7 +25,7 @@ class RemoteGateway(Gateway):
 
     def command(self) -> list[str]:
         self.config_path.write_text(self._config)
-        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--backend", self.backend_url, "--data-dir", str(self.data_dir)]
         return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
 

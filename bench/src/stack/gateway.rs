@@ -68,7 +68,7 @@ impl Gateway {
         let mut child = Child::spawn(
             Command::new(binary)
                 .args(["serve", "--backend", &backend, "--log-format", "json"])
-                .args(["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data-dir"])
+                .args(["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "", "--data-dir"])
                 .arg(data_dir.path.join("data"))
                 .envs(environment.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
                 .stdin(Stdio::null())

@@ -56,7 +56,7 @@ fn converted(dialect: Dialect, column: &Column, values: &ArrayRef) -> Result<Arr
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let doesnt_fit = |why: String| {
         let (name, given) = (&column.name, values.data_type());
-        error::own(53, &format!("column {name}: a value of Arrow's type {given} doesn't fit into {wanted}: {why}"))
+        error::own(321, &format!("column {name}: a value of Arrow's type {given} doesn't fit into {wanted}: {why}"))
     };
     let cast = cast_with_options(values, wanted, &options).map_err(|error| doesnt_fit(error.to_string()))?;
     if wanted.is_integer() {
@@ -87,10 +87,10 @@ mod tests {
         let integers = |values: Vec<Option<i64>>| Arc::new(Int64Array::from(values)) as ArrayRef;
         let floats = |values: Vec<f64>| Arc::new(Float64Array::from(values)) as ArrayRef;
         assert_eq!(convert(DataType::UInt8, integers(vec![Some(255), None])), Ok(DataType::UInt8));
-        assert_eq!(convert(DataType::UInt8, integers(vec![Some(256)])), Err(53));
-        assert_eq!(convert(DataType::UInt64, integers(vec![Some(-1)])), Err(53));
+        assert_eq!(convert(DataType::UInt8, integers(vec![Some(256)])), Err(321));
+        assert_eq!(convert(DataType::UInt64, integers(vec![Some(-1)])), Err(321));
         assert_eq!(convert(DataType::Int32, floats(vec![2.0])), Ok(DataType::Int32));
-        assert_eq!(convert(DataType::Int32, floats(vec![2.5])), Err(53));
+        assert_eq!(convert(DataType::Int32, floats(vec![2.5])), Err(321));
         assert_eq!(convert(DataType::Float32, floats(vec![0.1])), Ok(DataType::Float32));
         assert_eq!(convert(DataType::Decimal128(9, 2), integers(vec![Some(7)])), Ok(DataType::Decimal128(9, 2)));
         assert_eq!(convert(DataType::Int8, Arc::new(StringArray::from(vec!["x"]))), Ok(DataType::Utf8));

@@ -56,6 +56,16 @@ pub(super) async fn read(begun: Begun, opened: Opened, batches: mpsc::Sender<Res
     }
 }
 
+fn broken(error: &arrow_schema::ArrowError) -> String {
+    let text = error.to_string();
+    match text.contains("UTF8") || text.contains("utf-8") {
+        true => format!(
+            "{text}. Texts that are not UTF-8 come as bytes with SETTINGS output_format_arrow_string_as_string = 0"
+        ),
+        false => text,
+    }
+}
+
 enum Decoded {
     Taken,
     Broken(String),
@@ -67,7 +77,7 @@ impl Reader {
         while !bytes.is_empty() {
             let batch = match decoder.decode(&mut bytes) {
                 Ok(batch) => batch,
-                Err(error) => return Decoded::Broken(error.to_string()),
+                Err(error) => return Decoded::Broken(broken(&error)),
             };
             if let Some(schema) = decoder.schema() {
                 self.opened.take().map(|opened| opened.send(Ok(Some(schema))));

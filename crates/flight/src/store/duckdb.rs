@@ -6,13 +6,14 @@ use arrow_array::RecordBatch;
 use windrow_duckdb::{CommitError, DuckDb, Session, TableRef, Transaction};
 use windrow_exception::Exception;
 
+use super::usual::usual_schema;
 use super::{Rows, Source};
 use crate::error;
 use crate::login::Caller;
 
 pub(super) async fn query(duckdb: &DuckDb, caller: &Caller, sql: &str) -> Result<Rows, Exception> {
     let stream = duckdb.query(sql, &session(caller)).await?;
-    Ok(Rows { schema: stream.schema(), source: Source::DuckDb(stream) })
+    Ok(Rows { schema: usual_schema(&stream.schema()), source: Source::DuckDb(stream) })
 }
 
 /// A statement that writes answers with one number, `Count`.
@@ -75,9 +76,7 @@ async fn commit(transaction: Transaction) -> Result<(), Exception> {
 }
 
 fn session(caller: &Caller) -> Session {
-    let schema = match caller.database.as_deref() {
-        None | Some("" | "default") => "main",
-        Some(schema) => schema,
-    };
+    let named = caller.database.as_deref().filter(|name| !name.is_empty());
+    let schema = windrow_duckdb::schema_of(named.unwrap_or("main"));
     Session { schema: schema.to_owned(), readonly: caller.readonly }
 }

@@ -5,6 +5,7 @@ mod clickhouse;
 mod duckdb;
 mod metadata;
 mod tail;
+mod usual;
 
 use std::sync::Arc;
 
@@ -49,7 +50,10 @@ impl Rows {
 
     pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch, Exception>> {
         match &mut self.source {
-            Source::DuckDb(stream) => stream.next().await,
+            Source::DuckDb(stream) => {
+                let batch = stream.next().await?;
+                Some(batch.and_then(|batch| usual::usual_batch(&batch, &self.schema)))
+            }
             Source::ClickHouse(batches) => batches.recv().await,
             Source::Ready(batches) => batches.next().map(Ok),
         }
@@ -150,10 +154,7 @@ impl Store {
         let named = target.database.as_ref().or(caller.database.as_ref()).filter(|name| !name.is_empty());
         match self {
             Store::ClickHouse(_) => named.cloned(),
-            Store::DuckDb(_) => Some(match named.map(String::as_str) {
-                None | Some("default") => "main".to_owned(),
-                Some(name) => name.to_owned(),
-            }),
+            Store::DuckDb(_) => Some(windrow_duckdb::schema_of(named.map_or("main", String::as_str)).to_owned()),
         }
     }
 }
