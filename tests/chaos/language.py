@@ -20,8 +20,8 @@ class ClickHouse:
         """By writer and insert: how many rows, how many different ones, and the place of the first, in two numbers."""
         place = "min((_block_number, _block_offset))" if table.ordered else "(0, 0)"
         return (
-            f"SELECT writer, number, count(), uniqExact(row), tupleElement({place} AS place, 1), place.2 FROM {table.name} "
-            f"WHERE writer BETWEEN {first} AND {last} GROUP BY writer, number FORMAT TSV"
+            f"SELECT writer, number, count(), uniqExact(row), tupleElement({place} AS place, 1), place.2 "
+            f"FROM {table.name} WHERE writer BETWEEN {first} AND {last} GROUP BY writer, number FORMAT TSV"
         )
 
 
@@ -30,8 +30,10 @@ class DuckDb:
     tables = (PLAIN, CHECKED)
 
     def create(self, table: Table) -> str:
-        constraint = table.constraint.replace("CONSTRAINT sound CHECK number", "CHECK (number") + ")" if table.constraint else ""
-        return f"CREATE TABLE {table.name} ({DUCKDB_COLUMNS}{constraint})"
+        named, check = "CONSTRAINT sound CHECK ", ""
+        if table.constraint:
+            check = table.constraint.replace(named, "CHECK (") + ")"
+        return f"CREATE TABLE {table.name} ({DUCKDB_COLUMNS}{check})"
 
     def altered(self, table: Table) -> str:
         text = "concat('w', writer, '-', number, '-', row)"
