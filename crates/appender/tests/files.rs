@@ -235,7 +235,7 @@ fn damage(name: &str, good: &[u8], every: usize) {
         let path = folder.write(name, &good[..length]);
         let _ = read(&[path], &options);
     }
-    for seed in 0..400 {
+    for seed in 0..200 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = good.to_vec();
         for _ in 0..random.usize(1..6) {
@@ -255,8 +255,8 @@ fn damaged_parquet_is_an_error() {
     let path = folder.0.join("a.parquet");
     write_parquet(&path, &rows(0, 300), 100);
     let good = std::fs::read(path).unwrap();
-    damage("a.parquet", &good, 7);
-    for length in 0..good.len() {
+    damage("a.parquet", &good, 29);
+    for length in (0..good.len()).rev().step_by(3) {
         let path = folder.write("cut.parquet", &good[..length]);
         assert!(read(&[path], &FileOptions::default()).is_err(), "{length} bytes of {}", good.len());
     }

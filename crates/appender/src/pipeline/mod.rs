@@ -94,14 +94,14 @@ fn read(
             None => false,
         }
     };
-    let mut wanted = true;
-    while let (true, Some(batch)) = (wanted, source.next_batch()?) {
+    while let Some(batch) = source.next_batch()? {
         cutter.push(batch);
-        wanted = std::iter::from_fn(|| cutter.take()).all(hand_on);
+        if !std::iter::from_fn(|| cutter.take()).all(hand_on) {
+            break;
+        }
     }
-    while let (true, Some(cut)) = (wanted, cutter.finish()) {
-        wanted = hand_on(cut);
-    }
+    // Who doesn't want more is not told an end either.
+    std::iter::from_fn(|| cutter.finish()).all(hand_on);
     Ok(Event::End { batches: cutter.batches() })
 }
 

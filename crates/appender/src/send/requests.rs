@@ -22,6 +22,8 @@ const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// A commit may take long; after this silence it is asked whether it still goes on.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// With status 404: the server does not know the append.
+const UNKNOWN_APPEND: i32 = 36;
 
 /// Why a request did not do what it was for.
 pub(super) enum Trouble {
@@ -214,7 +216,8 @@ fn trouble(reply: &Reply) -> Trouble {
         // What stands between may say so as well; and nothing but waiting helps.
         (502..=504 | 429, exception) => Trouble::Again { text: text(&exception), wait: true },
         (404, None) => Trouble::Final(Why::Gone),
-        (404, Some(_)) if is_gone(&reply.body) => Trouble::Final(Why::Gone),
+        // A table that isn't there is a 404 as well, by another code.
+        (404, Some(exception)) if exception.code == UNKNOWN_APPEND => Trouble::Final(Why::Gone),
         (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
         (500.., None) => Trouble::Again { text: text(&None), wait: true },
         (_, None) => Trouble::Final(Why::Refused {
@@ -223,11 +226,6 @@ fn trouble(reply: &Reply) -> Trouble {
             row: reply.row,
         }),
     }
-}
-
-/// A table that isn't there is a 404 as well.
-fn is_gone(body: &Bytes) -> bool {
-    body.starts_with(b"{") && body.windows(6).any(|text| text == b"\"gone\"")
 }
 
 /// A name as the `columns` parameter takes it.

@@ -159,7 +159,7 @@ impl Shared {
             state.appends.entry(id.clone()).or_default();
         }
         if !state.appends.contains_key(&id) {
-            return (404, "{\"state\":\"gone\"}".to_owned());
+            return gone(asked);
         }
         if deed == Deed::Violate {
             state.appends.get_mut(&id).unwrap().failed = true;
@@ -170,7 +170,7 @@ impl Shared {
             self.changed.notify_all();
             let batches: u64 = asked.query["batches"].parse().unwrap();
             loop {
-                let Some(append) = state.appends.get_mut(&id) else { return (404, "{\"state\":\"gone\"}".to_owned()) };
+                let Some(append) = state.appends.get_mut(&id) else { return gone(asked) };
                 if append.failed {
                     return (400, error(469, "Constraint violated"));
                 }
@@ -185,7 +185,7 @@ impl Shared {
             while deed == Deed::AfterCommit && state.commits == 0 {
                 state = self.changed.wait(state).unwrap();
             }
-            let Some(append) = state.appends.get_mut(&id) else { return (404, "{\"state\":\"gone\"}".to_owned()) };
+            let Some(append) = state.appends.get_mut(&id) else { return gone(asked) };
             if append.failed {
                 return (400, error(469, "Constraint violated"));
             }
@@ -219,6 +219,11 @@ fn committed(id: &str, batches: u64) -> String {
     format!(
         "{{\"id\":\"{id}\",\"state\":\"committed\",\"rows\":1,\"bytes\":2,\"batches\":{batches},\"seconds\":0.5,\"atomic\":\"all\"}}"
     )
+}
+
+fn gone(asked: &Asked) -> (u16, String) {
+    let question = asked.method == "GET";
+    (404, if question { "{\"state\":\"gone\"}".to_owned() } else { error(36, "There is no append") })
 }
 
 fn error(code: i32, text: &str) -> String {

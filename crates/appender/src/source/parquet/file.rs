@@ -107,10 +107,10 @@ impl Length for FileBytes {
 }
 
 impl ChunkReader for FileBytes {
-    type T = BufReader<From>;
+    type T = BufReader<Reading>;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        Ok(BufReader::with_capacity(64 << 10, From { file: self.file.clone(), at: start }))
+        Ok(BufReader::with_capacity(64 << 10, Reading { file: self.file.clone(), at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
@@ -123,12 +123,13 @@ impl ChunkReader for FileBytes {
     }
 }
 
-struct From {
+/// From a place in the file on.
+struct Reading {
     file: Arc<File>,
     at: u64,
 }
 
-impl Read for From {
+impl Read for Reading {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.file.read_at(buffer, self.at)?;
         self.at += length as u64;
