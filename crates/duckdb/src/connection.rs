@@ -1,5 +1,8 @@
 //! One connection to DuckDB: blocking, for whoever has a thread for it.
 
+use std::sync::Arc;
+
+use adbc_core::error::Error;
 use adbc_core::options::{IngestMode, OptionStatement, OptionValue};
 use adbc_core::{CancelHandle, Connection as _, Optionable, Statement as _};
 use adbc_driver_manager::{ManagedConnection, ManagedStatement};
@@ -8,6 +11,7 @@ use arrow_schema::SchemaRef;
 use windrow_client::Exception;
 
 use crate::errors;
+use crate::instance::Health;
 use crate::table::{literal, quoted, TableRef};
 
 pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
@@ -15,6 +19,7 @@ pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
 pub(crate) struct Connection {
     inner: ManagedConnection,
     version: String,
+    health: Arc<Health>,
 }
 
 /// A query that has begun. The statement has to live as long as its result is read.
@@ -24,8 +29,14 @@ pub(crate) struct Running {
 }
 
 impl Connection {
-    pub(crate) fn new(inner: ManagedConnection, version: String) -> Connection {
-        Connection { inner, version }
+    pub(crate) fn new(inner: ManagedConnection, version: String, health: Arc<Health>) -> Connection {
+        Connection { inner, version, health }
+    }
+
+    fn exception(&self, error: &Error) -> Exception {
+        let exception = errors::exception(error, &self.version);
+        self.health.note(&exception);
+        exception
     }
 
     pub(crate) fn version(&self) -> &str {
@@ -43,7 +54,7 @@ impl Connection {
             statement.set_sql_query(sql)?;
             Ok(statement)
         });
-        made.map_err(|error| errors::exception(&error, &self.version))
+        made.map_err(|error| self.exception(&error))
     }
 
     /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs, and says whether it
@@ -57,14 +68,14 @@ impl Connection {
         if !cancellable(statement.get_cancel_handle()) {
             return Err(Exception::new(errors::QUERY_WAS_CANCELLED, "The query was cancelled", &self.version));
         }
-        let reader = statement.execute().map_err(|error| errors::exception(&error, &self.version))?;
+        let reader = statement.execute().map_err(|error| self.exception(&error))?;
         Ok(Running { reader, _statement: statement })
     }
 
     /// Runs a statement whose result nobody reads. How many rows it changed, where DuckDB says so.
     pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         let mut statement = self.statement(sql)?;
-        let changed = statement.execute_update().map_err(|error| errors::exception(&error, &self.version))?;
+        let changed = statement.execute_update().map_err(|error| self.exception(&error))?;
         Ok(changed.map_or(0, |changed| u64::try_from(changed).unwrap_or(0)))
     }
 
@@ -96,7 +107,7 @@ impl Connection {
             statement.bind_stream(Box::new(reader))?;
             statement.execute_update()
         });
-        done.map(|_| ()).map_err(|error| errors::exception(&error, &self.version))
+        done.map(|_| ()).map_err(|error| self.exception(&error))
     }
 }
 

@@ -8,12 +8,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use support::{database, TestDatabase};
+use support::{database, session, TestDatabase};
 use windrow_duckdb::{DuckDb, Session, TableRef};
-
-fn session() -> Session {
-    Session { schema: "main".into(), readonly: false }
-}
 
 async fn all(database: &DuckDb, sql: &str) -> Vec<RecordBatch> {
     let mut stream = database.query(sql, &session()).await.unwrap();

@@ -42,28 +42,18 @@ pub(super) fn huge(array: &ArrayRef, signed: bool) -> Result<ArrayRef, Misfit> {
     if !kind.is_integer() {
         return Err(Misfit::of_type(kind, to));
     }
-    let wide = |row: usize| -> Result<Option<[u8; 16]>, Misfit> {
-        if array.is_null(row) {
-            return Ok(None);
-        }
-        let value = integer_at(array, row)?;
-        match signed || value >= 0 {
-            true => Ok(Some(value.to_le_bytes())),
-            false => Err(Misfit::range(row, value, to)),
-        }
+    let widened = |to: &DataType| arrow_cast::cast(array, to).map_err(|error| Misfit::other(&error.to_string()));
+    let values: Vec<Option<i128>> = match kind.is_unsigned_integer() {
+        true => widened(&DataType::UInt64)?.as_primitive::<UInt64Type>().iter().map(|n| n.map(i128::from)).collect(),
+        false => widened(&DataType::Int64)?.as_primitive::<Int64Type>().iter().map(|n| n.map(i128::from)).collect(),
     };
-    let values: Vec<_> = (0..array.len()).map(wide).collect::<Result<_, _>>()?;
-    let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 16);
+    let negative = |value: &Option<i128>| !signed && value.is_some_and(|value| value < 0);
+    if let Some(row) = values.iter().position(negative) {
+        return Err(Misfit::range(row, values[row].unwrap_or_default(), to));
+    }
+    let bytes = values.into_iter().map(|value| value.map(i128::to_le_bytes));
+    let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, 16);
     Ok(Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?))
-}
-
-fn integer_at(array: &ArrayRef, row: usize) -> Result<i128, Misfit> {
-    let one = array.slice(row, 1);
-    let widened = |to: &DataType| arrow_cast::cast(&one, to).map_err(|error| Misfit::other(&error.to_string()));
-    Ok(match array.data_type().is_unsigned_integer() {
-        true => i128::from(widened(&DataType::UInt64)?.as_primitive::<UInt64Type>().value(0)),
-        false => i128::from(widened(&DataType::Int64)?.as_primitive::<Int64Type>().value(0)),
-    })
 }
 
 /// A number becomes a float where the float says the same number.

@@ -37,3 +37,7 @@ pub fn database() -> TestDatabase {
     let database = DuckDb::open(options(&folder)).unwrap();
     TestDatabase { database, _folder: folder }
 }
+
+pub fn session() -> windrow_duckdb::Session {
+    windrow_duckdb::Session { schema: "main".into(), readonly: false }
+}

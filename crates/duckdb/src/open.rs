@@ -1,0 +1,115 @@
+//! Opening a database: what it is told first, who may read its files, and what the errors of it mean.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adbc_core::options::{AdbcVersion, OptionDatabase, OptionValue};
+use adbc_core::{Database, Driver};
+use adbc_driver_manager::{ManagedDatabase, ManagedDriver};
+use arrow_array::cast::AsArray;
+use arrow_array::Array as _;
+use windrow_client::Exception;
+
+use crate::batches;
+use crate::connection::Connection;
+use crate::errors::OpenError;
+use crate::library;
+use crate::options::DuckDbOptions;
+use crate::table::literal;
+
+pub(crate) struct Opened {
+    pub(crate) database: ManagedDatabase,
+    /// DuckDB's, as it says it: `v1.5.6`.
+    pub(crate) version: String,
+}
+
+pub(crate) fn open(options: &DuckDbOptions) -> Result<Opened, OpenError> {
+    let library = library::find(options.library.as_deref())?;
+    let failed = |error: adbc_core::error::Error| OpenError(describe(options, &error.message));
+    let mut driver = ManagedDriver::load_dynamic_from_filename(&library, Some(b"duckdb_adbc_init"), AdbcVersion::V110)
+        .map_err(|error| OpenError(format!("{} can't be loaded: {}", library.display(), error.message)))?;
+    if let Some(path) = options.path.as_deref() {
+        own_alone(path)?;
+    }
+    let database = driver.new_database_with_opts(settings(options)).map_err(failed)?;
+    let mut connection = Connection::new(database.new_connection().map_err(failed)?, String::new(), Arc::default());
+    for statement in at_start(options) {
+        connection.execute(&statement).map_err(|exception| OpenError(describe(options, &exception.line)))?;
+    }
+    let version = version(&mut connection).map_err(|exception| OpenError(describe(options, &exception.line)))?;
+    Ok(Opened { database, version })
+}
+
+/// What can only be said before the database is there.
+fn settings(options: &DuckDbOptions) -> Vec<(OptionDatabase, OptionValue)> {
+    let mut settings = vec![("path", options.path.as_deref().map_or(":memory:".into(), text_of))];
+    if let Some(bytes) = options.memory_limit_bytes {
+        settings.push(("memory_limit", format!("{bytes}B")));
+    }
+    if let Some(threads) = options.threads {
+        settings.push(("threads", threads.to_string()));
+    }
+    // Types that Arrow doesn't have come as themselves, marked, rather than as texts and floats.
+    settings.push(("arrow_lossless_conversion", "true".to_owned()));
+    let option = |(name, value): (&str, String)| (OptionDatabase::Other(name.to_owned()), OptionValue::String(value));
+    settings.into_iter().map(option).collect()
+}
+
+fn at_start(options: &DuckDbOptions) -> Vec<String> {
+    // Times are told in UTC wherever this runs, and what Windrow keeps for itself has a place.
+    let mut statements = vec![
+        "SET GLOBAL TimeZone = 'UTC'".to_owned(),
+        "CREATE SCHEMA IF NOT EXISTS windrow".to_owned(),
+        batches::TABLE.to_owned(),
+    ];
+    if !options.allowed_folders.is_empty() {
+        let folders: Vec<_> = options.allowed_folders.iter().map(|folder| literal(&text_of(folder))).collect();
+        statements.push(format!("SET GLOBAL allowed_directories = [{}]", folders.join(", ")));
+    }
+    if !options.external_access {
+        // The last: what it forbids can't be allowed behind it.
+        statements.push("SET GLOBAL enable_external_access = false".to_owned());
+    }
+    statements
+}
+
+fn text_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// DuckDB makes its files, also the log beside the database that comes and goes, as the process's mask says.
+fn own_alone(path: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::PermissionsExt;
+    // SAFETY: it touches no memory.
+    unsafe { libc::umask(0o077) };
+    if path.is_file() {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(|error| {
+            OpenError(format!("The database {} can't be made its owner's alone: {error}", path.display()))
+        })?;
+    }
+    Ok(())
+}
+
+fn version(connection: &mut Connection) -> Result<String, Exception> {
+    let batches = connection.rows("SELECT version()")?;
+    let column = batches.first().and_then(|batch| batch.columns().first()?.as_string_opt::<i32>());
+    Ok(column.filter(|column| column.len() == 1).map_or("", |column| column.value(0)).to_owned())
+}
+
+/// DuckDB's own words, and what to do where they don't say it.
+fn describe(options: &DuckDbOptions, message: &str) -> String {
+    let place = options.path.as_deref().map_or(":memory:".into(), text_of);
+    let has = |part: &str| message.contains(part);
+    let advice = if has("Could not set lock") {
+        ". Another process has it open; a DuckDB file is written by one process at a time, so others have to read it through Windrow"
+    } else if has("read a database file with version number") || has("newer version of DuckDB") {
+        ". A newer DuckDB has written it: use that one's library (duckdb.library)"
+    } else if has("No such file or directory") {
+        ". Its folder has to be there"
+    } else if has("Permission denied") {
+        ". The user that Windrow runs as may not read and write it"
+    } else {
+        ""
+    };
+    format!("The database {place} can't be opened: {}{advice}", message.trim_end())
+}
