@@ -86,6 +86,7 @@ ERRORS = [
     ("SELECT nofunction(1)", 404, 46),
     ("SELECT 1; SELECT 2", 400, 62),
     ("  ;  ", 400, 62),
+    ("SELECT 'a\0b'", 400, 62),
     ("SELECT 'x'::INTEGER", 400, 6),
     ("SELECT {a:UInt8}", 500, 456),
     ("SET threads = 1", 501, 48),
@@ -186,6 +187,12 @@ def test_probes_need_no_user(duck: Endpoint) -> None:
     with RawConnection(duck) as connection:
         reply = connection.exchange(b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", "GET")
     assert reply.status in (403, 404)
+
+
+def test_a_post_without_a_length_is_refused(duck: Endpoint) -> None:
+    with RawConnection(duck) as connection:
+        reply = connection.exchange(b"POST /?query=SELECT+1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (reply.status, reply.code) == (411, 381)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd", "lz4", "deflate"])

@@ -92,7 +92,7 @@ fn code_of(text: &str, status: Status) -> i32 {
         "Catalog" if has("Table with name") && has("already exists") => 57,
         "Catalog" if has("Schema with name") && has("already exists") => 82,
         "Catalog" if has("Function with name") || has("Function") && has("does not exist") => 46,
-        "Catalog" if has("Schema with name") => 81,
+        "Catalog" if has("Schema with name") || has("No catalog + schema named") => 81,
         "Catalog" if has("Type with name") => 50,
         "Catalog" if has("unrecognized configuration parameter") => 115,
         "Catalog" if has("does not exist") => 60,

@@ -18,7 +18,7 @@ const UNKNOWN_QUERY_PARAMETER: i32 = 456;
 const BAD_QUERY_PARAMETER: i32 = 457;
 
 /// The format of results where nobody names one.
-const DEFAULT_FORMAT: &str = "TabSeparated";
+const DEFAULT_FORMAT: &str = "TSV";
 
 /// Whose request it is.
 pub(super) struct Who<'a> {

@@ -44,11 +44,16 @@ impl Exchange<'_> {
             text.push(b'\n');
         }
         text.extend_from_slice(&body);
-        String::from_utf8(text).map_err(|_| refused(62, "The statement is not text in UTF-8"))
+        match String::from_utf8(text) {
+            // DuckDB's text would end there.
+            Ok(text) if text.contains('\0') => Err(refused(62, "The statement has a zero byte in it")),
+            Ok(text) => Ok(text),
+            Err(_) => Err(refused(62, "The statement is not text in UTF-8")),
+        }
     }
 
     async fn whole_body(&self, connection: &mut Connection, mut read: Read) -> Result<Bytes, NoText> {
-        if matches!(self.request.head.framing(), BodyFraming::None) && !read.has_begun() {
+        if matches!(self.request.head.framing(), BodyFraming::None) {
             let text = "The Transfer-Encoding is not chunked and there is no Content-Length header for POST request";
             return Err(refused(381, text));
         }
