@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from chaos.count import drained
-from chaos.kinds import KINDS
-from chaos.load import Load
+from chaos.kinds import KINDS, PLAIN
+from chaos.load import Load, create_tables
 from chaos.small_disk import WAYS, SmallDisk
-from chaos.stage import Behind
+from chaos.stage import Behind, InProcess
 from harness.eventually import eventually
 
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
@@ -20,6 +20,8 @@ NOT_WAITED_FOR = tuple(kind for kind in KINDS if kind.name.startswith("disk"))
 DISK_BYTES = 24 << 20
 # The bound that is configured is never met: the disk is full before.
 CONFIG = '[journal]\nsegment_bytes = "1MiB"\nmax_bytes = "1GiB"\n'
+# Its write-ahead log is written there too.
+DUCKDB_DISK_BYTES = 48 << 20
 
 
 class Filled:
@@ -57,3 +59,36 @@ def test_a_disk_that_fills_up(filled: Filled) -> None:
     counted = drained(stage, load)
     print(f"disk of {DISK_BYTES >> 20} MiB by {disk.way}; {told[0]}; {load.figures()}; {counted.line()}")
     counted.check()
+
+
+def is_filled(disk: SmallDisk) -> bool:
+    """Others write meanwhile, so that there may be less room than there was."""
+    try:
+        disk.fill()
+    except OSError:
+        return False
+    return True
+
+
+def test_duckdb_on_a_disk_that_fills_up(tmp_path: Path) -> None:
+    disk = SmallDisk(tmp_path / "gateway" / "data", DUCKDB_DISK_BYTES)
+    stage = InProcess(tmp_path / "gateway", CONFIG, disk.environment)
+    try:
+        create_tables(stage.direct, stage.language)
+        # The search for poison has an end, which what piles up here may reach.
+        kinds = tuple(kind for kind in NOT_WAITED_FOR if kind.table is PLAIN)
+        with Load(stage.where, SEED, kinds=kinds) as load:
+            eventually(load.every_writer_more(5), "every writer is served")
+            eventually(lambda: is_filled(disk), "the disk is full")
+            refused = lambda: all(writer.promises.refused or writer.promises.repeats for writer in load.writers)
+            eventually(refused, "every writer is refused", 60)
+            disk.make_room()
+            eventually(load.every_writer_more(20), "service resumes", 60)
+        told = [error for error in load.errors() if "HTTP 503" in error]
+        assert told and all("disk" in error for error in told), told[:3] or load.errors()[:3]
+        counted = drained(stage, load)
+        print(f"disk of {DUCKDB_DISK_BYTES >> 20} MiB by {disk.way}; {told[0]}; {load.figures()}; {counted.line()}")
+        counted.check()
+    finally:
+        stage.stop()
+        disk.close()
