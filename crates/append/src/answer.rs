@@ -51,9 +51,15 @@ pub struct Progress {
     pub received: Vec<[u64; 2]>,
     pub window_bytes: u64,
     pub atomic: Atomicity,
+}
+
+/// The answer to an opening.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    pub id: AppendId,
     /// Whether this request opened it.
-    #[serde(skip)]
     pub is_new: bool,
+    pub status: Status,
 }
 
 /// A batch that is held.
@@ -82,13 +88,24 @@ pub struct Committed {
 
 /// What became of an append, or how far it is.
 #[derive(Clone, Debug, Serialize)]
-pub struct Status {
-    pub id: AppendId,
-    pub state: State,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Progress>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub committed: Option<Committed>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<AppendError>,
+#[serde(untagged)]
+pub enum Status {
+    Open(Progress),
+    Committed(Committed),
+    Other {
+        id: AppendId,
+        state: State,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<AppendError>,
+    },
+}
+
+impl Status {
+    pub fn state(&self) -> State {
+        match self {
+            Status::Open(progress) => progress.state,
+            Status::Committed(committed) => committed.state,
+            Status::Other { state, .. } => *state,
+        }
+    }
 }

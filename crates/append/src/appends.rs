@@ -1,28 +1,80 @@
-//! The handle that all doors share: HTTP, Flight SQL.
+//! The handle that all doors share: HTTP, Flight SQL. Behind it, one service for the kind of store there is.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 
-use crate::answer::{Committed, Progress, Put, State, Status};
+use crate::admission::{Admission, Admitted};
+use crate::answer::{Committed, Opened, Progress, Put, Status};
+use crate::clickhouse::ClickHouse;
+use crate::duckdb::DuckDbTarget;
+use crate::ended::End;
 use crate::error::AppendError;
+use crate::errors;
 use crate::id::AppendId;
+use crate::metrics::{register_room, Metrics};
 use crate::options::{AppendOptions, Store};
 use crate::request::{OpenRequest, Payload};
+use crate::room::Room;
+use crate::service::{Found, Service};
+use crate::spool::Spool;
+use crate::target::Target;
 
 /// All appends of this process.
 #[derive(Clone)]
-pub struct Appends {}
+pub struct Appends {
+    door: Arc<dyn Door>,
+}
+
+/// A batch that was announced.
+pub enum Announced {
+    /// It is here already: its body is not wanted.
+    Repeated(Put),
+    /// There is room for it.
+    Wanted(Place),
+}
+
+/// Room for one batch. Dropping it gives the room back.
+pub struct Place {
+    slot: Box<dyn Slot>,
+}
 
 impl Appends {
     /// Clears what an earlier process left in the directory, and finishes what that one had decided, beside everything else.
+    /// To be called on a runtime.
     pub fn start(options: AppendOptions, store: Store, registry: &mut Registry) -> Result<Appends, String> {
-        let _ = (options, store, registry);
-        Err("ordered appends are not there yet".to_owned())
+        let fault = |error: std::io::Error| format!("{}: {error}", options.directory.display());
+        let spool = Spool::open(&options.directory).map_err(fault)?;
+        let room = Room::new(options.max_memory_bytes, options.max_spool_bytes);
+        register_room(registry, &room);
+        let metrics = Metrics::register(registry);
+        let door: Arc<dyn Door> = match store {
+            Store::DuckDb(duckdb) => started(DuckDbTarget::new(duckdb), options, spool, room, metrics),
+            Store::ClickHouse { client, own } => {
+                let target = ClickHouse::open(&options.directory, client, own)?;
+                started(target, options, spool, room, metrics)
+            }
+        };
+        Ok(Appends { door })
     }
 
-    /// Opens an append, or tells how far a known one is.
-    pub async fn open(&self, request: OpenRequest) -> Result<Progress, AppendError> {
-        let _ = request;
-        Err(AppendError::new(48, "Ordered appends are not there yet"))
+    /// Opens an append, or tells how far a known one is, or how it ended.
+    pub async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError> {
+        self.door.open(request).await
+    }
+
+    /// Finds room for a batch of about `bytes`, before its body is read. With `opening`, opens the append if it isn't known.
+    pub async fn announce(
+        &self,
+        id: AppendId,
+        user: &str,
+        number: u64,
+        bytes: u64,
+        opening: Option<OpenRequest>,
+    ) -> Result<Announced, AppendError> {
+        self.door.announce(id, user, number, bytes, opening).await
     }
 
     /// Takes a batch. When this returns it is held, not yet stored. With `opening`, opens the append if it isn't known.
@@ -34,8 +86,10 @@ impl Appends {
         payload: Payload,
         opening: Option<OpenRequest>,
     ) -> Result<Put, AppendError> {
-        let _ = (id, user, number, payload, opening);
-        Err(AppendError::new(48, "Ordered appends are not there yet"))
+        match self.announce(id, user, number, payload.size_bytes() as u64, opening).await? {
+            Announced::Repeated(put) => Ok(put),
+            Announced::Wanted(place) => place.put(payload).await,
+        }
     }
 
     /// Waits for the batches that are missing, stores them and makes all visible. Repeated, it answers the same again.
@@ -46,27 +100,172 @@ impl Appends {
         batches: u64,
         opening: Option<OpenRequest>,
     ) -> Result<Committed, AppendError> {
-        let _ = (id, user, batches, opening);
-        Err(AppendError::new(48, "Ordered appends are not there yet"))
+        self.door.commit(id, user, batches, opening).await
     }
 
     /// Drops an append, also one that isn't known, or not yet. One that is committed, or is being committed, stays: an error.
     pub async fn abort(&self, id: AppendId, user: &str) -> Result<(), AppendError> {
-        let _ = (id, user);
-        Err(AppendError::new(48, "Ordered appends are not there yet"))
+        self.door.abort(id, user).await
     }
 
     pub async fn status(&self, id: AppendId, user: &str) -> Result<Status, AppendError> {
-        let _ = user;
-        Ok(Status { id, state: State::Gone, progress: None, committed: None, error: None })
+        self.door.status(id, user).await
     }
 
     /// The user's appends that are open.
     pub async fn list(&self, user: &str) -> Vec<Progress> {
-        let _ = user;
-        Vec::new()
+        self.door.list(user)
     }
 
-    /// Drops what is open; what is being committed is finished first.
-    pub async fn shut_down(&self) {}
+    /// Drops what is open; what has all its batches is finished first.
+    pub async fn shut_down(&self) {
+        self.door.shut_down().await;
+    }
+}
+
+impl Place {
+    /// What the body may have, unpacked.
+    pub fn max_bytes(&self) -> u64 {
+        self.slot.max_bytes()
+    }
+
+    pub async fn put(self, payload: Payload) -> Result<Put, AppendError> {
+        self.slot.put(payload).await
+    }
+
+    /// The body is no batch: the append fails with this.
+    pub fn refuse(self, error: AppendError) -> AppendError {
+        self.slot.refuse(error)
+    }
+}
+
+fn started<T: Target>(
+    target: T,
+    options: AppendOptions,
+    spool: Spool,
+    room: Arc<Room>,
+    metrics: Metrics,
+) -> Arc<dyn Door> {
+    let service = Service::new(target, options, spool, room, metrics);
+    let recovering = service.clone();
+    tokio::spawn(async move { recovering.target.recover().await });
+    Arc::new(service)
+}
+
+/// Waits for an append's end.
+pub(crate) async fn commit<T: Target>(
+    service: &Arc<Service<T>>,
+    id: AppendId,
+    user: &str,
+    batches: u64,
+    opening: Option<OpenRequest>,
+) -> Result<Committed, AppendError> {
+    let end = match service.find(id, user, opening, &mut false).await? {
+        Found::Open(append) => {
+            append.ends_with(batches)?;
+            append.ended().await
+        }
+        Found::Ended(end) => end,
+        Found::Committing => return Err(errors::still_committing(id)),
+    };
+    match end {
+        End::Committed(committed) if committed.batches == batches => Ok(committed),
+        End::Committed(committed) => Err(errors::committed_otherwise(committed.batches, batches)),
+        End::Aborted => Err(errors::aborted(id)),
+        End::Failed(error) => Err(error),
+    }
+}
+
+type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What [`Appends`] can do, whatever the store.
+trait Door: Send + Sync {
+    fn open(&self, request: OpenRequest) -> Pending<'_, Result<Opened, AppendError>>;
+    fn announce<'a>(
+        &'a self,
+        id: AppendId,
+        user: &'a str,
+        number: u64,
+        bytes: u64,
+        opening: Option<OpenRequest>,
+    ) -> Pending<'a, Result<Announced, AppendError>>;
+    fn commit<'a>(
+        &'a self,
+        id: AppendId,
+        user: &'a str,
+        batches: u64,
+        opening: Option<OpenRequest>,
+    ) -> Pending<'a, Result<Committed, AppendError>>;
+    fn abort<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<(), AppendError>>;
+    fn status<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<Status, AppendError>>;
+    fn list(&self, user: &str) -> Vec<Progress>;
+    fn shut_down(&self) -> Pending<'_, ()>;
+}
+
+trait Slot: Send {
+    fn max_bytes(&self) -> u64;
+    fn put(self: Box<Self>, payload: Payload) -> Pending<'static, Result<Put, AppendError>>;
+    fn refuse(self: Box<Self>, error: AppendError) -> AppendError;
+}
+
+impl<T: Target> Slot for Admission<T> {
+    fn max_bytes(&self) -> u64 {
+        Admission::max_bytes(self)
+    }
+
+    fn put(self: Box<Self>, payload: Payload) -> Pending<'static, Result<Put, AppendError>> {
+        Box::pin(Admission::put(*self, payload))
+    }
+
+    fn refuse(self: Box<Self>, error: AppendError) -> AppendError {
+        Admission::refuse(*self, error)
+    }
+}
+
+impl<T: Target> Door for Arc<Service<T>> {
+    fn open(&self, request: OpenRequest) -> Pending<'_, Result<Opened, AppendError>> {
+        Box::pin(Service::open(self, request))
+    }
+
+    fn announce<'a>(
+        &'a self,
+        id: AppendId,
+        user: &'a str,
+        number: u64,
+        bytes: u64,
+        opening: Option<OpenRequest>,
+    ) -> Pending<'a, Result<Announced, AppendError>> {
+        Box::pin(async move {
+            Ok(match self.admit(id, user, number, bytes, opening).await? {
+                Admitted::Repeated(put) => Announced::Repeated(put),
+                Admitted::Take(admission) => Announced::Wanted(Place { slot: Box::new(admission) }),
+            })
+        })
+    }
+
+    fn commit<'a>(
+        &'a self,
+        id: AppendId,
+        user: &'a str,
+        batches: u64,
+        opening: Option<OpenRequest>,
+    ) -> Pending<'a, Result<Committed, AppendError>> {
+        Box::pin(commit(self, id, user, batches, opening))
+    }
+
+    fn abort<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<(), AppendError>> {
+        Box::pin(Service::abort(self, id, user))
+    }
+
+    fn status<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<Status, AppendError>> {
+        Box::pin(Service::status(self, id, user))
+    }
+
+    fn list(&self, user: &str) -> Vec<Progress> {
+        Service::list(self, user)
+    }
+
+    fn shut_down(&self) -> Pending<'_, ()> {
+        Box::pin(Service::shut_down(self))
+    }
 }

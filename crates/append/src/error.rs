@@ -33,12 +33,19 @@ impl AppendError {
         AppendError { status, ..self }
     }
 
-    /// Says where it lies, unless that is known better already.
+    /// Says where it lies, in its text as well, unless that is known better already.
     pub(crate) fn at(self, batch: u64, row: Option<u64>) -> AppendError {
-        match self.batch {
-            Some(_) => self,
-            None => AppendError { batch: Some(batch), row, ..self },
+        if self.batch.is_some() {
+            return self;
         }
+        let row = row.or(self.row);
+        let place = match row {
+            Some(row) => format!("DB::Exception: Batch {batch}, row {row}: "),
+            None => format!("DB::Exception: Batch {batch}: "),
+        };
+        let line = self.exception.line.replacen("DB::Exception: ", &place, 1);
+        let exception = Exception { line, ..self.exception };
+        AppendError { batch: Some(batch), row, exception, ..self }
     }
 
     /// Whether the append can go on after it.

@@ -1,19 +1,29 @@
 //! Ordered appends: numbered batches that come in any order over many connections and land in order, all or nothing.
 
+mod admission;
 mod answer;
 mod appends;
-#[allow(dead_code)]
+mod applying;
 mod clickhouse;
-#[allow(dead_code)]
+mod duckdb;
+mod ended;
 mod error;
+mod errors;
 mod id;
+mod metrics;
+mod one;
 mod options;
+mod progress;
 mod request;
-#[allow(dead_code)]
+mod room;
+mod service;
+#[cfg(test)]
+mod simulated;
+mod spool;
 mod target;
 
-pub use answer::{Atomicity, Column, Committed, Progress, Put, State, Status};
-pub use appends::Appends;
+pub use answer::{Atomicity, Column, Committed, Opened, Progress, Put, State, Status};
+pub use appends::{Announced, Appends, Place};
 pub use error::AppendError;
 pub use id::{AppendId, NotAnId};
 pub use options::{AppendOptions, Store};

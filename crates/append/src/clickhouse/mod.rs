@@ -37,5 +37,4 @@ mod table;
 mod target;
 mod way;
 
-#[allow(unused_imports)]
 pub(crate) use target::ClickHouse;

@@ -1,0 +1,161 @@
+//! The task of one append that takes its batches, in order, to the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::answer::{Atomicity, Committed, State};
+use crate::ended::End;
+use crate::error::AppendError;
+use crate::errors;
+use crate::one::{Append, Kept, Step};
+use crate::service::Service;
+use crate::target::{CommitFailure, Held, Outcome, Target, Totals, Transaction};
+
+/// So much is handed over at once: enough that the calls don't matter, little enough that room comes free meanwhile.
+const MAX_APPLIED_BYTES: u64 = 32 << 20;
+
+/// Applies until the append has ended. It ends, whatever happens in here.
+pub(crate) async fn apply<T: Target>(service: Arc<Service<T>>, append: Arc<Append<T>>) {
+    let work = tokio::spawn(run(service.clone(), append.clone()));
+    if work.await.is_err() {
+        service.end(&append, End::Failed(errors::fault_of_ours()), true);
+    }
+    let (spool, id) = (service.spool.clone(), append.id);
+    if append.has_spooled() {
+        let _ = tokio::task::spawn_blocking(move || spool.remove(id)).await;
+    }
+}
+
+async fn run<T: Target>(service: Arc<Service<T>>, append: Arc<Append<T>>) {
+    let idle_timeout_ms = service.options.idle_timeout.as_millis() as u64;
+    let mut transaction = None;
+    loop {
+        let mut changes = append.changes();
+        match append.step(MAX_APPLIED_BYTES, idle_timeout_ms) {
+            Step::Wait { ms } => {
+                // Either way it is asked again.
+                let _ = tokio::time::timeout(Duration::from_millis(ms), changes.changed()).await;
+            }
+            Step::Apply(batches) => {
+                let done = apply_some(&service, &append, &mut transaction, batches).await;
+                match done {
+                    Ok(()) => append.applied(),
+                    Err(error) => drop(service.end(&append, End::Failed(error), true)),
+                }
+            }
+            Step::Commit(totals) => return commit(&service, &append, transaction, totals).await,
+            Step::Expire(error) => drop(service.end(&append, End::Failed(error), false)),
+            Step::Stop => {
+                if let Some(transaction) = transaction {
+                    transaction.abort().await;
+                }
+                return;
+            }
+        }
+    }
+}
+
+async fn begun<'t, T: Target>(
+    service: &Service<T>,
+    append: &Append<T>,
+    transaction: &'t mut Option<T::Transaction>,
+) -> Result<&'t mut T::Transaction, AppendError> {
+    if transaction.is_none() {
+        let begun = service.target.begin(append.id, &append.opening, append.table.clone()).await?;
+        return Ok(transaction.insert(begun));
+    }
+    transaction.as_mut().ok_or_else(errors::fault_of_ours)
+}
+
+async fn apply_some<T: Target>(
+    service: &Arc<Service<T>>,
+    append: &Arc<Append<T>>,
+    transaction: &mut Option<T::Transaction>,
+    batches: Vec<(u64, Kept<T::Batch>)>,
+) -> Result<(), AppendError> {
+    let (mut held, mut grants) = (Vec::with_capacity(batches.len()), Vec::new());
+    for (number, kept) in batches {
+        match kept {
+            Kept::Memory { batch, grant } => {
+                held.push(Held { number, batch });
+                grants.push(grant);
+            }
+            Kept::Spooled { file, grant } => {
+                // What comes before it goes first: only one that was in a file is in memory beyond the window.
+                if !held.is_empty() {
+                    begun(service, append, transaction).await?.apply(std::mem::take(&mut held)).await?;
+                    grants.clear();
+                }
+                let _turn = service.read_back().await;
+                let (table, max_bytes) = (append.table.clone(), service.options.max_batch_bytes);
+                let read = tokio::task::spawn_blocking(move || {
+                    let payload = file.read().map_err(|cause| errors::lost_file(&cause))?;
+                    T::read(&table, payload, max_bytes)
+                });
+                let read = read.await.map_err(|_| errors::fault_of_ours())?.map_err(|error| error.at(number, None))?;
+                drop(grant);
+                let one = vec![Held { number, batch: read.batch }];
+                begun(service, append, transaction).await?.apply(one).await?;
+            }
+        }
+    }
+    if !held.is_empty() {
+        begun(service, append, transaction).await?.apply(held).await?;
+    }
+    Ok(())
+}
+
+async fn commit<T: Target>(
+    service: &Arc<Service<T>>,
+    append: &Arc<Append<T>>,
+    mut transaction: Option<T::Transaction>,
+    totals: Totals,
+) {
+    // An append of no batches has a transaction as well: it leaves word that it was.
+    let begun = begun(service, append, &mut transaction).await.map(|_| ());
+    let end = match (begun, transaction) {
+        (Err(error), _) => End::Failed(error),
+        (Ok(()), None) => End::Failed(errors::fault_of_ours()),
+        (Ok(()), Some(transaction)) => match transaction.commit(totals).await {
+            Ok(atomic) => End::Committed(committed(append, totals, atomic)),
+            Err(CommitFailure::Refused(error)) => End::Failed(error),
+            Err(CommitFailure::Unknown(cause)) => look_up_end(service, append, &cause).await,
+        },
+    };
+    service.end(append, end, true);
+}
+
+fn committed<T: Target>(append: &Append<T>, totals: Totals, atomic: Atomicity) -> Committed {
+    Committed {
+        id: append.id,
+        state: State::Committed,
+        rows: totals.rows,
+        bytes: totals.bytes,
+        batches: totals.batches,
+        seconds: append.opened_at.elapsed().as_secs_f64(),
+        atomic,
+    }
+}
+
+/// The commit got no clear answer. The store knows, sooner or later.
+async fn look_up_end<T: Target>(service: &Service<T>, append: &Append<T>, cause: &str) -> End {
+    tracing::warn!(append = %append.id, cause, "the commit of an append got no clear answer; its store is asked");
+    let mut pause = Duration::from_millis(20);
+    loop {
+        match service.target.outcome(append.id).await {
+            Ok(Outcome::Committed { committed, .. }) => return End::Committed(committed),
+            Ok(Outcome::Nothing) => {
+                let text = format!("The commit failed, and nothing of the append is stored: {cause}");
+                return End::Failed(AppendError::new(NETWORK_ERROR, &text));
+            }
+            Ok(Outcome::Committing { .. }) => {}
+            Err(error) => {
+                tracing::warn!(append = %append.id, %error, "the outcome of an append can't be found out yet")
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}
+
+const NETWORK_ERROR: i32 = 210;

@@ -1,0 +1,81 @@
+//! Which row a failed append failed at.
+//!
+//! DuckDB says what was violated, not by which row. So rows are tried again, in transactions that are rolled back: the
+//! shortest beginning of what was applied that fails ends with the row. What a row clashes with may lie in batches that were
+//! applied before and are gone; then nothing fails any more, and the row isn't known.
+
+use arrow_array::RecordBatch;
+use windrow_duckdb::{DuckDb, TableRef};
+
+use crate::target::Held;
+
+/// Where an error lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Culprit {
+    pub(super) batch: u64,
+    pub(super) row: u64,
+}
+
+pub(super) struct Tried<'a> {
+    pub(super) duckdb: &'a DuckDb,
+    pub(super) table: &'a TableRef,
+    pub(super) columns: Option<&'a [String]>,
+    pub(super) held: &'a [Held<Vec<RecordBatch>>],
+}
+
+/// What trying costs is bounded: the rows of one call, halved until one is left.
+const MAX_TRIALS: u32 = 40;
+
+impl Tried<'_> {
+    pub(super) async fn culprit(&self) -> Option<Culprit> {
+        let rows = self.held.iter().flat_map(|held| &held.batch).map(|batch| batch.num_rows() as u64).sum();
+        if self.passes(rows).await? {
+            return None;
+        }
+        // So many rows pass; so many fail.
+        let (mut passing, mut failing) = (0, rows);
+        for _ in 0..MAX_TRIALS {
+            if failing - passing <= 1 {
+                return self.place_of(failing.checked_sub(1)?);
+            }
+            let middle = passing + (failing - passing) / 2;
+            match self.passes(middle).await? {
+                true => passing = middle,
+                false => failing = middle,
+            }
+        }
+        None
+    }
+
+    /// Whether the first rows can be appended. `None`: that can't be tried.
+    async fn passes(&self, rows: u64) -> Option<bool> {
+        let mut transaction = self.duckdb.begin().await.ok()?;
+        let done = transaction.ingest(self.table, self.columns, self.first(rows)).await;
+        transaction.rollback().await;
+        Some(done.is_ok())
+    }
+
+    fn first(&self, rows: u64) -> Vec<RecordBatch> {
+        let (mut left, mut first) = (rows as usize, Vec::new());
+        for batch in self.held.iter().flat_map(|held| &held.batch) {
+            let length = batch.num_rows().min(left);
+            left -= length;
+            if length > 0 {
+                first.push(batch.slice(0, length));
+            }
+        }
+        first
+    }
+
+    fn place_of(&self, row: u64) -> Option<Culprit> {
+        let mut left = row;
+        for held in self.held {
+            let rows = held.batch.iter().map(|batch| batch.num_rows() as u64).sum();
+            if left < rows {
+                return Some(Culprit { batch: held.number, row: left });
+            }
+            left -= rows;
+        }
+        None
+    }
+}

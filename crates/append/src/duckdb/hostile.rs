@@ -1,0 +1,104 @@
+//! Payloads as nobody should send them.
+
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, DictionaryArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    StringViewArray,
+};
+use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow_ipc::CompressionType;
+
+use super::read::of_stream;
+use super::unfolding::unfolded_bytes;
+
+const MAX_BYTES: u64 = 1 << 20;
+
+fn some_batch(rows: i64) -> RecordBatch {
+    let texts = (0..rows).map(|row| (row % 3 > 0).then(|| "text ".repeat(row as usize % 4)));
+    let lists = (0..rows).map(|row| (row % 4 > 0).then(|| (0..row % 5).map(|of| Some(of as i32))));
+    let names: DictionaryArray<Int32Type> = (0..rows).map(|row| ["a", "bc", ""][row as usize % 3]).collect();
+    let columns: [(&str, ArrayRef); 6] = [
+        ("n", Arc::new(Int64Array::from_iter(0..rows))),
+        ("s", Arc::new(texts.clone().collect::<StringArray>())),
+        ("v", Arc::new(texts.collect::<StringViewArray>())),
+        ("b", Arc::new((0..rows).map(|row| Some(row % 2 > 0)).collect::<BooleanArray>())),
+        ("l", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))),
+        ("d", Arc::new(names)),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn stream(batches: &[RecordBatch], compression: Option<CompressionType>) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+    let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).unwrap();
+    for batch in batches {
+        writer.write(batch).unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+#[test]
+fn good_streams_are_read() {
+    for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        let batches = [some_batch(100), some_batch(7)];
+        assert_eq!(of_stream(stream(&batches, compression).into(), MAX_BYTES).unwrap(), batches);
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_short_is_an_error_or_ends_between_batches() {
+    for compression in [None, Some(CompressionType::LZ4_FRAME)] {
+        let batches = [some_batch(20), some_batch(3)];
+        let whole = stream(&batches, compression);
+        for end in 0..whole.len() {
+            if let Ok(read) = of_stream(whole[..end].to_vec().into(), MAX_BYTES) {
+                assert!(read.iter().all(|batch| batch.num_rows() == 0) || read[..] == batches[..read.len()], "{end}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_streams_are_no_panic_and_take_no_memory() {
+    for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        let whole = stream(&[some_batch(40)], compression);
+        for seed in 0..3000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut damaged = whole.clone();
+            for _ in 0..random.usize(1..4) {
+                let at = random.usize(..damaged.len());
+                let any = random.u8(..);
+                damaged[at] = random.choice([0, 1, 0x7F, 0x80, 0xFF, any]).unwrap_or(0);
+            }
+            if let Ok(batches) = of_stream(damaged.into(), MAX_BYTES) {
+                for batch in batches {
+                    unfolded_bytes(&batch);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_unpacks_to_too_much_is_refused_before_it_does() {
+    let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; 1 << 18]));
+    let batch = RecordBatch::try_from_iter([("n", zeros)]).unwrap();
+    for compression in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
+        let packed = stream(std::slice::from_ref(&batch), Some(compression));
+        assert!(packed.len() < 20_000);
+        let error = of_stream(packed.clone().into(), MAX_BYTES).unwrap_err();
+        assert_eq!((error.exception.code, error.status), (229, 413), "{error}");
+        assert!(of_stream(packed.into(), 4 * MAX_BYTES).is_ok());
+    }
+}
+
+#[test]
+fn copies_of_long_values_are_counted() {
+    let long = "x".repeat(1000);
+    let names: DictionaryArray<Int32Type> = (0..500).map(|_| long.as_str()).collect();
+    let nulls: ArrayRef = Arc::new(NullArray::new(500));
+    let batch = RecordBatch::try_from_iter([("d", Arc::new(names) as ArrayRef), ("n", nulls)]).unwrap();
+    assert!(unfolded_bytes(&batch) >= 500_000, "{}", unfolded_bytes(&batch));
+}

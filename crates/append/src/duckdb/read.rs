@@ -1,0 +1,119 @@
+//! Payloads as the record batches that go into a DuckDB table.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::Schema;
+use bytes::Bytes;
+use windrow_block::{decode_native, NativeLimits};
+use windrow_duckdb::{record_batch, Fitting};
+
+use super::messages::{bad, check};
+use super::table::DuckDbTable;
+use super::unfolding::unfolded_bytes;
+use crate::error::AppendError;
+use crate::errors::unpacks_to_too_much;
+use crate::request::Payload;
+use crate::target::Read;
+
+/// What a batch may become in memory, in times of what it may have on the wire: widths of types differ.
+const MAX_GROWTH: u64 = 4;
+const INCORRECT_DATA: i32 = 117;
+
+pub(super) fn read(
+    table: &DuckDbTable,
+    payload: Payload,
+    max_bytes: u64,
+) -> Result<Read<Vec<RecordBatch>>, AppendError> {
+    let batches = decoded(payload, max_bytes)?;
+    let mut fitted = Vec::with_capacity(batches.len());
+    let (mut rows, mut held_bytes) = (0u64, 0u64);
+    for batch in batches {
+        check_size(table, &batch, max_bytes)?;
+        let fitting = table.fitting(batch.schema_ref())?;
+        let batch = fit(table, &fitting, &batch, rows)?;
+        rows += batch.num_rows() as u64;
+        held_bytes += batch.columns().iter().map(|column| column.get_buffer_memory_size() as u64).sum::<u64>();
+        if batch.num_rows() > 0 {
+            fitted.push(batch);
+        }
+    }
+    Ok(Read { batch: fitted, rows, held_bytes })
+}
+
+fn fit(
+    table: &DuckDbTable,
+    fitting: &Fitting,
+    batch: &RecordBatch,
+    rows_before: u64,
+) -> Result<RecordBatch, AppendError> {
+    let fitted = catch_unwind(AssertUnwindSafe(|| fitting.apply(batch)));
+    let fitted = fitted.map_err(|_| bad("its values contradict each other"))?;
+    fitted.map_err(|not_held| {
+        let row = not_held.row.map(|row| rows_before + row as u64);
+        AppendError { row, ..table.not_held(&not_held) }
+    })
+}
+
+/// Columns that the batch hasn't are written as well, and may be wide.
+fn check_size(table: &DuckDbTable, batch: &RecordBatch, max_bytes: u64) -> Result<(), AppendError> {
+    const BYTES_OF_A_VALUE: u64 = 16;
+    let of_table = (batch.num_rows() as u64).saturating_mul(table.columns() as u64 * BYTES_OF_A_VALUE);
+    let bound = max_bytes.saturating_mul(MAX_GROWTH);
+    match of_table > bound.saturating_mul(MAX_GROWTH) || unfolded_bytes(batch) > bound {
+        true => Err(unpacks_to_too_much()),
+        false => Ok(()),
+    }
+}
+
+fn decoded(payload: Payload, max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
+    match payload {
+        Payload::ArrowStream(bytes) => of_stream(bytes, max_bytes),
+        Payload::Native(bytes) => of_native(&bytes, max_bytes),
+        Payload::Batch(batch) => Ok(vec![batch]),
+    }
+}
+
+/// The decoder looks through what it takes: offsets, UTF-8, keys of dictionaries. What it believes was checked before. For
+/// some of the damage that is left it has assertions instead of errors.
+pub(super) fn of_stream(bytes: Bytes, max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
+    check(&bytes, max_bytes)?;
+    let decoded = catch_unwind(|| decode_stream(bytes));
+    decoded.unwrap_or_else(|_| Err(bad("its buffers contradict each other")))
+}
+
+fn decode_stream(bytes: Bytes) -> Result<Vec<RecordBatch>, AppendError> {
+    let mut buffer = Buffer::from(bytes);
+    let (mut decoder, mut batches) = (StreamDecoder::new(), Vec::new());
+    let unreadable = |error: arrow_schema::ArrowError| bad(&error.to_string());
+    while !buffer.is_empty() {
+        batches.extend(decoder.decode(&mut buffer).map_err(unreadable)?);
+    }
+    decoder.finish().map_err(unreadable)?;
+    match (decoder.schema(), batches.is_empty()) {
+        (None, _) => Err(bad("it is empty")),
+        // A batch of no rows has a schema all the same, which has to be right.
+        (Some(schema), true) => Ok(vec![RecordBatch::new_empty(schema)]),
+        (Some(_), false) => Ok(batches),
+    }
+}
+
+fn of_native(mut bytes: &[u8], max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
+    let limits = NativeLimits { max_unfolded_bytes: max_bytes as usize, ..NativeLimits::default() };
+    let unreadable = |why: &dyn std::fmt::Display| {
+        AppendError::new(INCORRECT_DATA, &format!("The batch can't be read as Native: {why}"))
+    };
+    let mut batches = Vec::new();
+    while !bytes.is_empty() {
+        let native = decode_native(bytes, limits).map_err(|error| unreadable(&error))?;
+        let batch = record_batch(&native.block, &native.names, &native.types).map_err(|error| unreadable(&error))?;
+        batches.push(batch);
+        bytes = bytes.get(native.consumed_bytes..).filter(|_| native.consumed_bytes > 0).unwrap_or(&[]);
+    }
+    match batches.is_empty() {
+        true => Ok(vec![RecordBatch::new_empty(Schema::empty().into())]),
+        false => Ok(batches),
+    }
+}

@@ -1,0 +1,115 @@
+//! A DuckDB table as appends see it.
+
+use std::sync::OnceLock;
+
+use arrow_schema::{Schema, SchemaRef};
+use windrow_duckdb::{schema_of, DuckDb, Fitting, NotHeld, TableInfo, TableRef};
+
+use crate::answer::Column;
+use crate::error::AppendError;
+use crate::request::OpenRequest;
+
+pub(crate) struct DuckDbTable {
+    pub(super) info: TableInfo,
+    /// What the opening named.
+    wanted: Option<Vec<String>>,
+    /// How the first batch that was read goes into the table. It binds the others.
+    bound: OnceLock<Bound>,
+    version: String,
+}
+
+struct Bound {
+    schema: SchemaRef,
+    fitting: Fitting,
+}
+
+const UNKNOWN_TABLE: i32 = 60;
+const NOT_IMPLEMENTED: i32 = 48;
+const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
+const INCORRECT_DATA: i32 = 117;
+
+pub(super) async fn look_up(duckdb: &DuckDb, opening: &OpenRequest) -> Result<DuckDbTable, AppendError> {
+    let name = TableRef::new(schema_of(&opening.database), &opening.table);
+    let version = duckdb.version_suffix().to_owned();
+    let error = |code, text: String| AppendError::from(windrow_exception::Exception::new(code, &text, &version));
+    let shown = format!("{}.{}", opening.database, opening.table);
+    let info =
+        duckdb.table(&name).await?.ok_or_else(|| error(UNKNOWN_TABLE, format!("Table {shown} does not exist")))?;
+    if info.is_view {
+        return Err(error(NOT_IMPLEMENTED, format!("{shown} is a view: nothing can be appended to it")));
+    }
+    let is_known = |name: &String| {
+        info.columns.iter().any(|column| !column.generated && column.name.to_lowercase() == name.to_lowercase())
+    };
+    if let Some(unknown) = opening.columns.iter().flatten().find(|name| !is_known(name)) {
+        let text = format!("There is no column {unknown} in table {shown} to append to");
+        return Err(error(NO_SUCH_COLUMN_IN_TABLE, text).with_status(400));
+    }
+    Ok(DuckDbTable { info, wanted: opening.columns.clone(), bound: OnceLock::new(), version: version.clone() })
+}
+
+impl DuckDbTable {
+    pub(super) fn columns(&self) -> usize {
+        self.info.columns.len()
+    }
+
+    /// Those that batches may have.
+    pub(super) fn open_columns(&self) -> Vec<Column> {
+        let is_wanted = |name: &str| {
+            self.wanted
+                .as_ref()
+                .is_none_or(|wanted| wanted.iter().any(|other| other.to_lowercase() == name.to_lowercase()))
+        };
+        let columns = self.info.columns.iter().filter(|column| !column.generated && is_wanted(&column.name));
+        let shown = columns.map(|column| Column {
+            name: column.name.clone(),
+            data_type: match &column.data_type {
+                Ok(data_type) => data_type.native_name().to_string(),
+                Err(_) => column.duckdb_type.clone(),
+            },
+        });
+        shown.collect()
+    }
+
+    /// How batches of `schema` go into the table: it has to be the first one's.
+    pub(super) fn fitting(&self, schema: &Schema) -> Result<Fitting, AppendError> {
+        if let Some(bound) = self.bound.get() {
+            return self.bound_to(bound, schema);
+        }
+        let fitting = self.info.fitting(schema, self.wanted.as_deref());
+        let fitting = fitting.map_err(|not_held| self.not_held(&not_held))?;
+        let bound = self.bound.get_or_init(|| Bound { schema: schema.clone().into(), fitting });
+        self.bound_to(bound, schema)
+    }
+
+    fn bound_to(&self, bound: &Bound, schema: &Schema) -> Result<Fitting, AppendError> {
+        let (first, these) = (bound.schema.fields(), schema.fields());
+        let alike = first.len() == these.len()
+            && first
+                .iter()
+                .zip(these)
+                .all(|(one, other)| one.name() == other.name() && one.data_type() == other.data_type());
+        match alike {
+            true => Ok(bound.fitting.clone()),
+            false => {
+                let text = "All batches of an append have the same columns of the same types; this one's differ from the first one's";
+                Err(self.error(INCORRECT_DATA, text))
+            }
+        }
+    }
+
+    /// The columns that are written, where it isn't all of them.
+    pub(super) fn written_columns(&self) -> Option<Vec<String>> {
+        self.bound.get().and_then(|bound| bound.fitting.columns()).map(<[String]>::to_vec)
+    }
+
+    pub(super) fn not_held(&self, not_held: &NotHeld) -> AppendError {
+        let error = AppendError::from(not_held.exception(&self.version));
+        // What a client sends that doesn't fit is its own fault, whatever status the code has elsewhere.
+        error.with_status(400)
+    }
+
+    fn error(&self, code: i32, text: &str) -> AppendError {
+        AppendError::from(windrow_exception::Exception::new(code, text, &self.version))
+    }
+}

@@ -1,0 +1,394 @@
+//! The service with a store that is a list in memory: what requests and the applying task make of each other.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use prometheus_client::registry::Registry;
+use tokio::sync::Semaphore;
+use windrow_client::Credentials;
+
+use crate::admission::Admitted;
+use crate::answer::{Atomicity, Column, Committed, Put, State, Status};
+use crate::ended::End;
+use crate::error::AppendError;
+use crate::id::AppendId;
+use crate::metrics::Metrics;
+use crate::options::AppendOptions;
+use crate::request::{OpenRequest, Payload};
+use crate::room::Room;
+use crate::service::{Found, Service};
+use crate::spool::Spool;
+use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transaction};
+
+/// Tables of rows; a batch of 8 bytes is one row.
+#[derive(Clone)]
+struct Memory {
+    tables: Arc<Mutex<HashMap<String, Vec<u64>>>>,
+    outcomes: Arc<Mutex<HashMap<AppendId, Committed>>>,
+    /// Applying takes one: tests hold the store up by it.
+    turns: Arc<Semaphore>,
+    /// Commits are carried out, and not answered.
+    loses_answers: bool,
+}
+
+struct Writing {
+    memory: Memory,
+    id: AppendId,
+    table: String,
+    rows: Vec<u64>,
+}
+
+const BAD_ROW: u64 = 666;
+
+impl Memory {
+    fn new() -> Memory {
+        Memory {
+            tables: Arc::default(),
+            outcomes: Arc::default(),
+            turns: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+            loses_answers: false,
+        }
+    }
+
+    fn rows(&self, table: &str) -> Vec<u64> {
+        self.tables.lock().unwrap().get(table).cloned().unwrap_or_default()
+    }
+}
+
+impl Target for Memory {
+    type Table = ();
+    type Batch = Vec<u64>;
+    type Transaction = Writing;
+
+    async fn look_up(&self, opening: &OpenRequest) -> Result<(), AppendError> {
+        tokio::task::yield_now().await;
+        match opening.table == "missing" {
+            true => Err(AppendError::new(60, "Table d.missing does not exist")),
+            false => Ok(()),
+        }
+    }
+
+    fn columns(_: &()) -> Vec<Column> {
+        Vec::new()
+    }
+
+    fn atomicity(_: &()) -> Atomicity {
+        Atomicity::All
+    }
+
+    fn read(_: &(), payload: Payload, _: u64) -> Result<Read<Vec<u64>>, AppendError> {
+        let Payload::Native(bytes) = payload else { return Err(AppendError::new(117, "not Native")) };
+        if bytes.len() % 8 > 0 {
+            return Err(AppendError::new(117, "cut"));
+        }
+        let rows: Vec<u64> = bytes.chunks(8).map(|row| u64::from_le_bytes(row.try_into().unwrap())).collect();
+        Ok(Read { rows: rows.len() as u64, held_bytes: bytes.len() as u64, batch: rows })
+    }
+
+    async fn begin(&self, id: AppendId, opening: &OpenRequest, _: Arc<()>) -> Result<Writing, AppendError> {
+        Ok(Writing { memory: self.clone(), id, table: opening.table.clone(), rows: Vec::new() })
+    }
+
+    async fn outcome(&self, id: AppendId) -> Result<Outcome, AppendError> {
+        Ok(match self.outcomes.lock().unwrap().get(&id) {
+            Some(committed) => Outcome::Committed { committed: committed.clone(), user: "joe".into() },
+            None => Outcome::Nothing,
+        })
+    }
+
+    async fn recover(&self) {}
+
+    async fn shut_down(&self) {}
+}
+
+impl Transaction for Writing {
+    type Batch = Vec<u64>;
+
+    async fn apply(&mut self, batches: Vec<Held<Vec<u64>>>) -> Result<(), AppendError> {
+        self.memory.turns.acquire().await.unwrap().forget();
+        for held in batches {
+            if let Some(row) = held.batch.iter().position(|&row| row == BAD_ROW) {
+                return Err(AppendError::new(469, "a constraint").at(held.number, Some(row as u64)));
+            }
+            self.rows.extend(held.batch);
+        }
+        Ok(())
+    }
+
+    async fn commit(self, totals: Totals) -> Result<Atomicity, CommitFailure> {
+        let committed = Committed {
+            id: self.id,
+            state: State::Committed,
+            rows: totals.rows,
+            bytes: totals.bytes,
+            batches: totals.batches,
+            seconds: 0.0,
+            atomic: Atomicity::All,
+        };
+        self.memory.outcomes.lock().unwrap().insert(self.id, committed);
+        self.memory.tables.lock().unwrap().entry(self.table.clone()).or_default().extend(&self.rows);
+        match self.memory.loses_answers {
+            true => Err(CommitFailure::Unknown("the answer is lost".into())),
+            false => Ok(Atomicity::All),
+        }
+    }
+
+    async fn abort(self) {}
+}
+
+struct Server {
+    service: Arc<Service<Memory>>,
+    memory: Memory,
+    directory: PathBuf,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+struct Limits {
+    window_bytes: u64,
+    max_memory_bytes: u64,
+    max_spool_bytes: u64,
+    room_wait_ms: u64,
+    idle_timeout_ms: u64,
+}
+
+const WIDE: Limits = Limits {
+    window_bytes: 1 << 20,
+    max_memory_bytes: 1 << 20,
+    max_spool_bytes: 1 << 20,
+    room_wait_ms: 60_000,
+    idle_timeout_ms: 60_000,
+};
+
+fn server(memory: Memory, limits: Limits) -> Server {
+    let directory = std::env::temp_dir().join(format!("windrow-append-{}", AppendId::random()));
+    let options = AppendOptions {
+        directory: directory.clone(),
+        window_bytes: limits.window_bytes,
+        max_memory_bytes: limits.max_memory_bytes,
+        max_spool_bytes: limits.max_spool_bytes,
+        max_batch_bytes: 1 << 20,
+        room_wait: Duration::from_millis(limits.room_wait_ms),
+        idle_timeout: Duration::from_millis(limits.idle_timeout_ms),
+        max_open: 100,
+    };
+    let room = Room::new(options.max_memory_bytes, options.max_spool_bytes);
+    let spool = Spool::open(&directory).unwrap();
+    let metrics = Metrics::register(&mut Registry::default());
+    Server { service: Service::new(memory.clone(), options, spool, room, metrics), memory, directory }
+}
+
+fn opening(id: AppendId, table: &str) -> OpenRequest {
+    let credentials = Credentials { user: "joe".into(), password: "j".into() };
+    OpenRequest { id: Some(id), database: "d".into(), table: table.into(), columns: None, ordered: true, credentials }
+}
+
+fn payload(rows: &[u64]) -> Payload {
+    Payload::Native(Bytes::from(rows.iter().flat_map(|row| row.to_le_bytes()).collect::<Vec<u8>>()))
+}
+
+impl Server {
+    async fn put(&self, id: AppendId, number: u64, rows: &[u64], table: Option<&str>) -> Result<Put, AppendError> {
+        let (payload, opening) = (payload(rows), table.map(|table| opening(id, table)));
+        match self.service.admit(id, "joe", number, payload.size_bytes() as u64, opening).await? {
+            Admitted::Repeated(put) => Ok(put),
+            Admitted::Take(admission) => admission.put(payload).await,
+        }
+    }
+
+    async fn commit(&self, id: AppendId, batches: u64, table: Option<&str>) -> Result<Committed, AppendError> {
+        use crate::appends::commit;
+        commit(&self.service, id, "joe", batches, table.map(|table| opening(id, table))).await
+    }
+
+    async fn state(&self, id: AppendId) -> State {
+        self.service.status(id, "joe").await.unwrap().state()
+    }
+}
+
+/// Every batch twice, in any order, the commit somewhere among them, all at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_land_in_order_whatever_comes_first() {
+    for seed in 0..300 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let limits = match seed % 3 {
+            0 => WIDE,
+            // So little memory that most wait in files.
+            1 => Limits { window_bytes: 64, max_memory_bytes: 128, ..WIDE },
+            // No room anywhere but for the lowest.
+            _ => Limits { window_bytes: 64, max_memory_bytes: 128, max_spool_bytes: 64, ..WIDE },
+        };
+        let server = Arc::new(server(Memory::new(), limits));
+        let id = AppendId::random();
+        let batches = random.u64(1..25);
+        let rows = |number: u64| (0..number % 6).map(|row| number * 1000 + row).collect::<Vec<_>>();
+        let mut numbers: Vec<u64> = (0..batches).chain(0..batches).collect();
+        random.shuffle(&mut numbers);
+        let committing = {
+            let server = server.clone();
+            tokio::spawn(async move { server.commit(id, batches, Some("t")).await })
+        };
+        let putting = numbers.into_iter().map(|number| {
+            let server = server.clone();
+            tokio::spawn(async move { server.put(id, number, &rows(number), Some("t")).await })
+        });
+        let mut repeated = 0;
+        for put in putting.collect::<Vec<_>>() {
+            let put = put.await.unwrap().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            repeated += u64::from(put.repeated);
+        }
+        let committed = committing.await.unwrap().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let expected: Vec<u64> = (0..batches).flat_map(rows).collect();
+        assert_eq!(server.memory.rows("t"), expected, "seed {seed}");
+        assert_eq!((committed.rows, committed.batches, repeated), (expected.len() as u64, batches, batches));
+        assert_eq!(server.commit(id, batches, None).await.unwrap().rows, committed.rows, "again");
+        assert_eq!(server.service.room.spool_bytes(), 0);
+        assert_eq!(server.service.room.memory_bytes(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_row_is_the_end_and_is_told_to_all() {
+    let server = server(Memory::new(), WIDE);
+    let id = AppendId::random();
+    for number in [2, 1, 0] {
+        server.put(id, number, &[number, if number == 1 { BAD_ROW } else { 0 }], Some("t")).await.unwrap();
+    }
+    let error = server.commit(id, 3, None).await.unwrap_err();
+    assert_eq!((error.exception.code, error.batch, error.row), (469, Some(1), Some(1)));
+    assert!(error.exception.line.contains("Batch 1, row 1"), "{error}");
+    assert_eq!(server.put(id, 3, &[1], Some("t")).await.unwrap_err(), error);
+    assert_eq!(server.state(id).await, State::Failed);
+    assert!(server.memory.rows("t").is_empty());
+    assert_eq!(server.service.room.memory_bytes(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_aborted_stays_so() {
+    let server = server(Memory::new(), WIDE);
+    let (known, unknown) = (AppendId::random(), AppendId::random());
+    server.put(known, 0, &[1], Some("t")).await.unwrap();
+    for id in [known, unknown] {
+        server.service.abort(id, "joe").await.unwrap();
+        assert_eq!(server.put(id, 1, &[2], Some("t")).await.unwrap_err().status, 409, "a batch that was under way");
+        assert_eq!(server.state(id).await, State::Aborted);
+        server.service.abort(id, "joe").await.unwrap();
+    }
+    assert!(server.memory.rows("t").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_committed_is_not_aborted() {
+    let server = server(Memory::new(), WIDE);
+    let id = AppendId::random();
+    assert_eq!(server.commit(id, 0, Some("t")).await.unwrap().rows, 0, "of no rows");
+    assert_eq!(server.service.abort(id, "joe").await.unwrap_err().status, 409);
+    assert_eq!(server.commit(id, 1, None).await.unwrap_err().status, 409);
+    assert_eq!(server.put(id, 0, &[1], None).await.unwrap_err().status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_without_an_answer_is_looked_up() {
+    let server = server(Memory { loses_answers: true, ..Memory::new() }, WIDE);
+    let id = AppendId::random();
+    server.put(id, 0, &[1, 2], Some("t")).await.unwrap();
+    assert_eq!(server.commit(id, 1, None).await.unwrap().rows, 2);
+    assert_eq!(server.memory.rows("t"), [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_is_the_end() {
+    let server = server(Memory::new(), Limits { idle_timeout_ms: 30, ..WIDE });
+    let id = AppendId::random();
+    server.put(id, 1, &[1], Some("t")).await.unwrap();
+    let error = server.commit(id, 2, None).await.unwrap_err();
+    assert_eq!((error.exception.code, error.status), (159, 408));
+    assert_eq!(server.state(id).await, State::Failed);
+    assert_eq!(server.service.room.memory_bytes(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_do_not_touch_it_and_what_is_not_there_is_gone() {
+    let server = server(Memory::new(), WIDE);
+    let id = AppendId::random();
+    assert_eq!(server.state(id).await, State::Gone);
+    assert_eq!(server.put(id, 0, &[1], None).await.unwrap_err().status, 404);
+    assert_eq!(server.put(id, 0, &[1], Some("missing")).await.unwrap_err().exception.code, 60);
+    let id = AppendId::random();
+    server.put(id, 0, &[1], Some("t")).await.unwrap();
+    assert_eq!(server.service.status(id, "eve").await.unwrap_err().status, 403);
+    assert_eq!(server.service.abort(id, "eve").await.unwrap_err().status, 403);
+    assert_eq!(server.put(id, 1, &[1], Some("other")).await.unwrap_err().status, 400, "of another table");
+    assert!(matches!(server.service.status(id, "joe").await, Ok(Status::Open(progress)) if progress.next == 1));
+    assert!(server.service.list("eve").is_empty());
+    assert_eq!(server.service.list("joe").len(), 1);
+}
+
+/// The store stands still, memory and files are full: others are told to wait, the lowest is taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lowest_missing_batch_is_always_let_in() {
+    let memory = Memory { turns: Arc::new(Semaphore::new(0)), ..Memory::new() };
+    let limits = Limits { window_bytes: 32, max_memory_bytes: 32, max_spool_bytes: 32, room_wait_ms: 20, ..WIDE };
+    let server = server(memory, limits);
+    let id = AppendId::random();
+    for number in 1..=8 {
+        server.put(id, number, &[number], Some("t")).await.unwrap();
+    }
+    let refused = server.put(id, 9, &[9], None).await.unwrap_err();
+    assert_eq!((refused.exception.code, refused.status, refused.retry_after_seconds), (241, 503, Some(1)));
+    assert_eq!(server.service.room.memory_bytes() + server.service.room.spool_bytes(), 64);
+    assert_eq!(server.put(id, 0, &[0], None).await.unwrap().next, 9);
+    server.memory.turns.add_permits(100);
+    server.put(id, 9, &[9], None).await.unwrap();
+    server.commit(id, 10, None).await.unwrap();
+    assert_eq!(server.memory.rows("t"), (0..10).collect::<Vec<_>>());
+    assert_eq!(server.service.room.spool_bytes(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_full_loses_nothing() {
+    let server = server(Memory::new(), Limits { window_bytes: 8, max_memory_bytes: 8, ..WIDE });
+    let id = AppendId::random();
+    server.put(id, 1, &[1], Some("t")).await.unwrap();
+    // Nothing can be written there any more.
+    std::fs::remove_dir_all(server.directory.join("spool")).unwrap();
+    let refused = server.put(id, 2, &[2], None).await.unwrap_err();
+    assert_eq!((refused.exception.code, refused.status), (243, 503));
+    assert_eq!(server.service.room.spool_bytes(), 0, "what was not written takes no room");
+    server.put(id, 0, &[0], None).await.unwrap();
+    server.put(id, 2, &[2], None).await.unwrap();
+    server.commit(id, 3, None).await.unwrap();
+    assert_eq!(server.memory.rows("t"), [0, 1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_open_at_the_end_is_dropped_and_what_is_whole_is_stored() {
+    let memory = Memory { turns: Arc::new(Semaphore::new(0)), ..Memory::new() };
+    let server = Arc::new(server(memory, WIDE));
+    let (whole, partial) = (AppendId::random(), AppendId::random());
+    server.put(whole, 0, &[1], Some("t")).await.unwrap();
+    server.put(partial, 0, &[2], Some("t")).await.unwrap();
+    let waiting = {
+        let server = server.clone();
+        tokio::spawn(async move { server.commit(whole, 1, None).await })
+    };
+    let committing = server.service.find(whole, "joe", None, &mut false).await.unwrap();
+    let Found::Open(append) = committing else { panic!("it is open") };
+    while !append.is_whole() {
+        tokio::task::yield_now().await;
+    }
+    server.memory.turns.add_permits(10);
+    server.service.shut_down().await;
+    assert_eq!(waiting.await.unwrap().unwrap().rows, 1);
+    assert!(matches!(append.end(), Some(End::Committed(_))));
+    assert_eq!(server.state(partial).await, State::Failed);
+    assert_eq!(server.put(AppendId::random(), 0, &[1], Some("t")).await.unwrap_err().status, 503);
+    assert_eq!(server.memory.rows("t"), [1]);
+}
