@@ -78,6 +78,12 @@ impl Refusal {
         Refusal::authentication(&format!("{user}: {end}"))
     }
 
+    /// In ClickHouse's words.
+    pub(crate) fn unknown_path(method: &str, path: &str) -> Refusal {
+        let text = format!("There is no handle {method} {path}");
+        Refusal { status: 404, before_query: true, ..Refusal::own(BAD_ARGUMENTS, text) }
+    }
+
     pub(crate) fn readonly(user: &str) -> Refusal {
         Refusal::own(READONLY, format!("{user}: Cannot execute query in readonly mode"))
     }

@@ -10,6 +10,7 @@ use windrow_http::{BodyFraming, Connection, RequestHead};
 use windrow_statement::{classify, classify_prefix, InsertOutline, InsertStatement, OtherStatement, Statement};
 
 use super::answer::{After, Answering, Summary};
+use super::appends::is_of_appends;
 use super::body::{Read, ReadError};
 use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
 use super::duckdb::is_for_anyone;
@@ -68,6 +69,9 @@ pub(crate) async fn exchange(
     let exchange = Exchange { state, request, caller, origin };
     if let Some(backend) = state.backend.duckdb().filter(|_| is_for_anyone(&exchange.request)) {
         return exchange.answer_anyone(backend, connection, out).await;
+    }
+    if is_of_appends(exchange.request.path) {
+        return exchange.append(connection, out).await;
     }
     let plan = match exchange.plan(connection, &mut read).await {
         Ok(plan) => plan,

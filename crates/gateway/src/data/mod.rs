@@ -2,6 +2,7 @@
 
 mod admit;
 mod answer;
+mod appends;
 mod body;
 mod claim;
 mod deduplication;

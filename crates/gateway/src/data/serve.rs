@@ -1,16 +1,18 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, Semaphore};
+use windrow_append::Appends;
 use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, NextRequest, Stream};
 use windrow_settings::GatherSettings;
 
 use super::answer::{self, After};
+use super::appends::{AppendPort, Faults};
 use super::body::BodyRoom;
 use super::dispatch::exchange;
 use super::duckdb::KeptFiles;
@@ -40,6 +42,8 @@ pub(crate) struct State {
     /// Results in Parquet that somebody reads in pieces.
     pub(crate) kept_files: KeptFiles,
     pub(crate) metrics: Metrics,
+    /// Not there before [`DataServer::serve_appends`].
+    pub(crate) appends: OnceLock<AppendPort>,
     closing: AtomicBool,
 }
 
@@ -131,6 +135,7 @@ impl DataServer {
             query_ids: QueryIds::default(),
             known_heads: KnownHeads::default(),
             metrics: Metrics::register(registry),
+            appends: OnceLock::new(),
             closing: AtomicBool::new(false),
             options,
         };
@@ -145,6 +150,17 @@ impl DataServer {
 
     pub fn gatherer(&self) -> &Gatherer<BackendSink> {
         &self.state.gatherer
+    }
+
+    /// Serves ordered appends from now on. An error: `append.faults` says something that isn't understood.
+    pub fn serve_appends(&self, appends: Appends) -> Result<(), String> {
+        let faults = Faults::parse(&self.state.options.settings.append.faults)?;
+        if faults.is_some() {
+            tracing::warn!(faults = self.state.options.settings.append.faults, "batches of ordered appends meet with faults on purpose");
+        }
+        // Who comes second has nothing else to say.
+        let _ = self.state.appends.set(AppendPort { appends, faults });
+        Ok(())
     }
 
     pub(crate) fn state(&self) -> &Arc<State> {
@@ -193,7 +209,16 @@ impl DataServer {
         let deadline = tokio::time::Instant::now() + limit;
         self.state.closing.store(true, Ordering::Release);
         self.stop.send_replace(true);
-        self.state.gatherer.shut_down(limit).await;
+        // Commits that wait for batches are answered: no batch comes any more.
+        let appends = async {
+            if let Some(port) = self.state.appends.get() {
+                port.appends.shut_down().await;
+            }
+        };
+        let (_, closed) = tokio::join!(self.state.gatherer.shut_down(limit), tokio::time::timeout_at(deadline, appends));
+        if closed.is_err() {
+            tracing::warn!("some ordered appends were still being committed at the end");
+        }
         // Every connection holds a slot until its last answer is out.
         let answered = tokio::time::timeout_at(deadline, self.slots.acquire_many(self.max_connections)).await;
         if answered.is_err() {

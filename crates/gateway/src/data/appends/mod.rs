@@ -1,0 +1,225 @@
+//! Ordered appends on the data port: `/windrow/v1/appends`. What they mean is in crate `append`; here is how they are spoken.
+
+mod call;
+mod faults;
+mod names;
+mod payload;
+mod reply;
+
+use serde_json::json;
+use windrow_append::{Announced, AppendError, AppendId, Appends, OpenRequest, State};
+use windrow_client::Credentials;
+use windrow_http::{BodyFraming, Connection};
+
+pub(crate) use call::is_of_appends;
+pub(crate) use faults::Faults;
+
+use self::call::{Call, Form};
+use self::faults::Fault;
+use self::payload::Body;
+use self::reply::Reply;
+use super::answer::After;
+use super::dispatch::{send, Exchange};
+use super::request::Caller;
+use crate::admission::NotAdmitted;
+use crate::error::Refusal;
+
+/// Appends as the data port serves them.
+pub(crate) struct AppendPort {
+    pub(crate) appends: Appends,
+    pub(crate) faults: Option<Faults>,
+}
+
+/// What becomes of a request.
+enum Answer {
+    Reply(Reply),
+    /// The connection ends without a word.
+    Nothing,
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Answer {
+        Answer::Reply(reply)
+    }
+}
+
+/// A batch that is on its way in.
+struct Coming {
+    id: AppendId,
+    number: u64,
+    form: Form,
+    opening: Option<OpenRequest>,
+    fault: Fault,
+}
+
+impl Exchange<'_> {
+    /// Serves a request to an append.
+    pub(super) async fn append(&self, connection: &mut Connection, out: &mut Vec<u8>) -> After {
+        let reply = match self.serve_append(connection).await {
+            Ok(Answer::Reply(reply)) => reply,
+            Ok(Answer::Nothing) => return After::Close,
+            Err(refusal) => Reply::refusal(&refusal, self.state.admission.facts.get().version_suffix()),
+        };
+        if let Some(code) = reply.code() {
+            self.state.metrics.error(code);
+        }
+        if !connection.body_is_done() {
+            payload::skip(connection, self.state.options.settings.append.max_batch_bytes as u64).await;
+        }
+        let after = reply.write(out, self.request.head, connection);
+        send(connection, out, after).await
+    }
+
+    async fn serve_append(&self, connection: &mut Connection) -> Result<Answer, Refusal> {
+        let Some(port) = self.state.appends.get() else {
+            return Err(Refusal::unknown_path(self.request.head.method().as_str(), self.request.path));
+        };
+        let call = call::call(&self.request)?;
+        let credentials = self.append_user().await?;
+        let (appends, user) = (&port.appends, credentials.user.as_str());
+        match call {
+            Call::Put(id, number) => {
+                let opening = self.append_opening(credentials, Some(id)).await?;
+                let form = call::form(&self.request)?;
+                let fault = port.faults.as_ref().map(Faults::next).unwrap_or_default();
+                self.put_batch(connection, port, user, Coming { id, number, form, opening, fault }).await
+            }
+            Call::Open => {
+                let opening = self.append_opening(credentials, call::given_id(&self.request)?).await?;
+                let opening =
+                    opening.ok_or_else(|| Refusal::bad_argument("An append needs a table: table=[database.]name"))?;
+                let opened = appends.open(opening).await;
+                Ok(self.replied(opened, |opened| Reply::json(if opened.is_new { 201 } else { 200 }, &opened.status)))
+            }
+            Call::Commit(id) => {
+                let batches = call::batches(&self.request)?;
+                let opening = self.append_opening(credentials, Some(id)).await?;
+                let committed = appends.commit(id, user, batches, opening).await;
+                Ok(self.replied(committed, |committed| Reply::json(200, &committed)))
+            }
+            Call::Abort(id) => {
+                let aborted = appends.abort(id, user).await;
+                Ok(self.replied(aborted, |()| Reply::json(200, &json!({ "id": id, "state": "aborted" }))))
+            }
+            Call::Status(id) => {
+                let status = appends.status(id, user).await;
+                Ok(self.replied(status, |status| {
+                    let is_gone = status.state() == State::Gone;
+                    Reply::json(if is_gone { 404 } else { 200 }, &status)
+                }))
+            }
+            Call::List => Ok(Reply::json(200, &json!({ "appends": appends.list(user).await })).into()),
+        }
+    }
+
+    fn replied<T>(&self, outcome: Result<T, AppendError>, reply: impl FnOnce(T) -> Reply) -> Answer {
+        match outcome {
+            Ok(value) => reply(value).into(),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn failed(&self, error: &AppendError) -> Answer {
+        Reply::error(error, self.state.admission.facts.get().version_suffix()).into()
+    }
+
+    async fn put_batch(
+        &self,
+        connection: &mut Connection,
+        port: &AppendPort,
+        user: &str,
+        coming: Coming,
+    ) -> Result<Answer, Refusal> {
+        let Coming { id, number, form, opening, fault } = coming;
+        let encoding = payload::encoding(&self.request)?;
+        if fault.drops {
+            payload::skip(connection, u64::MAX).await;
+            return Ok(Answer::Nothing);
+        }
+        tokio::time::sleep(fault.delay).await;
+        let announced = match self.request.head.framing() {
+            BodyFraming::Length(bytes) => Some(bytes),
+            BodyFraming::None => Some(0),
+            _ => None,
+        };
+        let expected = payload::expected_bytes(announced, encoding);
+        let place = match port.appends.announce(id, user, number, expected, opening.clone()).await {
+            Ok(Announced::Wanted(place)) => place,
+            Ok(Announced::Repeated(put)) => return Ok(Reply::json(200, &put).into()),
+            Err(error) => return Ok(self.failed(&error)),
+        };
+        let max_bytes = place.max_bytes();
+        let bytes = match payload::read(connection, max_bytes).await {
+            Ok(Body::Whole(bytes)) => bytes,
+            Ok(Body::TooLarge) => {
+                return Ok(self.failed(&place.refuse(payload::too_large(max_bytes))));
+            }
+            Err(()) => return Ok(Answer::Nothing),
+        };
+        let put = match payload::unpacked(bytes, encoding, max_bytes) {
+            Ok(bytes) => {
+                let payload = payload::payload(bytes, form);
+                let again = fault.repeats.then(|| payload.clone());
+                let put = place.put(payload).await;
+                if let Some(payload) = again {
+                    // The first one's answer counts.
+                    let _ = port.appends.put(id, user, number, payload, opening).await;
+                }
+                put
+            }
+            Err(error) => Err(place.refuse(error)),
+        };
+        if fault.cuts {
+            return Ok(Answer::Nothing);
+        }
+        Ok(self.replied(put, |put| Reply::json(200, &put)))
+    }
+
+    /// Who asks, and that it is so.
+    async fn append_user(&self) -> Result<&Credentials, Refusal> {
+        if let Caller::WrongPassword { user } = &self.caller {
+            return Err(Refusal::wrong_password(user));
+        }
+        let credentials = self.credentials().ok_or_else(|| {
+            Refusal::bad_argument(
+                "Appends take a user and a password: Basic authorization, X-ClickHouse-User and -Key, or parameters",
+            )
+        })?;
+        let known = self.state.admission.user(self.request.user_key(credentials)).await;
+        known.map_err(|why| match why {
+            NotAdmitted::Forward(_) => Refusal::wrong_password(&credentials.user),
+            NotAdmitted::Refused(refusal) => (*refusal).clone(),
+            NotAdmitted::Busy => {
+                Refusal::too_busy("The backend is too busy to say who this is; try again later".into())
+            }
+            NotAdmitted::Unreachable(cause) => Refusal::unreachable(&cause),
+        })?;
+        let duckdb = self.state.backend.duckdb();
+        let is_readonly =
+            duckdb.and_then(|backend| backend.users.check(credentials)).is_some_and(|access| access.readonly);
+        match is_readonly && self.request.is_post() {
+            true => Err(Refusal::readonly(&credentials.user)),
+            false => Ok(credentials),
+        }
+    }
+
+    async fn append_opening(
+        &self,
+        credentials: &Credentials,
+        id: Option<AppendId>,
+    ) -> Result<Option<OpenRequest>, Refusal> {
+        let Some(opening) = call::opening(&self.request)? else { return Ok(None) };
+        let database = match opening.table.database {
+            Some(database) => database,
+            None => self.current_database(credentials).await,
+        };
+        Ok(Some(OpenRequest {
+            id,
+            database,
+            table: opening.table.table,
+            columns: opening.columns,
+            ordered: opening.ordered,
+            credentials: credentials.clone(),
+        }))
+    }
+}

@@ -1,0 +1,92 @@
+//! Names of tables and columns as they stand in a URL's parameters: like identifiers in a statement.
+
+/// A table, perhaps with its database: `t`, `db.t`, `` `my db`.`t` ``.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TableName {
+    pub(super) database: Option<String>,
+    pub(super) table: String,
+}
+
+pub(super) fn table_name(text: &str) -> Option<TableName> {
+    let mut names = split(text, '.')?;
+    match names.len() {
+        1 => Some(TableName { database: None, table: names.pop()? }),
+        2 => {
+            let table = names.pop()?;
+            Some(TableName { database: names.pop(), table })
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn column_names(text: &str) -> Option<Vec<String>> {
+    split(text, ',')
+}
+
+/// Identifiers, plain or quoted, between separators.
+fn split(text: &str, separator: char) -> Option<Vec<String>> {
+    let (mut names, mut rest) = (Vec::new(), text.trim());
+    loop {
+        let (name, behind) = match rest.chars().next()? {
+            quote @ ('`' | '"') => quoted(&rest[1..], quote)?,
+            _ => {
+                let end = rest.find(separator).unwrap_or(rest.len());
+                (rest[..end].trim_end().to_owned(), &rest[end..])
+            }
+        };
+        if name.is_empty() || name.contains('\0') {
+            return None;
+        }
+        names.push(name);
+        let behind = behind.trim_start();
+        match behind.strip_prefix(separator) {
+            Some(more) => rest = more.trim_start(),
+            None => return behind.is_empty().then_some(names),
+        }
+    }
+}
+
+/// What stands up to the closing quote, and what is behind it. A quote inside is doubled, or behind a backslash.
+fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
+    let (mut name, mut chars) = (String::new(), text.char_indices().peekable());
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '\\' => name.push(chars.next()?.1),
+            char if char == quote => match chars.next_if(|(_, next)| *next == quote) {
+                Some(_) => name.push(quote),
+                None => return Some((name, &text[at + quote.len_utf8()..])),
+            },
+            char => name.push(char),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_named_as_in_statements() {
+        let name = |database: Option<&str>, table: &str| {
+            Some(TableName { database: database.map(str::to_owned), table: table.to_owned() })
+        };
+        assert_eq!(table_name("t"), name(None, "t"));
+        assert_eq!(table_name("db.t"), name(Some("db"), "t"));
+        assert_eq!(table_name("`a.b`.\"c\"\"d\""), name(Some("a.b"), "c\"d"));
+        assert_eq!(table_name("`a\\`b`"), name(None, "a`b"));
+        for bad in ["", ".", "a.", ".t", "a.b.c", "`a", "`a`b", "``", "`a\\"] {
+            assert_eq!(table_name(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn columns_have_commas_between() {
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(column_names("a"), names(&["a"]));
+        assert_eq!(column_names("a, b.c ,`d,e`"), names(&["a", "b.c", "d,e"]));
+        for bad in ["", ",", "a,", "a,,b"] {
+            assert_eq!(column_names(bad), None, "{bad}");
+        }
+    }
+}
