@@ -21,6 +21,6 @@ mod service;
 mod sql;
 mod store;
 
-pub use login::{DefaultUser, ListedUser, Users};
+pub use login::{Access, DefaultUser, Users};
 pub use server::{FlightOptions, FlightServer, TlsFiles};
 pub use store::Store;

@@ -6,23 +6,32 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::watch;
+use windrow_append::Appends;
 use windrow_embedded::{DataDirLock, EngineState};
+use windrow_flight::FlightServer;
 use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions, GatewayStores};
 use windrow_gatherer::{Leftovers, ShutDown};
 use windrow_settings::Settings;
 
+use crate::appends;
 use crate::backend::RunningBackend;
 use crate::dead_letters;
+use crate::flight;
 use crate::kept::{self, Kept};
 use crate::ledger;
 use crate::logging;
 use crate::readiness::Readiness;
+
+/// What streams of Flight SQL have left to come to their end.
+const STREAMS_GRACE: Duration = Duration::from_secs(2);
 
 /// A gateway that accepts requests.
 pub(crate) struct Gateway {
     pub(crate) http: SocketAddr,
     pub(crate) admin: SocketAddr,
     data: Arc<DataServer>,
+    appends: Appends,
+    flight: Option<FlightServer>,
     backend: RunningBackend,
     readiness: Readiness,
     shutdown_timeout: Duration,
@@ -42,6 +51,8 @@ impl Gateway {
         };
         let http_listener = bind(settings.http.listen, "http.listen").map_err(|error| error.to_string())?;
         let admin_listener = bind(settings.admin.listen, "admin.listen").map_err(|error| error.to_string())?;
+        let flight_listener = settings.flight.listen.map(|address| bind(address, "flight.listen")).transpose();
+        let flight_listener = flight_listener.map_err(|error| error.to_string())?;
         let address = |listener: &tokio::net::TcpListener| listener.local_addr().map_err(|error| error.to_string());
         let (http, admin) = (address(&http_listener)?, address(&admin_listener)?);
 
@@ -54,7 +65,9 @@ impl Gateway {
         let ledger = ledger::open(&settings)?;
         let stores = GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: dead_letters.letters };
         let behind = backend.gateway.clone();
+        let appends = appends::start(&settings, &behind, &mut registry)?;
         let data = Arc::new(DataServer::new(behind, stores, options, tls, &mut registry));
+        data.serve_appends(appends.clone())?;
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let readiness = readiness.clone();
@@ -67,10 +80,15 @@ impl Gateway {
             let data = data.clone();
             async move { data.run(http_listener).await }
         });
-        tracing::info!(%http, %admin, backend = backend.name, "windrow is ready");
+        let flight = match flight_listener {
+            Some(listener) => Some(flight::start(listener, &settings, &backend, appends.clone())?),
+            None => None,
+        };
+        let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
+        tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
         let kept = Kept::new(lock, vec![journal.writer, ledger.writer, dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
-        Ok(Gateway { http, admin, data, backend, readiness, shutdown_timeout, kept })
+        Ok(Gateway { http, admin, data, appends, flight, backend, readiness, shutdown_timeout, kept })
     }
 
     pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
@@ -82,6 +100,10 @@ impl Gateway {
     pub(crate) async fn stop(self) -> bool {
         tracing::info!("shutting down: no more requests are taken, buffers are flushed");
         self.readiness.note_end();
+        if let Some(flight) = self.flight {
+            flight.shut_down(STREAMS_GRACE).await;
+        }
+        self.appends.shut_down().await;
         let ShutDown { lost_inserts, .. } = self.data.shut_down(self.shutdown_timeout).await;
         self.backend.stop().await;
         let Leftovers { inserts, bytes } = self.data.gatherer().leftovers();

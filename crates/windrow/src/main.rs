@@ -1,10 +1,12 @@
 //! The `windrow` program: command line, settings, and the order in which the parts start and stop.
 
 mod append;
+mod appends;
 mod backend;
 mod cli;
 mod dead_letters;
 mod demo;
+mod flight;
 mod gateway;
 mod journal;
 mod kept;

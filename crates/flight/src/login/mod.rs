@@ -7,7 +7,7 @@ mod tokens;
 mod users;
 
 pub(crate) use tokens::{random_name, Tokens};
-pub use users::{DefaultUser, ListedUser, Users};
+pub use users::{Access, DefaultUser, Users};
 
 use tonic::metadata::MetadataMap;
 use tonic::Status;

@@ -17,8 +17,14 @@ const MAX_REMEMBERED: usize = 10_000;
 pub enum Users {
     /// ClickHouse knows them.
     ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted },
-    /// DuckDB has none: they stand in the settings.
-    Listed(Vec<ListedUser>),
+    /// DuckDB has none: the gateway knows them. `None`: there is no such user, or it has another password.
+    Gateway(Box<dyn Fn(&Credentials) -> Option<Access> + Send + Sync>),
+}
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    pub readonly: bool,
 }
 
 /// Who the user `default` is, on a backend that was started for the gateway alone.
@@ -27,12 +33,6 @@ pub struct DefaultUser {
     pub password: String,
     /// Whom it is at the backend.
     pub credentials: Credentials,
-}
-
-pub struct ListedUser {
-    pub name: String,
-    pub password: String,
-    pub readonly: bool,
 }
 
 #[derive(Default)]
@@ -46,11 +46,10 @@ impl Users {
     /// Whom the backend is to see, and whether it is a user who may not write.
     pub(crate) async fn check(&self, given: Credentials) -> Result<(Credentials, bool), Exception> {
         match self {
-            Users::Listed(users) => {
-                let user = users.iter().find(|user| user.name == given.user);
-                let right = user.filter(|user| same_secret(&given.password, &user.password));
-                right.map(|user| (given.clone(), user.readonly)).ok_or_else(|| wrong_password(&given.user))
-            }
+            Users::Gateway(check) => match check(&given) {
+                Some(Access { readonly }) => Ok((given, readonly)),
+                None => Err(wrong_password(&given.user)),
+            },
             Users::ClickHouse { default_user: Some(default), .. } if given.user == "default" => {
                 match same_secret(&given.password, &default.password) {
                     true => Ok((default.credentials.clone(), false)),
@@ -93,9 +92,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn listed_users_need_their_own_password() {
-        let joe = ListedUser { name: "joe".into(), password: "j".into(), readonly: true };
-        let users = Users::Listed(vec![joe]);
+    async fn the_gateways_users_need_their_own_password() {
+        let users = Users::Gateway(Box::new(|given| {
+            (given.user == "joe" && given.password == "j").then_some(Access { readonly: true })
+        }));
         let check = |user: &str, password: &str| {
             let (user, password) = (user.to_owned(), password.to_owned());
             users.check(Credentials { user, password })

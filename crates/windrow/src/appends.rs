@@ -1,0 +1,28 @@
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use windrow_append::{AppendOptions, Appends, Store};
+use windrow_gateway::{Backend, ClickHouse, DuckDbBackend};
+use windrow_settings::Settings;
+
+/// Ordered appends, for every port that takes some.
+pub(crate) fn start(settings: &Settings, backend: &Backend, registry: &mut Registry) -> Result<Appends, String> {
+    let of = &settings.append;
+    let options = AppendOptions {
+        directory: settings.data_dir.join("appends"),
+        window_bytes: of.window_bytes,
+        max_memory_bytes: of.max_memory_bytes,
+        max_spool_bytes: of.max_spool_bytes,
+        max_batch_bytes: of.max_batch_bytes as u64,
+        room_wait: Duration::from_millis(of.room_wait_ms),
+        idle_timeout: Duration::from_millis(of.idle_timeout_ms),
+        max_open: of.max_open,
+    };
+    let store = match backend {
+        Backend::DuckDb(DuckDbBackend { duckdb, .. }) => Store::DuckDb(duckdb.clone()),
+        Backend::ClickHouse(ClickHouse { client, .. }) => {
+            Store::ClickHouse { client: client.clone(), own: client.endpoint().credentials.clone() }
+        }
+    };
+    Appends::start(options, store, registry)
+}

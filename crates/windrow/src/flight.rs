@@ -1,0 +1,33 @@
+use tokio::net::TcpListener;
+use windrow_append::Appends;
+use windrow_flight::{Access, DefaultUser, FlightOptions, FlightServer, Store, TlsFiles, Users};
+use windrow_gateway::{Backend, ClickHouse, DuckDbBackend};
+use windrow_settings::Settings;
+
+use crate::backend::RunningBackend;
+
+/// Arrow Flight SQL for the users of the data port, under its certificate.
+pub(crate) fn start(
+    listener: TcpListener,
+    settings: &Settings,
+    backend: &RunningBackend,
+    appends: Appends,
+) -> Result<FlightServer, String> {
+    let (store, users) = match &backend.gateway {
+        Backend::DuckDb(DuckDbBackend { duckdb, users }) => {
+            let users = users.clone();
+            let check = move |given: &_| users.check(given).map(|access| Access { readonly: access.readonly });
+            (Store::DuckDb(duckdb.clone()), Users::Gateway(Box::new(check)))
+        }
+        Backend::ClickHouse(ClickHouse { client, relay }) => {
+            let default_user = backend.default_user.as_ref().map(|default| DefaultUser {
+                password: default.password.clone(),
+                credentials: default.credentials.clone(),
+            });
+            (Store::ClickHouse(relay.clone()), Users::of_clickhouse(client.clone(), default_user))
+        }
+    };
+    let tls = settings.http.tls.as_ref();
+    let tls = tls.map(|files| TlsFiles { certificate: files.certificate.clone(), key: files.key.clone() });
+    FlightServer::start(listener, FlightOptions { store, appends, users, tls })
+}
