@@ -1,0 +1,149 @@
+"""Appends into DuckDB land in the order of their numbers, whatever happens to their batches on the way."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from harness.duckdb import DuckDbGateway
+from harness.endpoint import Endpoint
+from harness.ordered import Append, native, persist
+
+SEEDS = 300
+FAULTS = 'seed=7,delay_ms=3,drop=0.05,repeat=0.15,reorder=0.2,cut=0.05'
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A gateway whose batches meet with faults, and that has little memory for them."""
+    config = f'[append]\nfaults = "{FAULTS}"\nwindow_bytes = 2000\nmax_memory_bytes = 20000\n'
+    gateway = DuckDbGateway(tmp_path_factory.mktemp("faulty"), config=config)
+    yield gateway.http
+    assert gateway.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    gateway = DuckDbGateway(tmp_path_factory.mktemp("plain"))
+    yield gateway.http
+    assert gateway.stop() == 0
+
+
+def arrow(**columns: Sequence[object] | pa.Array) -> bytes:
+    batch = pa.RecordBatch.from_pydict(columns)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def rows(endpoint: Endpoint, query: str) -> list[list]:
+    return [json.loads(line) for line in endpoint.sql(f"{query} FORMAT JSONCompactEachRow").splitlines()]
+
+
+def payloads_of(seed: int, rng: random.Random) -> tuple[list[list[int]], list[bytes]]:
+    parts = [[rng.randrange(10**9) for _ in range(rng.randrange(20))] for _ in range(rng.randrange(1, 12))]
+    encode = native if seed % 2 else arrow
+    kind = (lambda values: values) if seed % 2 else (lambda values: pa.array(values, pa.int64()))
+    return parts, [encode(n=kind(part), seed=kind([seed] * len(part))) for part in parts]
+
+
+def test_300_seeds_with_faults(faulty: Endpoint) -> None:
+    faulty.sql("CREATE TABLE o (seed BIGINT, n BIGINT)")
+
+    def one(seed: int) -> list[int]:
+        rng = random.Random(seed)
+        parts, payloads = payloads_of(seed, rng)
+        append = Append(faulty, "o")
+        reply = append.send(payloads, rng)
+        assert reply.status == 200, (seed, reply.text)
+        expected = [n for part in parts for n in part]
+        answer = json.loads(reply.body)
+        assert (answer["rows"], answer["batches"], answer["atomic"]) == (len(expected), len(parts), "all"), seed
+        return expected
+
+    # Several appends at once, each over 8 connections.
+    with ThreadPoolExecutor(4) as pool:
+        expected = list(pool.map(one, range(SEEDS)))
+    stored: dict[int, list[int]] = {seed: [] for seed in range(SEEDS)}
+    for seed, n in rows(faulty, "SELECT seed, n FROM o ORDER BY rowid"):
+        stored[seed].append(n)
+    assert [seed for seed in range(SEEDS) if stored[seed] != expected[seed]] == []
+
+
+def test_commit_before_its_batches(plain: Endpoint) -> None:
+    plain.sql("CREATE TABLE early (n BIGINT)")
+    append = Append(plain, "early")
+    with ThreadPoolExecutor(1) as pool:
+        committing = pool.submit(lambda: append.commit(3, table="early"))
+        for number in (2, 0, 1):
+            assert append.put(number, native(n=[number])).status == 200
+        answer = json.loads(committing.result().body)
+    assert answer["rows"] == 3
+    again = json.loads(append.commit(3).body)
+    assert again == answer
+    assert rows(plain, "SELECT n FROM early ORDER BY rowid") == [[0], [1], [2]]
+    assert json.loads(append.put(1, native(n=[1])).body) == {"id": append.id, "batch": 1, "repeated": True, "next": 3}
+    assert append.abort().status == 409
+
+
+def test_beside_ordinary_inserts(plain: Endpoint) -> None:
+    """Both go on at once, and a reader sees all of an append or nothing."""
+    plain.sql("CREATE TABLE both_ (who VARCHAR, n BIGINT)")
+    stop = threading.Event()
+    seen: set[int] = set()
+
+    def read() -> None:
+        while not stop.is_set():
+            seen.add(int(plain.sql("SELECT count(*) FROM both_ WHERE who = 'append'")))
+
+    def insert(worker: int) -> None:
+        for n in range(25):
+            plain.insert("INSERT INTO both_ FORMAT JSONEachRow", json.dumps({"who": f"w{worker}", "n": n}).encode())
+
+    def append(_: int) -> None:
+        payloads = [arrow(who=["append"] * 50, n=pa.array(range(50), pa.int64())) for _ in range(8)]
+        assert Append(plain, "both_").send(payloads, random.Random(1)).status == 200
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with ThreadPoolExecutor(6) as pool:
+        done = [pool.submit(insert, worker) for worker in range(3)] + [pool.submit(append, at) for at in range(3)]
+        for future in done:
+            future.result()
+    stop.set()
+    reader.join()
+    assert seen <= {0, 400, 800, 1200}, seen
+    counts = rows(plain, "SELECT who, count(*) FROM both_ GROUP BY who ORDER BY who")
+    assert counts == [["append", "1200"], ["w0", "25"], ["w1", "25"], ["w2", "25"]] or counts == [
+        ["append", 1200], ["w0", 25], ["w1", 25], ["w2", 25]
+    ]
+
+
+def test_defaults_names_and_types(plain: Endpoint) -> None:
+    plain.sql("CREATE TABLE d (a BIGINT, b VARCHAR DEFAULT 'none', c DOUBLE, e TIMESTAMP)")
+    append = Append(plain, "d")
+    when = pa.array([0, 1_000_000], pa.timestamp("us"))
+    assert append.put(0, arrow(e=when, a=pa.array([1, 2], pa.int32())), format="ArrowStream").status == 200
+    assert append.commit(1).status == 200
+    assert rows(plain, "SELECT a, b, c, epoch(e) FROM d ORDER BY a") == [[1, "none", None, 0], [2, "none", None, 1]]
+
+
+def test_packed_bodies(plain: Endpoint, tmp_path: Path) -> None:
+    plain.sql("CREATE TABLE packed (n BIGINT)")
+    append = Append(plain, "packed")
+    batch = pa.RecordBatch.from_pydict({"n": pa.array(range(5000), pa.int64())})
+    for number, compression in enumerate(["lz4", "zstd", None]):
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+            writer.write_batch(batch)
+        assert persist(lambda: append.put(number, sink.getvalue(), format="ArrowStream")).status == 200
+    assert json.loads(append.commit(3).body)["rows"] == 15000

@@ -1,0 +1,199 @@
+"""What is wrong with an append into DuckDB is said, and leaves nothing."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import random
+import socket
+import uuid
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from harness.duckdb import READER, DuckDbGateway
+from harness.endpoint import Endpoint
+from harness.eventually import eventually
+from harness.ordered import PATH, Append, native
+
+BASE = {"Connection": "close"}
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDbGateway]:
+    config = "[append]\nidle_timeout_ms = 700\nmax_batch_bytes = 200000\n"
+    started = DuckDbGateway(tmp_path_factory.mktemp("refusals"), config=config)
+    yield started
+    assert started.stop() == 0
+
+
+@pytest.fixture
+def duck(gateway: DuckDbGateway) -> Endpoint:
+    return gateway.http
+
+
+def count(duck: Endpoint, table: str) -> int:
+    return int(duck.sql(f"SELECT count(*) FROM {table}"))
+
+
+def test_a_check_in_batch_37(duck: Endpoint) -> None:
+    duck.sql("CREATE TABLE c (n BIGINT CHECK (n <> 3705), u BIGINT)")
+    duck.sql("INSERT INTO c SELECT 1, 1")
+    append = Append(duck, "c")
+    payloads = [native(n=range(b * 100, b * 100 + 100), u=[b] * 100) for b in range(50)]
+    reply = append.send(payloads, random.Random(3))
+    assert (reply.status, reply.headers["x-clickhouse-exception-code"]) == (500, "469"), reply.text
+    assert (reply.headers["x-windrow-batch"], reply.headers["x-windrow-row"]) == ("37", "5")
+    assert "Batch 37, row 5" in reply.text
+    status = append.status()
+    assert (status["state"], status["error"]["batch"], status["error"]["row"]) == ("failed", 37, 5)
+    assert append.put(49, payloads[49]).code == 469, "every later request hears the first error"
+    assert count(duck, "c") == 1
+
+
+def test_a_key_that_is_there(duck: Endpoint) -> None:
+    duck.sql("CREATE TABLE k (n BIGINT PRIMARY KEY)")
+    duck.sql("INSERT INTO k SELECT 25")
+    append = Append(duck, "k")
+    for number in range(4):
+        append.put(number, native(n=range(number * 10, number * 10 + 10)))
+    reply = append.commit(4)
+    assert (reply.code, reply.headers.get("x-windrow-batch"), reply.headers.get("x-windrow-row")) == (469, "2", "5")
+    assert count(duck, "k") == 1
+
+
+def stream(**columns: pa.Array) -> bytes:
+    sink = io.BytesIO()
+    batch = pa.RecordBatch.from_pydict(columns)
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("columns", "column"),
+    [
+        ({"n": pa.array([1.5], pa.float64())}, "n"),
+        ({"n": pa.array([2**40], pa.int64()), "small": pa.array([2**40], pa.int64())}, "small"),
+        ({"unknown": pa.array([1], pa.int64())}, "unknown"),
+        ({"n": pa.array(["text"], pa.string())}, "n"),
+    ],
+)
+def test_what_a_column_does_not_hold(duck: Endpoint, columns: dict[str, pa.Array], column: str) -> None:
+    duck.sql("CREATE TABLE IF NOT EXISTS types_ (n BIGINT, small INTEGER)")
+    append = Append(duck, "types_")
+    reply = append.put(0, stream(**columns), format="ArrowStream")
+    assert 400 <= reply.status < 500 and column in reply.text, reply.text
+    assert reply.headers["x-windrow-batch"] == "0"
+    assert append.commit(1).text == reply.text
+    assert count(duck, "types_") == 0
+
+
+def test_another_schema_than_the_first(duck: Endpoint) -> None:
+    duck.sql("CREATE TABLE schemas_ (n BIGINT, u BIGINT)")
+    append = Append(duck, "schemas_")
+    assert append.put(0, native(n=[1], u=[1])).status == 200
+    assert append.put(1, native(n=[1])).status == 400
+    assert append.status()["state"] == "failed"
+
+
+def test_who_may_not(duck: Endpoint, gateway: DuckDbGateway) -> None:
+    duck.sql("CREATE TABLE mine (n BIGINT)")
+    append = Append(duck, "mine")
+    assert append.put(0, native(n=[1])).status == 200
+    reader = duck.as_user(*READER)
+    assert Append(reader, "mine", append.id).ask("GET").status == 403
+    assert Append(reader, "mine").put(0, native(n=[1])).code == 164
+    assert Append(duck.as_user("default", "wrong"), "mine").put(0, native(n=[1])).status == 403
+    assert append.abort().status == 200
+    assert append.status()["state"] == "aborted"
+    assert append.put(1, native(n=[1])).status == 409, "one that was under way opens nothing"
+
+
+def test_what_is_not_there(duck: Endpoint) -> None:
+    append = Append(duck, "nowhere")
+    reply = append.put(0, native(n=[1]))
+    assert (reply.status, reply.code) == (404, 60)
+    unknown = Append(duck, "x")
+    assert unknown.ask("GET").status == 404
+    assert unknown.status() == {"id": unknown.id, "state": "gone"}
+    assert unknown.commit(1).status == 404
+    assert unknown.abort().status == 200
+
+
+def test_a_client_that_vanishes(duck: Endpoint) -> None:
+    duck.sql("CREATE TABLE vanished (n BIGINT)")
+    append = Append(duck, "vanished")
+    assert append.put(1, native(n=[1])).status == 200
+    with socket.create_connection((duck.host, duck.port)) as half:
+        half.sendall(f"POST {PATH}/{append.id}/batches/0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc".encode())
+    status = eventually(lambda: (s := append.status())["state"] == "failed" and s, "the append is dropped")
+    assert status["error"]["code"] == 159
+    assert append.commit(2).status == 408
+    assert count(duck, "vanished") == 0
+
+
+def test_a_commit_whose_batches_do_not_come(duck: Endpoint) -> None:
+    duck.sql("CREATE TABLE waits (n BIGINT)")
+    append = Append(duck, "waits")
+    assert append.put(0, native(n=[1])).status == 200
+    reply = append.commit(2)
+    assert (reply.status, reply.code) == (408, 159) and "Batch 1" in reply.text
+
+
+def test_numbers_and_ends(duck: Endpoint) -> None:
+    duck.sql("CREATE TABLE ends (n BIGINT)")
+    append = Append(duck, "ends")
+    assert append.put(2, native(n=[1])).status == 200
+    assert append.commit(2).status == 400, "batch 2 has come"
+    assert append.put(2**32, native(n=[1])).status == 400
+    assert append.status()["received"] == [[2, 2]]
+    assert append.abort().status == 200
+    empty = Append(duck, "ends")
+    assert json.loads(empty.commit(0, table="ends").body)["rows"] == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 300_000])
+def test_rubbish_for_a_batch(duck: Endpoint, size: int) -> None:
+    duck.sql("CREATE TABLE IF NOT EXISTS rubbish (n BIGINT)")
+    for kind in ("Native", "ArrowStream"):
+        append = Append(duck, "rubbish")
+        reply = append.put(0, random.Random(size).randbytes(size), format=kind)
+        assert 400 <= reply.status < 500, (kind, size, reply.text)
+        assert append.status()["state"] == "failed"
+    assert count(duck, "rubbish") == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "", 400),
+        ("POST", "?table=", 400),
+        ("POST", "?table=a.b.c", 400),
+        ("POST", "?table=ok&columns=,", 400),
+        ("POST", "?table=ok&columns=x", 400),
+        ("POST", "?table=ok&id=7", 400),
+        ("POST", "?table=ok&ordered=maybe", 400),
+        ("POST", "?tabel=ok", 400),
+        ("PUT", "", 404),
+        ("GET", "/x", 400),
+        ("GET", "/" + str(uuid.UUID(int=5)) + "/batches", 404),
+        ("POST", "/" + str(uuid.UUID(int=5)) + "/batches/x?table=ok", 400),
+        ("POST", "/" + str(uuid.UUID(int=5)) + "/batches/1?format=CSV&table=ok", 400),
+        ("POST", "/" + str(uuid.UUID(int=5)) + "/commit", 400),
+        ("POST", "/" + str(uuid.UUID(int=5)) + "/commit?batches=-1", 400),
+        ("POST", "/" + str(uuid.UUID(int=5)) + "/commit?batches=1", 404),
+        ("BREW", "/" + str(uuid.UUID(int=5)), 404),
+    ],
+)
+def test_rubbish_for_a_request(duck: Endpoint, method: str, path: str, status: int) -> None:
+    duck.sql("CREATE TABLE IF NOT EXISTS ok (n BIGINT)")
+    connection = http.client.HTTPConnection(duck.host, duck.port, timeout=30)
+    for body in (b"", b"rubbish"):
+        connection.request(method, PATH + path, body, duck.with_auth())
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        assert answer.status == status and text.startswith("Code: "), (answer.status, text)
+    connection.close()
