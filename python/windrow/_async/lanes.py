@@ -76,3 +76,7 @@ async def _cancelled(tasks: list[Any]) -> None:
         task.cancel()
     if unfinished:
         await asyncio.wait(unfinished)
+    for task in tasks:
+        # What it failed with has been told by another, and must not be reported as if nobody had asked.
+        if task.done() and not task.cancelled():
+            task.exception()
