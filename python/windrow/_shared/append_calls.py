@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from windrow._shared.http_request import Request
 from windrow._shared.identifiers import quote_identifier
 
 PATH = "/windrow/v1/appends"
+LINE_BREAK = re.compile(r"\n *")
 # A lost answer says nothing; these say that another attempt may do better.
 PASSING_STATUSES = frozenset((429, 502, 503, 504))
 GONE_STATUS = 404
@@ -132,9 +134,18 @@ def received_of(answer: dict[str, Any]) -> list[tuple[int, int]]:
 def columns_of(answer: dict[str, Any]) -> list[tuple[str, str]]:
     """Names and ClickHouse types of the table's columns."""
     try:
-        return [(str(column["name"]), str(column["type"])) for column in answer["columns"]]
+        return [(str(column["name"]), on_one_line(str(column["type"]))) for column in answer["columns"]]
     except (KeyError, TypeError):
         raise InternalError("The server's answer has unreadable columns") from None
+
+
+def on_one_line(type_name: str) -> str:
+    """A type's name without the line breaks that ClickHouse puts into long ones for human readers.
+
+    >>> on_one_line("Tuple(\\n    a Int64,\\n    b String)")
+    'Tuple(a Int64, b String)'
+    """
+    return LINE_BREAK.sub(" ", type_name).replace("( ", "(")
 
 
 def result_of(answer: dict[str, Any], append_id: str, seconds: float) -> AppendResult:
