@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, MapArray, StructArray};
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields};
 
 use super::{fit, Fit, Misfit, Target};
@@ -15,8 +16,10 @@ pub(super) fn list(array: &ArrayRef, inner: &DuckType, own: &Field) -> Result<Fi
     let array = as_list(array, own)?;
     let list = array.as_list::<i32>();
     let target = Target { duck: inner, field: item };
-    let (values, field) = part(list.values(), &source_item(&array), &target, |at| row_of(list.offsets(), at))?;
-    let made = ListArray::try_new(Arc::new(field), list.offsets().clone(), values.array, list.nulls().cloned());
+    let Used { offsets, first, count } = used(list.offsets());
+    let values = list.values().slice(first, count);
+    let (values, field) = part(&values, &source_item(&array), &target, |at| row_of(&offsets, at))?;
+    let made = ListArray::try_new(Arc::new(field), offsets, values.array, list.nulls().cloned());
     put_together(made, values.through_sql)
 }
 
@@ -80,25 +83,26 @@ pub(super) fn map(array: &ArrayRef, key: &DuckType, value: &DuckType, own: &Fiel
     };
     let ([given_key, given_value], [own_key, own_value]) = (given.as_ref(), pair.as_ref()) else { return Err(wrong()) };
     let map = array.as_map();
-    let row = |at: usize| row_of(map.offsets(), at);
-    let (keys, _) = part(map.keys(), given_key, &Target { duck: key, field: own_key }, row)?;
-    let (values, _) = part(map.values(), given_value, &Target { duck: value, field: own_value }, row)?;
-    once_each(map)?;
+    let Used { offsets, first, count } = used(map.offsets());
+    let (keys, values) = (map.keys().slice(first, count), map.values().slice(first, count));
+    let row = |at: usize| row_of(&offsets, at);
+    once_each(map, &keys, &offsets)?;
+    let (keys, _) = part(&keys, given_key, &Target { duck: key, field: own_key }, row)?;
+    let (values, _) = part(&values, given_value, &Target { duck: value, field: own_value }, row)?;
     let key_field = keys.field(own_key.name()).with_nullable(false);
     let fields = Fields::from(vec![key_field, values.field(own_value.name())]);
     let through_sql = keys.through_sql || values.through_sql;
     let entries = StructArray::try_new(fields.clone(), vec![keys.array, values.array], None);
     let entries = entries.map_err(|error| Misfit::other(&error.to_string()))?;
     let field = Arc::new(Field::new(wanted.name(), DataType::Struct(fields), false));
-    put_together(MapArray::try_new(field, map.offsets().clone(), entries, map.nulls().cloned(), false), through_sql)
+    put_together(MapArray::try_new(field, offsets, entries, map.nulls().cloned(), false), through_sql)
 }
 
 /// DuckDB's maps have each key once, and no NULL among them.
-fn once_each(map: &MapArray) -> Result<(), Misfit> {
-    let keys = map.keys();
+fn once_each(map: &MapArray, keys: &ArrayRef, offsets: &[i32]) -> Result<(), Misfit> {
     let shown = |at: usize| arrow_cast::display::array_value_to_string(keys, at).unwrap_or_default();
     for row in 0..map.len() {
-        let range = map.offsets()[row] as usize..map.offsets()[row + 1] as usize;
+        let range = offsets[row] as usize..offsets[row + 1] as usize;
         if range.len() < 2 && range.clone().all(|at| keys.is_valid(at)) || map.is_null(row) {
             continue;
         }
@@ -150,6 +154,19 @@ fn source_item(array: &ArrayRef) -> Field {
         DataType::List(item) | DataType::FixedSizeList(item, _) => item.as_ref().clone(),
         other => Field::new("", other.clone(), true),
     }
+}
+
+/// What of the values of lists is theirs: a slice of rows still has those of all others beside it.
+struct Used {
+    offsets: OffsetBuffer<i32>,
+    first: usize,
+    count: usize,
+}
+
+fn used(offsets: &OffsetBuffer<i32>) -> Used {
+    let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
+    let moved: Vec<i32> = offsets.iter().map(|offset| offset - first).collect();
+    Used { offsets: OffsetBuffer::new(moved.into()), first: first as usize, count: (last - first) as usize }
 }
 
 /// The row whose list holds this value.
