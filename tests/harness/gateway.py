@@ -47,10 +47,12 @@ class Gateway:
         ready = eventually(self._ready_line, "the gateway says that it is ready", 60)
         self.http = endpoint_of(ready["http"])
         self.admin = endpoint_of(ready["admin"])
+        # Nowhere, with the port closed.
+        self.flight = f"grpc://{ready.get('flight')}"
         self.direct = self.direct_endpoint()
 
     def command(self) -> list[str]:
-        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--backend", "embedded", "--data-dir", str(self.data_dir)]
         return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json", *self.arguments]
 

@@ -34,7 +34,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     pub(crate) async fn open(mut messages: Streaming<FlightData>) -> Result<Incoming, Status> {
-        let first = next(&mut messages).await?.ok_or_else(|| Status::invalid_argument("the stream is empty"))?;
+        let first = next(&mut messages).await?.ok_or_else(nothing_sent)?;
         let descriptor = first.flight_descriptor.as_ref();
         let command = descriptor.map(|descriptor| descriptor.cmd.clone());
         let command =
@@ -56,6 +56,11 @@ impl Incoming {
             None => self.batches.next().await.transpose().map_err(exception_of),
         }
     }
+}
+
+/// ADBC's driver doesn't even say what for when it has no rows.
+fn nothing_sent() -> Status {
+    Status::invalid_argument("nothing was sent: no rows, and not the name of a table either")
 }
 
 fn decoded(first: FlightData, rest: Streaming<FlightData>) -> FlightRecordBatchStream {
