@@ -97,17 +97,20 @@ impl Source<'_> {
         self.table.columns().iter().any(|column| column.name == name)
     }
 
-    /// The first column that can't be read where it alone is.
+    /// The first column that can't be read where it alone is. If none can, it is not the columns' fault.
     fn culprit(&self) -> Option<Culprit<'_>> {
         let names = self.names();
         let present = self.table.columns().iter().filter(|column| names.contains(&column.name));
-        present.into_iter().find_map(|column| {
-            let alone: ReadPlan = plan(std::iter::once(column), &self.table.server_timezone, true);
-            let not_typed = (self.format.read)(&self.bytes, &alone).err()?;
-            let is_of_values =
-                matches!(not_typed.reason, NotTypedReason::Value | NotTypedReason::Null | NotTypedReason::TimeZone);
-            is_of_values.then_some(Culprit { column, reason: not_typed.reason })
-        })
+        let read: Vec<Option<Culprit<'_>>> = present.map(|column| self.read_alone(column)).collect();
+        let is_of_all = read.len() > 1 && read.iter().all(Option::is_some);
+        read.into_iter().flatten().next().filter(|_| !is_of_all)
+    }
+
+    fn read_alone<'c>(&self, column: &'c Written) -> Option<Culprit<'c>> {
+        let alone: ReadPlan = plan(std::iter::once(column), &self.table.server_timezone, true);
+        let reason = (self.format.read)(&self.bytes, &alone).err()?.reason;
+        let is_of_values = matches!(reason, NotTypedReason::Value | NotTypedReason::Null | NotTypedReason::TimeZone);
+        is_of_values.then_some(Culprit { column, reason })
     }
 
     /// The columns that the payload has, as far as they can be made out.
@@ -157,6 +160,6 @@ fn general(reason: NotTypedReason) -> &'static str {
         NotTypedReason::TooDeep => "its types are nested too deeply",
         NotTypedReason::MixedDefaults => "a column is there for some rows only",
         NotTypedReason::ColumnKind => "there is no column that can be written",
-        _ => "it has a value that the column's type can't hold without loss",
+        _ => "it has something that can't be taken exactly as it is",
     }
 }

@@ -180,6 +180,7 @@ pub(super) fn plan<'w>(columns: impl Iterator<Item = &'w Written>, timezone: &st
     settings.set("input_format_null_as_default", "0");
     settings.set("input_format_skip_unknown_fields", if skips_others { "1" } else { "0" });
     settings.set_server_timezone(timezone);
+    settings.keep_exact();
     ReadPlan::new(columns.map(Written::spec).collect(), settings)
 }
 
@@ -188,13 +189,10 @@ impl Written {
         !matches!(self.kind, DefaultKind::Materialized | DefaultKind::Alias)
     }
 
-    /// A value of an EPHEMERAL column is written like any other; left out, the column has a default.
+    /// What a batch leaves out is left to ClickHouse, whatever the column's kind, and not filled in here.
     fn spec(&self) -> ColumnSpec {
-        let default_kind = match self.kind {
-            DefaultKind::Ephemeral => DefaultKind::Default,
-            kind => kind,
-        };
-        ColumnSpec { name: self.name.clone(), data_type: self.sent.clone(), default_kind }
+        let (name, data_type) = (self.name.clone(), self.sent.clone());
+        ColumnSpec { name, data_type, default_kind: DefaultKind::Default }
     }
 }
 

@@ -24,6 +24,8 @@ pub struct ReadSettings {
     families: Families,
     pub(crate) skip_unknown_fields: bool,
     pub(crate) null_as_default: bool,
+    /// Values that ClickHouse would round or cut are not read.
+    is_exact: bool,
     pub(crate) time_spelling: TimeSpelling,
     /// Without it ClickHouse may be off in the last bit, so floats are not read.
     pub(crate) floats_are_precise: bool,
@@ -68,6 +70,7 @@ impl Default for ReadSettings {
             families: families::ALL,
             skip_unknown_fields: true,
             null_as_default: true,
+            is_exact: false,
             time_spelling: TimeSpelling::BestEffort,
             floats_are_precise: true,
             delimited: DelimitedSettings::default(),
@@ -143,6 +146,16 @@ impl ReadSettings {
     /// The schema that the insert itself carries.
     pub fn inline_schema(&self) -> Option<InlineSchema<'_>> {
         self.format_schema.inline()
+    }
+
+    /// From now on nothing is read that the column's type can't hold as it is: ClickHouse would cut fractions of seconds and
+    /// round floats.
+    pub fn keep_exact(&mut self) {
+        self.is_exact = true;
+    }
+
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
     pub fn null_as_default(&self) -> bool {

@@ -66,18 +66,18 @@ impl<'p> Converter<'p> {
 
     /// The values alone; NULL rows become zeros.
     fn values(&self, column: &Column<'_>, wanted: &DataType, nulls: Nulls) -> Converted {
-        let mask = column.nulls.as_deref();
+        let (mask, exact) = (column.nulls.as_deref(), self.plan.settings().is_exact());
         let converted = match &column.values {
             Values::Bool(data) => number::from_bools(data, mask, wanted),
             Values::Int { width, signed, data } => {
-                number::from_ints(&Ints { width: *width, signed: *signed, data }, mask, wanted)
+                number::from_ints(&Ints { width: *width, signed: *signed, data }, mask, wanted, exact)
             }
-            Values::Float { width, data } => number::from_floats(*width, data, mask, wanted),
+            Values::Float { width, data } => number::from_floats(*width, data, mask, wanted, exact),
             Values::Decimal { scale, width, data } => {
                 number::from_decimals(&Decimals { scale: *scale, width: *width, data }, mask, wanted)
             }
             Values::Date(days) => time::from_dates(days, mask, wanted),
-            Values::Timestamp { power, data } => time::from_timestamps(*power, data, mask, wanted),
+            Values::Timestamp { power, data } => time::from_timestamps(*power, data, mask, wanted, exact),
             Values::Strings(strings) => bytes::from_strings(strings, mask, wanted, nulls),
             Values::Uuid(data) => match wanted {
                 DataType::Uuid => bytes::from_fixed(16, data, mask, wanted),

@@ -58,12 +58,13 @@ pub(super) fn from_bools(data: &[u8], nulls: Option<&[u8]>, wanted: &DataType) -
         DataType::Bool => Some(ColumnData::Fixed(cleaned(data, 1, nulls).into_owned())),
         _ => {
             int_type(wanted)?;
-            from_ints(&Ints { width: 1, signed: false, data }, nulls, wanted)
+            from_ints(&Ints { width: 1, signed: false, data }, nulls, wanted, true)
         }
     }
 }
 
-pub(super) fn from_ints(ints: &Ints<'_>, nulls: Option<&[u8]>, wanted: &DataType) -> Option<ColumnData> {
+/// `exact`: no digit may be lost.
+pub(super) fn from_ints(ints: &Ints<'_>, nulls: Option<&[u8]>, wanted: &DataType, exact: bool) -> Option<ColumnData> {
     let data = cleaned(ints.data, ints.width, nulls);
     let (width, signed) = (ints.width, ints.signed);
     if let Some(to) = int_type(wanted) {
@@ -77,13 +78,13 @@ pub(super) fn from_ints(ints: &Ints<'_>, nulls: Option<&[u8]>, wanted: &DataType
         DataType::Float64 => collect(rows * 8, |out| {
             each(width, signed, &data, |value| {
                 out.extend_from_slice(&(value as f64).to_le_bytes());
-                Some(())
+                (!exact || (value as f64) as i128 == value).then_some(())
             })
         }),
         DataType::Float32 => collect(rows * 4, |out| {
             each(width, signed, &data, |value| {
                 out.extend_from_slice(&(value as f32).to_le_bytes());
-                Some(())
+                (!exact || (value as f32) as i128 == value).then_some(())
             })
         }),
         DataType::DateTime { .. } => resized(width, signed, &data, &IntType { width: 4, signed: false }),
@@ -169,11 +170,20 @@ fn each(width: usize, signed: bool, data: &[u8], mut take: impl FnMut(i128) -> O
     }
 }
 
-pub(super) fn from_floats(width: usize, data: &[u8], nulls: Option<&[u8]>, wanted: &DataType) -> Option<ColumnData> {
+/// `exact`: no digit may be lost.
+pub(super) fn from_floats(
+    width: usize,
+    data: &[u8],
+    nulls: Option<&[u8]>,
+    wanted: &DataType,
+    exact: bool,
+) -> Option<ColumnData> {
     let data = cleaned(data, width, nulls);
     let f32_of = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().expect("a chunk has the number's width"));
     let f64_of = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().expect("a chunk has the number's width"));
+    let is_kept = |value: f64| value.is_nan() || f64::from(value as f32) == value;
     let fixed = match (width, wanted) {
+        (8, DataType::Float32) if exact && !data.chunks_exact(8).all(|bytes| is_kept(f64_of(bytes))) => return None,
         (4, DataType::Float32) | (8, DataType::Float64) => data.into_owned(),
         (4, DataType::Float64) => {
             data.chunks_exact(4).flat_map(|bytes| f64::from(f32_of(bytes)).to_le_bytes()).collect()

@@ -34,7 +34,14 @@ pub(super) fn from_dates(days: &[u8], nulls: Option<&[u8]>, wanted: &DataType) -
     }
 }
 
-pub(super) fn from_timestamps(power: u32, data: &[u8], nulls: Option<&[u8]>, wanted: &DataType) -> Option<ColumnData> {
+/// `exact`: no digit may be lost.
+pub(super) fn from_timestamps(
+    power: u32,
+    data: &[u8],
+    nulls: Option<&[u8]>,
+    wanted: &DataType,
+    exact: bool,
+) -> Option<ColumnData> {
     let data = cleaned(data, 8, nulls);
     let mut ticks = data.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().expect("eight bytes")));
     let per_second = 10i64.checked_pow(power)?;
@@ -42,7 +49,7 @@ pub(super) fn from_timestamps(power: u32, data: &[u8], nulls: Option<&[u8]>, wan
     match wanted {
         DataType::DateTime { .. } => ticks.try_for_each(|tick| {
             // Before 1970 it would matter which way fractions are rounded; nothing of it fits anyway.
-            let second = if tick < 0 { return None } else { tick / per_second };
+            let second = if tick < 0 || exact && tick % per_second != 0 { return None } else { tick / per_second };
             out.extend_from_slice(&u32::try_from(second).ok()?.to_le_bytes());
             Some(())
         })?,
@@ -56,7 +63,7 @@ pub(super) fn from_timestamps(power: u32, data: &[u8], nulls: Option<&[u8]>, wan
                     tick.checked_mul(10i64.checked_pow(wanted_power - power)?)?
                 } else {
                     let divisor = 10i64.pow(power - wanted_power);
-                    if tick < 0 && tick % divisor != 0 {
+                    if (exact || tick < 0) && tick % divisor != 0 {
                         return None;
                     }
                     tick / divisor

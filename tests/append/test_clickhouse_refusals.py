@@ -1,0 +1,118 @@
+"""What an append is refused for names the batch, the row or the column, and leaves the table as it was."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from harness.endpoint import Endpoint, Reply
+from harness.eventually import eventually
+from harness.ordered import Append, native, text, varint
+from harness.users import ANN
+
+GOOD = native(a=[1, 2, 3])
+
+
+@pytest.fixture
+def unchanged(direct: Endpoint) -> Iterator[None]:
+    """The table has its one row before and after, and nothing is left beside it."""
+    direct.sql("CREATE TABLE t (a Int64, CONSTRAINT positive CHECK a >= 0) ENGINE = MergeTree ORDER BY tuple()")
+    direct.sql("INSERT INTO t VALUES (7)")
+    yield
+    assert direct.sql("SELECT groupArray(a) FROM t") == "[7]"
+    query = f"SELECT count() FROM system.tables WHERE database = '{direct.database}' AND name LIKE '%windrow%'"
+    eventually(lambda: direct.sql(query) == "0", "the staging tables are gone")
+
+
+def refusal(append: Append, payloads: list[bytes], **parameters: object) -> Reply:
+    for number, payload in enumerate(payloads):
+        reply = append.put(number, payload, **parameters)
+        if reply.status != 200:
+            return reply
+    return append.commit(len(payloads))
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_violated_constraint_names_batch_and_row(tested: Endpoint) -> None:
+    append = Append(tested, "t")
+    reply = refusal(append, [GOOD] * 37 + [native(a=[1, 2, -3, 4])] + [GOOD] * 5)
+    assert reply.code == 469, reply.text
+    assert "`positive`" in reply.text and "windrow_append" not in reply.text, reply.text
+    assert (reply.headers["x-windrow-batch"], reply.headers["x-windrow-row"]) == ("37", "2")
+    status = append.status()
+    assert status["state"] == "failed"
+    assert (status["error"]["code"], status["error"]["batch"], status["error"]["row"]) == (469, 37, 2)
+    later = append.put(99, GOOD)
+    assert later.code == 469, "every later request is told the first error"
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_column_that_the_table_has_not_is_named(tested: Endpoint) -> None:
+    reply = refusal(Append(tested, "t"), [native(a=[1], unheard=[2])])
+    assert (reply.status, reply.code) == (400, 16), reply.text
+    assert "unheard" in reply.text
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_columns_are_those_that_were_announced(tested: Endpoint) -> None:
+    assert refusal(Append(tested, "t"), [GOOD], columns="a,b").code == 16
+
+
+@pytest.mark.parametrize(
+    ("column_type", "sent_type", "value"),
+    [
+        ("UInt8", "Int64", struct.pack("<q", 300)),
+        ("Int32", "Float64", struct.pack("<d", 1.5)),
+        ("Date", "String", text("soon")),
+        ("Int64", "Nullable(Int64)", b"\x01" + struct.pack("<q", 0)),
+    ],
+)
+def test_values_that_would_be_changed_are_refused(
+    tested: Endpoint, direct: Endpoint, column_type: str, sent_type: str, value: bytes
+) -> None:
+    direct.sql(f"CREATE TABLE t (a {column_type}) ENGINE = MergeTree ORDER BY tuple()")
+    payload = varint(1) + varint(1) + text("a") + text(sent_type) + value
+    reply = refusal(Append(tested, "t"), [payload])
+    assert reply.status == 400, reply.text
+    assert "olumn a" in reply.text
+    assert direct.sql("SELECT count() FROM t") == "0"
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_rubbish_is_refused(tested: Endpoint) -> None:
+    for rubbish in (b"\xff" * 50, GOOD[:-1], GOOD + b"\x01"):
+        reply = refusal(Append(tested, "t"), [rubbish])
+        assert reply.status == 400, (rubbish, reply.status, reply.text)
+
+
+def test_a_table_that_is_not_there(tested: Endpoint) -> None:
+    reply = refusal(Append(tested, "nowhere"), [GOOD])
+    assert (reply.status, reply.code) == (404, 60), reply.text
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_who_may_not_insert_may_not_append(tested: Endpoint, direct: Endpoint) -> None:
+    reply = refusal(Append(tested.as_user("joe", "j"), "t"), [GOOD])
+    assert reply.code == 497, reply.text
+    assert refusal(Append(tested.as_user("joe", "wrong"), "t"), [GOOD]).status == 403
+
+
+def test_who_may_only_insert_may_append(tested: Endpoint, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE t (a Int64) ENGINE = MergeTree ORDER BY tuple()")
+    reply = refusal(Append(tested.as_user(ANN.name, ANN.password), "t"), [GOOD, GOOD])
+    assert reply.status == 200, reply.text
+    assert direct.sql("SELECT groupArray(a) FROM t", max_threads=1) == "[1,2,3,1,2,3]"
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_table_that_is_replaced_meanwhile_gets_nothing(tested: Endpoint, direct: Endpoint) -> None:
+    append = Append(tested, "t")
+    assert append.put(0, GOOD).status == 200
+    direct.sql("CREATE TABLE other AS t")
+    direct.sql("INSERT INTO other VALUES (7)")
+    direct.sql("EXCHANGE TABLES t AND other")
+    reply = append.commit(1)
+    assert reply.status != 200
+    assert direct.sql("SELECT groupArray(a) FROM other") == "[7]"
