@@ -149,6 +149,8 @@ async fn look_up_end<T: Target>(service: &Service<T>, append: &Append<T>, cause:
                 return End::Failed(AppendError::new(NETWORK_ERROR, &text));
             }
             Ok(Outcome::Committing { .. }) => {}
+            // It will never be known.
+            Err(error) if error.exception.code == UNKNOWN_STATUS_OF_INSERT => return End::Failed(error),
             Err(error) => {
                 tracing::warn!(append = %append.id, %error, "the outcome of an append can't be found out yet")
             }
@@ -159,3 +161,4 @@ async fn look_up_end<T: Target>(service: &Service<T>, append: &Append<T>, cause:
 }
 
 const NETWORK_ERROR: i32 = 210;
+const UNKNOWN_STATUS_OF_INSERT: i32 = 319;
