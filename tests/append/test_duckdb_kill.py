@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.duckdb import DuckDbGateway
+from harness.eventually import eventually
 from harness.ordered import LOST, Append, native
 
 KILLS = 50
@@ -23,35 +24,39 @@ def gateway(tmp_path: Path) -> Iterator[DuckDbGateway]:
     started.stop()
 
 
-def begin(append: Append, seed: int) -> threading.Thread:
-    payloads = [native(seed=[seed] * ROWS, n=range(b * ROWS, b * ROWS + ROWS)) for b in range(BATCHES)]
+class Sending:
+    """An append on its way: `answers` counts its batches that were answered, and its commit."""
 
-    def work() -> None:
+    def __init__(self, append: Append, seed: int):
+        self.append, self.answers = append, 0
+        self.payloads = [native(seed=[seed] * ROWS, n=range(b * ROWS, b * ROWS + ROWS)) for b in range(BATCHES)]
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def work(self) -> None:
         try:
-            for number, payload in enumerate(payloads):
-                append.put(number, payload)
-            append.commit(BATCHES)
+            for number, payload in enumerate(self.payloads):
+                self.append.put(number, payload)
+                self.answers += 1
+            self.append.commit(BATCHES)
+            self.answers += 1
         except LOST:
             pass
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    return thread
 
 
 def test_kill_the_gateway(gateway: DuckDbGateway) -> None:
     rng, states = random.Random(6), {}
     gateway.http.sql("CREATE TABLE k (seed BIGINT, n BIGINT)")
     for seed in range(KILLS):
-        append = Append(gateway.http, "k")
-        sending = begin(append, seed)
-        # Anywhere from the first batch to after the commit.
-        sending.join(rng.uniform(0, 0.05))
+        sending, moment = Sending(Append(gateway.http, "k"), seed), rng.randrange(BATCHES + 2)
+        eventually(lambda: sending.answers >= moment, f"{moment} requests are answered")
+        sending.thread.join(rng.uniform(0, 0.005))
         gateway.kill()
-        sending.join()
+        sending.thread.join()
         gateway.start()
-        states[seed] = Append(gateway.http, "k", append.id).status()["state"]
+        states[seed] = Append(gateway.http, "k", sending.append.id).status()["state"]
         assert states[seed] in ("committed", "gone")
+        assert states[seed] == "committed" or sending.answers <= BATCHES, "a commit that was answered is kept"
     expected = {seed: state == "committed" for seed, state in states.items()}
     query = "SELECT seed, count(*), min(n), max(n) FROM k GROUP BY seed ORDER BY seed FORMAT TSV"
     stored = {int(line.split("\t")[0]): line.split("\t")[1:] for line in gateway.http.sql(query).splitlines()}

@@ -5,7 +5,6 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
-use arrow_schema::Schema;
 use bytes::Bytes;
 use windrow_block::{decode_native, NativeLimits};
 use windrow_duckdb::{record_batch, Fitting};
@@ -112,8 +111,6 @@ fn of_native(mut bytes: &[u8], max_bytes: u64) -> Result<Vec<RecordBatch>, Appen
         batches.push(batch);
         bytes = bytes.get(native.consumed_bytes..).filter(|_| native.consumed_bytes > 0).unwrap_or(&[]);
     }
-    match batches.is_empty() {
-        true => Ok(vec![RecordBatch::new_empty(Schema::empty().into())]),
-        false => Ok(batches),
-    }
+    // No bytes are no rows, and no columns either that later batches would be bound to.
+    Ok(batches)
 }
