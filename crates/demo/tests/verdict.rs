@@ -58,7 +58,7 @@ impl Gateway {
         let id = text.split('"').nth(3).expect("the id is the row's first value").to_owned();
         rows.inserts += 1;
         let copies = match self.fault {
-            _ if rows.inserts % 5 != 0 => 1,
+            _ if !rows.inserts.is_multiple_of(5) => 1,
             Fault::None => 1,
             Fault::AcknowledgeAndLose => 0,
             Fault::StoreTwice => 2,

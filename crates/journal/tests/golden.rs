@@ -61,7 +61,7 @@ fn text() -> (Destination, Rows) {
 fn head(number: u64) -> InsertHead {
     InsertHead {
         arrived_micros: 1_700_000_000_000_000 + number,
-        query_id: if number % 2 == 0 { QueryId::Given("mine".into()) } else { QueryId::Random(number.into()) },
+        query_id: if number.is_multiple_of(2) { QueryId::Given("mine".into()) } else { QueryId::Random(number.into()) },
         payload_bytes: 80,
         ack: [AckLevel::Memory, AckLevel::Disk, AckLevel::Stored][number as usize % 3],
         attempts: number as u32,

@@ -44,7 +44,7 @@ fn scaled(whole: &str, fraction: &str, factor: u64) -> Option<u64> {
 pub(crate) fn show_size_bytes(bytes: u64) -> String {
     const SHOWN: &[(&str, u64)] =
         &[("GiB", 1 << 30), ("MiB", 1 << 20), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KiB", 1 << 10)];
-    match SHOWN.iter().find(|(_, factor)| bytes > 0 && bytes % *factor == 0) {
+    match SHOWN.iter().find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor)) {
         Some((unit, factor)) => format!("{}{unit}", bytes / factor),
         None => bytes.to_string(),
     }

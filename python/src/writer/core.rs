@@ -308,7 +308,7 @@ impl Encoding<'_> {
         let index = self.lengths.len();
         self.encoder.encode_row(py, row, &mut self.bytes).map_err(|error| error.at_row(index).into_pyerr(py))?;
         self.lengths.push(length_of(py, self.bytes.len() - before)?);
-        if self.lengths.len() % ROWS_PER_BREATH == 0 {
+        if self.lengths.len().is_multiple_of(ROWS_PER_BREATH) {
             self.pace.breathe(py)?;
         }
         Ok(())

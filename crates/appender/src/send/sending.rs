@@ -251,6 +251,7 @@ impl Sending {
 
     fn still_patient(&self, text: String, commit_sent: bool) -> Result<(), Why> {
         if lock(&self.last_success).elapsed() < self.options.retry_for {
+            tracing::debug!(error = text, "a request of an append is sent again");
             return Ok(());
         }
         let commit_sent = commit_sent || lock(&self.progress).all_batches.is_some();

@@ -208,7 +208,7 @@ impl System {
 
     /// A constraint's error names a row, others don't.
     fn refusal(&mut self, call: &Call, index: usize) -> Exception {
-        let names_row = call.inserts[index] % 2 == 0;
+        let names_row = call.inserts[index].is_multiple_of(2);
         match names_row {
             true => {
                 let before: u64 = call.inserts[..index].iter().map(|insert| 1 + insert % 3).sum();

@@ -32,7 +32,7 @@ impl<'a> Table<'a> {
         let vtable = usize::try_from(i64::try_from(at).ok()? - back).ok()?;
         let vtable_bytes = usize::from(u16::from_le_bytes(read(bytes, vtable)?));
         let table_bytes = usize::from(u16::from_le_bytes(read(bytes, vtable.checked_add(2)?)?));
-        let sound = vtable_bytes >= 4 && vtable_bytes % 2 == 0 && vtable % 2 == 0 && at % 4 == 0;
+        let sound = vtable_bytes >= 4 && vtable_bytes.is_multiple_of(2) && vtable.is_multiple_of(2) && at.is_multiple_of(4);
         (sound && bytes.len() >= vtable.checked_add(vtable_bytes)? && bytes.len() >= at.checked_add(table_bytes)?)
             .then_some(Table { bytes, at, vtable, vtable_bytes })
     }
@@ -90,7 +90,7 @@ impl<'a> Table<'a> {
     /// Elements of `width` bytes; 4 for tables.
     pub(super) fn vector(&self, field: usize, width: usize) -> Optional<Vector<'a>> {
         let Some(at) = self.target(field)? else { return Some(None) };
-        (at % 4 == 0).then_some(())?;
+        at.is_multiple_of(4).then_some(())?;
         let count = read_u32(self.bytes, at)? as usize;
         let end = at.checked_add(4)?.checked_add(count.checked_mul(width)?)?;
         (end <= self.bytes.len()).then_some(Some(Vector { bytes: self.bytes, at: at + 4, count }))
@@ -120,7 +120,7 @@ impl<'a> Vector<'a> {
 }
 
 fn follow(bytes: &[u8], at: usize) -> Option<usize> {
-    (at % 4 == 0).then_some(())?;
+    at.is_multiple_of(4).then_some(())?;
     at.checked_add(read_u32(bytes, at)? as usize)
 }
 

@@ -150,7 +150,7 @@ struct Bits {
 
 impl Bits {
     fn push(&mut self, bit: bool) {
-        if self.count % 64 == 0 {
+        if self.count.is_multiple_of(64) {
             self.words.push(0);
         }
         self.words[self.count / 64] |= u64::from(bit) << (self.count % 64);

@@ -223,7 +223,7 @@ impl Members {
             let members = Members { id: id_of(bytes)?, from: get_u64(bytes, 16), to: get_u64(bytes, 24) };
             (members.from < members.to).then_some(members)
         };
-        let are_whole = !bytes.is_empty() && bytes.len() % MEMBERS_BYTES == 0;
+        let are_whole = !bytes.is_empty() && bytes.len().is_multiple_of(MEMBERS_BYTES);
         are_whole.then(|| bytes.chunks_exact(MEMBERS_BYTES).map(read).collect())?
     }
 }

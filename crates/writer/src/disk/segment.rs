@@ -195,7 +195,7 @@ impl Map {
 
     /// Writes a record's first eight bytes, at once and after all that was written before.
     fn publish(&mut self, at: usize, bytes: &[u8]) {
-        assert!(at % 8 == 0 && at + 8 <= self.bytes, "records begin where 8 divides");
+        assert!(at.is_multiple_of(8) && at + 8 <= self.bytes, "records begin where 8 divides");
         let word = bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         // SAFETY: inside of the map, which begins at a page, and aligned, as was just seen.
         unsafe { &*self.start.add(at).cast::<AtomicU64>() }.store(word, Ordering::Release);

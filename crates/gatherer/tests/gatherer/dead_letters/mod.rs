@@ -19,7 +19,7 @@ const ALL: Page = Page { offset: 0, limit: usize::MAX };
 
 /// A letter of one row.
 fn letter(table: &str, number: u64) -> Letter {
-    letter_of(shape_of(table, if number % 2 == 0 { "a" } else { OPAQUE }), number)
+    letter_of(shape_of(table, if number.is_multiple_of(2) { "a" } else { OPAQUE }), number)
 }
 
 fn letter_of(destination: Destination, number: u64) -> Letter {
