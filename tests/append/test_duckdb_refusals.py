@@ -126,7 +126,8 @@ def test_a_client_that_vanishes(duck: Endpoint) -> None:
     append = Append(duck, "vanished")
     assert append.put(1, native(n=[1])).status == 200
     with socket.create_connection((duck.host, duck.port)) as half:
-        half.sendall(f"POST {PATH}/{append.id}/batches/0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc".encode())
+        head = f"POST {PATH}/{append.id}/batches/0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+        half.sendall(head.encode() + b"abc")
     status = eventually(lambda: (s := append.status())["state"] == "failed" and s, "the append is dropped")
     assert status["error"]["code"] == 159
     assert append.commit(2).status == 408
