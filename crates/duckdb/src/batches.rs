@@ -61,9 +61,37 @@ impl Batches {
 pub(crate) fn prune(connection: &mut Connection, kept: u64, kept_at_most: u64) -> Result<u64, Exception> {
     let newest =
         |count: u64| format!("(SELECT stored_at FROM windrow.batches ORDER BY stored_at DESC OFFSET {count} LIMIT 1)");
+    let (newest_kept, newest_kept_at_most) = (newest(kept), newest(kept_at_most));
     connection.execute(&format!(
-        "DELETE FROM windrow.batches WHERE stored_at < {} OR at < now() - INTERVAL '{KEPT_FOR}' AND stored_at < {}",
-        newest(kept_at_most),
-        newest(kept)
+        "DELETE FROM windrow.batches WHERE stored_at < {newest_kept_at_most} \
+         OR stored_at < now() - INTERVAL '{KEPT_FOR}' AND stored_at < {newest_kept}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::DuckDbOptions;
+
+    #[test]
+    fn old_ids_go_when_enough_newer_ones_are_there() {
+        let library = std::env::var_os("WINDROW_DUCKDB_LIBRARY").map(Into::into);
+        let database = DuckDb::open(DuckDbOptions { library, ..DuckDbOptions::default() }).unwrap();
+        let mut connection = database.connect().unwrap();
+        let days_ago =
+            "INSERT INTO windrow.batches SELECT uuid(), now() - to_days(day::INTEGER) FROM range(30) AS days(day)";
+        connection.execute(days_ago).unwrap();
+        let left = |connection: &mut Connection| {
+            let rows = connection.rows("SELECT id FROM windrow.batches").unwrap();
+            rows.iter().map(arrow_array::RecordBatch::num_rows).sum::<usize>()
+        };
+        prune(&mut connection, 100, 1000).unwrap();
+        assert_eq!(left(&mut connection), 30, "so few are kept whatever their age");
+        prune(&mut connection, 20, 1000).unwrap();
+        assert_eq!(left(&mut connection), 21, "older than the 20 newest");
+        prune(&mut connection, 2, 1000).unwrap();
+        assert!((7..=9).contains(&left(&mut connection)), "a week is kept");
+        prune(&mut connection, 2, 3).unwrap();
+        assert_eq!(left(&mut connection), 4, "so many are too many, whatever their age");
+    }
 }

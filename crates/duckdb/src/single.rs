@@ -9,7 +9,7 @@ use windrow_client::Exception;
 use crate::errors::{READONLY, SYNTAX_ERROR};
 
 /// With these a statement that only reads begins. What they can't be made to write is kept by the read-only transaction.
-const READING: [&str; 13] = [
+const READING: [&str; 12] = [
     "SELECT",
     "WITH",
     "FROM",
@@ -18,7 +18,6 @@ const READING: [&str; 13] = [
     "SHOW",
     "DESCRIBE",
     "DESC",
-    "EXPLAIN",
     "SUMMARIZE",
     "PIVOT",
     "UNPIVOT",
@@ -39,22 +38,67 @@ pub(crate) fn check(sql: &str, readonly: bool, version: &str) -> Result<(), Exce
 }
 
 fn only_reads(statement: &str) -> bool {
-    let statement = skip_blank(statement.trim_start_matches('('));
-    let word = first_word(statement);
+    let statement = behind_brackets(statement);
+    match first_word(statement) {
+        word if word.eq_ignore_ascii_case("EXPLAIN") => begins_reading(explained(&statement[word.len()..])),
+        _ => begins_reading(statement),
+    }
+}
+
+fn begins_reading(statement: &str) -> bool {
+    let word = first_word(behind_brackets(statement));
     READING.iter().any(|known| known.eq_ignore_ascii_case(word))
-        || statement.starts_with('(') && only_reads_nested(statement)
+}
+
+/// What an EXPLAIN is about. With ANALYZE it is run, and no transaction holds what it does to settings or files.
+fn explained(mut rest: &str) -> &str {
+    loop {
+        rest = skip_blank(rest);
+        if rest.starts_with('(') {
+            // Either its options, or the statement itself.
+            if begins_reading(rest) {
+                return rest;
+            }
+            rest = &rest[bracket_bytes(rest)..];
+            continue;
+        }
+        match first_word(rest) {
+            word if word.eq_ignore_ascii_case("ANALYZE") => rest = &rest[word.len()..],
+            _ => return rest,
+        }
+    }
+}
+
+/// From an opening bracket to its closing one. One that is never closed takes all.
+fn bracket_bytes(text: &str) -> usize {
+    let (mut at, mut depth) = (0, 0u32);
+    while at < text.len() {
+        match text.as_bytes()[at] {
+            b'(' => depth += 1,
+            b')' if depth == 1 => return at + 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        at += token_bytes(&text[at..]);
+    }
+    text.len()
+}
+
+/// Brackets around a statement, with blanks between them.
+fn behind_brackets(mut text: &str) -> &str {
+    loop {
+        text = skip_blank(text);
+        match text.strip_prefix('(') {
+            Some(inner) => text = inner,
+            None => return text,
+        }
+    }
 }
 
 /// What a statement begins with, such as `SELECT`.
 pub(crate) fn first_word(statement: &str) -> &str {
     let statement = skip_blank(statement);
     statement.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default()
-}
-
-/// Brackets around a statement, with blanks between them.
-fn only_reads_nested(statement: &str) -> bool {
-    let inner = statement.trim_start_matches(|c: char| c == '(' || c.is_whitespace());
-    !inner.starts_with('(') && only_reads(inner)
 }
 
 /// The text from its first token on, if nothing follows its first statement.
@@ -71,10 +115,13 @@ fn first_statement(sql: &str) -> Option<&str> {
     Some(first)
 }
 
-fn only_blank(text: &str) -> bool {
-    skip_blank(text).trim_start_matches(';').is_empty() || {
-        let rest = skip_blank(text);
-        rest.starts_with(';') && only_blank(rest.trim_start_matches(';'))
+fn only_blank(mut text: &str) -> bool {
+    loop {
+        text = skip_blank(text);
+        match text.strip_prefix(';') {
+            Some(rest) => text = rest,
+            None => return text.is_empty(),
+        }
     }
 }
 
@@ -186,6 +233,15 @@ mod tests {
     }
 
     #[test]
+    fn no_depth_is_too_much() {
+        for part in ["(/**/", "; ", "EXPLAIN ", "()", "/* */", "EXPLAIN ("] {
+            let sql = format!("SELECT 1;{0}", part.repeat(100_000));
+            let _ = check(&sql, true, "");
+            let _ = check(&sql["SELECT 1;".len()..], true, "");
+        }
+    }
+
+    #[test]
     fn readers_only_read() {
         for sql in [
             "SELECT 1",
@@ -194,11 +250,24 @@ mod tests {
             "( (select 1))",
             "from t",
             "EXPLAIN SELECT 1",
+            "explain analyze select 1",
+            "EXPLAIN (ANALYZE, FORMAT json) SELECT 1",
+            "EXPLAIN (SELECT 1) UNION (SELECT 2)",
+            "(/**/ (/**/ select 1))",
         ] {
             assert!(check(sql, true, "").is_ok(), "{sql}");
         }
         for sql in
             ["INSERT INTO t VALUES (1)", "COPY t TO 'f'", "SET threads=1", "selectx", "", "  ", "COMMIT", "PRAGMA x"]
+                .into_iter()
+                .chain([
+                    "EXPLAIN",
+                    "EXPLAIN ANALYZE SET GLOBAL memory_limit = '1MB'",
+                    "/**/ explain /**/ analyze /**/ COPY t TO 'f'",
+                    "EXPLAIN (ANALYZE, FORMAT json) COMMIT",
+                    "EXPLAIN (ANALYZE) (ANALYZE) SET threads = 1",
+                    "EXPLAIN EXPLAIN ANALYZE SET threads = 1",
+                ])
         {
             assert!(check(sql, true, "").is_err(), "{sql}");
         }
