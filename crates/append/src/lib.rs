@@ -17,6 +17,7 @@ mod progress;
 mod request;
 mod room;
 mod service;
+mod size;
 #[cfg(test)]
 mod simulated;
 mod spool;

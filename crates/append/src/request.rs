@@ -39,7 +39,7 @@ impl Payload {
     pub fn size_bytes(&self) -> usize {
         match self {
             Payload::ArrowStream(bytes) | Payload::Native(bytes) => bytes.len(),
-            Payload::Batch(batch) => batch.get_array_memory_size(),
+            Payload::Batch(batch) => usize::try_from(crate::size::batch_bytes(batch)).unwrap_or(usize::MAX),
         }
     }
 }

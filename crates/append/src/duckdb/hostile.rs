@@ -12,6 +12,7 @@ use arrow_ipc::CompressionType;
 
 use super::read::of_stream;
 use super::unfolding::unfolded_bytes;
+use crate::size::batch_bytes;
 
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -101,4 +102,19 @@ fn copies_of_long_values_are_counted() {
     let nulls: ArrayRef = Arc::new(NullArray::new(500));
     let batch = RecordBatch::try_from_iter([("d", Arc::new(names) as ArrayRef), ("n", nulls)]).unwrap();
     assert!(unfolded_bytes(&batch) >= 500_000, "{}", unfolded_bytes(&batch));
+}
+
+#[test]
+fn columns_of_one_message_are_not_counted_several_times() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter(0..1000));
+    let lists = (0..1000).map(|row| Some([Some(row)]));
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
+    let columns = (0..50).flat_map(|at| [(format!("n{at}"), numbers.clone()), (format!("l{at}"), lists.clone())]);
+    let whole = stream(&[RecordBatch::try_from_iter(columns).unwrap()], None);
+    let read = of_stream(whole.clone().into(), MAX_BYTES).unwrap().remove(0);
+    for size in [batch_bytes(&read), unfolded_bytes(&read)] {
+        assert!((600_000..=whole.len() as u64).contains(&size), "{size} of {}", whole.len());
+    }
+    let of_slice = unfolded_bytes(&read.slice(10, 100));
+    assert!((60_000..80_000).contains(&of_slice), "{of_slice}");
 }

@@ -15,6 +15,7 @@ use super::unfolding::unfolded_bytes;
 use crate::error::AppendError;
 use crate::errors::unpacks_to_too_much;
 use crate::request::Payload;
+use crate::size::batch_bytes;
 use crate::target::Read;
 
 /// What a batch may become in memory, in times of what it may have on the wire: widths of types differ.
@@ -34,7 +35,7 @@ pub(super) fn read(
         let fitting = table.fitting(batch.schema_ref())?;
         let batch = fit(table, &fitting, &batch, rows)?;
         rows += batch.num_rows() as u64;
-        held_bytes += batch.columns().iter().map(|column| column.get_buffer_memory_size() as u64).sum::<u64>();
+        held_bytes = held_bytes.saturating_add(batch_bytes(&batch));
         if batch.num_rows() > 0 {
             fitted.push(batch);
         }

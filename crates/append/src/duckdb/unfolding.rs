@@ -1,13 +1,12 @@
 //! How much arrays take once every row has its own copy of its value: a few bytes can stand for any number of copies.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    BinaryViewType, ByteViewType, Int16Type, Int32Type, Int64Type, Int8Type, StringViewType, UInt16Type, UInt32Type,
-    UInt64Type, UInt8Type,
-};
-use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
+use arrow_array::types::{Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type};
+use arrow_array::{Array, ArrowPrimitiveType, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
+
+use crate::size::array_bytes;
 
 /// The bytes of a batch without dictionaries, runs and views; `u64::MAX` for what can't be told.
 pub(super) fn unfolded_bytes(batch: &RecordBatch) -> u64 {
@@ -19,27 +18,28 @@ fn of_array(array: &dyn Array) -> u64 {
         DataType::Dictionary(keys, _) => of_dictionary(array, keys),
         // Runs are as long as they say; nothing bounds them, and nobody appends them.
         DataType::RunEndEncoded(..) => u64::MAX,
-        DataType::Utf8View => of_views::<StringViewType>(array),
-        DataType::BinaryView => of_views::<BinaryViewType>(array),
         DataType::ListView(_) | DataType::LargeListView(_) | DataType::Union(..) => u64::MAX,
         DataType::Struct(_) => {
             array.as_struct().columns().iter().fold(0, |sum: u64, of| sum.saturating_add(of_array(of)))
         }
-        DataType::List(_) => of_array(array.as_list::<i32>().values()),
-        DataType::LargeList(_) => of_array(array.as_list::<i64>().values()),
+        DataType::List(_) => of_list::<i32>(array),
+        DataType::LargeList(_) => of_list::<i64>(array),
         DataType::FixedSizeList(..) => of_array(array.as_fixed_size_list().values()),
         DataType::Map(..) => {
             array.as_map().entries().columns().iter().fold(0, |sum: u64, of| sum.saturating_add(of_array(of)))
         }
         // A column of NULLs becomes one of the table's type.
         DataType::Null => (array.len() as u64).saturating_mul(16),
-        _ => array.get_buffer_memory_size() as u64,
+        _ => array_bytes(array),
     }
 }
 
-fn of_views<T: ByteViewType>(array: &dyn Array) -> u64 {
-    // The lower half of a view's lower half is its length.
-    array.as_byte_view::<T>().views().iter().map(|&view| u64::from(view as u32) + 8).sum()
+/// A slice of a list still has all values; those that it shows count.
+fn of_list<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
+    let list = array.as_list::<O>();
+    let shown = list.value_offsets().first().zip(list.value_offsets().last());
+    let (first, last) = shown.map_or((0, 0), |(first, last)| (first.as_usize(), last.as_usize()));
+    of_array(&list.values().slice(first, last.saturating_sub(first)))
 }
 
 fn of_dictionary(array: &dyn Array, keys: &DataType) -> u64 {

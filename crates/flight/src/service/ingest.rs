@@ -83,6 +83,15 @@ pub(super) async fn append(
     }
 }
 
+/// Clients send what they have in one message; batches of an append are bounded.
+const PIECE_BYTES: usize = 8 << 20;
+
+fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + '_ {
+    let (rows, bytes) = (batch.num_rows(), Payload::Batch(batch.clone()).size_bytes());
+    let of_piece = rows.div_ceil(bytes.div_ceil(PIECE_BYTES).max(1)).max(1);
+    (0..rows).step_by(of_piece).map(move |at| batch.slice(at, of_piece.min(rows - at)))
+}
+
 struct Appending<'a> {
     inner: &'a Inner,
     caller: &'a Caller,
@@ -108,11 +117,15 @@ impl Appending<'_> {
         committed.map(|committed| committed.rows).map_err(|error| self.located(error))
     }
 
-    /// Waits until there is room for it.
     async fn put(&mut self, batch: RecordBatch) -> Result<(), Exception> {
-        if batch.num_rows() == 0 {
-            return Ok(());
+        for piece in pieces(&batch) {
+            self.put_piece(piece).await?;
         }
+        Ok(())
+    }
+
+    /// Waits until there is room for it.
+    async fn put_piece(&mut self, batch: RecordBatch) -> Result<(), Exception> {
         let (number, rows) = (self.begins.len() as u64, batch.num_rows() as u64);
         let user = &self.caller.credentials.user;
         loop {
@@ -143,5 +156,33 @@ impl Appending<'_> {
             (None, _) => {}
         }
         exception
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn large_batches_go_in_pieces_with_all_rows_in_order() {
+        let batch = |rows: i64| {
+            let numbers: ArrayRef = Arc::new(Int64Array::from_iter(0..rows));
+            RecordBatch::try_from_iter([("a", numbers.clone()), ("b", numbers)]).unwrap()
+        };
+        assert_eq!(pieces(&batch(0)).count(), 0);
+        assert_eq!(pieces(&batch(1000)).count(), 1);
+        let large = batch(2_000_001);
+        let cut: Vec<_> = pieces(&large).collect();
+        assert_eq!(cut.len(), 4);
+        let mut begin = 0;
+        for piece in cut {
+            assert_eq!(piece, large.slice(begin, piece.num_rows()));
+            begin += piece.num_rows();
+        }
+        assert_eq!(begin, 2_000_001);
     }
 }
