@@ -81,11 +81,9 @@ impl<T: Target> Service<T> {
             };
             let may_spool = !append.is_moving() || Instant::now() >= spools_from;
             if let Some(grant) = lowest.and_then(|lowest| self.grant(&append, bytes, lowest, may_spool)) {
-                let spooled = (grant.place() == Place::Spool).then_some(bytes);
-                let passing = match spooled {
-                    Some(bytes) => self.passing(bytes).await,
-                    None => None,
-                };
+                // Bodies that come slowly must not keep the one away that others wait for.
+                let waits = grant.place() == Place::Spool && lowest != Some(true);
+                let passing = if waits { self.passing(bytes).await } else { None };
                 return Ok(Admitted::Take(Admission {
                     service: self.clone(),
                     append,

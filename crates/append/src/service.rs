@@ -155,6 +155,10 @@ impl<T: Target> Service<T> {
         match opened.await {
             Ok(append) => {
                 check_user(id, &append.opening.credentials.user, &user)?;
+                if self.is_closing() {
+                    // It was not there yet when all that is open was ended, and would keep the store from being closed.
+                    self.end(append, End::Failed(errors::shutting_down()), false);
+                }
                 Ok(Found::Open(append.clone()))
             }
             Err(error) => {

@@ -25,6 +25,8 @@ pub(super) struct Sight {
     pub(super) set_aside: u64,
     /// The highest number of a block in the target.
     pub(super) newest_block: i64,
+    /// Of whatever has the target's name now.
+    pub(super) target_uuid: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -111,6 +111,9 @@ impl<'a> Lander<'a> {
     async fn look(&mut self, error: Option<&CallError>) -> Result<Next, CallError> {
         let staging = look::fence(self.session, self.id, self.landing, &query_id(self.id)).await?;
         let sight = look::sight(self.session, staging.as_ref(), &self.landing.target()).await?;
+        if sight.target_uuid.as_ref().is_some_and(|uuid| *uuid != self.landing.table_uuid) {
+            return Ok(self.another_table(&sight));
+        }
         if self.landing.way == WrittenWay::Rows {
             return Ok(self.rows_next(staging, &sight, error));
         }
@@ -125,6 +128,20 @@ impl<'a> Lander<'a> {
                 Ok(Next::Again(staging))
             }
             _ => Ok(unknown("its staging table is gone or damaged")),
+        }
+    }
+
+    /// Another table has taken the target's name, and nothing is written to that one. What was moved before went with the old one.
+    fn another_table(&self, sight: &Sight) -> Next {
+        let moves = self.landing.way == WrittenWay::Parts && self.landing.partitions().len() <= 1;
+        match judge(&self.landing.parts, sight) {
+            Verdict::Landed if moves => self.landed(),
+            Verdict::NotSeen if moves => {
+                let text =
+                    format!("Table {} was replaced before the append came into it", self.landing.target().quoted());
+                Next::End(Ending::Refused(AppendError::new(60, &text)))
+            }
+            _ => unknown("another table has taken the name of its table"),
         }
     }
 

@@ -105,13 +105,14 @@ pub(super) async fn sight(session: &Session, staging: Option<&Name>, target: &Na
         in_staging: in_target != "1",
         is_active: active == "1",
     };
-    let newest_block =
-        rows_of(&of_target).next().map_or(0, |[_, newest]: [String; 2]| newest.parse().unwrap_or(i64::MAX));
+    let of_target: Option<[String; 2]> = rows_of(&of_target).next();
+    let newest_block = of_target.as_ref().map_or(0, |[_, newest]| newest.parse().unwrap_or(i64::MAX));
     Ok(Sight {
         parts: rows_of(&parts).map(part).collect(),
         has_staging: staging.is_some(),
         set_aside: first_number(&set_aside),
         newest_block,
+        target_uuid: of_target.map(|[uuid, _]| uuid),
     })
 }
 
