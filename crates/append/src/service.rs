@@ -112,7 +112,7 @@ impl<T: Target> Service<T> {
             };
             return match opening.as_ref().is_some_and(is_other) {
                 true => Err(errors::other_table(id, &append.table_name())),
-                false => Ok(Found::Open(append.clone())),
+                false => Ok(found(append)),
             };
         }
         match self.target.outcome(id).await? {
@@ -159,7 +159,7 @@ impl<T: Target> Service<T> {
                     // It was not there yet when all that is open was ended, and would keep the store from being closed.
                     self.end(append, End::Failed(errors::shutting_down()), false);
                 }
-                Ok(Found::Open(append.clone()))
+                Ok(found(append))
             }
             Err(error) => {
                 self.not_opened(id, &cell, &user, &error);
@@ -314,6 +314,14 @@ impl<T: Target> Service<T> {
 
     pub(crate) async fn read_back(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
         self.read_back.acquire().await.ok()
+    }
+}
+
+/// Whoever waits for an append's end hears of it a moment before it is among those that have ended.
+fn found<T: Target>(append: &Arc<Append<T>>) -> Found<T> {
+    match append.end() {
+        Some(end) => Found::Ended(end),
+        None => Found::Open(append.clone()),
     }
 }
 
