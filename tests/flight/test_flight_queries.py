@@ -69,7 +69,8 @@ def test_an_error_in_the_middle_of_the_rows(service: Service) -> None:
         else "SELECT throwIf(number = 3000000, 'no more') FROM numbers(5000000)"
     )
     with service.cursor() as cursor:
-        with pytest.raises((OSError, pyarrow.ArrowException, OperationalError), match="no more"):
+        # DuckDB stops its other threads, and now and then tells of that instead of what was wrong.
+        with pytest.raises((OSError, pyarrow.ArrowException, OperationalError), match="no more|Interrupted"):
             cursor.execute(fails)
             for _ in cursor.fetch_record_batch():
                 pass
