@@ -64,13 +64,13 @@ def test_a_result_that_is_closed_early_ends_the_query(service: Service) -> None:
 
 def test_an_error_in_the_middle_of_the_rows(service: Service) -> None:
     fails = (
-        "SELECT CASE WHEN range = 3000000 THEN error('no more') END FROM range(5000000)"
+        # One thread's work. Where several are at it, DuckDB may tell of its stopping the others instead: that is not mended.
+        "SELECT CASE WHEN i = 3000000 THEN error('no more') END FROM (SELECT unnest(range(5000000)) AS i)"
         if service.is_duckdb
         else "SELECT throwIf(number = 3000000, 'no more') FROM numbers(5000000)"
     )
     with service.cursor() as cursor:
-        # DuckDB stops its other threads, and now and then tells of that instead of what was wrong.
-        with pytest.raises((OSError, pyarrow.ArrowException, OperationalError), match="no more|Interrupted"):
+        with pytest.raises((OSError, pyarrow.ArrowException, OperationalError), match="no more"):
             cursor.execute(fails)
             for _ in cursor.fetch_record_batch():
                 pass
