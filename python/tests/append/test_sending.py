@@ -7,6 +7,7 @@ import io
 import sys
 import threading
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,36 @@ async def test_progress_is_told(append_server: Any) -> None:
         )
     assert told == sorted(told)
     assert told[-1] == (ROWS, result.bytes)
+
+
+def answer_after_commit(server: Callable[[], AppendServer]) -> Callable[[Asked], bytes | None]:
+    """Every third batch is kept, and answered when the append is committed: the commit's answer may come first."""
+
+    def on_request(asked: Asked) -> bytes | None:
+        if asked.kind != "batch" or asked.number % 3:
+            return None
+        kept = server()._answer(asked)
+        append = server().appends[asked.append_id]
+        with server().changed:
+            server().changed.wait_for(lambda: append.state == "committed", 20)
+        if asked.number % 2:
+            asked.exchange.until_closed()
+            raise ConnectionError
+        return kept
+
+    return on_request
+
+
+async def test_progress_ends_with_all_rows_whichever_answer_comes_first(append_server: Any) -> None:
+    told: list[tuple[int, int]] = []
+    server: AppendServer = append_server(answer_after_commit(lambda: server))
+    async with await windrow.get_async_client(host=server.host, port=server.port) as client:
+        result = await client.append(
+            "t", table(800), batch_bytes=SMALL, progress=lambda rows, size: told.append((rows, size))
+        )
+    assert result.batches > 3
+    assert told == sorted(set(told))
+    assert told[-1] == (800, result.bytes)
 
 
 class Terminal(io.StringIO):

@@ -119,6 +119,7 @@ class AppendServer:
             return error(408, 159, f"the append is {append.state}")
         append.state = "committed"
         append.committed = [append.batches[number] for number in range(count)]
+        self.changed.notify_all()
         return said(self._committed(asked, append))
 
     def _committed(self, asked: Asked, append: Append) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class Appending:
         self._requests = AppendRequests(client, calls, self._state)
         self._lanes = Lanes(options.lanes)
         self._commit_sent = False
+        # Batches that were given to a lane and that nobody has been told of as acknowledged.
+        self._unacknowledged: dict[int, Batch] = {}
         # Ranges of numbers that needn't be sent, since the server has them; with both ends.
         self.received: list[tuple[int, int]] = []
         self._ending: Ending | None = None
@@ -66,11 +68,16 @@ class Appending:
                 if batch is None:
                     break
                 count += 1
+                self._unacknowledged[batch.number] = batch
                 if self._is_received(batch.number):
                     self._acknowledged(batch)
                     continue
                 await self._lanes.start(partial(self._put, batch))
-            return await self._committed(count)
+            answer = await self._committed(count)
+            # A commit is answered when the server has every batch; answers to the last ones may still be on their way.
+            for batch in list(self._unacknowledged.values()):
+                self._acknowledged(batch)
+            return answer
         except asyncio.CancelledError:  # async only
             self._client._stopper.begin(self._requests.abort())  # async only
             raise  # async only
@@ -87,7 +94,7 @@ class Appending:
     async def _put(self, batch: Batch) -> None:
         try:
             body = batch.encode() if batch.is_small else await self._client._offload(batch.encode)
-            await self._requests.answered(
+            answer = await self._requests.answered(
                 partial(self._calls.put, batch.number, body, batch.is_native),
                 partial(self._options.fault, batch.number),
             )
@@ -96,12 +103,15 @@ class Appending:
                 # At once: the commit, and batches that wait for room, wait at the server.
                 self._ending = await self._requests.abort()
             raise
-        self._acknowledged(batch)
+        if answer is not None:
+            self._acknowledged(batch)
 
     def _is_received(self, number: int) -> bool:
         return any(first <= number <= last for first, last in self.received)
 
     def _acknowledged(self, batch: Batch) -> None:
+        if self._unacknowledged.pop(batch.number, None) is None:
+            return
         sums = self._state.acknowledged(batch.rows, batch.encoded_bytes)
         if self._on_progress is not None:
             self._on_progress(sums.rows, sums.encoded_bytes)

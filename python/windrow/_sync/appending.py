@@ -45,6 +45,8 @@ class Appending:
         self._requests = AppendRequests(client, calls, self._state)
         self._lanes = Lanes(options.lanes)
         self._commit_sent = False
+        # Batches that were given to a lane and that nobody has been told of as acknowledged.
+        self._unacknowledged: dict[int, Batch] = {}
         # Ranges of numbers that needn't be sent, since the server has them; with both ends.
         self.received: list[tuple[int, int]] = []
         self._ending: Ending | None = None
@@ -66,11 +68,16 @@ class Appending:
                 if batch is None:
                     break
                 count += 1
+                self._unacknowledged[batch.number] = batch
                 if self._is_received(batch.number):
                     self._acknowledged(batch)
                     continue
                 self._lanes.start(partial(self._put, batch))
-            return self._committed(count)
+            answer = self._committed(count)
+            # A commit is answered when the server has every batch; answers to the last ones may still be on their way.
+            for batch in list(self._unacknowledged.values()):
+                self._acknowledged(batch)
+            return answer
         except Exception as error:
             # What a lane failed with is the cause of what the others saw.
             return self._after(self._lanes.failure or error)
@@ -84,7 +91,7 @@ class Appending:
     def _put(self, batch: Batch) -> None:
         try:
             body = batch.encode() if batch.is_small else self._client._offload(batch.encode)
-            self._requests.answered(
+            answer = self._requests.answered(
                 partial(self._calls.put, batch.number, body, batch.is_native),
                 partial(self._options.fault, batch.number),
             )
@@ -93,12 +100,15 @@ class Appending:
                 # At once: the commit, and batches that wait for room, wait at the server.
                 self._ending = self._requests.abort()
             raise
-        self._acknowledged(batch)
+        if answer is not None:
+            self._acknowledged(batch)
 
     def _is_received(self, number: int) -> bool:
         return any(first <= number <= last for first, last in self.received)
 
     def _acknowledged(self, batch: Batch) -> None:
+        if self._unacknowledged.pop(batch.number, None) is None:
+            return
         sums = self._state.acknowledged(batch.rows, batch.encoded_bytes)
         if self._on_progress is not None:
             self._on_progress(sums.rows, sums.encoded_bytes)
