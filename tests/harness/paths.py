@@ -33,3 +33,10 @@ def example_binary(name: str) -> Path:
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: run `cargo build --release --example {name}` first")
     return path
+
+
+def kafka_jars() -> Path:
+    folder = Path(os.environ.get("WINDROW_KAFKA_JARS", ROOT / "kafka" / "jars"))
+    if not any(folder.glob("kafka_*.jar")):
+        raise FileNotFoundError(f"no Kafka in {folder}: run `make setup-test`, or name its jars' folder in WINDROW_KAFKA_JARS")
+    return folder

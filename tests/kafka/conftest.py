@@ -1,0 +1,46 @@
+"""One broker for all Kafka tests of a worker; a test that harms it starts one of its own (`start_broker`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.kafka import Broker
+from harness.kafka_topics import Topics
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    started = Broker(tmp_path_factory.mktemp("broker"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def topics(broker: Broker) -> Topics:
+    return Topics(broker)
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A name of the test's own, for topics and groups."""
+    return re.sub(r"[^\w.-]+", "-", f"{request.node.module.__name__}.{request.node.name}")[:200]
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    """Starts brokers of the test's own; stops what is left of them."""
+    running: list[Broker] = []
+
+    def start(**settings: object) -> Broker:
+        """`settings` are the broker's own with _ for dots."""
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        running.append(Broker(tmp_path / f"broker-{len(running)}", settings=given))
+        return running[-1]
+
+    yield start
+    for broker in running:
+        broker.stop()
