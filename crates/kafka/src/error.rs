@@ -1,0 +1,94 @@
+//! What can go wrong between here and a broker, in words that say what to do.
+
+use std::fmt;
+
+use crate::error_code::ErrorCode;
+use crate::wire::Malformed;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// Settings that can't be used.
+    Options(String),
+    /// No connection, or one that broke: `doing` says during what.
+    Network { broker: String, doing: String, reason: String },
+    /// The broker did not answer in time.
+    Timeout { broker: String, doing: String, after_ms: u64 },
+    /// The broker doesn't believe who we are.
+    Authentication { broker: String, reason: String },
+    /// The broker refused a request.
+    Refused { doing: String, code: ErrorCode, reason: Option<String> },
+    /// The broker is too old or too new, or no Kafka broker at all.
+    Unsupported { broker: String, what: String },
+    /// An answer that can't be read.
+    Malformed { broker: String, api: &'static str, what: Malformed },
+}
+
+impl Error {
+    /// ClickHouse's code for what happened.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Options(_) => 36,
+            Self::Network { .. } => 210,
+            Self::Timeout { .. } => 209,
+            Self::Authentication { .. } => 516,
+            Self::Refused { code, .. } if code.is_authorization() => 497,
+            Self::Refused { .. } => 1001,
+            Self::Unsupported { .. } => 48,
+            Self::Malformed { .. } => 117,
+        }
+    }
+
+    /// The same may succeed later, without anyone changing anything.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            Self::Network { .. } | Self::Timeout { .. } | Self::Malformed { .. } => true,
+            Self::Refused { code, .. } => code.is_retriable(),
+            Self::Options(_) | Self::Authentication { .. } | Self::Unsupported { .. } => false,
+        }
+    }
+
+    /// Kafka's code, if a broker gave one.
+    pub fn kafka_code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    fn code_name(&self) -> &'static str {
+        match self {
+            Self::Options(_) => "BAD_ARGUMENTS",
+            Self::Network { .. } => "NETWORK_ERROR",
+            Self::Timeout { .. } => "SOCKET_TIMEOUT",
+            Self::Authentication { .. } => "AUTHENTICATION_FAILED",
+            Self::Refused { code, .. } if code.is_authorization() => "ACCESS_DENIED",
+            Self::Refused { .. } => "STD_EXCEPTION",
+            Self::Unsupported { .. } => "NOT_IMPLEMENTED",
+            Self::Malformed { .. } => "INCORRECT_DATA",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Options(what) => write!(f, "{what}.")?,
+            Self::Network { broker, doing, reason } => write!(f, "Kafka broker {broker}: {doing}: {reason}.")?,
+            Self::Timeout { broker, doing, after_ms } => {
+                write!(f, "Kafka broker {broker}: {doing}: no answer within {after_ms} ms.")?;
+            }
+            Self::Authentication { broker, reason } => {
+                write!(f, "Kafka broker {broker}: Authentication failed: {reason}.")?;
+            }
+            Self::Refused { doing, code, reason: None } => write!(f, "Kafka: {doing}: {code}.")?,
+            Self::Refused { doing, code, reason: Some(reason) } => write!(f, "Kafka: {doing}: {code}: {reason}.")?,
+            Self::Unsupported { broker, what } => write!(f, "Kafka broker {broker}: {what}.")?,
+            Self::Malformed { broker, api, what } => {
+                write!(f, "Kafka broker {broker}: the answer to {api} can't be read: {what}.")?;
+            }
+        }
+        write!(f, " ({})", self.code_name())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,204 @@
+//! Kafka's error codes: their names, and which of them pass.
+
+use std::fmt;
+
+/// What a broker says of a request, a topic or a partition.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ErrorCode(pub i16);
+
+/// Names of the codes from 0 on.
+const NAMES: [&str; 90] = [
+    "NONE",
+    "OFFSET_OUT_OF_RANGE",
+    "CORRUPT_MESSAGE",
+    "UNKNOWN_TOPIC_OR_PARTITION",
+    "INVALID_FETCH_SIZE",
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_OR_FOLLOWER",
+    "REQUEST_TIMED_OUT",
+    "BROKER_NOT_AVAILABLE",
+    "REPLICA_NOT_AVAILABLE",
+    "MESSAGE_TOO_LARGE",
+    "STALE_CONTROLLER_EPOCH",
+    "OFFSET_METADATA_TOO_LARGE",
+    "NETWORK_EXCEPTION",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "INVALID_TOPIC_EXCEPTION",
+    "RECORD_LIST_TOO_LARGE",
+    "NOT_ENOUGH_REPLICAS",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    "INVALID_REQUIRED_ACKS",
+    "ILLEGAL_GENERATION",
+    "INCONSISTENT_GROUP_PROTOCOL",
+    "INVALID_GROUP_ID",
+    "UNKNOWN_MEMBER_ID",
+    "INVALID_SESSION_TIMEOUT",
+    "REBALANCE_IN_PROGRESS",
+    "INVALID_COMMIT_OFFSET_SIZE",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "INVALID_TIMESTAMP",
+    "UNSUPPORTED_SASL_MECHANISM",
+    "ILLEGAL_SASL_STATE",
+    "UNSUPPORTED_VERSION",
+    "TOPIC_ALREADY_EXISTS",
+    "INVALID_PARTITIONS",
+    "INVALID_REPLICATION_FACTOR",
+    "INVALID_REPLICA_ASSIGNMENT",
+    "INVALID_CONFIG",
+    "NOT_CONTROLLER",
+    "INVALID_REQUEST",
+    "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    "POLICY_VIOLATION",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "DUPLICATE_SEQUENCE_NUMBER",
+    "INVALID_PRODUCER_EPOCH",
+    "INVALID_TXN_STATE",
+    "INVALID_PRODUCER_ID_MAPPING",
+    "INVALID_TRANSACTION_TIMEOUT",
+    "CONCURRENT_TRANSACTIONS",
+    "TRANSACTION_COORDINATOR_FENCED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "SECURITY_DISABLED",
+    "OPERATION_NOT_ATTEMPTED",
+    "KAFKA_STORAGE_ERROR",
+    "LOG_DIR_NOT_FOUND",
+    "SASL_AUTHENTICATION_FAILED",
+    "UNKNOWN_PRODUCER_ID",
+    "REASSIGNMENT_IN_PROGRESS",
+    "DELEGATION_TOKEN_AUTH_DISABLED",
+    "DELEGATION_TOKEN_NOT_FOUND",
+    "DELEGATION_TOKEN_OWNER_MISMATCH",
+    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
+    "DELEGATION_TOKEN_AUTHORIZATION_FAILED",
+    "DELEGATION_TOKEN_EXPIRED",
+    "INVALID_PRINCIPAL_TYPE",
+    "NON_EMPTY_GROUP",
+    "GROUP_ID_NOT_FOUND",
+    "FETCH_SESSION_ID_NOT_FOUND",
+    "INVALID_FETCH_SESSION_EPOCH",
+    "LISTENER_NOT_FOUND",
+    "TOPIC_DELETION_DISABLED",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "UNSUPPORTED_COMPRESSION_TYPE",
+    "STALE_BROKER_EPOCH",
+    "OFFSET_NOT_AVAILABLE",
+    "MEMBER_ID_REQUIRED",
+    "PREFERRED_LEADER_NOT_AVAILABLE",
+    "GROUP_MAX_SIZE_REACHED",
+    "FENCED_INSTANCE_ID",
+    "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+    "ELECTION_NOT_NEEDED",
+    "NO_REASSIGNMENT_IN_PROGRESS",
+    "GROUP_SUBSCRIBED_TO_TOPIC",
+    "INVALID_RECORD",
+    "UNSTABLE_OFFSET_COMMIT",
+    "THROTTLING_QUOTA_EXCEEDED",
+];
+
+impl ErrorCode {
+    pub const NONE: ErrorCode = ErrorCode(0);
+    pub const OFFSET_OUT_OF_RANGE: ErrorCode = ErrorCode(1);
+    pub const UNKNOWN_TOPIC_OR_PARTITION: ErrorCode = ErrorCode(3);
+    pub const LEADER_NOT_AVAILABLE: ErrorCode = ErrorCode(5);
+    pub const NOT_LEADER_OR_FOLLOWER: ErrorCode = ErrorCode(6);
+    pub const REPLICA_NOT_AVAILABLE: ErrorCode = ErrorCode(9);
+    pub const COORDINATOR_LOAD_IN_PROGRESS: ErrorCode = ErrorCode(14);
+    pub const COORDINATOR_NOT_AVAILABLE: ErrorCode = ErrorCode(15);
+    pub const NOT_COORDINATOR: ErrorCode = ErrorCode(16);
+    pub const ILLEGAL_GENERATION: ErrorCode = ErrorCode(22);
+    pub const INCONSISTENT_GROUP_PROTOCOL: ErrorCode = ErrorCode(23);
+    pub const UNKNOWN_MEMBER_ID: ErrorCode = ErrorCode(25);
+    pub const REBALANCE_IN_PROGRESS: ErrorCode = ErrorCode(27);
+    pub const TOPIC_AUTHORIZATION_FAILED: ErrorCode = ErrorCode(29);
+    pub const GROUP_AUTHORIZATION_FAILED: ErrorCode = ErrorCode(30);
+    pub const CLUSTER_AUTHORIZATION_FAILED: ErrorCode = ErrorCode(31);
+    pub const UNSUPPORTED_VERSION: ErrorCode = ErrorCode(35);
+    pub const KAFKA_STORAGE_ERROR: ErrorCode = ErrorCode(56);
+    pub const SASL_AUTHENTICATION_FAILED: ErrorCode = ErrorCode(58);
+    pub const FETCH_SESSION_ID_NOT_FOUND: ErrorCode = ErrorCode(70);
+    pub const INVALID_FETCH_SESSION_EPOCH: ErrorCode = ErrorCode(71);
+    pub const FENCED_LEADER_EPOCH: ErrorCode = ErrorCode(74);
+    pub const UNKNOWN_LEADER_EPOCH: ErrorCode = ErrorCode(75);
+    pub const OFFSET_NOT_AVAILABLE: ErrorCode = ErrorCode(78);
+    pub const MEMBER_ID_REQUIRED: ErrorCode = ErrorCode(79);
+    pub const FENCED_INSTANCE_ID: ErrorCode = ErrorCode(82);
+
+    pub fn is_error(&self) -> bool {
+        *self != Self::NONE
+    }
+
+    pub fn name(self) -> &'static str {
+        let named = usize::try_from(self.0).ok().and_then(|index| NAMES.get(index));
+        named.copied().unwrap_or("UNKNOWN_SERVER_ERROR")
+    }
+
+    /// The same request can succeed later, or when it is sent to the right broker.
+    pub fn is_retriable(self) -> bool {
+        matches!(self.0, 2 | 3 | 5..=7 | 9 | 13..=16 | 19 | 20 | 41 | 51 | 56 | 70..=72 | 74 | 75 | 78 | 80 | 88 | 89)
+    }
+
+    /// What is known of who leads a partition is out of date.
+    pub fn means_stale_metadata(self) -> bool {
+        matches!(
+            self,
+            Self::UNKNOWN_TOPIC_OR_PARTITION
+                | Self::LEADER_NOT_AVAILABLE
+                | Self::NOT_LEADER_OR_FOLLOWER
+                | Self::REPLICA_NOT_AVAILABLE
+                | Self::KAFKA_STORAGE_ERROR
+                | Self::FENCED_LEADER_EPOCH
+                | Self::UNKNOWN_LEADER_EPOCH
+        )
+    }
+
+    /// What is known of who keeps a group is out of date.
+    pub fn means_stale_coordinator(self) -> bool {
+        matches!(self, Self::COORDINATOR_NOT_AVAILABLE | Self::NOT_COORDINATOR)
+    }
+
+    pub fn is_authorization(self) -> bool {
+        matches!(self.0, 29..=31 | 53 | 65)
+    }
+
+    pub fn is_authentication(self) -> bool {
+        matches!(self.0, 33 | 34 | 58)
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+impl fmt::Debug for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_at_their_codes() {
+        for (code, name) in [
+            (ErrorCode::NONE, "NONE"),
+            (ErrorCode::ILLEGAL_GENERATION, "ILLEGAL_GENERATION"),
+            (ErrorCode::SASL_AUTHENTICATION_FAILED, "SASL_AUTHENTICATION_FAILED"),
+            (ErrorCode::FENCED_LEADER_EPOCH, "FENCED_LEADER_EPOCH"),
+            (ErrorCode::FENCED_INSTANCE_ID, "FENCED_INSTANCE_ID"),
+            (ErrorCode(89), "THROTTLING_QUOTA_EXCEEDED"),
+            (ErrorCode(-1), "UNKNOWN_SERVER_ERROR"),
+            (ErrorCode(12345), "UNKNOWN_SERVER_ERROR"),
+        ] {
+            assert_eq!(code.name(), name);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! ApiVersions: what a broker understands. The first request on every connection.
+
+use crate::error_code::ErrorCode;
+use crate::wire::reader::{Read, Reader};
+use crate::wire::request::sealed::{Decode, Encode};
+use crate::wire::request::{Api, Request, Response};
+use crate::wire::writer::Writer;
+
+#[derive(Debug)]
+pub(crate) struct ApiVersionsRequest;
+
+#[derive(Debug, Clone)]
+pub(crate) struct ApiVersionsResponse {
+    pub error: ErrorCode,
+    pub apis: Vec<ApiRange>,
+    pub throttle_time_ms: i32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ApiRange {
+    pub key: i16,
+    pub min: i16,
+    pub max: i16,
+}
+
+impl ApiVersionsResponse {
+    /// The newest version that both sides know.
+    pub(crate) fn common(&self, api: &Api) -> Option<i16> {
+        let range = self.apis.iter().find(|range| range.key == api.key)?;
+        let newest = range.max.min(api.versions.1);
+        (newest >= range.min.max(api.versions.0)).then_some(newest)
+    }
+}
+
+impl Request for ApiVersionsRequest {
+    const API: Api = Api { name: "ApiVersions", key: 18, versions: (3, 3), flexible_from: 3 };
+    type Response = ApiVersionsResponse;
+}
+
+impl Encode for ApiVersionsRequest {
+    fn encode(&self, writer: &mut Writer, _version: i16) {
+        writer.string("windrow");
+        writer.string(env!("CARGO_PKG_VERSION"));
+        writer.end_structure();
+    }
+}
+
+impl Response for ApiVersionsResponse {
+    fn throttle_time_ms(&self) -> i32 {
+        self.throttle_time_ms
+    }
+}
+
+impl Decode for ApiVersionsResponse {
+    fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
+        let error = ErrorCode(reader.i16()?);
+        if error == ErrorCode::UNSUPPORTED_VERSION {
+            // Then the rest is written as in version 0.
+            reader.skip_rest();
+            return Ok(Self { error, apis: Vec::new(), throttle_time_ms: 0 });
+        }
+        let apis = reader.array(|reader| {
+            let range = ApiRange { key: reader.i16()?, min: reader.i16()?, max: reader.i16()? };
+            reader.end_structure()?;
+            Ok(range)
+        })?;
+        let throttle_time_ms = reader.i32()?;
+        reader.end_structure()?;
+        Ok(Self { error, apis, throttle_time_ms })
+    }
+}

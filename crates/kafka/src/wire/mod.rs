@@ -1,0 +1,39 @@
+//! Kafka's protocol on the wire: its primitives, and one file for each API.
+//!
+//! Of every API those versions are spoken that Kafka 2.4 knows and 4.1 still accepts; of Metadata newer ones too, for the ids of topics.
+//! What a broker sends is not trusted: a frame's size is capped by the connection, and nothing in it is allocated by a length that was
+//! only claimed.
+
+mod api_versions;
+mod by_topic;
+mod fetch;
+mod find_coordinator;
+mod group;
+mod list_offsets;
+mod malformed;
+mod metadata;
+mod offset_commit;
+mod offset_fetch;
+mod reader;
+mod request;
+mod sasl;
+mod writer;
+
+pub(crate) use api_versions::{ApiVersionsRequest, ApiVersionsResponse};
+pub use by_topic::ByTopic;
+pub use fetch::{
+    AbortedTransaction, FetchPartition, FetchRequest, FetchResponse, FetchedPartition, ForgottenPartition, Isolation,
+};
+pub(crate) use find_coordinator::{FindCoordinatorRequest, FindCoordinatorResponse};
+pub use group::{
+    GroupMember, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
+    LeaveGroupResponse, MemberAssignment, SupportedProtocol, SyncGroupRequest, SyncGroupResponse,
+};
+pub use list_offsets::{ListOffsetsRequest, ListOffsetsResponse, ListedOffset, OffsetAt, OffsetQuery};
+pub use malformed::Malformed;
+pub use metadata::{BrokerAddress, MetadataRequest, MetadataResponse, PartitionMetadata, TopicId, TopicMetadata};
+pub use offset_commit::{CommitOffset, CommittedPartition, OffsetCommitRequest, OffsetCommitResponse};
+pub use offset_fetch::{FetchedOffset, OffsetFetchRequest, OffsetFetchResponse};
+pub(crate) use request::{correlation_id, decode, encode};
+pub use request::{Api, Request, Response};
+pub(crate) use sasl::{SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse};

@@ -1,0 +1,74 @@
+//! OffsetFetch: how far a group has come.
+
+use crate::error_code::ErrorCode;
+use crate::wire::by_topic::ByTopic;
+use crate::wire::reader::{Read, Reader};
+use crate::wire::request::sealed::{Decode, Encode};
+use crate::wire::request::{Api, Request, Response};
+use crate::wire::writer::Writer;
+
+#[derive(Debug, Clone)]
+pub struct OffsetFetchRequest {
+    pub group: String,
+    /// Numbers of partitions; everything that was committed if nothing is named.
+    pub topics: Option<Vec<ByTopic<i32>>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct OffsetFetchResponse {
+    pub throttle_time_ms: i32,
+    pub error: ErrorCode,
+    pub topics: Vec<ByTopic<FetchedOffset>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct FetchedOffset {
+    pub partition: i32,
+    /// Of the next record to be read; -1 if nothing was committed.
+    pub offset: i64,
+    pub leader_epoch: i32,
+    pub metadata: String,
+    pub error: ErrorCode,
+}
+
+impl Request for OffsetFetchRequest {
+    const API: Api = Api { name: "OffsetFetch", key: 9, versions: (6, 6), flexible_from: 6 };
+    type Response = OffsetFetchResponse;
+}
+
+impl Encode for OffsetFetchRequest {
+    fn encode(&self, writer: &mut Writer, _version: i16) {
+        writer.string(&self.group);
+        match &self.topics {
+            None => writer.null_array(),
+            Some(topics) => ByTopic::encode_all(topics, writer, |writer, partition| writer.i32(*partition)),
+        }
+        writer.end_structure();
+    }
+}
+
+impl Response for OffsetFetchResponse {
+    fn throttle_time_ms(&self) -> i32 {
+        self.throttle_time_ms
+    }
+}
+
+impl Decode for OffsetFetchResponse {
+    fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
+        let throttle_time_ms = reader.i32()?;
+        let topics = ByTopic::decode_all(reader, |reader| {
+            let fetched = FetchedOffset {
+                partition: reader.i32()?,
+                offset: reader.i64()?,
+                leader_epoch: reader.i32()?,
+                metadata: reader.nullable_string()?.unwrap_or_default(),
+                error: ErrorCode(reader.i16()?),
+            };
+            reader.end_structure()?;
+            Ok(fetched)
+        })?;
+        let error = ErrorCode(reader.i16()?);
+        reader.end_structure()?;
+        Ok(Self { throttle_time_ms, error, topics })
+    }
+}

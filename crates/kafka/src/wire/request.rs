@@ -1,0 +1,91 @@
+//! A request and its answer: what every API has to say of itself, and the heads that go before.
+
+use bytes::Bytes;
+
+use crate::wire::malformed::Malformed;
+use crate::wire::reader::{Read, Reader};
+use crate::wire::writer::Writer;
+
+/// What a client may ask a broker for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Api {
+    pub name: &'static str,
+    pub(crate) key: i16,
+    /// The versions that are written and read here. Brokers from 2.4 to 4.1 have one in common with each.
+    pub(crate) versions: (i16, i16),
+    /// The first version that is flexible.
+    pub(crate) flexible_from: i16,
+}
+
+impl Api {
+    pub(crate) fn is_flexible(&self, version: i16) -> bool {
+        version >= self.flexible_from
+    }
+}
+
+/// What can be sent over a [`Connection`](crate::Connection).
+pub trait Request: sealed::Encode {
+    const API: Api;
+    type Response: Response;
+}
+
+/// What comes back.
+pub trait Response: sealed::Decode {
+    /// For how long the broker wants to be left alone.
+    fn throttle_time_ms(&self) -> i32 {
+        0
+    }
+}
+
+pub(crate) mod sealed {
+    use super::{Read, Reader, Writer};
+
+    pub trait Encode {
+        fn encode(&self, writer: &mut Writer, version: i16);
+    }
+
+    pub trait Decode: Sized {
+        fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self>;
+    }
+}
+
+/// ApiVersions: its answer has the classic head in every version, since its reader can't know better.
+const API_VERSIONS_KEY: i16 = 18;
+
+/// The request with its size and head, as it goes over the wire.
+pub(crate) fn encode<R: Request>(request: &R, version: i16, correlation_id: i32, client_id: &str) -> Vec<u8> {
+    let flexible = R::API.is_flexible(version);
+    let mut writer = Writer::new(false);
+    // The size, known at the end.
+    writer.i32(0);
+    writer.i16(R::API.key);
+    writer.i16(version);
+    writer.i32(correlation_id);
+    writer.nullable_string(Some(client_id));
+    writer.set_flexible(flexible);
+    writer.end_structure();
+    request.encode(&mut writer, version);
+    let mut bytes = writer.into_bytes();
+    let size = i32::try_from(bytes.len() - 4).unwrap_or(i32::MAX);
+    bytes[..4].copy_from_slice(&size.to_be_bytes());
+    bytes
+}
+
+/// Which request an answer (without its size) is to.
+pub(crate) fn correlation_id(frame: &[u8]) -> Option<i32> {
+    frame.first_chunk().map(|bytes| i32::from_be_bytes(*bytes))
+}
+
+/// The answer (without its size) to a request that was sent in this version.
+pub(crate) fn decode<R: Request>(frame: &Bytes, version: i16) -> Read<R::Response> {
+    let flexible = R::API.is_flexible(version);
+    let mut reader = Reader::new(frame, flexible && R::API.key != API_VERSIONS_KEY);
+    let _correlation_id = reader.i32()?;
+    reader.end_structure()?;
+    reader.set_flexible(flexible);
+    let response = sealed::Decode::decode(&mut reader, version)?;
+    match reader.is_empty() {
+        true => Ok(response),
+        false => Err(Malformed("there are bytes behind its end")),
+    }
+}

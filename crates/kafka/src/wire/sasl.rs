@@ -1,0 +1,84 @@
+//! SaslHandshake and SaslAuthenticate: saying who one is, before anything else but ApiVersions.
+
+use std::fmt;
+
+use crate::error_code::ErrorCode;
+use crate::wire::reader::{Read, Reader};
+use crate::wire::request::sealed::{Decode, Encode};
+use crate::wire::request::{Api, Request, Response};
+use crate::wire::writer::Writer;
+
+#[derive(Debug)]
+pub(crate) struct SaslHandshakeRequest {
+    pub mechanism: &'static str,
+}
+
+#[derive(Debug)]
+pub(crate) struct SaslHandshakeResponse {
+    pub error: ErrorCode,
+    /// Those that the broker offers.
+    pub mechanisms: Vec<String>,
+}
+
+impl Request for SaslHandshakeRequest {
+    const API: Api = Api { name: "SaslHandshake", key: 17, versions: (1, 1), flexible_from: i16::MAX };
+    type Response = SaslHandshakeResponse;
+}
+
+impl Encode for SaslHandshakeRequest {
+    fn encode(&self, writer: &mut Writer, _version: i16) {
+        writer.string(self.mechanism);
+    }
+}
+
+impl Response for SaslHandshakeResponse {}
+
+impl Decode for SaslHandshakeResponse {
+    fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
+        Ok(Self { error: ErrorCode(reader.i16()?), mechanisms: reader.array(Reader::string)? })
+    }
+}
+
+pub(crate) struct SaslAuthenticateRequest {
+    pub message: Vec<u8>,
+}
+
+/// The message may be a password.
+impl fmt::Debug for SaslAuthenticateRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SaslAuthenticateRequest")
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SaslAuthenticateResponse {
+    pub error: ErrorCode,
+    pub error_message: Option<String>,
+    pub message: Vec<u8>,
+    /// After which the broker closes the connection; 0 for never.
+    pub session_lifetime_ms: i64,
+}
+
+impl Request for SaslAuthenticateRequest {
+    const API: Api = Api { name: "SaslAuthenticate", key: 36, versions: (1, 1), flexible_from: 2 };
+    type Response = SaslAuthenticateResponse;
+}
+
+impl Encode for SaslAuthenticateRequest {
+    fn encode(&self, writer: &mut Writer, _version: i16) {
+        writer.bytes(&self.message);
+    }
+}
+
+impl Response for SaslAuthenticateResponse {}
+
+impl Decode for SaslAuthenticateResponse {
+    fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
+        Ok(Self {
+            error: ErrorCode(reader.i16()?),
+            error_message: reader.nullable_string()?,
+            message: reader.owned_bytes()?,
+            session_lifetime_ms: reader.i64()?,
+        })
+    }
+}
