@@ -7,7 +7,7 @@ import io
 import sys
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import windrow
 from append.data import dicts, read_back, rows, table, until
 from harness.appends import AppendServer, Asked
 from windrow import exceptions
+from windrow._shared import append_data
 
 ROWS = 3000
 SMALL = 4096
@@ -239,3 +240,24 @@ async def test_paths_of_nothing(append_server: Any, tmp_path: Path) -> None:
     async with await windrow.get_async_client(host=server.host, port=server.port) as client:
         with pytest.raises(exceptions.DataError, match=r"none\.parquet"):
             await client.append("t", tmp_path / "none.parquet")
+
+
+async def test_rows_are_cut_the_same_whenever_they_come(append_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or an append that is gone on with would hold some rows twice and others not at all."""
+
+    def source() -> Iterator[Any]:
+        given = rows(ROWS)
+        yield from given[:700]
+        yield given[700:2000]
+        yield from given[2000:2500]
+        yield given[2500:]
+
+    server: AppendServer = append_server()
+    bodies = []
+    async with await windrow.get_async_client(host=server.host, port=server.port) as client:
+        for moment_s in (0.0, 20.0):
+            monkeypatch.setattr(append_data, "MOMENT_S", moment_s)
+            result = await client.append("t", source(), batch_bytes=SMALL)
+            bodies.append(server.appends[result.id].committed)
+    assert read_back(server.appends[result.id]) == rows(ROWS)
+    assert bodies[0] == bodies[1]

@@ -8,6 +8,7 @@ know how many of them make a batch.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, cast
 
@@ -117,7 +118,9 @@ class RowSource(BatchSource):
         # What is encoded now: a list of which `_at` rows are done. Its first one has the number `_base`.
         self._rows: Sequence[Any] = ()
         self._at = self._base = 0
-        self._next_rows: Sequence[Any] = ()
+        # What comes after it, and rows that are too few yet.
+        self._lists: deque[Sequence[Any]] = deque()
+        self._few: list[Any] = []
         self._ended = False
         self._count = 0
         self._row_bytes = 0
@@ -145,34 +148,41 @@ class RowSource(BatchSource):
         return Batch(self._count - 1, rows, size <= INLINE_BYTES, lambda: b"".join(blocks), is_native=True)
 
     async def _has_rows(self) -> bool:
-        """Waits until there are rows to encode: enough for a block, unless there are no more. Long lists aren't copied."""
+        """Waits until there are rows to encode: enough for a block, unless there are no more."""
         if self._at < len(self._rows):
             return True
         self._base += len(self._rows)
-        self._rows, self._next_rows, self._at = self._next_rows, (), 0
-        while len(self._rows) < append_data.ROWS_AT_ONCE and not self._ended:
-            rows = await self._more_rows()
-            if not self._rows:
-                self._rows = rows
-            elif len(rows) < append_data.ROWS_AT_ONCE:
-                self._rows = [*self._rows, *rows]
-            else:
-                self._next_rows = rows
-                break
+        self._rows, self._at = (), 0
+        while not self._lists and not self._ended:
+            items = await self._items.some()
+            self._ended = not items
+            for item in items:
+                self._gather(item)
+            if self._ended:
+                self._gathered()
+        if self._lists:
+            self._rows = self._lists.popleft()
         return bool(self._rows)
 
-    async def _more_rows(self) -> Sequence[Any]:
-        items = await self._items.some()
-        self._ended = not items
-        found: list[Any] = []
-        for item in items:
-            rows = append_data.rows_of(item)
-            if rows is None:
-                raise append_data.refuse(item)
-            if len(items) == 1:
-                return rows
-            found += rows
-        return found
+    def _gather(self, item: Any) -> None:
+        """Few rows are taken together, which depends on what comes alone, not on when it comes: the cut has to be the same
+        when the append is gone on with. Long lists aren't copied.
+        """
+        rows = append_data.rows_of(item)
+        if rows is None:
+            raise append_data.refuse(item)
+        if len(rows) >= append_data.ROWS_AT_ONCE:
+            self._gathered()
+            self._lists.append(rows)
+            return
+        self._few += rows
+        if len(self._few) >= append_data.ROWS_AT_ONCE:
+            self._gathered()
+
+    def _gathered(self) -> None:
+        if self._few:
+            self._lists.append(self._few)
+            self._few = []
 
     def _rows_of_next_block(self, size: int) -> int:
         if not self._row_bytes:
