@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import TracebackType
 from urllib.request import Request, urlopen
@@ -72,16 +73,17 @@ class Gateway(Process):
         self.flight = f"127.0.0.1:{free_port()}"
         command = [os.environ["BENCH_WINDROW"], "serve", "--backend", f"duckdb://{folder / 'windrow.db'}"]
         command += ["--data-dir", str(folder / "data"), "--http", self.address, "--flight", self.flight]
-        log = (folder / "gateway.log").open("w+")
         super().__init__([*command, "--admin", "127.0.0.1:0", "--log-format", "json"], stderr=subprocess.PIPE)
         assert self.process.stderr is not None
+        told = ""
         for line in self.process.stderr:
-            log.write(line)
+            told += line
             if "windrow is ready" in line:
                 break
         else:
-            raise SystemExit(f"the gateway did not start:\n{(folder / 'gateway.log').read_text()}")
-        # Nothing more is read of it: a healthy gateway says little.
+            raise SystemExit(f"the gateway did not start:\n{told}")
+        # What nobody reads would stop it once the pipe is full.
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def sql(self, statement: str) -> str:
         with urlopen(Request(f"http://{self.address}/", statement.encode())) as answer:

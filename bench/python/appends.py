@@ -81,9 +81,12 @@ def check(server: Quack | Gateway, scenario: Scenario, name: str) -> None:
         raise SystemExit(f"{name}: {stored} rows instead of {scenario.total}, {displaced} out of place")
 
 
-def empty_table(server: Quack | Gateway, name: str) -> None:
-    server.sql(f"DROP TABLE IF EXISTS {name}")
-    server.sql(f"CREATE TABLE {name} (i BIGINT)")
+def make_tables(servers: dict[str, Quack | Gateway]) -> None:
+    """Before anybody attaches: a client of quack doesn't see tables that come later."""
+    for way, server in servers.items():
+        for scenario in SCENARIOS:
+            server.sql(f"CREATE TABLE {way}_{scenario.name} (i BIGINT)")
+    servers["windrow"].sql("CREATE TABLE o (i BIGINT)")
 
 
 def limit_seconds(address: str, scenario: Scenario) -> float:
@@ -123,6 +126,7 @@ def measure_numbers(folder: Path, gateway: Gateway, rounds: int) -> Times:
             "windrow": Distances(gateway.address, stack),
         }
         empty = Distances(stack.enter_context(Empty()).address, stack)
+        make_tables(servers)
         children = {
             (way, ms): stack.enter_context(Child(way, address))
             for way, distances in reached.items()
@@ -134,10 +138,11 @@ def measure_numbers(folder: Path, gateway: Gateway, rounds: int) -> Times:
             random.shuffle(jobs)
             for way, scenario, ms in jobs:
                 name = f"{way}_{scenario.name}"
-                empty_table(servers[way], name)
+                print(f"{way} {scenario.name} {distance(ms)}: ", end="", file=sys.stderr, flush=True)
+                servers[way].sql(f"DELETE FROM {name}")
                 took = children[way, ms].run(scenario, name)
                 check(servers[way], scenario, name)
-                print(f"{way} {scenario.name} {distance(ms)}: {took:.3f} s", file=sys.stderr)
+                print(f"{took:.3f} s", file=sys.stderr)
                 if number > 0:
                     times[way, scenario.name, ms].append(took)
             for scenario in SCENARIOS:
@@ -146,7 +151,7 @@ def measure_numbers(folder: Path, gateway: Gateway, rounds: int) -> Times:
         scenario = SCENARIOS[0]
         for _ in range(2 * rounds):
             for ordered in (True, False):
-                empty_table(gateway, "o")
+                gateway.sql("DELETE FROM o")
                 times["ordered" if ordered else "unordered", "one", 0.0].append(
                     children["windrow", 0.0].run(scenario, "o", ordered)
                 )
@@ -157,13 +162,13 @@ def make_parquet(path: Path, rows: int) -> None:
     import duckdb
 
     columns = (
-        "i AS id, TIMESTAMP '2026-01-01' + to_seconds(i) AS at, 'user ' || (i % 100000) AS name, "
+        "i AS id, TIMESTAMP '2026-01-01' + to_seconds(i) AS seen, 'user ' || (i % 100000) AS name, "
         "(hash(i) % 1000000) / 7 AS value, (i % 97)::INTEGER AS kind"
     )
     duckdb.execute(f"COPY (SELECT {columns} FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)")
 
 
-MIXED = "(id BIGINT, at TIMESTAMP, name VARCHAR, value DOUBLE, kind INTEGER)"
+MIXED = "(id BIGINT, seen TIMESTAMP, name VARCHAR, value DOUBLE, kind INTEGER)"
 
 
 def local_insert(folder: Path, file: Path) -> float:

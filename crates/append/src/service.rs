@@ -171,7 +171,7 @@ impl<T: Target> Service<T> {
     fn opened(self: &Arc<Self>, id: AppendId, opening: OpenRequest, table: T::Table) -> Arc<Append<T>> {
         let (window_bytes, timeout_ms) = (self.options.window_bytes, self.options.idle_timeout.as_millis() as u64);
         let append = Arc::new(Append::<T>::new(id, opening, table, window_bytes, timeout_ms));
-        tracing::info!(append = %id, table = append.table_name(), "an append was opened");
+        tracing::debug!(append = %id, table = append.table_name(), "an append was opened");
         self.metrics.open.inc();
         tokio::spawn(applying::apply(self.clone(), append.clone()));
         append
@@ -200,7 +200,7 @@ impl<T: Target> Service<T> {
         match &end {
             End::Committed(committed) => {
                 let (rows, seconds) = (committed.rows, committed.seconds);
-                tracing::info!(append = %append.id, table = append.table_name(), rows, seconds, "an append was committed");
+                tracing::debug!(append = %append.id, table = append.table_name(), rows, seconds, "an append was committed");
             }
             End::Aborted => tracing::info!(append = %append.id, table = append.table_name(), "an append was aborted"),
             End::Failed(error) => {

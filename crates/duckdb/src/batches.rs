@@ -11,9 +11,13 @@ use windrow_sink::BatchId;
 use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};
 
-/// Made at start.
-pub(crate) const TABLE: &str =
-    "CREATE TABLE IF NOT EXISTS windrow.batches (id UUID PRIMARY KEY, stored_at TIMESTAMPTZ NOT NULL DEFAULT now())";
+const TABLE: &str = "batches";
+
+/// Makes the table, at start.
+pub(crate) fn create(connection: &Connection) -> String {
+    let table = connection.own_table(TABLE);
+    format!("CREATE TABLE IF NOT EXISTS {table} (id UUID PRIMARY KEY, stored_at TIMESTAMPTZ NOT NULL DEFAULT now())")
+}
 
 /// Ids that are kept whatever their age, and however many there are.
 const KEPT: u64 = 100_000;
@@ -29,12 +33,13 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    pub(crate) fn insert(id: BatchId) -> String {
-        format!("INSERT INTO windrow.batches (id) VALUES ('{id}')")
+    pub(crate) fn insert(database: &DuckDb, id: BatchId) -> String {
+        format!("INSERT INTO {} (id) VALUES ('{id}')", database.own_table(TABLE))
     }
 
     pub(crate) fn knows(connection: &mut Connection, id: BatchId) -> Result<bool, Exception> {
-        let found = connection.rows(&format!("SELECT 1 FROM windrow.batches WHERE id = '{id}'"))?;
+        let table = connection.own_table(TABLE);
+        let found = connection.rows(&format!("SELECT 1 FROM {table} WHERE id = '{id}'"))?;
         Ok(found.iter().any(|batch| batch.num_rows() > 0))
     }
 
@@ -59,11 +64,11 @@ impl Batches {
 
 /// How many went.
 pub(crate) fn prune(connection: &mut Connection, kept: u64, kept_at_most: u64) -> Result<u64, Exception> {
-    let newest =
-        |count: u64| format!("(SELECT stored_at FROM windrow.batches ORDER BY stored_at DESC OFFSET {count} LIMIT 1)");
+    let table = connection.own_table(TABLE);
+    let newest = |count: u64| format!("(SELECT stored_at FROM {table} ORDER BY stored_at DESC OFFSET {count} LIMIT 1)");
     let (newest_kept, newest_kept_at_most) = (newest(kept), newest(kept_at_most));
     connection.execute(&format!(
-        "DELETE FROM windrow.batches WHERE stored_at < {newest_kept_at_most} \
+        "DELETE FROM {table} WHERE stored_at < {newest_kept_at_most} \
          OR stored_at < now() - INTERVAL '{KEPT_FOR}' AND stored_at < {newest_kept}"
     ))
 }

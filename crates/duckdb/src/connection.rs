@@ -12,13 +12,15 @@ use windrow_client::Exception;
 
 use crate::errors;
 use crate::instance::Health;
-use crate::table::{literal, quoted, TableRef};
+use crate::table::{literal, own_table, quoted, TableRef, OWN_SCHEMA};
 
 pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
 
 pub(crate) struct Connection {
     inner: ManagedConnection,
     version: String,
+    /// The database's own name, which DuckDB makes of its file's.
+    catalog: Arc<str>,
     health: Arc<Health>,
 }
 
@@ -29,8 +31,14 @@ pub(crate) struct Running {
 }
 
 impl Connection {
-    pub(crate) fn new(inner: ManagedConnection, version: String, health: Arc<Health>) -> Connection {
-        Connection { inner, version, health }
+    pub(crate) fn new(inner: ManagedConnection, version: String, catalog: Arc<str>, health: Arc<Health>) -> Connection {
+        Connection { inner, version, catalog, health }
+    }
+
+    /// The table's whole name, as it stands in a statement. Without the database's it would be ambiguous where a schema has the
+    /// name of the file.
+    pub(crate) fn whole_name(&self, table: &TableRef) -> String {
+        format!("{}.{}", quoted(&self.catalog), table.quoted())
     }
 
     fn exception(&self, error: &Error) -> Exception {
@@ -43,9 +51,19 @@ impl Connection {
         &self.version
     }
 
+    /// The schema of what Windrow keeps for itself.
+    pub(crate) fn own_schema(&self) -> String {
+        format!("{}.{OWN_SCHEMA}", quoted(&self.catalog))
+    }
+
+    /// The whole name of a table in it.
+    pub(crate) fn own_table(&self, table: &str) -> String {
+        own_table(&self.catalog, table)
+    }
+
     /// Names without a schema are looked up there, and then among what Windrow defines for all.
     pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
-        let path = literal(&format!("{},windrow", quoted(schema)));
+        let path = literal(&format!("{}.{},{}", quoted(&self.catalog), quoted(schema), self.own_schema()));
         self.execute(&format!("SET search_path = {path}")).map(|_| ())
     }
 
@@ -101,6 +119,7 @@ impl Connection {
             if temporary {
                 statement.set_option(OptionStatement::Temporary, OptionValue::String("true".to_owned()))?;
             } else {
+                statement.set_option(OptionStatement::TargetCatalog, OptionValue::String(self.catalog.to_string()))?;
                 statement.set_option(OptionStatement::TargetDbSchema, OptionValue::String(table.schema.clone()))?;
             }
             statement.set_option(OptionStatement::IngestMode, mode.into())?;

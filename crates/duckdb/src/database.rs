@@ -67,6 +67,11 @@ impl DuckDb {
         table::look_up(self.clone(), permit, name.clone()).await
     }
 
+    /// The whole name, as it stands in a statement, of a table of Windrow's own.
+    pub fn own_table(&self, table: &str) -> String {
+        self.inner.instance.own_table(table)
+    }
+
     /// Begins a transaction on a connection and a thread of its own.
     pub async fn begin(&self) -> Result<Transaction, Exception> {
         let permit = self.transaction_permit().await?;

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adbc_core::Database;
-use adbc_driver_manager::ManagedDatabase;
+use adbc_driver_manager::{ManagedConnection, ManagedDatabase};
 use windrow_client::Exception;
 
 use crate::connection::Connection;
 use crate::errors::{self, OpenError};
 use crate::open::{self, Opened};
 use crate::options::DuckDbOptions;
+use crate::table::own_table;
 
 /// Shared by an instance and its connections: who is left, and whether it still works.
 #[derive(Default)]
@@ -43,15 +44,17 @@ pub(crate) struct Instance {
     current: Mutex<Option<Current>>,
     is_closed: AtomicBool,
     version: String,
+    catalog: Arc<str>,
 }
 
 const ABORTED: i32 = 236;
 
 impl Instance {
     pub(crate) fn open(options: DuckDbOptions) -> Result<Instance, OpenError> {
-        let Opened { database, version } = open::open(&options)?;
+        let Opened { database, version, catalog } = open::open(&options)?;
         let current = Mutex::new(Some(Current { database, health: Arc::default() }));
-        Ok(Instance { options, current, is_closed: AtomicBool::new(false), version: format!("(DuckDB {version})") })
+        let version = format!("(DuckDB {version})");
+        Ok(Instance { options, current, is_closed: AtomicBool::new(false), version, catalog })
     }
 
     /// What stands behind texts of errors.
@@ -71,7 +74,16 @@ impl Instance {
         };
         let connection = open.database.new_connection();
         let connection = connection.map_err(|error| errors::exception(&error, &self.version))?;
-        Ok(Connection::new(connection, self.version.clone(), open.health.clone()))
+        Ok(self.connection(connection, open.health.clone()))
+    }
+
+    fn connection(&self, inner: ManagedConnection, health: Arc<Health>) -> Connection {
+        Connection::new(inner, self.version.clone(), self.catalog.clone(), health)
+    }
+
+    /// The whole name of a table of Windrow's own.
+    pub(crate) fn own_table(&self, table: &str) -> String {
+        own_table(&self.catalog, table)
     }
 
     pub(crate) fn closed(&self) -> Exception {
@@ -83,7 +95,7 @@ impl Instance {
         self.is_closed.store(true, Ordering::SeqCst);
         let Some(Current { database, health }) = self.lock().take() else { return };
         let Ok(connection) = database.new_connection() else { return };
-        let checkpoint = Connection::new(connection, self.version.clone(), health).execute("CHECKPOINT");
+        let checkpoint = self.connection(connection, health).execute("CHECKPOINT");
         if let Err(exception) = checkpoint {
             tracing::warn!(%exception, "the database was closed without a checkpoint");
         }

@@ -21,6 +21,8 @@ pub(crate) struct Opened {
     pub(crate) database: ManagedDatabase,
     /// DuckDB's, as it says it: `v1.5.6`.
     pub(crate) version: String,
+    /// What DuckDB calls the database.
+    pub(crate) catalog: Arc<str>,
 }
 
 pub(crate) fn open(options: &DuckDbOptions) -> Result<Opened, OpenError> {
@@ -32,12 +34,16 @@ pub(crate) fn open(options: &DuckDbOptions) -> Result<Opened, OpenError> {
         own_alone(path)?;
     }
     let database = driver.new_database_with_opts(settings(options)).map_err(failed)?;
-    let mut connection = Connection::new(database.new_connection().map_err(failed)?, String::new(), Arc::default());
-    for statement in at_start(options) {
-        connection.execute(&statement).map_err(|exception| OpenError(describe(options, &exception.line)))?;
+    let connect = || database.new_connection().map_err(failed);
+    let failed = |exception: Exception| OpenError(describe(options, &exception.line));
+    let mut connection = Connection::new(connect()?, String::new(), Arc::default(), Arc::default());
+    let version = text(&mut connection, "SELECT version()").map_err(failed)?;
+    let catalog: Arc<str> = text(&mut connection, "SELECT current_database()").map_err(failed)?.into();
+    let mut connection = Connection::new(connect()?, String::new(), catalog.clone(), Arc::default());
+    for statement in at_start(options, &connection) {
+        connection.execute(&statement).map_err(failed)?;
     }
-    let version = version(&mut connection).map_err(|exception| OpenError(describe(options, &exception.line)))?;
-    Ok(Opened { database, version })
+    Ok(Opened { database, version, catalog })
 }
 
 /// What can only be said before the database is there.
@@ -55,12 +61,12 @@ fn settings(options: &DuckDbOptions) -> Vec<(OptionDatabase, OptionValue)> {
     settings.into_iter().map(option).collect()
 }
 
-fn at_start(options: &DuckDbOptions) -> Vec<String> {
+fn at_start(options: &DuckDbOptions, connection: &Connection) -> Vec<String> {
     // Times are told in UTC wherever this runs, and what Windrow keeps for itself has a place.
     let mut statements = vec![
         "SET GLOBAL TimeZone = 'UTC'".to_owned(),
-        "CREATE SCHEMA IF NOT EXISTS windrow".to_owned(),
-        batches::TABLE.to_owned(),
+        format!("CREATE SCHEMA IF NOT EXISTS {}", connection.own_schema()),
+        batches::create(connection),
     ];
     if !options.allowed_folders.is_empty() {
         let folders: Vec<_> = options.allowed_folders.iter().map(|folder| literal(&text_of(folder))).collect();
@@ -90,8 +96,9 @@ fn own_alone(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn version(connection: &mut Connection) -> Result<String, Exception> {
-    let batches = connection.rows("SELECT version()")?;
+/// The one value of a result.
+fn text(connection: &mut Connection, query: &str) -> Result<String, Exception> {
+    let batches = connection.rows(query)?;
     let column = batches.first().and_then(|batch| batch.columns().first()?.as_string_opt::<i32>());
     Ok(column.filter(|column| column.len() == 1).map_or("", |column| column.value(0)).to_owned())
 }

@@ -120,8 +120,8 @@ impl Attempt {
     fn store(&self, mut work: Work, batch: arrow_array::RecordBatch) -> Result<(), StoreError> {
         let Destination { database, table, columns, .. } = &*self.destination;
         let table = TableRef::new(schema_of(database), table);
-        let written =
-            work.ingest(&table, Some(columns), &[batch]).and_then(|_| work.execute(&Batches::insert(self.id)));
+        let stored = Batches::insert(&self.database, self.id);
+        let written = work.ingest(&table, Some(columns), &[batch]).and_then(|_| work.execute(&stored));
         if let Err(exception) = written {
             return self.concluded(work.rollback(), exception);
         }

@@ -30,6 +30,13 @@ impl TableRef {
     }
 }
 
+/// What Windrow keeps for itself is there.
+pub(crate) const OWN_SCHEMA: &str = "windrow";
+
+pub(crate) fn own_table(catalog: &str, table: &str) -> String {
+    format!("{}.{OWN_SCHEMA}.{}", quoted(catalog), quoted(table))
+}
+
 /// A name as it stands in a statement.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -93,12 +100,13 @@ pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Optio
     if batches.iter().all(|batch| batch.num_rows() == 0) {
         return Ok(None);
     }
-    let described =
-        connection.rows(&format!("SELECT (\"default\" IS NOT NULL)::INTEGER FROM (DESCRIBE {})", name.quoted()))?;
+    let described = connection
+        .rows(&format!("SELECT (\"default\" IS NOT NULL)::INTEGER FROM (DESCRIBE {})", connection.whole_name(name)))?;
     let settable: Vec<bool> = described.iter().flat_map(|batch| flags(batch, 0)).collect();
     let views = connection
         .rows(&format!("SELECT 1 FROM duckdb_views() WHERE {}", condition.replace("table_name", "view_name")))?;
-    let fields = connection.query(&format!("SELECT * FROM {} LIMIT 0", name.quoted()), |_| true)?.reader.schema();
+    let fields =
+        connection.query(&format!("SELECT * FROM {} LIMIT 0", connection.whole_name(name)), |_| true)?.reader.schema();
     let mut columns = Vec::new();
     let mut spelt = name.clone();
     for batch in &batches {

@@ -15,13 +15,10 @@ use crate::answer::{Atomicity, Committed, State};
 use crate::id::AppendId;
 use crate::target::Outcome;
 
-const CREATE: &str = "CREATE TABLE IF NOT EXISTS windrow.appends (id UUID PRIMARY KEY, \"user\" VARCHAR NOT NULL, \
-                      \"table\" VARCHAR NOT NULL, rows UBIGINT NOT NULL, bytes UBIGINT NOT NULL, batches UBIGINT NOT NULL, \
-                      seconds DOUBLE NOT NULL, committed_at TIMESTAMPTZ NOT NULL)";
-/// They are remembered so long, and so many of them.
-const PRUNE: &str = "DELETE FROM windrow.appends WHERE committed_at < now() - INTERVAL 7 DAY \
-                     OR id NOT IN (SELECT id FROM windrow.appends ORDER BY committed_at DESC LIMIT 100000)";
-const LIST: &str = "SELECT id::VARCHAR, \"user\", rows, bytes, batches, seconds FROM windrow.appends";
+const COLUMNS: &str =
+    "(id UUID PRIMARY KEY, \"user\" VARCHAR NOT NULL, \"table\" VARCHAR NOT NULL, rows UBIGINT NOT NULL, \
+                       bytes UBIGINT NOT NULL, batches UBIGINT NOT NULL, seconds DOUBLE NOT NULL, \
+                       committed_at TIMESTAMPTZ NOT NULL)";
 
 /// What is known of them here.
 #[derive(Default)]
@@ -38,10 +35,10 @@ pub(super) struct Entry {
 impl CommittedAppends {
     /// Makes the table, forgets what is old, and learns the others.
     pub(super) async fn load(duckdb: &DuckDb) -> Result<CommittedAppends, Exception> {
-        run(duckdb, CREATE).await?;
-        run(duckdb, PRUNE).await?;
+        run(duckdb, &format!("CREATE TABLE IF NOT EXISTS {} {COLUMNS}", table(duckdb))).await?;
+        run(duckdb, &prune(&table(duckdb))).await?;
         let this = CommittedAppends::default();
-        for entry in ask(duckdb, LIST).await? {
+        for entry in ask(duckdb, &list(duckdb)).await? {
             this.insert(entry);
         }
         Ok(this)
@@ -64,21 +61,35 @@ impl CommittedAppends {
 
     /// Asks the database: for a commit whose answer was unclear.
     pub(super) async fn look_up(&self, duckdb: &DuckDb, id: AppendId) -> Result<Outcome, Exception> {
-        for entry in ask(duckdb, &format!("{LIST} WHERE id = '{id}'")).await? {
+        for entry in ask(duckdb, &format!("{} WHERE id = '{id}'", list(duckdb))).await? {
             self.insert(entry);
         }
         Ok(self.get(id))
     }
 }
 
+fn table(duckdb: &DuckDb) -> String {
+    duckdb.own_table("appends")
+}
+
+/// They are remembered so long, and so many of them.
+fn prune(table: &str) -> String {
+    format!(
+        "DELETE FROM {table} WHERE committed_at < now() - INTERVAL 7 DAY \
+         OR id NOT IN (SELECT id FROM {table} ORDER BY committed_at DESC LIMIT 100000)"
+    )
+}
+
+fn list(duckdb: &DuckDb) -> String {
+    format!("SELECT id::VARCHAR, \"user\", rows, bytes, batches, seconds FROM {}", table(duckdb))
+}
+
 /// What writes an append's row.
-pub(super) fn insert_statement(entry: &Entry, table: &str) -> String {
+pub(super) fn insert_statement(duckdb: &DuckDb, entry: &Entry, target: &str) -> String {
     let Committed { id, rows, bytes, batches, seconds, .. } = &entry.committed;
     let text = |of: &str| format!("'{}'", of.replace('\'', "''"));
-    let (user, table) = (text(&entry.user), text(table));
-    format!(
-        "INSERT INTO windrow.appends VALUES ('{id}', {user}, {table}, {rows}, {bytes}, {batches}, {seconds:?}, now())"
-    )
+    let (own, user, target) = (table(duckdb), text(&entry.user), text(target));
+    format!("INSERT INTO {own} VALUES ('{id}', {user}, {target}, {rows}, {bytes}, {batches}, {seconds:?}, now())")
 }
 
 fn session(readonly: bool) -> Session {

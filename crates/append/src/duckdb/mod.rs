@@ -166,7 +166,7 @@ impl Transaction for Writing {
         let committed = Committed { id, state, rows, bytes, batches, seconds, atomic };
         let entry = Entry { committed, user: self.user.clone() };
         let table = format!("{}.{}", self.name.schema, self.name.table);
-        let noted = self.transaction.execute(&insert_statement(&entry, &table)).await;
+        let noted = self.transaction.execute(&insert_statement(&self.duckdb, &entry, &table)).await;
         noted.map_err(|exception| CommitFailure::Refused(exception.into()))?;
         match self.transaction.commit().await {
             Ok(()) => {

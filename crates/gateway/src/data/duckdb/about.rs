@@ -41,14 +41,15 @@ pub(super) async fn answer(duckdb: &DuckDb, about: &About, session: &Session) ->
         About::Tables { database: asked } => {
             let wanted = asked.as_deref().map_or(session.schema.as_str(), schema_of);
             let sql = format!(
-                "SELECT name FROM windrow.system_tables WHERE database = {} ORDER BY name",
+                "SELECT name FROM {} WHERE database = {} ORDER BY name",
+                duckdb.own_table("system_tables"),
                 quoted(database(wanted))
             );
             Ok(Source::Stream(duckdb.query(&sql, session).await?))
         }
         About::Databases => {
-            let sql = "SELECT name FROM windrow.system_databases ORDER BY name";
-            Ok(Source::Stream(duckdb.query(sql, session).await?))
+            let sql = format!("SELECT name FROM {} ORDER BY name", duckdb.own_table("system_databases"));
+            Ok(Source::Stream(duckdb.query(&sql, session).await?))
         }
         About::Foreign(word) => Err(Exception::new(NOT_IMPLEMENTED, word, duckdb.version_suffix())),
     }

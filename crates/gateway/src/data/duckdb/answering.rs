@@ -16,6 +16,7 @@ use windrow_statement::Kind;
 use super::about;
 use super::ask::{Question, Who};
 use super::head::{random_tag, Counted, Framing, Head};
+use super::install::system_view;
 use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
 use super::source::Source;
 use super::spool::Spool;
@@ -99,7 +100,8 @@ impl Exchange<'_> {
         };
         let user = self.credentials().map_or("default", |credentials| credentials.user.as_str());
         let who = Who { user, readonly: access.readonly };
-        let question = match Question::of(&self.request, &text, &who, |table| self.own_table(table, &who)) {
+        let system_table = |table: &str| system_view(duckdb, table).or_else(|| self.own_table(table, &who));
+        let question = match Question::of(&self.request, &text, &who, &system_table) {
             Ok(question) => question,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };

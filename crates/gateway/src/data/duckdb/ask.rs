@@ -4,7 +4,6 @@ use windrow_duckdb::{schema_of, Session};
 use windrow_results::Format;
 use windrow_statement::{ask, About, Asked, Kind, NotAsked};
 
-use super::install::system_view;
 use super::parameters::parameter;
 use super::settings::Wishes;
 use crate::data::request::Request;
@@ -37,12 +36,12 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// `own_table` gives the query for a table of `system` that the gateway keeps itself.
+    /// `system_table` gives what stands for a table of `system`.
     pub(super) fn of(
         request: &Request<'_>,
         text: &str,
         who: &Who<'_>,
-        own_table: impl Fn(&str) -> Option<String>,
+        system_table: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Question, Refusal> {
         let Who { user, readonly: readonly_user } = *who;
         // Settings are looked at before the text, as ClickHouse does it.
@@ -51,8 +50,7 @@ impl Question {
             let given = request.params.iter().find(|param| param.name().strip_prefix("param_") == Some(name));
             parameter(given.and_then(|param| param.text()), data_type)
         };
-        let asked = ask(text, &|table| system_view(table).or_else(|| own_table(table)), &value)
-            .map_err(|error| not_asked(&error))?;
+        let asked = ask(text, system_table, &value).map_err(|error| not_asked(&error))?;
         let wishes = Wishes::of(request, &asked.settings)?;
         let header = request.head.field_str("x-clickhouse-format").filter(|name| !name.is_empty());
         let default = || header.or_else(|| request.param_str("default_format")).filter(|name| !name.is_empty());

@@ -18,8 +18,8 @@ const SYSTEM_TABLES: [&str; 9] =
     ["one", "numbers", "databases", "tables", "columns", "settings", "functions", "build_options", "processes"];
 
 /// The view for a table of `system`.
-pub(super) fn system_view(table: &str) -> Option<String> {
-    SYSTEM_TABLES.contains(&table).then(|| format!("windrow.system_{table}"))
+pub(super) fn system_view(duckdb: &DuckDb, table: &str) -> Option<String> {
+    SYSTEM_TABLES.contains(&table).then(|| duckdb.own_table(&format!("system_{table}")))
 }
 
 const VIEWS: [&str; 8] = [
@@ -70,11 +70,11 @@ pub async fn install_duckdb_functions(duckdb: &DuckDb) -> Result<(), Exception> 
     let version = [format!("version() AS '{CLICKHOUSE_VERSION}'"), format!("revision() AS {REVISION}::UINTEGER")];
     let macros = MACROS.iter().map(|body| (*body).to_owned()).chain(version);
     for body in macros {
-        run(duckdb, &format!("CREATE OR REPLACE MACRO windrow.{body}")).await?;
+        run(duckdb, &format!("CREATE OR REPLACE MACRO {body}")).await?;
     }
     let settings = settings_view();
     for body in VIEWS.into_iter().chain([settings.as_str()]) {
-        run(duckdb, &format!("CREATE OR REPLACE VIEW windrow.{body}")).await?;
+        run(duckdb, &format!("CREATE OR REPLACE VIEW {body}")).await?;
     }
     Ok(())
 }
@@ -91,7 +91,7 @@ fn settings_view() -> String {
 }
 
 async fn run(duckdb: &DuckDb, sql: &str) -> Result<(), Exception> {
-    let session = Session { schema: "main".to_owned(), readonly: false };
+    let session = Session { schema: "windrow".to_owned(), readonly: false };
     let mut stream = duckdb.query(sql, &session).await?;
     while let Some(batch) = stream.next().await {
         batch?;
