@@ -31,10 +31,11 @@ START_UP_USER = User("default", "", ("GRANT SYSTEM LISTEN ON *.*", "GRANT SELECT
 
 
 class Engine:
-    def __init__(self, folder: Path, port: int | None = None):
+    def __init__(self, folder: Path, port: int | None = None, config: str = ""):
+        """`config`: more elements of ClickHouse's configuration, as XML."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL)))
-        (folder / "config.xml").write_text(config_xml(folder / "users.xml"))
+        (folder / "config.xml").write_text(config_xml(folder / "users.xml", config))
         self.folder = folder
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)
         self.start()
@@ -72,10 +73,10 @@ class Engine:
         self.child.stop()
 
 
-def config_xml(users: Path) -> str:
+def config_xml(users: Path, more: str = "") -> str:
     return (
         "<clickhouse><logger><level>warning</level><console>1</console></logger><user_directories>"
-        f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories></clickhouse>"
+        f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories>{more}</clickhouse>"
     )
 
 

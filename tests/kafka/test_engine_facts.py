@@ -1,0 +1,135 @@
+"""What ClickHouse's Kafka engine makes of messages: what docs/kafka-engine.md says of it, asked of the real one."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import pytest
+
+from harness.endpoint import Endpoint
+from harness.eventually import eventually
+from harness.kafka import Broker
+from harness.kafka_engine import KafkaEngine, kafka_engine
+from harness.kafka_topics import Message, Topics
+from harness.protobuf import delimited, event
+
+COLUMNS = "id UInt64, name String, value Float64"
+SCHEMA = 'syntax = "proto3"; message Event { uint64 id = 1; string name = 2; double value = 3; }'
+# Not as kafka_schema, where braces are macros.
+WITH_SCHEMA = f"format_schema = '{SCHEMA}', format_schema_source = 'string', format_schema_message_name = 'Event'"
+TOMBSTONE = Message(None, b"key", 0)
+GOOD, BAD = b'{"id":1}', b'{"id":"x"}'
+
+
+@dataclass(frozen=True)
+class Case:
+    """Messages of a format, and the rows that come of them, by the message's offset."""
+
+    format: str
+    messages: tuple[bytes | Message, ...]
+    rows: tuple[str, ...]
+    columns: str = COLUMNS
+    settings: str = ""
+
+    def __str__(self) -> str:
+        return self.format
+
+
+def row_binary(id: int, name: bytes) -> bytes:
+    return struct.pack("<QB", id, len(name)) + name + struct.pack("<d", 1.5)
+
+
+def msg_pack(id: int, name: bytes) -> bytes:
+    return bytes([id, 0xA0 | len(name)]) + name + b"\xcb" + struct.pack(">d", 1.5)
+
+
+CASES = (
+    Case(
+        "JSONEachRow",
+        (b'{"id":1,"name":"a","value":1}', b'{"id":2}\n{"id":3}\n', b'[{"id":4},{"id":5}]', b'{"id":6,"more":{"a":1}}{"id":7}',
+         TOMBSTONE, b"", b"  ", b'{"id":8}'),
+        ('[0, 1, "a", 1]', '[1, 2, "", 0]', '[1, 3, "", 0]', '[2, 4, "", 0]', '[2, 5, "", 0]', '[3, 6, "", 0]', '[3, 7, "", 0]',
+         '[7, 8, "", 0]'),
+    ),
+    # A message of no bytes is a row of defaults in protobuf; the engine drops it all the same.
+    Case("ProtobufSingle", (event(1, "a"), b"", event(2, "b")), ('[0, 1, "a", 1.5]', '[2, 2, "b", 1.5]'), settings=WITH_SCHEMA),
+    Case(
+        "Protobuf", (delimited(event(1, "a")) + delimited(event(2, "b")), b"", delimited(event(3, "c"))),
+        ('[0, 1, "a", 1.5]', '[0, 2, "b", 1.5]', '[2, 3, "c", 1.5]'), settings=WITH_SCHEMA,
+    ),
+    Case("CSV", (b'1,"a",1.5', b"2,b,2\n3,c,3\n"), ('[0, 1, "a", 1.5]', '[1, 2, "b", 2]', '[1, 3, "c", 3]')),
+    Case("CSVWithNames", (b"name,id\na,1\nb,2", b"id\n3"), ('[0, 1, "a", 0]', '[0, 2, "b", 0]', '[1, 3, "", 0]')),
+    Case("TSV", (b"1\ta\t1.5", b"2\tb\t2\n3\tc\t3\n"), ('[0, 1, "a", 1.5]', '[1, 2, "b", 2]', '[1, 3, "c", 3]')),
+    Case("RowBinary", (row_binary(1, b"a"), row_binary(2, b"b") * 2), ('[0, 1, "a", 1.5]', *['[1, 2, "b", 1.5]'] * 2)),
+    Case("MsgPack", (msg_pack(1, b"a"), msg_pack(2, b"b") * 2), ('[0, 1, "a", 1.5]', *['[1, 2, "b", 1.5]'] * 2)),
+    Case("RawBLOB", (b"abc\n\n", b"", TOMBSTONE, b"\xff"), (r'[0, "abc\n\n"]', '[3, "�"]'), "raw String"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rows_of_messages(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, case: Case) -> None:
+    topics.create(topic_name, 1)
+    topics.send(topic_name, [message if isinstance(message, Message) else Message(message, partition=0) for message in case.messages])
+    columns = ", ".join(column.split()[0] for column in case.columns.split(", "))
+    select, settings = f"_offset, {columns}", case.settings
+    with kafka_engine(direct, broker, topic_name, case.format, case.columns, select=select, settings=settings) as engine:
+        engine.wait_until_all_is_read()
+        assert engine.rows() == sorted(case.rows)
+
+
+def test_virtual_columns(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str) -> None:
+    topics.create(topic_name, 1)
+    headers = (("a", b"1"), ("none", None), ("a", b"2"))
+    topics.send(topic_name, [Message(GOOD, b"key", 0, 1_600_000_000_123, headers), Message(GOOD, None, 0, 1_600_000_000_123)])
+    names = "_topic, _key, _offset, _partition, _timestamp, _timestamp_ms, `_headers.name`, `_headers.value`"
+    with kafka_engine(direct, broker, topic_name, "JSONEachRow", "id UInt64", select=names) as engine:
+        engine.wait_until_all_is_read()
+        types = direct.sql("SELECT groupArray(type) FROM system.columns WHERE database = currentDatabase() AND table = 'kafka_view'")
+        moment = '"2020-09-13 12:26:40", "2020-09-13 12:26:40.123"'
+        assert engine.rows() == [
+            f'["{topic_name}", "", 1, 0, {moment}, [], []]',
+            f'["{topic_name}", "key", 0, 0, {moment}, ["a","none","a"], ["1","","2"]]',
+        ]
+    assert types == (
+        "['LowCardinality(String)','String','UInt64','UInt64','Nullable(DateTime)','Nullable(DateTime64(3))',"
+        "'Array(String)','Array(String)']"
+    )
+
+
+def test_a_bad_message_stops_everything(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str) -> None:
+    topics.create(topic_name, 1)
+    topics.send(topic_name, [Message(text, partition=0) for text in (GOOD, BAD, GOOD)])
+    with kafka_engine(direct, broker, topic_name, "JSONEachRow", COLUMNS) as engine:
+        eventually(lambda: "offset: 1)" in engine.error(), "the error names the message", 60)
+        assert (engine.rows(), engine.committed()) == ([], {0: -1001})
+
+
+def test_bad_messages_are_skipped_or_streamed(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str) -> None:
+    topics.create(topic_name, 1)
+    two_of_three = b'{"id":1}\n{"id":"x"}\n{"id":3}'
+    topics.send(topic_name, [Message(text, partition=0) for text in (GOOD, BAD, two_of_three)])
+    select = "_offset, id"
+    with kafka_engine(direct, broker, topic_name, "JSONEachRow", COLUMNS, select=select, settings="kafka_skip_broken_messages = 9") as engine:
+        engine.wait_until_all_is_read()
+        assert engine.rows() == ["[0, 1]", "[2, 1]", "[2, 3]"]
+    select, settings = "_offset, id, _raw_message, _error != ''", "kafka_handle_error_mode = 'stream'"
+    with kafka_engine(direct, broker, topic_name, "JSONEachRow", COLUMNS, select=select, settings=settings, group="g2") as engine:
+        engine.wait_until_all_is_read()
+        # All rows of the third are gone, also the good ones.
+        assert engine.rows("_offset, id, _raw_message != ''") == ['[0, 1, 0]', '[1, 0, 1]', '[2, 0, 1]']
+
+
+def test_a_view_that_fails_makes_another_one_repeat(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str) -> None:
+    topics.create(topic_name, 1)
+    direct.sql("CREATE TABLE other (id UInt64) ENGINE = MergeTree ORDER BY id")
+    engine = KafkaEngine(direct, broker, topic_name, "JSONEachRow", COLUMNS)
+    try:
+        # Deduplication of blocks is off for a MergeTree without a window.
+        direct.sql("CREATE MATERIALIZED VIEW failing TO other AS SELECT id FROM kafka_queue WHERE throwIf(id = 7) = 0")
+        topics.send(topic_name, [Message(b'{"id":7}', partition=0)])
+        eventually(lambda: len(engine.rows()) > 1, "the row is there more than once", 60)
+        assert engine.committed() == {0: -1001}
+    finally:
+        direct.sql("DROP TABLE failing SYNC")
+        engine.drop()
