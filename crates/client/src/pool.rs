@@ -73,7 +73,7 @@ impl Client {
         let tls = match endpoint.tls {
             false => None,
             true => {
-                let config = client_config(options.ca_file.as_deref())?;
+                let config = client_config(options.ca_file.as_deref(), None)?;
                 let name = options.server_name.unwrap_or_else(|| endpoint.host.clone());
                 let name = ServerName::try_from(name).map_err(|error| TlsError::from(error.to_string()))?;
                 Some((tokio_rustls::TlsConnector::from(config), name))

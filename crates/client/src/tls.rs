@@ -33,8 +33,20 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
     }
 }
 
-/// For connections to a backend: trusts the certificates in `ca_file`, or those that the system trusts.
-pub(crate) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
+/// Who we are to a server that asks for a certificate: the chain and its key, both PEM files.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity<'p> {
+    pub certificate: &'p Path,
+    pub key: &'p Path,
+}
+
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path)
+        .map_err(|error| TlsError(format!("cannot read the private key {}: {error}", path.display())))
+}
+
+/// For connections to a server: trusts the certificates in `ca_file`, or those that the system trusts.
+pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     match ca_file {
         Some(path) => {
@@ -53,16 +65,18 @@ pub(crate) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>,
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsError(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let Some(Identity { certificate, key }) = identity else { return Ok(Arc::new(config.with_no_client_auth())) };
+    let config = config
+        .with_client_auth_cert(read_certificates(certificate)?, read_key(key)?)
+        .map_err(|error| TlsError(format!("{} and {} don't fit: {error}", certificate.display(), key.display())))?;
     Ok(Arc::new(config))
 }
 
 /// For our own port: the certificate chain and its key, both PEM files.
 pub fn server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = read_certificates(certificate)?;
-    let key_der = PrivateKeyDer::from_pem_file(key)
-        .map_err(|error| TlsError(format!("cannot read the private key {}: {error}", key.display())))?;
+    let key_der = read_key(key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

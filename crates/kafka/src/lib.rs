@@ -2,10 +2,14 @@
 //!
 //! Layers, lowest first: `wire` (the protocol's bytes), `batch` (records inside), `client` (connections to a cluster's brokers).
 
+mod batch;
+mod client;
 mod error;
 mod error_code;
 mod wire;
 
+pub use batch::*;
+pub use client::*;
 pub use error::Error;
 pub use error_code::ErrorCode;
 pub use wire::*;

@@ -94,6 +94,10 @@ pub struct AbortedTransaction {
 impl Request for FetchRequest {
     const API: Api = Api { name: "Fetch", key: 1, versions: (11, 11), flexible_from: 12 };
     type Response = FetchResponse;
+
+    fn wait_ms(&self) -> u64 {
+        u64::try_from(self.max_wait_ms).unwrap_or_default()
+    }
 }
 
 impl Encode for FetchRequest {

@@ -51,6 +51,10 @@ pub struct GroupMember {
 impl Request for JoinGroupRequest {
     const API: Api = Api { name: "JoinGroup", key: 11, versions: (6, 7), flexible_from: 6 };
     type Response = JoinGroupResponse;
+
+    fn wait_ms(&self) -> u64 {
+        u64::try_from(self.rebalance_timeout_ms).unwrap_or_default()
+    }
 }
 
 impl Encode for JoinGroupRequest {

@@ -24,7 +24,7 @@ pub use by_topic::ByTopic;
 pub use fetch::{
     AbortedTransaction, FetchPartition, FetchRequest, FetchResponse, FetchedPartition, ForgottenPartition, Isolation,
 };
-pub(crate) use find_coordinator::{FindCoordinatorRequest, FindCoordinatorResponse};
+pub(crate) use find_coordinator::FindCoordinatorRequest;
 pub use group::{
     GroupMember, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
     LeaveGroupResponse, MemberAssignment, SupportedProtocol, SyncGroupRequest, SyncGroupResponse,
@@ -34,6 +34,8 @@ pub use malformed::Malformed;
 pub use metadata::{BrokerAddress, MetadataRequest, MetadataResponse, PartitionMetadata, TopicId, TopicMetadata};
 pub use offset_commit::{CommitOffset, CommittedPartition, OffsetCommitRequest, OffsetCommitResponse};
 pub use offset_fetch::{FetchedOffset, OffsetFetchRequest, OffsetFetchResponse};
+#[cfg(feature = "fuzzing")]
+pub use request::decode as decode_response;
 pub(crate) use request::{correlation_id, decode, encode};
 pub use request::{Api, Request, Response};
-pub(crate) use sasl::{SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse};
+pub(crate) use sasl::{SaslAuthenticateRequest, SaslHandshakeRequest};

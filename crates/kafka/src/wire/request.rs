@@ -27,6 +27,11 @@ impl Api {
 pub trait Request: sealed::Encode {
     const API: Api;
     type Response: Response;
+
+    /// For how long the broker may let it wait before it answers.
+    fn wait_ms(&self) -> u64 {
+        0
+    }
 }
 
 /// What comes back.
@@ -77,7 +82,7 @@ pub(crate) fn correlation_id(frame: &[u8]) -> Option<i32> {
 }
 
 /// The answer (without its size) to a request that was sent in this version.
-pub(crate) fn decode<R: Request>(frame: &Bytes, version: i16) -> Read<R::Response> {
+pub fn decode<R: Request>(frame: &Bytes, version: i16) -> Read<R::Response> {
     let flexible = R::API.is_flexible(version);
     let mut reader = Reader::new(frame, flexible && R::API.key != API_VERSIONS_KEY);
     let _correlation_id = reader.i32()?;

@@ -1,0 +1,92 @@
+//! Where batches are decompressed to: memory that is used again, and grows as bytes really come, up to a limit.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::Read;
+
+/// What the memory grows by at least.
+const MIN_GROWTH_BYTES: usize = 64 << 10;
+/// More is not kept for the next batch.
+const MAX_KEPT_BYTES: usize = 16 << 20;
+
+/// Why a batch can't be decompressed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    TooLarge,
+    Damaged(Cow<'static, str>),
+}
+
+impl Failure {
+    pub(crate) const CUT: Failure = Failure::Damaged(Cow::Borrowed("it is cut off"));
+
+    pub(crate) fn damaged(reason: impl fmt::Display) -> Self {
+        Self::Damaged(reason.to_string().into())
+    }
+}
+
+pub(crate) struct Output {
+    /// Behind `filled` is what an earlier batch has left: it needn't be cleared again.
+    bytes: Vec<u8>,
+    filled: usize,
+    max_bytes: usize,
+}
+
+impl Output {
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self { bytes: Vec::new(), filled: 0, max_bytes }
+    }
+
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.filled = 0;
+        if self.bytes.len() > MAX_KEPT_BYTES {
+            self.bytes = Vec::new();
+        }
+    }
+
+    pub(crate) fn filled(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+
+    /// Room for so many bytes, and often more.
+    pub(crate) fn room(&mut self, wanted: usize) -> Result<&mut [u8], Failure> {
+        if wanted > self.max_bytes - self.filled {
+            return Err(Failure::TooLarge);
+        }
+        if wanted > self.bytes.len() - self.filled {
+            let doubled = self.bytes.len().saturating_mul(2);
+            self.bytes.resize((self.filled + wanted).max(doubled).min(self.max_bytes), 0);
+        }
+        Ok(&mut self.bytes[self.filled..])
+    }
+
+    /// Some room, to find out how much is needed.
+    pub(crate) fn some_room(&mut self) -> Result<&mut [u8], Failure> {
+        let wanted = MIN_GROWTH_BYTES.min(self.max_bytes - self.filled).max(1);
+        self.room(wanted)
+    }
+
+    /// So many bytes were written at the beginning of the room.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.filled = (self.filled + count).min(self.bytes.len());
+    }
+
+    pub(crate) fn read_all(&mut self, mut reader: impl Read) -> Result<(), Failure> {
+        loop {
+            if self.filled == self.max_bytes {
+                // Whether that was all shows only by one byte more.
+                return match reader.read(&mut [0]).map_err(Failure::damaged)? {
+                    0 => Ok(()),
+                    _ => Err(Failure::TooLarge),
+                };
+            }
+            match reader.read(self.some_room()?).map_err(Failure::damaged)? {
+                0 => return Ok(()),
+                count => self.advance(count),
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A cluster: its brokers' addresses, and connections to them that are made when they are needed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::client::backoff::Retry;
+use crate::client::connection::Connection;
+use crate::client::dial::{Address, Dialer};
+use crate::client::options::ClientOptions;
+use crate::error::Error;
+use crate::wire::{BrokerAddress, FindCoordinatorRequest, MetadataRequest, MetadataResponse};
+
+/// What a connection is for. Brokers answer a connection's requests in turn, so that what waits must not be in the way of what doesn't.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// Questions that are answered at once.
+    Control,
+    Fetch,
+    /// Joining a group, and heartbeats.
+    Group,
+    /// Reading and committing offsets.
+    Commit,
+}
+
+/// Cheap to clone; the last one to go closes the connections.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: Arc<ClientOptions>,
+    dialer: Dialer,
+    seeds: Vec<Address>,
+    brokers: Mutex<BTreeMap<i32, Address>>,
+    slots: Mutex<HashMap<(i32, Purpose), Slot>>,
+    /// To any broker, for questions that all can answer.
+    any: Slot,
+}
+
+/// Locked while a connection is made, so that only one is.
+type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
+
+impl Client {
+    /// Asks a first broker for the others.
+    pub async fn connect(options: ClientOptions) -> Result<Client, Error> {
+        let seeds: Result<Vec<Address>, Error> = options.brokers.iter().map(|text| Address::parse(text)).collect();
+        let seeds = seeds?;
+        if seeds.is_empty() {
+            return Err(Error::Options("No broker is named".to_owned()));
+        }
+        let options = Arc::new(options);
+        let dialer = Dialer::new(options.clone())?;
+        let inner =
+            Inner { options, dialer, seeds, brokers: Mutex::default(), slots: Mutex::default(), any: Slot::default() };
+        let client = Client { inner: Arc::new(inner) };
+        client.metadata(Some(Vec::new())).await?;
+        Ok(client)
+    }
+
+    pub fn options(&self) -> &ClientOptions {
+        &self.inner.options
+    }
+
+    /// The connection to a broker for this purpose, a new one if there is none that can be used. The broker has to have been named in
+    /// metadata or as a coordinator.
+    pub async fn connection(&self, node_id: i32, purpose: Purpose) -> Result<Connection, Error> {
+        let address = self.brokers().get(&node_id).cloned();
+        let address = address.ok_or_else(|| Error::Network {
+            broker: node_id.to_string(),
+            doing: "connect".to_owned(),
+            reason: "the cluster doesn't name it any more".to_owned(),
+        })?;
+        let slot = lock(&self.inner.slots).entry((node_id, purpose)).or_default().clone();
+        let mut kept = slot.lock().await;
+        if let Some(connection) = kept.as_ref().filter(|connection| is_usable(connection)) {
+            return Ok(connection.clone());
+        }
+        let broker = format!("{node_id} ({}:{})", address.host, address.port);
+        let connection = self.inner.dialer.dial(&address, &broker).await?;
+        Ok(kept.insert(connection).clone())
+    }
+
+    /// Of these topics, or of all. What is wrong with a topic is said there.
+    pub async fn metadata(&self, topics: Option<Vec<Arc<str>>>) -> Result<MetadataResponse, Error> {
+        let request = MetadataRequest { topics };
+        let mut retry = Retry::new(&self.inner.options);
+        loop {
+            match self.ask_for_metadata(&request).await {
+                Ok(metadata) => return Ok(metadata),
+                Err(error) => retry.after(error).await?,
+            }
+        }
+    }
+
+    async fn ask_for_metadata(&self, request: &MetadataRequest) -> Result<MetadataResponse, Error> {
+        let metadata = self.any_connection().await?.call(request).await?;
+        // A broker that has only just started knows of nobody, itself included.
+        if !metadata.brokers.is_empty() {
+            *self.brokers() = metadata.brokers.iter().map(|broker| (broker.node_id, address_of(broker))).collect();
+        }
+        Ok(metadata)
+    }
+
+    /// The id of the broker that keeps a group.
+    pub async fn coordinator(&self, group: &str) -> Result<i32, Error> {
+        let request = FindCoordinatorRequest { group: group.to_owned() };
+        let mut retry = Retry::new(&self.inner.options);
+        loop {
+            match self.ask_for_coordinator(&request).await {
+                Ok(node_id) => return Ok(node_id),
+                Err(error) => retry.after(error).await?,
+            }
+        }
+    }
+
+    async fn ask_for_coordinator(&self, request: &FindCoordinatorRequest) -> Result<i32, Error> {
+        let found = self.any_connection().await?.call(request).await?;
+        if found.error.is_error() {
+            let doing = format!("find the coordinator of the group '{}'", request.group);
+            return Err(Error::Refused { doing, code: found.error, reason: found.error_message });
+        }
+        let node_id = found.coordinator.node_id;
+        self.brokers().insert(node_id, address_of(&found.coordinator));
+        Ok(node_id)
+    }
+
+    async fn any_connection(&self) -> Result<Connection, Error> {
+        let mut kept = self.inner.any.lock().await;
+        if let Some(connection) = kept.as_ref().filter(|connection| is_usable(connection)) {
+            return Ok(connection.clone());
+        }
+        let mut last_error = None;
+        for address in self.everyone() {
+            match self.inner.dialer.dial(&address, &format!("{}:{}", address.host, address.port)).await {
+                Ok(connection) => return Ok(kept.insert(connection).clone()),
+                // Who we are is the same to all of them.
+                Err(error) if !error.is_retriable() => return Err(error),
+                Err(error) => last_error = Some(error),
+            }
+        }
+        Err(last_error.unwrap_or_else(|| Error::Options("No broker is named".to_owned())))
+    }
+
+    /// Whoever may know of the cluster: those it names, in any order, then those that we were told of at first.
+    fn everyone(&self) -> Vec<Address> {
+        let mut addresses: Vec<Address> = self.brokers().values().cloned().collect();
+        fastrand::shuffle(&mut addresses);
+        let missing = self.inner.seeds.iter().filter(|seed| !addresses.contains(seed)).cloned().collect::<Vec<_>>();
+        addresses.extend(missing);
+        addresses
+    }
+
+    fn brokers(&self) -> MutexGuard<'_, BTreeMap<i32, Address>> {
+        lock(&self.inner.brokers)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({})", self.inner.options.brokers.join(","))
+    }
+}
+
+fn is_usable(connection: &Connection) -> bool {
+    !connection.is_closed() && !connection.is_expired()
+}
+
+fn address_of(broker: &BrokerAddress) -> Address {
+    Address { host: broker.host.clone(), port: broker.port }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

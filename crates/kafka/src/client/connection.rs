@@ -1,0 +1,225 @@
+//! One connection to a broker, for any number of callers at once.
+//!
+//! A task writes the requests, another reads the answers, so that a caller who gives up in the middle leaves no half frame behind. The
+//! first failure, a request that isn't answered in time included, ends the connection for all; who waits is told why.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::client::frames::read_frame;
+use crate::client::pending::Pending;
+use crate::error::Error;
+use crate::wire::{self, ApiVersionsResponse, Request, Response};
+
+/// Requests that wait to be written; more make their callers wait.
+const MAX_UNWRITTEN_REQUESTS: usize = 64;
+/// Longer is not waited for when a broker wants to be left alone; it defends itself then.
+const MAX_THROTTLE: Duration = Duration::from_secs(30);
+/// Small answers are read with one system call.
+const READ_BUFFER_BYTES: usize = 8 << 10;
+
+/// Cheap to clone; the last one to go closes it.
+#[derive(Clone)]
+pub struct Connection {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: ConnectionSettings,
+    versions: Mutex<Option<Arc<ApiVersionsResponse>>>,
+    requests: mpsc::Sender<Vec<u8>>,
+    pending: Arc<Pending>,
+    quiet_until: Mutex<Option<Instant>>,
+    /// When the broker will want a new authentication.
+    expires_at: Mutex<Option<Instant>>,
+    reading: AbortHandle,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionSettings {
+    /// As it is called in errors.
+    pub broker: String,
+    pub client_id: String,
+    pub request_timeout_ms: u64,
+    pub max_answer_bytes: usize,
+}
+
+impl Connection {
+    pub(crate) fn start<R, W>(settings: ConnectionSettings, reader: R, writer: W) -> Self
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let pending = Arc::new(Pending::default());
+        let (requests, to_write) = mpsc::channel(MAX_UNWRITTEN_REQUESTS);
+        tokio::spawn(write_requests(writer, to_write, pending.clone(), settings.broker.clone()));
+        let reading = read_answers(reader, pending.clone(), settings.broker.clone(), settings.max_answer_bytes);
+        let reading = tokio::spawn(reading).abort_handle();
+        let inner = Inner {
+            settings,
+            versions: Mutex::default(),
+            requests,
+            pending,
+            quiet_until: Mutex::default(),
+            expires_at: Mutex::default(),
+            reading,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Sends a request and waits for its answer. What the answer says of errors is the caller's to look at.
+    pub async fn call<R: Request>(&self, request: &R) -> Result<R::Response, Error> {
+        let version = self.version_of::<R>()?;
+        self.call_version(request, version).await
+    }
+
+    /// Nothing can be asked over it any more.
+    pub fn is_closed(&self) -> bool {
+        self.inner.pending.is_closed()
+    }
+
+    /// It may still be used, but a new one should be made for what comes next.
+    pub(crate) fn is_expired(&self) -> bool {
+        lock(&self.inner.expires_at).is_some_and(|at| at <= Instant::now())
+    }
+
+    pub(crate) fn set_expiry(&self, at: Instant) {
+        *lock(&self.inner.expires_at) = Some(at);
+    }
+
+    pub(crate) fn set_versions(&self, versions: ApiVersionsResponse) {
+        *lock(&self.inner.versions) = Some(Arc::new(versions));
+    }
+
+    fn version_of<R: Request>(&self) -> Result<i16, Error> {
+        let versions = lock(&self.inner.versions).clone();
+        versions.and_then(|versions| versions.common(&R::API)).ok_or_else(|| Error::Unsupported {
+            broker: self.inner.settings.broker.clone(),
+            what: format!("no version of {} is known to both sides; Kafka 2.4 to 4.1 are spoken", R::API.name),
+        })
+    }
+
+    pub(crate) async fn call_version<R: Request>(&self, request: &R, version: i16) -> Result<R::Response, Error> {
+        let timeout_ms = self.inner.settings.request_timeout_ms.saturating_add(request.wait_ms());
+        let exchange = self.exchange(request, version);
+        match tokio::time::timeout(Duration::from_millis(timeout_ms), exchange).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let (broker, doing) = (self.inner.settings.broker.clone(), R::API.name.to_owned());
+                let error = Error::Timeout { broker, doing, after_ms: timeout_ms };
+                // Answers come in turn: where one is stuck, so are all behind it.
+                self.close(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn close(&self, error: Error) {
+        self.inner.pending.close(error);
+        self.inner.reading.abort();
+    }
+
+    async fn exchange<R: Request>(&self, request: &R, version: i16) -> Result<R::Response, Error> {
+        self.wait_until_welcome().await;
+        let ticket = self.inner.pending.enter()?;
+        let frame = wire::encode(request, version, ticket.id, &self.inner.settings.client_id);
+        let gone = || self.broken("the connection is closed");
+        // When the writing task is gone, it has told the ticket why.
+        let _ = self.inner.requests.send(frame).await;
+        let answer = ticket.answer.await.map_err(|_| gone())??;
+        let response = wire::decode::<R>(&answer, version).map_err(|what| {
+            let error = Error::Malformed { broker: self.inner.settings.broker.clone(), api: R::API.name, what };
+            self.close(error.clone());
+            error
+        })?;
+        self.heed_throttle(response.throttle_time_ms());
+        Ok(response)
+    }
+
+    fn broken(&self, reason: &str) -> Error {
+        broken(&self.inner.settings.broker, "send a request", reason)
+    }
+
+    fn heed_throttle(&self, throttle_time_ms: i32) {
+        if let Some(wanted_ms) = u64::try_from(throttle_time_ms).ok().filter(|wanted_ms| *wanted_ms > 0) {
+            let quiet = Duration::from_millis(wanted_ms).min(MAX_THROTTLE);
+            *lock(&self.inner.quiet_until) = Some(Instant::now() + quiet);
+        }
+    }
+
+    async fn wait_until_welcome(&self) {
+        let until = *lock(&self.inner.quiet_until);
+        if let Some(until) = until {
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connection({})", self.inner.settings.broker)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn broken(broker: &str, doing: &str, reason: impl fmt::Display) -> Error {
+    Error::Network { broker: broker.to_owned(), doing: doing.to_owned(), reason: reason.to_string() }
+}
+
+async fn write_requests(
+    mut writer: impl AsyncWrite + Unpin,
+    mut requests: mpsc::Receiver<Vec<u8>>,
+    pending: Arc<Pending>,
+    broker: String,
+) {
+    while let Some(frame) = requests.recv().await {
+        let written = async {
+            writer.write_all(&frame).await?;
+            writer.flush().await
+        };
+        if let Err(error) = written.await {
+            pending.close(broken(&broker, "send a request", error));
+            return;
+        }
+    }
+    // Nobody is left who could ask; that the other side doesn't hear of it is no loss.
+    let _ = writer.shutdown().await;
+}
+
+fn read_answers(
+    reader: impl AsyncRead + Unpin + Send,
+    pending: Arc<Pending>,
+    broker: String,
+    max_answer_bytes: usize,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
+        let reason = loop {
+            let frame = match read_frame(&mut reader, max_answer_bytes).await {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break "it closed the connection".to_owned(),
+                Err(error) => break error.to_string(),
+            };
+            let known = wire::correlation_id(&frame).is_some_and(|id| pending.answer(id, frame));
+            if !known {
+                break "an answer to nothing that was asked".to_owned();
+            }
+        };
+        pending.close(broken(&broker, "read an answer", reason));
+    }
+}

@@ -1,0 +1,20 @@
+//! Connections to a cluster's brokers, and what every user of a cluster asks first: who leads, who coordinates, where a partition begins.
+//!
+//! A broker answers the requests of one connection strictly in turn, also those that it lets wait; hence a connection for each
+//! [`Purpose`]. A [`Connection`] serves any number of callers at once and ends with its first failure; [`Client::connection`] then makes
+//! a new one. Nothing here repeats a request behind its caller's back, but for the few that only ask (metadata, coordinator, offsets).
+
+mod backoff;
+mod client;
+mod connection;
+mod dial;
+mod frames;
+mod offsets;
+mod options;
+mod pending;
+mod sasl;
+
+pub use backoff::Backoff;
+pub use client::{Client, Purpose};
+pub use connection::Connection;
+pub use options::{ClientOptions, Sasl, ScramHash, TlsOptions, TokenSource};
