@@ -36,6 +36,11 @@ pub enum Announced {
     Wanted(Place),
 }
 
+/// Somebody who sends an append's batches is there, until this is dropped: so long it isn't idle, however little comes.
+pub struct Attended {
+    _receiving: Box<dyn Send>,
+}
+
 /// Room for one batch. Dropping it gives the room back.
 pub struct Place {
     slot: Box<dyn Slot>,
@@ -63,6 +68,11 @@ impl Appends {
     /// Opens an append, or tells how far a known one is, or how it ended.
     pub async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError> {
         self.door.open(request).await
+    }
+
+    /// Opens an append for a client whose connection says by itself whether it is still there.
+    pub async fn attend(&self, request: OpenRequest) -> Result<Attended, AppendError> {
+        self.door.attend(request).await
     }
 
     /// Finds room for a batch of about `bytes`, before its body is read. With `opening`, opens the append if it isn't known.
@@ -181,6 +191,7 @@ type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// What [`Appends`] can do, whatever the store.
 trait Door: Send + Sync {
     fn open(&self, request: OpenRequest) -> Pending<'_, Result<Opened, AppendError>>;
+    fn attend(&self, request: OpenRequest) -> Pending<'_, Result<Attended, AppendError>>;
     fn announce<'a>(
         &'a self,
         id: AppendId,
@@ -225,6 +236,13 @@ impl<T: Target> Slot for Admission<T> {
 impl<T: Target> Door for Arc<Service<T>> {
     fn open(&self, request: OpenRequest) -> Pending<'_, Result<Opened, AppendError>> {
         Box::pin(Service::open(self, request))
+    }
+
+    fn attend(&self, request: OpenRequest) -> Pending<'_, Result<Attended, AppendError>> {
+        Box::pin(async move {
+            let receiving = Service::attend(self, request).await?;
+            Ok(Attended { _receiving: Box::new(receiving) })
+        })
     }
 
     fn announce<'a>(

@@ -17,14 +17,14 @@ mod progress;
 mod request;
 mod room;
 mod service;
-mod size;
 #[cfg(test)]
 mod simulated;
+mod size;
 mod spool;
 mod target;
 
 pub use answer::{Atomicity, Column, Committed, Opened, Progress, Put, State, Status};
-pub use appends::{Announced, Appends, Place};
+pub use appends::{Announced, Appends, Attended, Place};
 pub use error::AppendError;
 pub use id::{AppendId, NotAnId};
 pub use options::{AppendOptions, Store};

@@ -141,7 +141,7 @@ impl<T: Target> Append<T> {
         self.lock().sequence.lowest_missing()
     }
 
-    /// A batch is on its way, until the guard is dropped.
+    /// A batch is on its way, or a client is there to send some, until the guard is dropped.
     pub(crate) fn receiving(self: &Arc<Append<T>>) -> Receiving<T> {
         let now_ms = self.now_ms();
         self.lock().idleness.begins(now_ms);
@@ -283,7 +283,7 @@ pub(crate) fn late_put(id: AppendId, number: u64, end: &End) -> Result<Put, Appe
     }
 }
 
-/// A batch that is on its way.
+/// A batch that is on its way, or a client that is there.
 pub(crate) struct Receiving<T: Target>(Arc<Append<T>>);
 
 impl<T: Target> Drop for Receiving<T> {

@@ -14,7 +14,7 @@ use crate::error::AppendError;
 use crate::errors;
 use crate::id::AppendId;
 use crate::metrics::Metrics;
-use crate::one::Append;
+use crate::one::{Append, Receiving};
 use crate::options::AppendOptions;
 use crate::request::OpenRequest;
 use crate::room::Room;
@@ -88,6 +88,21 @@ impl<T: Target> Service<T> {
             Found::Committing => Status::Other { id, state: State::Committing, error: None },
         };
         Ok(Opened { id, is_new, status })
+    }
+
+    /// Opens an append, or finds one that is open, and keeps it from being idle.
+    pub(crate) async fn attend(self: &Arc<Self>, request: OpenRequest) -> Result<Receiving<T>, AppendError> {
+        let (id, user) = (request.id.unwrap_or_else(AppendId::random), request.credentials.user.clone());
+        let end = match self.find(id, &user, Some(request), &mut false).await? {
+            Found::Open(append) => return Ok(append.receiving()),
+            Found::Ended(end) => end,
+            Found::Committing => return Err(errors::still_committing(id)),
+        };
+        Err(match end {
+            End::Committed(_) => errors::already_committed(id),
+            End::Aborted => errors::aborted(id),
+            End::Failed(error) => error,
+        })
     }
 
     /// What stands behind an id; with `opening` it is opened if nothing does.

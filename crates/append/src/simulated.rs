@@ -314,6 +314,25 @@ async fn silence_is_the_end() {
     assert_eq!(server.service.room.memory_bytes(), 0);
 }
 
+/// Time passes as another append shows, which is silent as well and comes to its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_of_a_client_that_is_there_is_not() {
+    let server = server(Memory::new(), Limits { idle_timeout_ms: 30, ..WIDE });
+    let (attended, left) = (AppendId::random(), AppendId::random());
+    let client = server.service.attend(opening(attended, "t")).await.unwrap();
+    server.put(attended, 0, &[1], None).await.unwrap();
+    for id in [left, AppendId::random()] {
+        server.put(id, 1, &[1], Some("t")).await.unwrap();
+        assert_eq!(server.commit(id, 2, None).await.unwrap_err().exception.code, 159);
+    }
+    assert_eq!(server.state(attended).await, State::Open);
+    server.put(attended, 2, &[3], None).await.unwrap();
+    drop(client);
+    assert_eq!(server.commit(attended, 3, None).await.unwrap_err().exception.code, 159);
+    let error = server.service.attend(opening(attended, "t")).await.err().unwrap();
+    assert_eq!(error.exception.code, 159, "it stays at its end");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn others_do_not_touch_it_and_what_is_not_there_is_gone() {
     let server = server(Memory::new(), WIDE);
