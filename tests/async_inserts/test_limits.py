@@ -134,11 +134,6 @@ def test_bomb_of_zeros(start_gateway) -> None:
     assert tested.insert(INTO_T, rows(1)).status == 200
 
 
-def resident_bytes(pid: int) -> int:
-    with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
-
-
 def test_header_limit(start_gateway) -> None:
     gateway: Gateway = start_gateway("[http]\nmax_header_bytes = '4KiB'\n")
     fixed = (("Host", "x"), ("X-Long", "y" * 5000))

@@ -10,25 +10,15 @@ import pytest
 from pyarrow import flight
 
 from harness.flight import Service
-
-COMMANDS = "type.googleapis.com/arrow.flight.protocol.sql."
-
-
-def any_of(name: str, value: bytes) -> bytes:
-    """A message inside protobuf's Any; both are shorter than 128 bytes."""
-    url = (COMMANDS + name).encode()
-    return b"\x0a" + bytes([len(url)]) + url + b"\x12" + bytes([len(value)]) + value
-
-
-def text(field: int, value: str) -> bytes:
-    return bytes([field << 3 | 2, len(value)]) + value.encode()
-
+from harness.flight_commands import any_of, text
 
 SEEDS = [
     any_of("CommandStatementQuery", text(1, "SELECT 1 AS a")),
     any_of("TicketStatementQuery", text(1, "SELECT 1 AS a")),
     any_of("CommandGetTables", text(2, "%") + b"\x28\x01"),
     any_of("CommandGetSqlInfo", b"\x08\x00\x08\x01"),
+    any_of("CommandGetPrimaryKeys", text(3, "t")),
+    any_of("CommandGetXdbcTypeInfo", b"\x08\x04"),
     any_of("CommandPreparedStatementQuery", text(1, "no such handle")),
     any_of("CommandStatementIngest", text(2, "t")),
     any_of("ActionCreatePreparedStatementRequest", text(1, "SELECT ?")),

@@ -78,3 +78,8 @@ def children_of(pid: int) -> list[int]:
 
 def wait_gone(pid: int, deadline_seconds: float = 30) -> None:
     eventually(lambda: not is_alive(pid), f"process {pid} ends", deadline_seconds)
+
+
+def resident_bytes(pid: int) -> int:
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))

@@ -18,12 +18,12 @@ pub(crate) enum Command {
     PreparedUpdate(CommandPreparedStatementUpdate),
     Ingest(CommandStatementIngest),
     SqlInfo(CommandGetSqlInfo),
-    XdbcTypeInfo,
+    XdbcTypeInfo(CommandGetXdbcTypeInfo),
     Catalogs,
     DbSchemas(CommandGetDbSchemas),
     Tables(CommandGetTables),
     TableTypes,
-    PrimaryKeys,
+    PrimaryKeys(CommandGetPrimaryKeys),
     /// Exported and imported keys and references: one schema, and no rows.
     ForeignKeys,
     CreatePrepared(ActionCreatePreparedStatementRequest),
@@ -46,12 +46,12 @@ impl Command {
             CommandPreparedStatementUpdate::NAME => Command::PreparedUpdate(message(value)?),
             CommandStatementIngest::NAME => Command::Ingest(message(value)?),
             CommandGetSqlInfo::NAME => Command::SqlInfo(message(value)?),
-            CommandGetXdbcTypeInfo::NAME => message::<CommandGetXdbcTypeInfo>(value).map(|_| Command::XdbcTypeInfo)?,
+            CommandGetXdbcTypeInfo::NAME => Command::XdbcTypeInfo(message(value)?),
             CommandGetCatalogs::NAME => message::<CommandGetCatalogs>(value).map(|_| Command::Catalogs)?,
             CommandGetDbSchemas::NAME => Command::DbSchemas(message(value)?),
             CommandGetTables::NAME => Command::Tables(message(value)?),
             CommandGetTableTypes::NAME => message::<CommandGetTableTypes>(value).map(|_| Command::TableTypes)?,
-            CommandGetPrimaryKeys::NAME => message::<CommandGetPrimaryKeys>(value).map(|_| Command::PrimaryKeys)?,
+            CommandGetPrimaryKeys::NAME => Command::PrimaryKeys(message(value)?),
             CommandGetExportedKeys::NAME | CommandGetImportedKeys::NAME | CommandGetCrossReference::NAME => {
                 message::<CommandGetCrossReference>(value).map(|_| Command::ForeignKeys)?
             }

@@ -1,6 +1,5 @@
-//! Rows that a client sends: its messages decoded one by one, under caps.
-
-use std::time::Duration;
+//! Rows that a client sends: its messages decoded one by one, under caps. A client may take its time between them: the pings of its
+//! connection tell whether it is still there.
 
 use arrow_array::RecordBatch;
 use arrow_flight::decode::FlightRecordBatchStream;
@@ -10,18 +9,18 @@ use arrow_ipc::root_as_message;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
+use prometheus_client::metrics::counter::Counter;
 use tonic::{Status, Streaming};
 use windrow_exception::Exception;
 
 use crate::error;
+use crate::metrics::{OpenStream, Traffic};
 use crate::outgoing::status_of;
 
 /// One message: what `adbc_ingest` makes of a data frame is one, however large that is.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 256 << 20;
 /// What a message may become, unpacked.
 const MAX_UNPACKED_BYTES: u64 = 512 << 20;
-/// Past this a client that sends nothing is given up.
-const SILENCE: Duration = Duration::from_secs(600);
 
 /// A stream of rows, and what it is for.
 pub(crate) struct Incoming {
@@ -30,16 +29,18 @@ pub(crate) struct Incoming {
     batches: FlightRecordBatchStream,
     /// Read to see the schema, not yet given out.
     ahead: Option<RecordBatch>,
+    open: OpenStream,
 }
 
 impl Incoming {
-    pub(crate) async fn open(mut messages: Streaming<FlightData>) -> Result<Incoming, Status> {
-        let first = next(&mut messages).await?.ok_or_else(nothing_sent)?;
+    pub(crate) async fn open(mut messages: Streaming<FlightData>, traffic: &Traffic) -> Result<Incoming, Status> {
+        let first = messages.message().await?.ok_or_else(nothing_sent)?;
         let descriptor = first.flight_descriptor.as_ref();
         let command = descriptor.map(|descriptor| descriptor.cmd.clone());
         let command =
             command.ok_or_else(|| Status::invalid_argument("the first message says nothing of what it is for"))?;
-        Ok(Incoming { command, batches: decoded(first, messages), ahead: None })
+        let bytes = traffic.bytes.clone();
+        Ok(Incoming { command, batches: decoded(first, messages, bytes), ahead: None, open: traffic.open() })
     }
 
     /// The rows' columns. A stream may end without.
@@ -53,7 +54,12 @@ impl Incoming {
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, Exception> {
         match self.ahead.take() {
             Some(batch) => Ok(Some(batch)),
-            None => self.batches.next().await.transpose().map_err(exception_of),
+            None => {
+                let batch = self.batches.next().await.transpose().map_err(exception_of)?;
+                let rows = batch.as_ref().map_or(0, RecordBatch::num_rows);
+                self.open.traffic.rows.inc_by(rows as u64);
+                Ok(batch)
+            }
         }
     }
 }
@@ -63,26 +69,18 @@ fn nothing_sent() -> Status {
     Status::invalid_argument("nothing was sent: no rows, and not the name of a table either")
 }
 
-fn decoded(first: FlightData, rest: Streaming<FlightData>) -> FlightRecordBatchStream {
-    let rest =
-        stream::unfold(rest, |mut rest| async move { next(&mut rest).await.transpose().map(|next| (next, rest)) });
+fn decoded(first: FlightData, rest: Streaming<FlightData>, bytes: Counter) -> FlightRecordBatchStream {
     let messages = stream::once(async { Ok(first) }).chain(rest);
     // Messages without a header are about no rows: a command alone, metadata.
     let of_rows = |message: &Result<FlightData, Status>| !matches!(message, Ok(data) if data.data_header.is_empty());
     let messages = messages.filter(move |message| std::future::ready(of_rows(message)));
-    let capped = messages.map(|message| {
+    let capped = messages.map(move |message| {
         let message = message.map_err(|status| FlightError::Tonic(Box::new(status)))?;
+        bytes.inc_by((message.data_header.len() + message.data_body.len()) as u64);
         cap(&message).map_err(|status| FlightError::Tonic(Box::new(status)))?;
         Ok(message)
     });
     FlightRecordBatchStream::new_from_flight_data(capped)
-}
-
-async fn next(messages: &mut Streaming<FlightData>) -> Result<Option<FlightData>, Status> {
-    match tokio::time::timeout(SILENCE, messages.message()).await {
-        Ok(message) => message,
-        Err(_) => Err(Status::deadline_exceeded(format!("nothing came for {} s", SILENCE.as_secs()))),
-    }
 }
 
 /// Each compressed buffer begins with the length that it says it unpacks to, and the decoder takes its word.

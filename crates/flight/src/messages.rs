@@ -194,7 +194,14 @@ pub(crate) struct CommandGetTables {
 pub(crate) struct CommandGetTableTypes {}
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct CommandGetPrimaryKeys {}
+pub(crate) struct CommandGetPrimaryKeys {
+    #[prost(string, optional, tag = "1")]
+    pub(crate) catalog: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    pub(crate) db_schema: Option<String>,
+    #[prost(string, tag = "3")]
+    pub(crate) table: String,
+}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CommandGetExportedKeys {}

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use futures::stream;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
@@ -24,6 +26,7 @@ use windrow_append::Appends;
 use crate::command::MAX_COMMAND_BYTES;
 use crate::incoming::MAX_MESSAGE_BYTES;
 use crate::login::{Login, Users};
+use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::store::Store;
 
@@ -33,9 +36,8 @@ const MAX_STREAMS: u32 = 128;
 /// What a client may send ahead of what is read, for each stream and each connection: enough for a slow link.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
-/// A client that vanished is found out by a ping.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two pings, and for the answer to one.
+const MIN_PING: Duration = Duration::from_secs(1);
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A certificate and its key, as PEM.
@@ -49,6 +51,10 @@ pub struct FlightOptions {
     pub appends: Appends,
     pub users: Users,
     pub tls: Option<TlsFiles>,
+    /// For so long a connection may be silent and not answer a ping either: then its client is gone, and what it had begun is ended.
+    pub silence: Duration,
+    /// For so long a client may take nothing of a result.
+    pub idle_timeout: Duration,
 }
 
 /// The service on its port.
@@ -60,15 +66,23 @@ pub struct FlightServer {
 
 impl FlightServer {
     /// Serves from now on.
-    pub fn start(listener: TcpListener, options: FlightOptions) -> Result<FlightServer, String> {
+    pub fn start(
+        listener: TcpListener,
+        options: FlightOptions,
+        registry: &mut Registry,
+    ) -> Result<FlightServer, String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        let service = Service::new(options.store, options.appends, Login::new(options.users));
+        let metrics = Metrics::register(registry);
+        let open = metrics.connections.clone();
+        let login = Login::new(options.users);
+        let service = Service::new(options.store, options.appends, login, metrics, options.idle_timeout);
+        let ping = (options.silence / 2).max(MIN_PING);
         let mut server = Server::builder()
             .max_concurrent_streams(MAX_STREAMS)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .http2_keepalive_interval(Some(PING_INTERVAL))
-            .http2_keepalive_timeout(Some(PING_TIMEOUT));
+            .http2_keepalive_interval(Some(ping))
+            .http2_keepalive_timeout(Some(ping));
         if let Some(files) = options.tls {
             let tls = ServerTlsConfig::new().identity(identity(&files)?).timeout(TLS_TIMEOUT);
             server = server.tls_config(tls).map_err(|error| format!("TLS of flight.listen: {error}"))?;
@@ -76,7 +90,7 @@ impl FlightServer {
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move { drop(stopped.await) };
         let router = server.add_service(BySize::new(service));
-        let task = tokio::spawn(router.serve_with_incoming_shutdown(connections(listener), stopped));
+        let task = tokio::spawn(router.serve_with_incoming_shutdown(connections(listener, open), stopped));
         Ok(FlightServer { address, stop: Some(stop), task })
     }
 
@@ -134,20 +148,24 @@ impl TowerService<http::Request<Body>> for BySize {
 }
 
 /// Connections as they come, as many as may be open.
-fn connections(listener: TcpListener) -> impl futures::Stream<Item = std::io::Result<Connection>> {
+fn connections(listener: TcpListener, open: Gauge) -> impl futures::Stream<Item = std::io::Result<Connection>> {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    stream::unfold((listener, room), |(listener, room)| async move {
-        loop {
-            let permit = room.clone().acquire_owned().await.ok()?;
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    // Without it small answers wait for nothing; if it can't be set they do.
-                    let _ = stream.set_nodelay(true);
-                    return Some((Ok(Connection { stream, _permit: permit }), (listener, room)));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection to the port of Flight SQL can't be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+    stream::unfold((listener, room), move |(listener, room)| {
+        let open = open.clone();
+        async move {
+            loop {
+                let permit = room.clone().acquire_owned().await.ok()?;
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        // Without it small answers wait for nothing; if it can't be set they do.
+                        let _ = stream.set_nodelay(true);
+                        open.inc();
+                        return Some((Ok(Connection { stream, open, _permit: permit }), (listener, room)));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection to the port of Flight SQL can't be accepted");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
                 }
             }
         }
@@ -156,7 +174,14 @@ fn connections(listener: TcpListener) -> impl futures::Stream<Item = std::io::Re
 
 struct Connection {
     stream: TcpStream,
+    open: Gauge,
     _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.open.dec();
+    }
 }
 
 impl Connected for Connection {

@@ -53,7 +53,10 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             max_age_ms: layers.unless_zero("dead_letters.max_age_ms"),
         },
         append: append(layers),
-        flight: FlightSettings { listen: layers.optional_address("flight.listen") },
+        flight: FlightSettings {
+            listen: layers.optional_address("flight.listen"),
+            idle_timeout_ms: layers.integer("flight.idle_timeout_ms"),
+        },
         manage_deduplication_window: layers
             .optional_boolean("manage_deduplication_window")
             .unwrap_or(layers.backend() == Backend::Embedded),

@@ -210,6 +210,7 @@ pub struct AppendSettings {
 pub struct FlightSettings {
     /// `None`: the port stays closed.
     pub listen: Option<SocketAddr>,
+    pub idle_timeout_ms: u64,
 }
 
 impl Settings {

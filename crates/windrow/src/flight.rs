@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use windrow_append::Appends;
 use windrow_flight::{Access, DefaultUser, FlightOptions, FlightServer, Store, TlsFiles, Users};
@@ -12,6 +15,7 @@ pub(crate) fn start(
     settings: &Settings,
     backend: &RunningBackend,
     appends: Appends,
+    registry: &mut Registry,
 ) -> Result<FlightServer, String> {
     let (store, users) = match &backend.gateway {
         Backend::DuckDb(DuckDbBackend { duckdb, users }) => {
@@ -29,5 +33,7 @@ pub(crate) fn start(
     };
     let tls = settings.http.tls.as_ref();
     let tls = tls.map(|files| TlsFiles { certificate: files.certificate.clone(), key: files.key.clone() });
-    FlightServer::start(listener, FlightOptions { store, appends, users, tls })
+    let silence = Duration::from_millis(settings.append.idle_timeout_ms);
+    let idle_timeout = Duration::from_millis(settings.flight.idle_timeout_ms);
+    FlightServer::start(listener, FlightOptions { store, appends, users, tls, silence, idle_timeout }, registry)
 }

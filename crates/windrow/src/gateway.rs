@@ -73,6 +73,10 @@ impl Gateway {
             let readiness = readiness.clone();
             move || readiness.verdict()
         };
+        let flight = match flight_listener {
+            Some(listener) => Some(flight::start(listener, &settings, &backend, appends.clone(), &mut registry)?),
+            None => None,
+        };
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
         let admin_server = AdminServer::new(registry, &data, AdminOptions { token }, ready);
         tokio::spawn(Arc::new(admin_server).run(admin_listener));
@@ -80,10 +84,6 @@ impl Gateway {
             let data = data.clone();
             async move { data.run(http_listener).await }
         });
-        let flight = match flight_listener {
-            Some(listener) => Some(flight::start(listener, &settings, &backend, appends.clone())?),
-            None => None,
-        };
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
         tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
         let kept = Kept::new(lock, vec![journal.writer, ledger.writer, dead_letters.writer]);

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Schema};
 use windrow_exception::Exception;
 
 use super::layout;
 use crate::error;
 use crate::login::Caller;
-use crate::messages::{CommandGetDbSchemas, CommandGetTables};
+use crate::messages::{CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTables};
 use crate::outgoing::schema_bytes;
 use crate::store::{Store, TableFilter, Target};
 
@@ -69,6 +69,27 @@ pub(crate) async fn list_tables(
         columns.push(Arc::new(BinaryArray::from_iter_values(schemas)));
     }
     batch(RecordBatch::try_new(layout::tables_layout(asked.include_schema), columns))
+}
+
+pub(crate) async fn list_primary_keys(
+    store: &Store,
+    caller: &Caller,
+    asked: &CommandGetPrimaryKeys,
+) -> Result<RecordBatch, Exception> {
+    let catalog = store.catalog(caller).await?;
+    let found = match is_other(asked.catalog.as_deref(), &catalog) {
+        true => Vec::new(),
+        false => store.primary_key(caller, asked.db_schema.as_deref(), &asked.table).await?,
+    };
+    let columns = vec![
+        texts(vec![catalog; found.len()]),
+        texts(found.iter().map(|part| part.database.clone()).collect()),
+        texts(vec![asked.table.clone(); found.len()]),
+        texts(found.iter().map(|part| part.column.clone()).collect()),
+        texts(found.iter().map(|part| part.key.clone()).collect()),
+        Arc::new(Int32Array::from_iter_values(found.iter().map(|part| part.place))),
+    ];
+    batch(RecordBatch::try_new(layout::primary_keys(), columns))
 }
 
 /// An empty name asks for what has no catalog, and clients that know of none say it of everything.

@@ -1,10 +1,9 @@
 //! Questions and their rows. `GetFlightInfo` gives a ticket that says all there is to say; `DoGet` runs what it says.
 
 use arrow_array::RecordBatch;
-use arrow_flight::{FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, SchemaResult, Ticket};
+use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, SchemaResult, Ticket};
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 use windrow_exception::Exception;
 
@@ -14,7 +13,7 @@ use crate::command::Command;
 use crate::error::{self, status};
 use crate::login::Caller;
 use crate::messages::{Named, TicketStatementQuery};
-use crate::outgoing::{outgoing, schema_bytes, sent_schema, Outgoing};
+use crate::outgoing::{schema_bytes, sent_schema};
 use crate::sql::{kind, Kind};
 use crate::store::{Rows, Store};
 
@@ -77,15 +76,9 @@ pub(super) async fn schema(inner: &Inner, caller: &Caller, asked: FlightDescript
     Ok(SchemaResult { schema: schema_bytes(&schema).map_err(|exception| status(&exception))? })
 }
 
-pub(super) async fn rows(
-    inner: &Inner,
-    caller: &Caller,
-    ticket: Ticket,
-    permit: OwnedSemaphorePermit,
-) -> Result<Outgoing<FlightData>, Status> {
+pub(super) async fn rows(inner: &Inner, caller: &Caller, ticket: Ticket) -> Result<Rows, Status> {
     let command = Command::read(&ticket.ticket)?;
-    let rows = answer(inner, caller, command).await.map_err(|exception| status(&exception))?;
-    Ok(outgoing(rows, permit))
+    answer(inner, caller, command).await.map_err(|exception| status(&exception))
 }
 
 async fn answer(inner: &Inner, caller: &Caller, command: Command) -> Result<Rows, Exception> {
@@ -105,6 +98,8 @@ async fn answer(inner: &Inner, caller: &Caller, command: Command) -> Result<Rows
         Command::DbSchemas(asked) => catalog::list_db_schemas(store, caller, &asked).await?,
         Command::Tables(asked) => catalog::list_tables(store, caller, &asked).await?,
         Command::TableTypes => catalog::list_table_types()?,
+        Command::PrimaryKeys(asked) => catalog::list_primary_keys(store, caller, &asked).await?,
+        Command::XdbcTypeInfo(asked) => made(catalog::list_types(store.dialect(), asked.data_type))?,
         other => match layout(&other) {
             Some(schema) => RecordBatch::new_empty(schema),
             None => return Err(error::own(36, "this is no ticket for rows")),
@@ -117,12 +112,12 @@ async fn answer(inner: &Inner, caller: &Caller, command: Command) -> Result<Rows
 fn layout(command: &Command) -> Option<SchemaRef> {
     Some(match command {
         Command::SqlInfo(_) => catalog::sql_info_layout(),
-        Command::XdbcTypeInfo => catalog::xdbc_type_info(),
+        Command::XdbcTypeInfo(_) => catalog::xdbc_type_info(),
         Command::Catalogs => catalog::catalogs(),
         Command::DbSchemas(_) => catalog::db_schemas(),
         Command::Tables(asked) => catalog::tables_layout(asked.include_schema),
         Command::TableTypes => catalog::table_types(),
-        Command::PrimaryKeys => catalog::primary_keys(),
+        Command::PrimaryKeys(_) => catalog::primary_keys(),
         Command::ForeignKeys => catalog::foreign_keys(),
         _ => return None,
     })

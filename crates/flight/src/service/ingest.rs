@@ -10,6 +10,7 @@ use crate::error;
 use crate::incoming::Incoming;
 use crate::login::Caller;
 use crate::messages::CommandStatementIngest;
+use crate::pieces::pieces;
 use crate::store::Target;
 
 pub(super) async fn ingest(
@@ -72,7 +73,8 @@ pub(super) async fn append(
         ordered: true,
         credentials: caller.credentials.clone(),
     };
-    let mut appending = Appending { inner, caller, id, opening, begins: Vec::new(), rows: 0 };
+    let _attended = inner.appends.attend(opening).await.map_err(|error| error.exception)?;
+    let mut appending = Appending { inner, caller, id, begins: Vec::new(), rows: 0 };
     match appending.run(stream).await {
         Ok(rows) => Ok(rows),
         Err(exception) => {
@@ -86,17 +88,10 @@ pub(super) async fn append(
 /// Clients send what they have in one message; batches of an append are bounded.
 const PIECE_BYTES: usize = 8 << 20;
 
-fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + '_ {
-    let (rows, bytes) = (batch.num_rows(), Payload::Batch(batch.clone()).size_bytes());
-    let of_piece = rows.div_ceil(bytes.div_ceil(PIECE_BYTES).max(1)).max(1);
-    (0..rows).step_by(of_piece).map(move |at| batch.slice(at, of_piece.min(rows - at)))
-}
-
 struct Appending<'a> {
     inner: &'a Inner,
     caller: &'a Caller,
     id: AppendId,
-    opening: OpenRequest,
     /// The number of each batch's first row.
     begins: Vec<u64>,
     rows: u64,
@@ -113,12 +108,12 @@ impl Appending<'_> {
         }
         let (id, user) = (self.id, &self.caller.credentials.user);
         let batches = self.begins.len() as u64;
-        let committed = self.inner.appends.commit(id, user, batches, Some(self.opening.clone())).await;
+        let committed = self.inner.appends.commit(id, user, batches, None).await;
         committed.map(|committed| committed.rows).map_err(|error| self.located(error))
     }
 
     async fn put(&mut self, batch: RecordBatch) -> Result<(), Exception> {
-        for piece in pieces(&batch) {
+        for piece in pieces(batch, PIECE_BYTES) {
             self.put_piece(piece).await?;
         }
         Ok(())
@@ -130,8 +125,7 @@ impl Appending<'_> {
         let user = &self.caller.credentials.user;
         loop {
             let payload = Payload::Batch(batch.clone());
-            let opening = (number == 0).then(|| self.opening.clone());
-            match self.inner.appends.put(self.id, user, number, payload, opening).await {
+            match self.inner.appends.put(self.id, user, number, payload, None).await {
                 Ok(_) => break,
                 Err(error) => match error.retry_after_seconds {
                     Some(seconds) => tokio::time::sleep(std::time::Duration::from_secs(u64::from(seconds))).await,
@@ -156,33 +150,5 @@ impl Appending<'_> {
             (None, _) => {}
         }
         exception
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use arrow_array::{ArrayRef, Int64Array};
-
-    use super::*;
-
-    #[test]
-    fn large_batches_go_in_pieces_with_all_rows_in_order() {
-        let batch = |rows: i64| {
-            let numbers: ArrayRef = Arc::new(Int64Array::from_iter(0..rows));
-            RecordBatch::try_from_iter([("a", numbers.clone()), ("b", numbers)]).unwrap()
-        };
-        assert_eq!(pieces(&batch(0)).count(), 0);
-        assert_eq!(pieces(&batch(1000)).count(), 1);
-        let large = batch(2_000_001);
-        let cut: Vec<_> = pieces(&large).collect();
-        assert_eq!(cut.len(), 4);
-        let mut begin = 0;
-        for piece in cut {
-            assert_eq!(piece, large.slice(begin, piece.num_rows()));
-            begin += piece.num_rows();
-        }
-        assert_eq!(begin, 2_000_001);
     }
 }

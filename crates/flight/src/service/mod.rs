@@ -9,6 +9,7 @@ mod put;
 mod target_table;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
@@ -21,9 +22,10 @@ use tonic::{Request, Response, Status, Streaming};
 use windrow_append::Appends;
 
 use crate::login::Login;
-use crate::outgoing::Outgoing;
+use crate::metrics::Metrics;
+use crate::outgoing::{outgoing, Answering, Outgoing};
 use crate::prepared::Statements;
-use crate::store::Store;
+use crate::store::{Rows, Store};
 
 /// Results that are read at once.
 const MAX_GETS: usize = 256;
@@ -39,15 +41,54 @@ struct Inner {
     store: Store,
     appends: Appends,
     login: Login,
+    metrics: Arc<Metrics>,
+    /// For so long a client may take nothing of a result.
+    idle_timeout: Duration,
     statements: Statements,
     gets: Arc<Semaphore>,
     puts: Arc<Semaphore>,
 }
 
 impl Service {
-    pub(crate) fn new(store: Store, appends: Appends, login: Login) -> Service {
+    pub(crate) fn new(
+        store: Store,
+        appends: Appends,
+        login: Login,
+        metrics: Arc<Metrics>,
+        idle_timeout: Duration,
+    ) -> Service {
         let (gets, puts) = (Arc::new(Semaphore::new(MAX_GETS)), Arc::new(Semaphore::new(MAX_PUTS)));
-        Service { inner: Arc::new(Inner { store, appends, login, statements: Statements::default(), gets, puts }) }
+        let statements = Statements::default();
+        Service { inner: Arc::new(Inner { store, appends, login, metrics, idle_timeout, statements, gets, puts }) }
+    }
+
+    async fn shake_hands(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Outgoing<HandshakeResponse>>, Status> {
+        let (fields, _, mut messages) = request.into_parts();
+        let payload = match fields.contains_key("authorization") {
+            true => Default::default(),
+            false => messages.message().await?.map(|message| message.payload).unwrap_or_default(),
+        };
+        let authorization = self.inner.login.hand_shake(&fields, &payload).await?;
+        let field = authorization.parse().map_err(|_| Status::internal("the token is no field"))?;
+        let answer = HandshakeResponse { protocol_version: 0, payload: authorization.into_bytes().into() };
+        let mut response = Response::new(stream::iter([Ok(answer)]).boxed() as Outgoing<HandshakeResponse>);
+        response.metadata_mut().insert("authorization", field);
+        Ok(response)
+    }
+
+    async fn rows(&self, request: Request<Ticket>) -> Result<(Rows, OwnedSemaphorePermit), Status> {
+        let caller = self.inner.login.caller(request.metadata()).await?;
+        let place = permit(&self.inner.gets, "results")?;
+        Ok((get::rows(&self.inner, &caller, request.into_inner()).await?, place))
+    }
+
+    async fn put(&self, request: Request<Streaming<FlightData>>) -> Result<PutResult, Status> {
+        let caller = self.inner.login.caller(request.metadata()).await?;
+        let _place = permit(&self.inner.puts, "streams of rows")?;
+        put::put(&self.inner, &caller, request.into_inner()).await
     }
 }
 
@@ -71,58 +112,63 @@ impl FlightService for Service {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Self::HandshakeStream>, Status> {
-        let (fields, _, mut messages) = request.into_parts();
-        let payload = match fields.contains_key("authorization") {
-            true => Default::default(),
-            false => messages.message().await?.map(|message| message.payload).unwrap_or_default(),
-        };
-        let authorization = self.inner.login.hand_shake(&fields, &payload).await?;
-        let field = authorization.parse().map_err(|_| Status::internal("the token is no field"))?;
-        let answer = HandshakeResponse { protocol_version: 0, payload: authorization.into_bytes().into() };
-        let mut response = Response::new(stream::iter([Ok(answer)]).boxed());
-        response.metadata_mut().insert("authorization", field);
-        Ok(response)
+        self.inner.metrics.call("Handshake").watch(self.shake_hands(request)).await
     }
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
-        let caller = self.inner.login.caller(request.metadata()).await?;
-        get::info(&self.inner, &caller, request.into_inner()).await.map(Response::new)
+        let work = async {
+            let caller = self.inner.login.caller(request.metadata()).await?;
+            get::info(&self.inner, &caller, request.into_inner()).await.map(Response::new)
+        };
+        self.inner.metrics.call("GetFlightInfo").watch(work).await
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
-        let caller = self.inner.login.caller(request.metadata()).await?;
-        get::schema(&self.inner, &caller, request.into_inner()).await.map(Response::new)
+        let work = async {
+            let caller = self.inner.login.caller(request.metadata()).await?;
+            get::schema(&self.inner, &caller, request.into_inner()).await.map(Response::new)
+        };
+        self.inner.metrics.call("GetSchema").watch(work).await
     }
 
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        let caller = self.inner.login.caller(request.metadata()).await?;
-        let permit = permit(&self.inner.gets, "results")?;
-        get::rows(&self.inner, &caller, request.into_inner(), permit).await.map(Response::new)
+        let call = self.inner.metrics.call("DoGet");
+        match self.rows(request).await {
+            Ok((rows, place)) => {
+                let (open, idle_timeout) = (self.inner.metrics.sent.open(), self.inner.idle_timeout);
+                Ok(Response::new(outgoing(rows, Answering { call, open, place, idle_timeout })))
+            }
+            Err(status) => {
+                call.end(status.code());
+                Err(status)
+            }
+        }
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        let caller = self.inner.login.caller(request.metadata()).await?;
-        let permit = permit(&self.inner.puts, "streams of rows")?;
         // In a task of its own: a client that goes away is seen at its stream, and what was begun is cleared away.
         let service = self.clone();
-        let work = async move {
-            let _permit = permit;
-            put::put(&service.inner, &caller, request.into_inner()).await
-        };
+        let work = async move { service.inner.metrics.call("DoPut").watch(service.put(request)).await };
         let outcome =
             tokio::spawn(work).await.map_err(|error| Status::internal(format!("the task has failed: {error}")))?;
         outcome.map(|result| Response::new(stream::iter([Ok(result)]).boxed() as Self::DoPutStream))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let caller = self.inner.login.caller(request.metadata()).await?;
-        let answer = actions::act(&self.inner, &caller, request.into_inner()).await?;
-        Ok(Response::new(stream::iter(answer.map(Ok)).boxed()))
+        let work = async {
+            let caller = self.inner.login.caller(request.metadata()).await?;
+            let answer = actions::act(&self.inner, &caller, request.into_inner()).await?;
+            Ok(Response::new(stream::iter(answer.map(Ok)).boxed() as Self::DoActionStream))
+        };
+        self.inner.metrics.call("DoAction").watch(work).await
     }
 
     async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
-        self.inner.login.caller(request.metadata()).await?;
-        Ok(Response::new(stream::iter(actions::known().map(Ok)).boxed()))
+        let work = async {
+            self.inner.login.caller(request.metadata()).await?;
+            Ok(Response::new(stream::iter(actions::known().map(Ok)).boxed() as Self::ListActionsStream))
+        };
+        self.inner.metrics.call("ListActions").watch(work).await
     }
 
     async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {

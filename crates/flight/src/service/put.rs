@@ -12,7 +12,7 @@ use crate::login::Caller;
 use crate::messages::{DoPutPreparedStatementResult, DoPutUpdateResult};
 
 pub(super) async fn put(inner: &Inner, caller: &Caller, messages: Streaming<FlightData>) -> Result<PutResult, Status> {
-    let mut incoming = Incoming::open(messages).await?;
+    let mut incoming = Incoming::open(messages, &inner.metrics.received).await?;
     let rows = match Command::read(&incoming.command)? {
         Command::Update(update) => {
             get::no_transaction(update.transaction_id.as_ref())?;

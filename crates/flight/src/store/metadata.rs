@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use windrow_exception::Exception;
 
-use super::Store;
+use super::{Store, Target};
 use crate::error;
 use crate::login::Caller;
 use crate::sql::Dialect;
@@ -24,6 +24,16 @@ pub(crate) struct TableName {
     pub(crate) database: String,
     pub(crate) table: String,
     pub(crate) kind: String,
+}
+
+/// A column of a table's primary key.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct KeyPart {
+    pub(crate) database: String,
+    pub(crate) key: String,
+    pub(crate) column: String,
+    /// From 1 on.
+    pub(crate) place: i32,
 }
 
 /// More are not listed with their columns: each is a question of its own.
@@ -52,7 +62,8 @@ impl Store {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// A table whose name is the very pattern comes first: clients that want one table take the first.
+    /// A table whose name is the very pattern comes first, the caller's own before others': clients that want one table take the
+    /// first.
     pub(crate) async fn tables(&self, caller: &Caller, filter: &TableFilter) -> Result<Vec<TableName>, Exception> {
         let from = match self {
             Store::ClickHouse(_) => {
@@ -73,9 +84,11 @@ impl Store {
             condition += &format!(" AND k IN ({})", types.join(", "));
         }
         let exact = self.dialect().text(filter.table.as_deref().unwrap_or_default());
+        let own = self.database_of(caller, &Target { database: None, table: String::new() });
+        let own = own.map_or_else(|| "currentDatabase()".to_owned(), |name| self.dialect().text(&name));
         let sql = format!(
             "SELECT d, t, k FROM {from} WHERE substring(t, 1, 10) != '__windrow_'{condition} \
-             ORDER BY t = {exact} DESC, d, t LIMIT {MAX_TABLES}"
+             ORDER BY t = {exact} DESC, d = {own} DESC, d, t LIMIT {MAX_TABLES}"
         );
         let rows = self.texts(caller, &sql).await?;
         let name = |row: Vec<String>| {
@@ -83,6 +96,32 @@ impl Store {
             Some(TableName { database, table, kind })
         };
         Ok(rows.into_iter().filter_map(name).collect())
+    }
+
+    /// What ClickHouse calls a primary key orders rows, and many may have the same: to clients it is none.
+    pub(crate) async fn primary_key(
+        &self,
+        caller: &Caller,
+        database: Option<&str>,
+        table: &str,
+    ) -> Result<Vec<KeyPart>, Exception> {
+        let Store::DuckDb(_) = self else { return Ok(Vec::new()) };
+        let of_table = self.dialect().text(table);
+        let of_database = match database.filter(|name| !name.is_empty()) {
+            Some(name) => format!(" AND schema_name = {}", self.dialect().text(windrow_duckdb::schema_of(name))),
+            None => String::new(),
+        };
+        let sql = format!(
+            "SELECT schema_name, coalesce(constraint_name, ''), unnest(constraint_column_names), \
+             unnest(range(1, len(constraint_column_names) + 1)) AS place FROM duckdb_constraints() \
+             WHERE constraint_type = 'PRIMARY KEY' AND database_name = current_database() \
+             AND table_name = {of_table}{of_database} ORDER BY schema_name, place"
+        );
+        let part = |row: Vec<String>| {
+            let [database, key, column, place] = <[String; 4]>::try_from(row).ok()?;
+            Some(KeyPart { database, key, column, place: place.parse().ok()? })
+        };
+        Ok(self.texts(caller, &sql).await?.into_iter().filter_map(part).collect())
     }
 
     fn like(&self, column: &str, pattern: Option<&str>) -> String {

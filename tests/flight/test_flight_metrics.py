@@ -1,0 +1,70 @@
+"""What is counted of Flight SQL."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pyarrow
+import pytest
+from adbc_driver_manager import Error
+
+from harness.duckdb import DuckDbGateway
+from harness.eventually import eventually
+from harness.flight import Service
+from harness.raw_http import RawConnection, head
+
+
+def shown(gateway: DuckDbGateway) -> str:
+    with RawConnection(gateway.admin) as connection:
+        return connection.exchange(head("GET", "/metrics", (("Host", "x"),)), "GET").text
+
+
+def counted(gateway: DuckDbGateway) -> dict[str, float]:
+    """Samples of Flight SQL by name and labels; what is not shown is 0."""
+    samples = re.findall(r"^(windrow_flight_[^ ]+) ([^ ]+)$", shown(gateway), re.MULTILINE)
+    return {name: float(value) for name, value in samples}
+
+
+def call(method: str, outcome: str) -> str:
+    return f'windrow_flight_calls_total{{method="{method}",outcome="{outcome}"}}'
+
+
+def test_calls_streams_rows_and_bytes(over_duckdb: Service, duck_gateway: DuckDbGateway) -> None:
+    before = counted(duck_gateway)
+    with over_duckdb.cursor() as cursor:
+        cursor.adbc_ingest("t", pyarrow.table({"a": range(1_000)}), mode="create", db_schema_name=over_duckdb.database)
+        cursor.execute("SELECT a FROM t")
+        assert len(cursor.fetchall()) == 1_000
+        with pytest.raises(Error):
+            cursor.adbc_ingest("t", pyarrow.table({"a": [1]}), mode="create", db_schema_name=over_duckdb.database)
+        cursor.execute("SELECT range AS a FROM range(1000000000000)")
+        cursor.fetch_record_batch().read_next_batch()
+        open_now = counted(duck_gateway)
+        assert open_now['windrow_flight_streams{direction="out"}'] == 1
+        assert open_now["windrow_flight_connections"] >= 1
+    cancelled = call("DoGet", "cancelled")
+    eventually(lambda: counted(duck_gateway)[cancelled] > before.get(cancelled, 0), "the endless query has ended")
+    after = counted(duck_gateway)
+    grown = {name: after[name] - before.get(name, 0) for name in after}
+    assert (grown[call("DoPut", "ok")], grown[call("DoPut", "already_exists")]) == (1, 1)
+    assert (grown[call("DoGet", "ok")], grown[cancelled]) == (1, 1)
+    assert grown['windrow_flight_rows_total{direction="in"}'] >= 1_000
+    assert grown['windrow_flight_rows_total{direction="out"}'] > 1_000
+    for direction in ("in", "out"):
+        assert grown[f'windrow_flight_payload_bytes_total{{direction="{direction}"}}'] > 8_000
+        assert after[f'windrow_flight_streams{{direction="{direction}"}}'] == 0
+    assert grown['windrow_flight_call_duration_seconds_count{method="DoGet"}'] == 2
+
+
+def test_they_pass_promtool(over_duckdb: Service, duck_gateway: DuckDbGateway) -> None:
+    with over_duckdb.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchall()
+    promtool = shutil.which("promtool")
+    assert promtool, "promtool is missing: it comes with Debian's package prometheus"
+    text = shown(duck_gateway).encode()
+    assert b"windrow_flight_calls_total{" in text
+    checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stdout.decode() + checked.stderr.decode()
