@@ -13,7 +13,7 @@ from harness.gateway import Gateway
 from harness.users import TESTER
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def duck_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDbGateway]:
     folder = tmp_path_factory.mktemp("duck")
     started = DuckDbGateway(folder, f"duckdb://{folder / 'file.db'}")

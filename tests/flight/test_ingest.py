@@ -7,6 +7,7 @@ import decimal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow
@@ -21,8 +22,9 @@ MILLION = 1_000_000
 
 def a_million() -> pyarrow.Table:
     values = pyarrow.array(range(MILLION), pyarrow.int64())
-    texts = pyarrow.array([None if n % 7 == 0 else f"v{n % 1000}" for n in range(MILLION)])
-    return pyarrow.table({"n": values, "s": texts})
+    texts: list[str | None] = [f"v{n}" for n in range(1_000)] * 1_000
+    texts[::7] = [None] * len(texts[::7])
+    return pyarrow.table({"n": values, "s": pyarrow.array(texts)})
 
 
 def test_a_million_rows_are_created_appended_and_replaced(service: Service) -> None:
@@ -139,49 +141,52 @@ def test_eight_clients_at_once(service: Service) -> None:
 
 
 ENDLESS = """
-import sys
+import sys, threading
 import adbc_driver_flightsql.dbapi as flight, pyarrow
 
-uri, user, password, database, table, mode = sys.argv[1:]
+uri, user, password, database, *modes = sys.argv[1:]
+under_way = threading.Barrier(len(modes))
 
 def rows():
     for n in range(10**9):
         yield pyarrow.record_batch({"a": range(20_000)})
-        if n == 20:
+        if n == 20 and under_way.wait() == 0:
             print("under way", flush=True)
 
-options = {"username": user, "password": password}
-with flight.connect(uri, db_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
-    schema = pyarrow.schema({"a": pyarrow.int64()})
-    reader = pyarrow.RecordBatchReader.from_batches(schema, rows())
-    cursor.adbc_ingest(table, reader, mode=mode, db_schema_name=database)
+def ingest(mode):
+    options = {"username": user, "password": password}
+    with flight.connect(uri, db_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
+        schema = pyarrow.schema({"a": pyarrow.int64()})
+        reader = pyarrow.RecordBatchReader.from_batches(schema, rows())
+        cursor.adbc_ingest("t_" + mode, reader, mode=mode, db_schema_name=database)
+
+for mode in modes:
+    threading.Thread(target=ingest, args=[mode]).start()
 """
 
 
-@pytest.mark.parametrize("mode", ["append", "replace", "create"])
-def test_a_client_that_is_killed_leaves_nothing(service: Service, mode: str) -> None:
-    """A table that was there is as it was; one that was made for the rows goes again."""
-    table = "made" if mode == "create" else "t"
-    if mode != "create":
-        service.create("t", "a Int64", "a")
-        with service.cursor() as cursor:
-            cursor.adbc_ingest("t", pyarrow.record_batch({"a": [5]}), mode="append")
+def test_a_client_that_is_killed_leaves_nothing(service: Service) -> None:
+    """Tables that were there are as they were; one that was made for the rows goes again."""
+    there = ("t_append", "t_replace")
+    with service.cursor() as cursor:
+        for table in there:
+            service.create(table, "a Int64", "a")
+            cursor.adbc_ingest(table, pyarrow.record_batch({"a": [5]}), mode="append")
     where = [service.uri, service.user, service.password, service.database]
-    client = [sys.executable, "-c", ENDLESS, *where, table, mode]
+    client = [sys.executable, "-c", ENDLESS, *where, "append", "replace", "create"]
     with subprocess.Popen(client, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "under way\n"
         running.kill()
     eventually(lambda: service.left_overs() == [], "what was begun is dropped")
-    if mode == "create":
-        eventually(lambda: not exists(service, table), "the table is dropped again")
-        return
+    eventually(lambda: not exists(service, "t_create"), "the table that was made is dropped again")
     with service.cursor() as cursor:
-        cursor.execute("SELECT a FROM t")
-        assert cursor.fetchall() == [(5,)]
-        cursor.adbc_ingest("t", pyarrow.table({"a": [1]}), mode="append")
-        cursor.execute("SELECT count(*) FROM t")
-        assert cursor.fetchone() == (2,)
+        for table in there:
+            cursor.execute(f"SELECT a FROM {table}")
+            assert cursor.fetchall() == [(5,)]
+            cursor.adbc_ingest(table, pyarrow.table({"a": [1]}), mode="append")
+            cursor.execute(f"SELECT count(*) FROM {table}")
+            assert cursor.fetchone() == (2,)
 
 
 def exists(service: Service, table: str) -> bool:
@@ -193,6 +198,25 @@ def exists(service: Service, table: str) -> bool:
             assert "Code: 60" in str(error)
             return False
         return True
+
+
+def test_a_source_that_fails_leaves_nothing(service: Service) -> None:
+    """Nor does a stream that is cancelled look like one that has ended."""
+    service.create("t", "a Int64", "a")
+
+    def rows() -> Iterator[pyarrow.RecordBatch]:
+        for _ in range(30):
+            yield pyarrow.record_batch({"a": range(20_000)})
+        raise ValueError("the source has failed")
+
+    schema = pyarrow.schema({"a": pyarrow.int64()})
+    with service.cursor() as cursor:
+        for table, mode in (("t", "append"), ("made", "create")):
+            with pytest.raises((Error, ValueError), match="the source has failed"):
+                cursor.adbc_ingest(table, pyarrow.RecordBatchReader.from_batches(schema, rows()), mode=mode)
+        cursor.execute("SELECT count(*) FROM t")
+        assert cursor.fetchone() == (0,)
+    eventually(lambda: not exists(service, "made"), "the table that was made is dropped again")
 
 
 def test_readers_see_all_or_nothing(service: Service) -> None:

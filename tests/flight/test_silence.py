@@ -14,6 +14,7 @@ import pytest
 from harness.duckdb import DuckDbGateway
 from harness.eventually import eventually
 from harness.ordered import PATH, Append, native
+from harness.raw_http import RawConnection, head
 
 # Sends three rows, and three more when it is told to.
 PAUSES = """
@@ -48,7 +49,8 @@ def client(gateway: DuckDbGateway, table: str) -> subprocess.Popen[str]:
 
 def opened(gateway: DuckDbGateway) -> set[str]:
     """Tables of appends that a batch has come of."""
-    listed = json.loads(gateway.http.request("GET", PATH).body)["appends"]
+    with RawConnection(gateway.http) as connection:
+        listed = json.loads(connection.exchange(head("GET", PATH, (("Host", "x"),)), "GET").body)["appends"]
     return {append["table"].split(".")[1] for append in listed if append["next"] == 1}
 
 

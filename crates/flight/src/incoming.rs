@@ -84,7 +84,7 @@ fn decoded(first: FlightData, rest: Streaming<FlightData>, bytes: Counter) -> Fl
 }
 
 /// Each compressed buffer begins with the length that it says it unpacks to, and the decoder takes its word.
-fn cap(message: &FlightData) -> Result<(), Status> {
+pub(crate) fn cap(message: &FlightData) -> Result<(), Status> {
     let unreadable = || Status::invalid_argument("a message is no Arrow");
     let header = root_as_message(&message.data_header).map_err(|_| unreadable())?;
     let dictionary = header.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());

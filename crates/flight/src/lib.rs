@@ -11,6 +11,8 @@
 mod catalog;
 mod command;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod incoming;
 mod login;
 mod messages;
@@ -22,6 +24,7 @@ mod server;
 mod service;
 mod sql;
 mod store;
+mod whole;
 
 pub use login::{Access, DefaultUser, Users};
 pub use server::{FlightOptions, FlightServer, TlsFiles};

@@ -29,6 +29,7 @@ use crate::login::{Login, Users};
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::store::Store;
+use crate::whole::Whole;
 
 const MAX_CONNECTIONS: usize = 1_000;
 /// Streams of one connection.
@@ -140,6 +141,7 @@ impl TowerService<http::Request<Body>> for BySize {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let request = request.map(|body| Body::new(Whole::new(body)));
         match request.uri().path().ends_with("/DoPut") {
             true => self.rows.call(request),
             false => self.questions.call(request),

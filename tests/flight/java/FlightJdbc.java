@@ -10,9 +10,13 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 
-/** The Arrow project's JDBC driver against Flight SQL: prints what it got, one thing on each line. */
+/** The Arrow project's JDBC driver against one service of Flight SQL after the other: prints what it got, one thing on each line. */
 class FlightJdbc {
     public static void main(String[] arguments) throws Exception {
+        for (int at = 0; at < arguments.length; at += 5) use(Arrays.copyOfRange(arguments, at, at + 5));
+    }
+
+    static void use(String[] arguments) throws SQLException {
         String address = arguments[0], database = arguments[3];
         boolean duckdb = arguments[4].equals("duckdb");
         Properties properties = new Properties();
@@ -31,7 +35,7 @@ class FlightJdbc {
 
     static void tables(Connection connection, boolean duckdb) throws SQLException {
         try (Statement statement = connection.createStatement()) {
-            String made = duckdb ? "a INTEGER, s VARCHAR)" : "a Int32, s String) ENGINE = MergeTree ORDER BY a";
+            String made = duckdb ? "a INTEGER PRIMARY KEY, s VARCHAR)" : "a Int32, s String) ENGINE = MergeTree ORDER BY a";
             statement.execute("CREATE TABLE j (" + made);
             say("inserted " + statement.executeUpdate("INSERT INTO j VALUES (1, 'x'), (2, 'it''s')"));
             try (ResultSet rows = statement.executeQuery("SELECT a, s FROM j ORDER BY a")) {
@@ -68,6 +72,11 @@ class FlightJdbc {
             while (rows.next()) columns.add(rows.getString("COLUMN_NAME") + " " + rows.getString("TYPE_NAME"));
         }
         say("columns " + columns);
+        List<String> keys = new ArrayList<>();
+        try (ResultSet rows = about.getPrimaryKeys(null, database, "j")) {
+            while (rows.next()) keys.add(rows.getString("COLUMN_NAME"));
+        }
+        say("keys " + keys);
     }
 
     static void large(Connection connection, boolean duckdb) throws SQLException {

@@ -77,7 +77,7 @@ fn database(fields: &MetadataMap) -> Option<String> {
 }
 
 /// What clients of Flight's first handshake send: user and password in a message of their own.
-fn basic_auth(payload: &[u8]) -> Option<Credentials> {
+pub(crate) fn basic_auth(payload: &[u8]) -> Option<Credentials> {
     let read: arrow_flight::BasicAuth = prost::Message::decode(payload).ok()?;
     (!read.username.is_empty()).then_some(Credentials { user: read.username, password: read.password })
 }
