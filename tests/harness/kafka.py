@@ -40,8 +40,8 @@ class Ports:
 
 
 class Broker:
-    """Listens as PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL; `USER` with `PASSWORD` may log in by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512,
-    and anybody with an unsigned token by OAUTHBEARER. Topics are only made on demand of `kafka_topics`."""
+    """Listens as PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL; `USER` with `PASSWORD` may log in by PLAIN,
+    SCRAM-SHA-256 and SCRAM-SHA-512, and anybody with an unsigned token by OAUTHBEARER. No topic makes itself."""
 
     def __init__(
         self,
@@ -95,7 +95,9 @@ class Broker:
 
     def secured(self, protocol: str, mechanism: str | None = None) -> dict[str, object]:
         """What librdkafka has to be told to come in by another way than PLAINTEXT."""
-        port = {"SSL": self.ports.ssl, "SASL_PLAINTEXT": self.ports.sasl_plaintext, "SASL_SSL": self.ports.sasl_ssl}[protocol]
+        port = {"SSL": self.ports.ssl, "SASL_PLAINTEXT": self.ports.sasl_plaintext, "SASL_SSL": self.ports.sasl_ssl}[
+            protocol
+        ]
         config: dict[str, object] = {"bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": protocol}
         if protocol.endswith("SSL"):
             config["ssl.ca.location"] = str(self.keys.ca)
@@ -173,11 +175,12 @@ def server_settings(data: Path, ports: Ports, keys: Keys) -> dict[str, object]:
 def sasl_settings() -> dict[str, object]:
     """How to log in, for each listener that asks for it."""
     security = "org.apache.kafka.common.security"
+    bearer = f"{security}.oauthbearer.OAuthBearerLoginModule"
     modules = {
         "plain": f'{security}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
         "scram-sha-256": f"{security}.scram.ScramLoginModule required;",
         "scram-sha-512": f"{security}.scram.ScramLoginModule required;",
-        "oauthbearer": f'{security}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{USER}";',
+        "oauthbearer": f'{bearer} required unsecuredLoginStringClaim_sub="{USER}";',
     }
     settings: dict[str, object] = {"sasl.enabled.mechanisms": ",".join(name.upper() for name in modules)}
     for listener in ("sasl_plaintext", "sasl_ssl"):

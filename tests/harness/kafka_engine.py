@@ -1,4 +1,4 @@
-"""ClickHouse's own Kafka engine: a queue table on a topic, and a view that moves its rows into a table of the same columns."""
+"""ClickHouse's own Kafka engine: a queue table on a topic, and a view that moves its rows into a table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ QUICKLY = "kafka_flush_interval_ms = 200, kafka_poll_timeout_ms = 100"
 
 
 class KafkaEngine:
-    """Consumes as soon as it is made. `select` is the view's, by default every column; `settings` are those of the queue, as SQL.
+    """Consumes as soon as it is made. `select` is the view's; `settings` are the queue's, as SQL.
 
-    A topic that is read again needs another `group`: the engine's members stay in theirs for a minute after their table was dropped.
+    A topic that is read again needs another `group`: the engine's members stay in theirs for a while after their table
+    was dropped.
     """
 
     def __init__(
@@ -36,11 +37,11 @@ class KafkaEngine:
         self.clickhouse, self.topic, self.group = clickhouse, topic, f"{group}-{topic}"
         self.topics = Topics(broker)
         own = f"kafka_broker_list = '{broker.address}', kafka_topic_list = '{topic}', kafka_group_name = '{self.group}'"
-        more = f", {settings}" if settings else ""
+        given = ", ".join([own, f"kafka_format = '{format}'", QUICKLY, *([settings] if settings else [])])
+        clickhouse.sql(f"CREATE TABLE {QUEUE} ({columns}) ENGINE = Kafka SETTINGS {given}")
         clickhouse.sql(
-            f"CREATE TABLE {QUEUE} ({columns}) ENGINE = Kafka SETTINGS {own}, kafka_format = '{format}', {QUICKLY}{more}"
+            f"CREATE MATERIALIZED VIEW {VIEW} ENGINE = MergeTree ORDER BY tuple() AS SELECT {select} FROM {QUEUE}"
         )
-        clickhouse.sql(f"CREATE MATERIALIZED VIEW {VIEW} ENGINE = MergeTree ORDER BY tuple() AS SELECT {select} FROM {QUEUE}")
 
     def wait_until_all_is_read(self) -> None:
         """Until the engine has committed the topic's ends, which it does when the rows are in their table."""
@@ -57,7 +58,8 @@ class KafkaEngine:
 
     def error(self) -> str:
         """The consumer's latest; empty when it had none."""
-        query = f"SELECT exceptions.text[-1] FROM system.kafka_consumers WHERE database = currentDatabase() AND table = '{QUEUE}'"
+        where = f"database = currentDatabase() AND table = '{QUEUE}'"
+        query = f"SELECT exceptions.text[-1] FROM system.kafka_consumers WHERE {where}"
         return self.clickhouse.sql(f"{query} FORMAT TSVRaw")
 
     def drop(self) -> None:
@@ -66,7 +68,9 @@ class KafkaEngine:
 
 
 @contextmanager
-def kafka_engine(clickhouse: Endpoint, broker: Broker, topic: str, format: str, columns: str, **more: str) -> Iterator[KafkaEngine]:
+def kafka_engine(
+    clickhouse: Endpoint, broker: Broker, topic: str, format: str, columns: str, **more: str
+) -> Iterator[KafkaEngine]:
     engine = KafkaEngine(clickhouse, broker, topic, format, columns, **more)
     try:
         yield engine

@@ -9,7 +9,7 @@ NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"
 
 
 class Keys:
-    """`ca` is what a client has to trust; `client` and `client_key` are for one that shows who it is, as the broker lets it."""
+    """`ca` is what a client has to trust; `client` and `client_key` are for one that shows who it is, which it may."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -37,7 +37,12 @@ class Keys:
         (self.folder / "server-store.pem").write_text(pair)
 
     def _sign(self, name: str, certificate: Path, key: Path) -> None:
-        extension = ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]
+        extension = [
+            "-addext",
+            "subjectAltName=IP:127.0.0.1,DNS:localhost",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ]
         openssl("req", "-x509", *NEW_KEY, "-days", "30", "-subj", f"/CN={name}", *extension,
                 "-CA", self.ca, "-CAkey", self._ca_key, "-keyout", key, "-out", certificate)  # fmt: skip
 

@@ -20,7 +20,7 @@ DELIVERY_SECONDS = 60
 
 @dataclass(frozen=True)
 class Message:
-    """What is produced, or was read. Without a timestamp a message is as old as its sending; without a partition its key decides."""
+    """What is produced, or was read. Without a timestamp it is as old as its sending."""
 
     value: bytes | None
     key: bytes | None = None
@@ -68,7 +68,7 @@ class Topics:
     def send_in_transaction(
         self, topic: str, messages: Iterable[Message], identity: str, commit: bool, compression: str = "none"
     ) -> None:
-        """`identity` is the producer's transactional id; what is not committed is aborted, and stays in the log all the same."""
+        """`identity` is the producer's transactional id. What is not committed is aborted; it stays in the log."""
         with self.sending(compression, transactional_id=identity) as producer:
             producer.init_transactions(DELIVERY_SECONDS)
             producer.begin_transaction()

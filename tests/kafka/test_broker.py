@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import KafkaException
-
 from harness.kafka import Broker
 from harness.kafka_topics import COMPRESSIONS, Message, Topics
 
 OLD_MS = 1_600_000_000_123
-WAYS = [("SSL", None), *((p, m) for p in ("SASL_PLAINTEXT", "SASL_SSL") for m in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))]
+WAYS = [
+    ("SSL", None),
+    *((p, m) for p in ("SASL_PLAINTEXT", "SASL_SSL") for m in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")),
+]
 
 
 def test_messages_are_what_was_sent(topics: Topics, topic_name: str) -> None:
     topics.create(topic_name, 2)
     sent = [
-        Message(f"value {n}".encode() * 20, f"key {n}".encode(), n % 2, OLD_MS + n, (("a", b"1"), ("none", None), ("a", b"2")))
+        Message(
+            f"value {n}".encode() * 20,
+            f"key {n}".encode(),
+            n % 2,
+            OLD_MS + n,
+            (("a", b"1"), ("none", None), ("a", b"2")),
+        )
         for n in range(100)
     ]
     sent += [Message(None, b"deleted", 0, OLD_MS), Message(b"", None, 1, OLD_MS)]

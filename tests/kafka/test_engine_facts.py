@@ -6,7 +6,6 @@ import struct
 from dataclasses import dataclass
 
 import pytest
-
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.kafka import Broker
@@ -47,13 +46,16 @@ def msg_pack(id: int, name: bytes) -> bytes:
 CASES = (
     Case(
         "JSONEachRow",
-        (b'{"id":1,"name":"a","value":1}', b'{"id":2}\n{"id":3}\n', b'[{"id":4},{"id":5}]', b'{"id":6,"more":{"a":1}}{"id":7}',
-         TOMBSTONE, b"", b"  ", b'{"id":8}'),
-        ('[0, 1, "a", 1]', '[1, 2, "", 0]', '[1, 3, "", 0]', '[2, 4, "", 0]', '[2, 5, "", 0]', '[3, 6, "", 0]', '[3, 7, "", 0]',
-         '[7, 8, "", 0]'),
+        (b'{"id":1,"name":"a","value":1}', b'{"id":2}\n{"id":3}\n', b'[{"id":4},{"id":5}]',
+         b'{"id":6,"more":{"a":1}}{"id":7}', TOMBSTONE, b"", b"  ", b'{"id":8}'),
+        ('[0, 1, "a", 1]', '[1, 2, "", 0]', '[1, 3, "", 0]', '[2, 4, "", 0]', '[2, 5, "", 0]', '[3, 6, "", 0]',
+         '[3, 7, "", 0]', '[7, 8, "", 0]'),
     ),
     # A message of no bytes is a row of defaults in protobuf; the engine drops it all the same.
-    Case("ProtobufSingle", (event(1, "a"), b"", event(2, "b")), ('[0, 1, "a", 1.5]', '[2, 2, "b", 1.5]'), settings=WITH_SCHEMA),
+    Case(
+        "ProtobufSingle", (event(1, "a"), b"", event(2, "b")), ('[0, 1, "a", 1.5]', '[2, 2, "b", 1.5]'),
+        settings=WITH_SCHEMA,
+    ),
     Case(
         "Protobuf", (delimited(event(1, "a")) + delimited(event(2, "b")), b"", delimited(event(3, "c"))),
         ('[0, 1, "a", 1.5]', '[0, 2, "b", 1.5]', '[2, 3, "c", 1.5]'), settings=WITH_SCHEMA,
@@ -70,10 +72,15 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rows_of_messages(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, case: Case) -> None:
     topics.create(topic_name, 1)
-    topics.send(topic_name, [message if isinstance(message, Message) else Message(message, partition=0) for message in case.messages])
+    topics.send(
+        topic_name,
+        [message if isinstance(message, Message) else Message(message, partition=0) for message in case.messages],
+    )
     columns = ", ".join(column.split()[0] for column in case.columns.split(", "))
     select, settings = f"_offset, {columns}", case.settings
-    with kafka_engine(direct, broker, topic_name, case.format, case.columns, select=select, settings=settings) as engine:
+    with kafka_engine(
+        direct, broker, topic_name, case.format, case.columns, select=select, settings=settings
+    ) as engine:
         engine.wait_until_all_is_read()
         assert engine.rows() == sorted(case.rows)
 
@@ -81,11 +88,15 @@ def test_rows_of_messages(direct: Endpoint, broker: Broker, topics: Topics, topi
 def test_virtual_columns(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str) -> None:
     topics.create(topic_name, 1)
     headers = (("a", b"1"), ("none", None), ("a", b"2"))
-    topics.send(topic_name, [Message(GOOD, b"key", 0, 1_600_000_000_123, headers), Message(GOOD, None, 0, 1_600_000_000_123)])
+    topics.send(
+        topic_name, [Message(GOOD, b"key", 0, 1_600_000_000_123, headers), Message(GOOD, None, 0, 1_600_000_000_123)]
+    )
     names = "_topic, _key, _offset, _partition, _timestamp, _timestamp_ms, `_headers.name`, `_headers.value`"
     with kafka_engine(direct, broker, topic_name, "JSONEachRow", "id UInt64", select=names) as engine:
         engine.wait_until_all_is_read()
-        types = direct.sql("SELECT groupArray(type) FROM system.columns WHERE database = currentDatabase() AND table = 'kafka_view'")
+        types = direct.sql(
+            "SELECT groupArray(type) FROM system.columns WHERE database = currentDatabase() AND table = 'kafka_view'"
+        )
         moment = '"2020-09-13 12:26:40", "2020-09-13 12:26:40.123"'
         assert engine.rows() == [
             f'["{topic_name}", "", 1, 0, {moment}, [], []]',
@@ -105,22 +116,30 @@ def test_a_bad_message_stops_everything(direct: Endpoint, broker: Broker, topics
         assert (engine.rows(), engine.committed()) == ([], {0: -1001})
 
 
-def test_bad_messages_are_skipped_or_streamed(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str) -> None:
+def test_bad_messages_are_skipped_or_streamed(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str
+) -> None:
     topics.create(topic_name, 1)
     two_of_three = b'{"id":1}\n{"id":"x"}\n{"id":3}'
     topics.send(topic_name, [Message(text, partition=0) for text in (GOOD, BAD, two_of_three)])
     select = "_offset, id"
-    with kafka_engine(direct, broker, topic_name, "JSONEachRow", COLUMNS, select=select, settings="kafka_skip_broken_messages = 9") as engine:
+    with kafka_engine(
+        direct, broker, topic_name, "JSONEachRow", COLUMNS, select=select, settings="kafka_skip_broken_messages = 9"
+    ) as engine:
         engine.wait_until_all_is_read()
         assert engine.rows() == ["[0, 1]", "[2, 1]", "[2, 3]"]
     select, settings = "_offset, id, _raw_message, _error != ''", "kafka_handle_error_mode = 'stream'"
-    with kafka_engine(direct, broker, topic_name, "JSONEachRow", COLUMNS, select=select, settings=settings, group="g2") as engine:
+    with kafka_engine(
+        direct, broker, topic_name, "JSONEachRow", COLUMNS, select=select, settings=settings, group="g2"
+    ) as engine:
         engine.wait_until_all_is_read()
         # All rows of the third are gone, also the good ones.
-        assert engine.rows("_offset, id, _raw_message != ''") == ['[0, 1, 0]', '[1, 0, 1]', '[2, 0, 1]']
+        assert engine.rows("_offset, id, _raw_message != ''") == ["[0, 1, 0]", "[1, 0, 1]", "[2, 0, 1]"]
 
 
-def test_a_view_that_fails_makes_another_one_repeat(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str) -> None:
+def test_a_view_that_fails_makes_another_one_repeat(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str
+) -> None:
     topics.create(topic_name, 1)
     direct.sql("CREATE TABLE other (id UInt64) ENGINE = MergeTree ORDER BY id")
     engine = KafkaEngine(direct, broker, topic_name, "JSONEachRow", COLUMNS)
