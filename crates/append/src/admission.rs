@@ -30,8 +30,8 @@ pub(crate) enum Admitted<T: Target> {
 
 /// There is room for a batch.
 pub(crate) struct Admission<T: Target> {
-    service: Arc<Service<T>>,
-    append: Arc<Append<T>>,
+    pub(crate) service: Arc<Service<T>>,
+    pub(crate) append: Arc<Append<T>>,
     number: u64,
     grant: Grant,
     /// Memory for the body until it is in a file.
@@ -132,9 +132,10 @@ impl<T: Target> Admission<T> {
     }
 
     /// The body can't be read: the append ends here, since a client that sends such batches has nothing better to come.
-    pub(crate) fn refuse(self, error: AppendError) -> AppendError {
+    pub(crate) async fn refuse(self, error: AppendError) -> AppendError {
         let error = error.at(self.number, None);
         self.service.end(&self.append, End::Failed(error.clone()), false);
+        self.service.settled(self.append.id).await;
         error
     }
 
@@ -151,7 +152,7 @@ impl<T: Target> Admission<T> {
         };
         let Read { batch, rows, held_bytes } = match read {
             Ok(read) => read,
-            Err(error) => return Err(self.refuse(error)),
+            Err(error) => return Err(self.refuse(error).await),
         };
         let Admission { service, append, number, mut grant, .. } = self;
         // Unpacked it may be more than was announced.

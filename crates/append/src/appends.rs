@@ -7,7 +7,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 
 use crate::admission::{Admission, Admitted};
-use crate::answer::{Committed, Opened, Progress, Put, Status};
+use crate::answer::{Committed, Opened, Progress, Put, State, Status};
 use crate::clickhouse::ClickHouse;
 use crate::duckdb::DuckDbTarget;
 use crate::ended::End;
@@ -63,6 +63,11 @@ impl Appends {
             }
         };
         Ok(Appends { door })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn over<T: Target>(service: Arc<Service<T>>) -> Appends {
+        Appends { door: Arc::new(service) }
     }
 
     /// Opens an append, or tells how far a known one is, or how it ended.
@@ -144,8 +149,8 @@ impl Place {
     }
 
     /// The body is no batch: the append fails with this.
-    pub fn refuse(self, error: AppendError) -> AppendError {
-        self.slot.refuse(error)
+    pub async fn refuse(self, error: AppendError) -> AppendError {
+        self.slot.refuse(error).await
     }
 }
 
@@ -216,7 +221,7 @@ trait Door: Send + Sync {
 trait Slot: Send {
     fn max_bytes(&self) -> u64;
     fn put(self: Box<Self>, payload: Payload) -> Pending<'static, Result<Put, AppendError>>;
-    fn refuse(self: Box<Self>, error: AppendError) -> AppendError;
+    fn refuse(self: Box<Self>, error: AppendError) -> Pending<'static, AppendError>;
 }
 
 impl<T: Target> Slot for Admission<T> {
@@ -225,11 +230,18 @@ impl<T: Target> Slot for Admission<T> {
     }
 
     fn put(self: Box<Self>, payload: Payload) -> Pending<'static, Result<Put, AppendError>> {
-        Box::pin(Admission::put(*self, payload))
+        Box::pin(async move {
+            let (service, id) = (self.service.clone(), self.append.id);
+            let put = Admission::put(*self, payload).await;
+            if put.is_err() {
+                service.settled(id).await;
+            }
+            put
+        })
     }
 
-    fn refuse(self: Box<Self>, error: AppendError) -> AppendError {
-        Admission::refuse(*self, error)
+    fn refuse(self: Box<Self>, error: AppendError) -> Pending<'static, AppendError> {
+        Box::pin(Admission::refuse(*self, error))
     }
 }
 
@@ -254,10 +266,14 @@ impl<T: Target> Door for Arc<Service<T>> {
         opening: Option<OpenRequest>,
     ) -> Pending<'a, Result<Announced, AppendError>> {
         Box::pin(async move {
-            Ok(match self.admit(id, user, number, bytes, opening).await? {
-                Admitted::Repeated(put) => Announced::Repeated(put),
-                Admitted::Take(admission) => Announced::Wanted(Place { slot: Box::new(admission) }),
-            })
+            match self.admit(id, user, number, bytes, opening).await {
+                Ok(Admitted::Repeated(put)) => Ok(Announced::Repeated(put)),
+                Ok(Admitted::Take(admission)) => Ok(Announced::Wanted(Place { slot: Box::new(admission) })),
+                Err(error) => {
+                    self.settled(id).await;
+                    Err(error)
+                }
+            }
         })
     }
 
@@ -268,15 +284,31 @@ impl<T: Target> Door for Arc<Service<T>> {
         batches: u64,
         opening: Option<OpenRequest>,
     ) -> Pending<'a, Result<Committed, AppendError>> {
-        Box::pin(commit(self, id, user, batches, opening))
+        Box::pin(async move {
+            let committed = commit(self, id, user, batches, opening).await;
+            if committed.is_err() {
+                self.settled(id).await;
+            }
+            committed
+        })
     }
 
     fn abort<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<(), AppendError>> {
-        Box::pin(Service::abort(self, id, user))
+        Box::pin(async move {
+            let aborted = Service::abort(self, id, user).await;
+            self.settled(id).await;
+            aborted
+        })
     }
 
     fn status<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<Status, AppendError>> {
-        Box::pin(Service::status(self, id, user))
+        Box::pin(async move {
+            let status = Service::status(self, id, user).await;
+            if status.as_ref().is_ok_and(|status| matches!(status.state(), State::Aborted | State::Failed)) {
+                self.settled(id).await;
+            }
+            status
+        })
     }
 
     fn list(&self, user: &str) -> Vec<Progress> {

@@ -20,6 +20,7 @@ pub(crate) async fn apply<T: Target>(service: Arc<Service<T>>, append: Arc<Appen
     if work.await.is_err() {
         service.end(&append, End::Failed(errors::fault_of_ours()), true);
     }
+    service.settle(&append);
     let (spool, id) = (service.spool.clone(), append.id);
     if append.has_spooled() {
         let _ = tokio::task::spawn_blocking(move || spool.remove(id)).await;
@@ -61,7 +62,13 @@ async fn begun<'t, T: Target>(
     transaction: &'t mut Option<T::Transaction>,
 ) -> Result<&'t mut T::Transaction, AppendError> {
     if transaction.is_none() {
-        let begun = service.target.begin(append.id, &append.opening, append.table.clone()).await?;
+        let turn = tokio::select! {
+            biased;
+            // What has ended begins nothing more. Who hears this has been told of the end.
+            _ = append.ended() => return Err(errors::aborted(append.id)),
+            turn = service.target.turn(&append.opening) => turn?,
+        };
+        let begun = service.target.begin(append.id, &append.opening, append.table.clone(), turn).await?;
         return Ok(transaction.insert(begun));
     }
     transaction.as_mut().ok_or_else(errors::fault_of_ours)

@@ -54,6 +54,8 @@ struct Inner<B> {
     bytes: u64,
     is_committing: bool,
     end: Option<End>,
+    /// It has ended, and nothing of it is left in the store that would still have to go.
+    is_settled: bool,
 }
 
 /// What the applying task is to do.
@@ -88,6 +90,7 @@ impl<T: Target> Append<T> {
             bytes: 0,
             is_committing: false,
             end: None,
+            is_settled: false,
         };
         Append {
             id,
@@ -229,6 +232,24 @@ impl<T: Target> Append<T> {
         drop(held);
         self.changed.send_replace(());
         true
+    }
+
+    /// Its task is done: it writes no more, and has cleared away what it could.
+    pub(crate) fn settle(&self) {
+        self.lock().is_settled = true;
+        self.changed.send_replace(());
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.lock().is_settled
+    }
+
+    pub(crate) async fn settled(&self) {
+        let mut changes = self.changes();
+        while !self.is_settled() {
+            // The sender lives as long as `self`.
+            let _ = changes.changed().await;
+        }
     }
 
     pub(crate) fn spools(&self) {

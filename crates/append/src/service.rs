@@ -37,6 +37,8 @@ pub(crate) struct Service<T: Target> {
 
 struct Known<T: Target> {
     open: HashMap<AppendId, Arc<OnceCell<Arc<Append<T>>>>>,
+    /// They have ended, and their tasks have not.
+    settling: HashMap<AppendId, Arc<Append<T>>>,
     ended: Ended,
 }
 
@@ -52,6 +54,8 @@ const MAX_READ_BACK: usize = 4;
 const KIB: u64 = 1024;
 /// How long appends that have all their batches may take to be stored at the end.
 const LAST_COMMITS: Duration = Duration::from_secs(20);
+/// How long the news of an end waits for the store to have nothing of the append any more.
+const SETTLING: Duration = Duration::from_secs(5);
 
 impl<T: Target> Service<T> {
     pub(crate) fn new(target: T, options: AppendOptions, spool: Spool, room: Arc<Room>, metrics: Metrics) -> Arc<Self> {
@@ -63,7 +67,7 @@ impl<T: Target> Service<T> {
             metrics,
             passing: Arc::new(Semaphore::new(passing_kib as usize)),
             read_back: Semaphore::new(MAX_READ_BACK),
-            known: Mutex::new(Known { open: HashMap::new(), ended: Ended::default() }),
+            known: Mutex::new(Known { open: HashMap::new(), settling: HashMap::new(), ended: Ended::default() }),
             is_closing: AtomicBool::new(false),
             options,
         };
@@ -226,7 +230,26 @@ impl<T: Target> Service<T> {
         let mut known = self.known();
         known.ended.insert(append.id, EndedAppend { user, end });
         known.open.remove(&append.id);
+        if !append.is_settled() {
+            known.settling.insert(append.id, append.clone());
+        }
         true
+    }
+
+    /// The task of an append is done.
+    pub(crate) fn settle(&self, append: &Append<T>) {
+        append.settle();
+        self.known().settling.remove(&append.id);
+    }
+
+    /// Waits a while until nothing is done any more for an append that has ended: who is told of its end may drop its
+    /// database next, and must not meet a staging table that is just being made or dropped.
+    pub(crate) async fn settled(&self, id: AppendId) {
+        let settling = self.known().settling.get(&id).cloned();
+        if let Some(append) = settling {
+            // Past this the store does not answer, and whoever waits has heard nothing for long enough.
+            let _ = tokio::time::timeout(SETTLING, append.settled()).await;
+        }
     }
 
     pub(crate) async fn abort(self: &Arc<Self>, id: AppendId, user: &str) -> Result<(), AppendError> {

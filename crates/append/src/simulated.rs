@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use windrow_client::Credentials;
 
 use crate::admission::Admitted;
 use crate::answer::{Atomicity, Column, Committed, Put, State, Status};
+use crate::appends::Appends;
 use crate::ended::End;
 use crate::error::AppendError;
 use crate::id::AppendId;
@@ -30,6 +32,12 @@ struct Memory {
     outcomes: Arc<Mutex<HashMap<AppendId, Committed>>>,
     /// Applying takes one: tests hold the store up by it.
     turns: Arc<Semaphore>,
+    /// The line before writing begins.
+    line: Arc<Semaphore>,
+    begun: Arc<AtomicUsize>,
+    /// Clearing up after an append takes one.
+    clearings: Arc<Semaphore>,
+    cleared: Arc<AtomicUsize>,
     /// Commits are carried out, and not answered.
     loses_answers: bool,
 }
@@ -49,6 +57,10 @@ impl Memory {
             tables: Arc::default(),
             outcomes: Arc::default(),
             turns: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+            line: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+            begun: Arc::default(),
+            clearings: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+            cleared: Arc::default(),
             loses_answers: false,
         }
     }
@@ -62,6 +74,7 @@ impl Target for Memory {
     type Table = ();
     type Batch = Vec<u64>;
     type Transaction = Writing;
+    type Turn = ();
 
     async fn look_up(&self, opening: &OpenRequest) -> Result<(), AppendError> {
         tokio::task::yield_now().await;
@@ -88,7 +101,13 @@ impl Target for Memory {
         Ok(Read { rows: rows.len() as u64, held_bytes: bytes.len() as u64, batch: rows })
     }
 
-    async fn begin(&self, id: AppendId, opening: &OpenRequest, _: Arc<()>) -> Result<Writing, AppendError> {
+    async fn turn(&self, _: &OpenRequest) -> Result<(), AppendError> {
+        self.line.acquire().await.unwrap().forget();
+        Ok(())
+    }
+
+    async fn begin(&self, id: AppendId, opening: &OpenRequest, _: Arc<()>, _: ()) -> Result<Writing, AppendError> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
         Ok(Writing { memory: self.clone(), id, table: opening.table.clone(), rows: Vec::new() })
     }
 
@@ -136,7 +155,10 @@ impl Transaction for Writing {
         }
     }
 
-    async fn abort(self) {}
+    async fn abort(self) {
+        self.memory.clearings.acquire().await.unwrap().forget();
+        self.memory.cleared.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 struct Server {
@@ -282,6 +304,50 @@ async fn what_was_aborted_stays_so() {
         server.service.abort(id, "joe").await.unwrap();
     }
     assert!(server.memory.rows("t").is_empty());
+}
+
+/// Who hears that it failed may drop the database next.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_is_told_when_nothing_is_left_in_the_store() {
+    for how in ["bad payload", "bad row", "aborted"] {
+        let server = server(Memory { clearings: Arc::new(Semaphore::new(0)), ..Memory::new() }, WIDE);
+        let (appends, id) = (Appends::over(server.service.clone()), AppendId::random());
+        appends.put(id, "joe", 0, payload(&[1]), Some(opening(id, "t"))).await.unwrap();
+        while server.memory.begun.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let telling = tokio::spawn(async move {
+            match how {
+                "bad payload" => drop(appends.put(id, "joe", 1, Payload::Native("cut".into()), None).await),
+                "bad row" => {
+                    appends.put(id, "joe", 1, payload(&[BAD_ROW]), None).await.unwrap();
+                    drop(appends.commit(id, "joe", 2, None).await);
+                }
+                _ => appends.abort(id, "joe").await.unwrap(),
+            }
+        });
+        while server.state(id).await == State::Open || server.state(id).await == State::Committing {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            assert!(!telling.is_finished(), "{how}: told before it was cleared away");
+        }
+        server.memory.clearings.add_permits(1);
+        telling.await.unwrap();
+        assert_eq!(server.memory.cleared.load(Ordering::SeqCst), 1, "{how}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_ended_does_not_begin_to_write() {
+    let server = server(Memory { line: Arc::new(Semaphore::new(0)), ..Memory::new() }, WIDE);
+    let (appends, id) = (Appends::over(server.service.clone()), AppendId::random());
+    appends.put(id, "joe", 0, payload(&[1]), Some(opening(id, "t"))).await.unwrap();
+    appends.abort(id, "joe").await.unwrap();
+    server.memory.line.add_permits(1);
+    assert_eq!(server.memory.line.available_permits(), 1, "nobody stands in line any more");
+    assert_eq!(server.memory.begun.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,6 +60,8 @@ pub(crate) trait Target: Send + Sync + 'static {
     /// What a payload is turned into, as soon as it has come, in the task that received it.
     type Batch: Send + 'static;
     type Transaction: Transaction<Batch = Self::Batch>;
+    /// The right to begin to write.
+    type Turn: Send;
 
     /// Whether there is such a table and the user may append to it; what the batches have to be like.
     fn look_up(&self, opening: &OpenRequest) -> impl Future<Output = Result<Self::Table, AppendError>> + Send;
@@ -74,12 +76,16 @@ pub(crate) trait Target: Send + Sync + 'static {
     /// more memory than `max_bytes`, and nothing else.
     fn read(table: &Self::Table, payload: Payload, max_bytes: u64) -> Result<Read<Self::Batch>, AppendError>;
 
-    /// Begins to write. May wait in line for others.
+    /// Waits in line for others. May be given up at any moment.
+    fn turn(&self, opening: &OpenRequest) -> impl Future<Output = Result<Self::Turn, AppendError>> + Send;
+
+    /// Begins to write.
     fn begin(
         &self,
         id: AppendId,
         opening: &OpenRequest,
         table: Arc<Self::Table>,
+        turn: Self::Turn,
     ) -> impl Future<Output = Result<Self::Transaction, AppendError>> + Send;
 
     /// What became of an append that this process doesn't remember, or whose commit got no answer.

@@ -30,6 +30,7 @@ const COMMIT_WAIT: Duration = Duration::from_secs(300);
 const QUESTION_PATIENCE: Duration = Duration::from_secs(10);
 /// How long is tried to drop a staging table. Then it stays until the next start.
 const CLEAR_PATIENCE: Duration = Duration::from_secs(600);
+const CLEAR_WAIT: Duration = Duration::from_secs(5);
 /// What is being finished when the gateway ends may take so long.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(20);
 
@@ -39,6 +40,16 @@ pub(crate) struct ClickHouse {
     diary: Diary,
     kept_back: KeptBack,
     tasks: Arc<Mutex<JoinSet<()>>>,
+}
+
+/// A staging table that is being dropped.
+struct Clearing(oneshot::Receiver<()>);
+
+impl Clearing {
+    /// Waits for it, for a while: a server that is away must not hold up the answer to whoever waits for the append's end.
+    async fn wait(self) {
+        let _ = tokio::time::timeout(CLEAR_WAIT, self.0).await;
+    }
 }
 
 /// An append that is being filled.
@@ -69,9 +80,11 @@ impl ClickHouse {
     }
 
     /// Drops what is left of the staging table, beside everything else.
-    fn clear(&self, id: AppendId, session: Session, target: Name) {
+    fn clear(&self, id: AppendId, session: Session, target: Name) -> Clearing {
         let this = self.clone();
+        let (tell, told) = oneshot::channel::<()>();
         self.spawn(async move {
+            let _tell = tell;
             let cleared = persist(CLEAR_PATIENCE, || async {
                 for name in look::staging_tables(&session, &target, id).await? {
                     session.run(&drop_table(&name)).await?;
@@ -86,6 +99,7 @@ impl ClickHouse {
                 tracing::warn!(append = %id, table = %target.quoted(), error, "the staging table of an append is left over until the next start");
             }
         });
+        Clearing(told)
     }
 
     /// Lands what was decided, writes how it ended, and clears.
@@ -108,8 +122,9 @@ impl ClickHouse {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(5));
         }
-        if !is_unknown {
-            self.clear(id, session, target);
+        let clearing = (!is_unknown).then(|| self.clear(id, session, target));
+        if let (Ending::Refused(_), Some(clearing)) = (&ending, clearing) {
+            clearing.wait().await;
         }
         ending
     }
@@ -171,6 +186,7 @@ impl Target for ClickHouse {
     type Table = Table;
     type Batch = Batch;
     type Transaction = Filling;
+    type Turn = ();
 
     async fn look_up(&self, opening: &OpenRequest) -> Result<Table, AppendError> {
         let unfit = |error: TableError| match error {
@@ -200,7 +216,17 @@ impl Target for ClickHouse {
         read::read(table, payload, max_bytes)
     }
 
-    async fn begin(&self, id: AppendId, opening: &OpenRequest, table: Arc<Table>) -> Result<Filling, AppendError> {
+    async fn turn(&self, _: &OpenRequest) -> Result<(), AppendError> {
+        Ok(())
+    }
+
+    async fn begin(
+        &self,
+        id: AppendId,
+        opening: &OpenRequest,
+        table: Arc<Table>,
+        (): (),
+    ) -> Result<Filling, AppendError> {
         self.cleared(id).await?;
         let user = opening.credentials.user.clone();
         let Name { database, table: name } = table.name.clone();
@@ -209,7 +235,7 @@ impl Target for ClickHouse {
         match Staging::make(&self.server, id, opening, table, self.kept_back.clone()).await {
             Ok(staging) => Ok(Filling { target: self.clone(), staging, user, is_left: true }),
             Err(error) => {
-                self.clear(id, self.server.own(), target);
+                self.clear(id, self.server.own(), target).wait().await;
                 Err(error)
             }
         }
@@ -255,6 +281,13 @@ fn nobody_knows(why: &str, target: &Name, id: AppendId) -> AppendError {
 }
 
 impl Filling {
+    /// Lets its staging table be dropped, unless it is needed.
+    fn give_up(&mut self) -> Option<Clearing> {
+        let is_left = std::mem::take(&mut self.is_left);
+        let staging = &self.staging;
+        is_left.then(|| self.target.clear(staging.id(), staging.session.clone(), staging.table().name.clone()))
+    }
+
     /// What is to be landed.
     async fn decide(&self, totals: Totals) -> Result<Landing, AppendError> {
         let table = self.staging.table();
@@ -291,7 +324,7 @@ impl Filling {
         Ok(landing)
     }
 
-    async fn land(mut self, totals: Totals) -> Result<Atomicity, CommitFailure> {
+    async fn land(&mut self, totals: Totals) -> Result<Atomicity, CommitFailure> {
         let id = self.staging.id();
         self.staging.flush().await.map_err(CommitFailure::Refused)?;
         let landing = self.decide(totals).await.map_err(CommitFailure::Refused)?;
@@ -321,17 +354,24 @@ impl Transaction for Filling {
         self.staging.put(batches).await
     }
 
-    async fn commit(self, totals: Totals) -> Result<Atomicity, CommitFailure> {
-        self.land(totals).await
+    async fn commit(mut self, totals: Totals) -> Result<Atomicity, CommitFailure> {
+        let landed = self.land(totals).await;
+        // Refused before it was decided.
+        self.abort().await;
+        landed
     }
 
-    async fn abort(self) {}
+    async fn abort(mut self) {
+        if let Some(clearing) = self.give_up() {
+            clearing.wait().await;
+        }
+    }
 }
 
 impl Drop for Filling {
     fn drop(&mut self) {
-        if self.is_left && tokio::runtime::Handle::try_current().is_ok() {
-            self.target.clear(self.staging.id(), self.staging.session.clone(), self.staging.table().name.clone());
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.give_up();
         }
     }
 }

@@ -9,6 +9,7 @@ mod committed;
 mod messages;
 mod read;
 mod table;
+mod turns;
 mod unfolding;
 
 #[cfg(test)]
@@ -18,12 +19,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OnceCell;
 use windrow_duckdb::{CommitError, DuckDb, TableRef};
 
 use self::blame::Tried;
 use self::committed::{insert_statement, CommittedAppends, Entry};
 use self::table::DuckDbTable;
+use self::turns::{Turn, Turns};
 use crate::answer::{Atomicity, Column, Committed, State};
 use crate::error::AppendError;
 use crate::errors;
@@ -40,20 +42,13 @@ struct Shared {
     committed: OnceCell<CommittedAppends>,
     /// Commits whose answers were unclear: of these the database is asked.
     unclear: Mutex<HashSet<AppendId>>,
-    slots: Arc<Semaphore>,
+    turns: Turns,
 }
-
-/// So many appends are written at once. Others keep their batches meanwhile. Fewer than DuckDB's transactions, so that
-/// appends whose clients are slow leave some to the small inserts.
-const MAX_TRANSACTIONS: usize = 20;
 
 impl DuckDbTarget {
     pub(crate) fn new(duckdb: DuckDb) -> DuckDbTarget {
-        let shared = Shared {
-            committed: OnceCell::new(),
-            unclear: Mutex::new(HashSet::new()),
-            slots: Arc::new(Semaphore::new(MAX_TRANSACTIONS)),
-        };
+        let shared =
+            Shared { committed: OnceCell::new(), unclear: Mutex::new(HashSet::new()), turns: Turns::default() };
         DuckDbTarget { duckdb, shared: Arc::new(shared) }
     }
 
@@ -66,6 +61,7 @@ impl Target for DuckDbTarget {
     type Table = DuckDbTable;
     type Batch = Vec<RecordBatch>;
     type Transaction = Writing;
+    type Turn = Turn;
 
     async fn look_up(&self, opening: &OpenRequest) -> Result<DuckDbTable, AppendError> {
         table::look_up(&self.duckdb, opening).await
@@ -83,15 +79,19 @@ impl Target for DuckDbTarget {
         read::read(table, payload, max_bytes)
     }
 
+    async fn turn(&self, opening: &OpenRequest) -> Result<Turn, AppendError> {
+        self.shared.turns.wait(&opening.credentials.user).await.ok_or_else(errors::shutting_down)
+    }
+
     async fn begin(
         &self,
         id: AppendId,
         opening: &OpenRequest,
         table: Arc<DuckDbTable>,
+        turn: Turn,
     ) -> Result<Writing, AppendError> {
         // The table of committed appends has to be there before a transaction that is to write into it begins.
         self.committed().await?;
-        let slot = self.shared.slots.clone().acquire_owned().await.map_err(|_| errors::shutting_down())?;
         let transaction = self.duckdb.begin().await?;
         Ok(Writing {
             id,
@@ -101,7 +101,7 @@ impl Target for DuckDbTarget {
             transaction,
             duckdb: self.duckdb.clone(),
             shared: self.shared.clone(),
-            _slot: slot,
+            _turn: turn,
         })
     }
 
@@ -132,7 +132,7 @@ pub(crate) struct Writing {
     transaction: windrow_duckdb::Transaction,
     duckdb: DuckDb,
     shared: Arc<Shared>,
-    _slot: OwnedSemaphorePermit,
+    _turn: Turn,
 }
 
 impl Transaction for Writing {

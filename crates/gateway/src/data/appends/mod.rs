@@ -152,7 +152,7 @@ impl Exchange<'_> {
         let bytes = match payload::read(connection, max_bytes).await {
             Ok(Body::Whole(bytes)) => bytes,
             Ok(Body::TooLarge) => {
-                return Ok(self.failed(&place.refuse(payload::too_large(max_bytes))));
+                return Ok(self.failed(&place.refuse(payload::too_large(max_bytes)).await));
             }
             Err(()) => return Ok(Answer::Nothing),
         };
@@ -167,7 +167,7 @@ impl Exchange<'_> {
                 }
                 put
             }
-            Err(error) => Err(place.refuse(error)),
+            Err(error) => Err(place.refuse(error).await),
         };
         if fault.cuts {
             return Ok(Answer::Nothing);
