@@ -44,6 +44,9 @@ pub struct Progress {
     pub state: State,
     /// Database and table, as they were given.
     pub table: String,
+    /// As it was given at the opening.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     pub columns: Vec<Column>,
     /// The lowest number that is missing.
     pub next: u64,

@@ -17,6 +17,7 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct EndedAppend {
     pub(crate) user: String,
+    pub(crate) source: Option<String>,
     pub(crate) end: End,
 }
 
@@ -53,7 +54,7 @@ mod tests {
     fn the_oldest_are_forgotten() {
         let mut ended = Ended::default();
         let id = |number: usize| AppendId::from_u128(number as u128);
-        let aborted = || EndedAppend { user: "u".into(), end: End::Aborted };
+        let aborted = || EndedAppend { user: "u".into(), source: None, end: End::Aborted };
         for number in 0..MAX_REMEMBERED + 5 {
             ended.insert(id(number), aborted());
             ended.insert(id(number), aborted());

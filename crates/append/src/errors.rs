@@ -25,8 +25,12 @@ pub(crate) fn not_yours(id: AppendId) -> AppendError {
     AppendError::new(ACCESS_DENIED, &format!("The append {id} belongs to another user")).with_status(403)
 }
 
-pub(crate) fn other_table(id: AppendId, table: &str) -> AppendError {
-    AppendError::new(BAD_ARGUMENTS, &format!("The append {id} is open for table {table}"))
+pub(crate) fn opened_otherwise(id: AppendId, what: &str, first: &str, now: &str) -> AppendError {
+    let text = format!(
+        "The append {id} was opened with {what} {first}, and this request has {now}: what it has and what comes would not \
+         fit together. Go on with what it was begun with, or begin anew with another id"
+    );
+    AppendError::new(BAD_ARGUMENTS, &text).with_status(409)
 }
 
 pub(crate) fn too_many_open(max_open: usize) -> AppendError {

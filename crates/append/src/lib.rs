@@ -16,6 +16,7 @@ mod options;
 mod progress;
 mod request;
 mod room;
+mod same;
 mod service;
 #[cfg(test)]
 mod simulated;

@@ -283,6 +283,7 @@ impl<T: Target> Append<T> {
             id: self.id,
             state: if inner.is_committing { State::Committing } else { State::Open },
             table: self.table_name(),
+            source: self.opening.source.clone(),
             columns: T::columns(&self.table),
             next: inner.sequence.lowest_missing(),
             received: inner.sequence.received(MAX_RANGES),

@@ -20,6 +20,8 @@ pub struct OpenRequest {
     pub columns: Option<Vec<String>>,
     /// Whether rows land in the order of the numbers. Without, batches are stored as they come; still all or none.
     pub ordered: bool,
+    /// What the client takes the batches from, and how it cuts them, in its own words. Another one is refused.
+    pub source: Option<String>,
     /// Whose append it is: known to be right. In ClickHouse it is also as who the rows are written.
     pub credentials: Credentials,
 }

@@ -18,6 +18,7 @@ use crate::one::{Append, Receiving};
 use crate::options::AppendOptions;
 use crate::request::OpenRequest;
 use crate::room::Room;
+use crate::same::{check_same, check_source};
 use crate::spool::Spool;
 use crate::target::{Outcome, Target};
 
@@ -120,19 +121,16 @@ impl<T: Target> Service<T> {
         let cell = {
             let known = self.known();
             if let Some(ended) = known.ended.get(id) {
-                return check_user(id, &ended.user, user).map(|()| Found::Ended(ended.end.clone()));
+                return ended_as(id, ended, user, opening.as_ref());
             }
             known.open.get(&id).cloned()
         };
         if let Some(append) = cell.as_ref().and_then(|cell| cell.get()) {
             check_user(id, &append.opening.credentials.user, user)?;
-            let is_other = |opening: &OpenRequest| {
-                (&opening.database, &opening.table) != (&append.opening.database, &append.opening.table)
-            };
-            return match opening.as_ref().is_some_and(is_other) {
-                true => Err(errors::other_table(id, &append.table_name())),
-                false => Ok(found(append)),
-            };
+            if let Some(opening) = &opening {
+                check_same(id, &append.opening, opening)?;
+            }
+            return Ok(found(append));
         }
         match self.target.outcome(id).await? {
             Outcome::Committed { committed, user: whose } => {
@@ -159,7 +157,7 @@ impl<T: Target> Service<T> {
                 return Err(errors::shutting_down());
             }
             if let Some(ended) = known.ended.get(id) {
-                return check_user(id, &ended.user, &user).map(|()| Found::Ended(ended.end.clone()));
+                return ended_as(id, ended, &user, Some(&opening));
             }
             if known.open.len() >= self.options.max_open && !known.open.contains_key(&id) {
                 return Err(errors::too_many_open(self.options.max_open));
@@ -174,6 +172,7 @@ impl<T: Target> Service<T> {
         match opened.await {
             Ok(append) => {
                 check_user(id, &append.opening.credentials.user, &user)?;
+                check_same(id, &append.opening, &opening)?;
                 if self.is_closing() {
                     // It was not there yet when all that is open was ended, and would keep the store from being closed.
                     self.end(append, End::Failed(errors::shutting_down()), false);
@@ -205,7 +204,8 @@ impl<T: Target> Service<T> {
         }
         known.open.remove(&id);
         if !error.is_passing() {
-            known.ended.insert(id, EndedAppend { user: user.to_owned(), end: End::Failed(error.clone()) });
+            let end = End::Failed(error.clone());
+            known.ended.insert(id, EndedAppend { user: user.to_owned(), source: None, end });
         }
     }
 
@@ -226,9 +226,9 @@ impl<T: Target> Service<T> {
                 tracing::warn!(append = %append.id, table = append.table_name(), %error, "an append failed: nothing of it is stored");
             }
         }
-        let user = append.opening.credentials.user.clone();
+        let (user, source) = (append.opening.credentials.user.clone(), append.opening.source.clone());
         let mut known = self.known();
-        known.ended.insert(append.id, EndedAppend { user, end });
+        known.ended.insert(append.id, EndedAppend { user, source, end });
         known.open.remove(&append.id);
         if !append.is_settled() {
             known.settling.insert(append.id, append.clone());
@@ -280,7 +280,7 @@ impl<T: Target> Service<T> {
         let mut known = self.known();
         let is_opening = known.open.contains_key(&id);
         if !is_opening {
-            known.ended.insert(id, EndedAppend { user: user.to_owned(), end: End::Aborted });
+            known.ended.insert(id, EndedAppend { user: user.to_owned(), source: None, end: End::Aborted });
         }
         !is_opening
     }
@@ -361,6 +361,20 @@ fn found<T: Target>(append: &Arc<Append<T>>) -> Found<T> {
         Some(end) => Found::Ended(end),
         None => Found::Open(append.clone()),
     }
+}
+
+/// One that is committed has nothing to do with another source that goes by its id.
+fn ended_as<T: Target>(
+    id: AppendId,
+    ended: &EndedAppend,
+    user: &str,
+    opening: Option<&OpenRequest>,
+) -> Result<Found<T>, AppendError> {
+    check_user(id, &ended.user, user)?;
+    if let (End::Committed(_), Some(opening)) = (&ended.end, opening) {
+        check_source(id, ended.source.as_deref(), opening.source.as_deref())?;
+    }
+    Ok(Found::Ended(ended.end.clone()))
 }
 
 fn check_user(id: AppendId, whose: &str, user: &str) -> Result<(), AppendError> {

@@ -209,7 +209,15 @@ fn server(memory: Memory, limits: Limits) -> Server {
 
 fn opening(id: AppendId, table: &str) -> OpenRequest {
     let credentials = Credentials { user: "joe".into(), password: "j".into() };
-    OpenRequest { id: Some(id), database: "d".into(), table: table.into(), columns: None, ordered: true, credentials }
+    OpenRequest {
+        id: Some(id),
+        database: "d".into(),
+        table: table.into(),
+        columns: None,
+        ordered: true,
+        source: None,
+        credentials,
+    }
 }
 
 fn payload(rows: &[u64]) -> Payload {
@@ -304,6 +312,22 @@ async fn what_was_aborted_stays_so() {
         server.service.abort(id, "joe").await.unwrap();
     }
     assert!(server.memory.rows("t").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_source_does_not_go_on_with_an_append() {
+    let server = server(Memory::new(), WIDE);
+    let (appends, id) = (Appends::over(server.service.clone()), AppendId::random());
+    let of = |source: &str| Some(OpenRequest { source: Some(source.into()), ..opening(id, "t") });
+    appends.put(id, "joe", 0, payload(&[1]), of("a.csv")).await.unwrap();
+    assert_eq!(appends.put(id, "joe", 1, payload(&[7]), of("b.csv")).await.unwrap_err().status, 409);
+    assert_eq!(appends.commit(id, "joe", 1, of("b.csv")).await.unwrap_err().status, 409);
+    let opened = appends.open(of("a.csv").unwrap()).await.unwrap();
+    assert!(matches!(&opened.status, Status::Open(progress) if progress.source.as_deref() == Some("a.csv")));
+    assert_eq!(appends.commit(id, "joe", 1, of("a.csv")).await.unwrap().rows, 1);
+    assert_eq!(appends.open(of("b.csv").unwrap()).await.unwrap_err().status, 409, "it is not b.csv that is stored");
+    assert_eq!(appends.commit(id, "joe", 1, None).await.unwrap().rows, 1);
+    assert_eq!(server.memory.rows("t"), [1]);
 }
 
 /// Who hears that it failed may drop the database next.
@@ -410,7 +434,7 @@ async fn others_do_not_touch_it_and_what_is_not_there_is_gone() {
     server.put(id, 0, &[1], Some("t")).await.unwrap();
     assert_eq!(server.service.status(id, "eve").await.unwrap_err().status, 403);
     assert_eq!(server.service.abort(id, "eve").await.unwrap_err().status, 403);
-    assert_eq!(server.put(id, 1, &[1], Some("other")).await.unwrap_err().status, 400, "of another table");
+    assert_eq!(server.put(id, 1, &[1], Some("other")).await.unwrap_err().status, 409, "of another table");
     assert!(matches!(server.service.status(id, "joe").await, Ok(Status::Open(progress)) if progress.next == 1));
     assert!(server.service.list("eve").is_empty());
     assert_eq!(server.service.list("joe").len(), 1);

@@ -71,6 +71,7 @@ pub(super) async fn append(
         table: target.table.clone(),
         columns: None,
         ordered: true,
+        source: None,
         credentials: caller.credentials.clone(),
     };
     let _attended = inner.appends.attend(opening).await.map_err(|error| error.exception)?;

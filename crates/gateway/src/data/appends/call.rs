@@ -37,9 +37,11 @@ pub(super) struct Opening {
     pub(super) table: TableName,
     pub(super) columns: Option<Vec<String>>,
     pub(super) ordered: bool,
+    pub(super) source: Option<String>,
 }
 
-const PARAMETERS: [&str; 7] = ["table", "columns", "id", "ordered", "format", "batches", "database"];
+const PARAMETERS: [&str; 8] = ["table", "columns", "id", "ordered", "source", "format", "batches", "database"];
+const MAX_SOURCE_BYTES: usize = 128;
 /// Who asks, and how: not of this interface alone.
 const OTHERS: [&str; 5] = ["user", "password", "role", "query_id", "decompress"];
 
@@ -115,7 +117,19 @@ pub(super) fn opening(request: &Request<'_>) -> Result<Option<Opening>, Refusal>
         Some(b"0" | b"false") => false,
         Some(_) => return Err(bad("ordered: 0 or 1")),
     };
-    Ok(Some(Opening { table, columns, ordered }))
+    let source = match request.param("source") {
+        None => None,
+        Some(_) => {
+            let source = request.param_str("source").filter(|text| is_source(text));
+            Some(source.ok_or_else(|| bad("source: 1 to 128 printable characters of ASCII"))?.to_owned())
+        }
+    };
+    Ok(Some(Opening { table, columns, ordered, source }))
+}
+
+/// It is quoted in errors.
+fn is_source(text: &str) -> bool {
+    (1..=MAX_SOURCE_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -140,6 +154,14 @@ mod tests {
         assert_eq!(of(&format!("DELETE {base}/{text}")).unwrap(), Call::Abort(id));
         assert_eq!(of(&format!("POST {base}/{text}/batches/12?table=t")).unwrap(), Call::Put(id, 12));
         assert_eq!(of(&format!("POST {base}/{text}/commit?batches=3")).unwrap(), Call::Commit(id));
+    }
+
+    #[test]
+    fn sources_are_short_texts() {
+        assert!(is_source("a") && is_source(&"x y=~".repeat(25)));
+        for bad in ["", "a\nb", "\u{e9}", &"x".repeat(129)] {
+            assert!(!is_source(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -219,6 +219,7 @@ impl Exchange<'_> {
             table: opening.table.table,
             columns: opening.columns,
             ordered: opening.ordered,
+            source: opening.source,
             credentials: credentials.clone(),
         }))
     }
