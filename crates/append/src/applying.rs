@@ -18,7 +18,14 @@ const MAX_APPLIED_BYTES: u64 = 32 << 20;
 pub(crate) async fn apply<T: Target>(service: Arc<Service<T>>, append: Arc<Append<T>>) {
     let work = tokio::spawn(run(service.clone(), append.clone()));
     if work.await.is_err() {
-        service.end(&append, End::Failed(errors::fault_of_ours()), true);
+        let end = match append.is_committing() {
+            true => {
+                service.target.doubt(append.id);
+                look_up_end(&service, &append, "a fault in Windrow, which its log tells").await
+            }
+            false => End::Failed(errors::fault_of_ours()),
+        };
+        service.end(&append, end, true);
     }
     service.settle(&append);
     let (spool, id) = (service.spool.clone(), append.id);

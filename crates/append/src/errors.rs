@@ -37,6 +37,14 @@ pub(crate) fn too_many_open(max_open: usize) -> AppendError {
     AppendError::try_again(TOO_MANY, &format!("{max_open} appends are open (append.max_open). Try again later"))
 }
 
+pub(crate) fn too_many_of_user(user: &str, max_open: usize) -> AppendError {
+    let text = format!(
+        "User {user} has {max_open} appends open (append.max_open_per_user). Commit or abort some, or try again later: \
+         those that are silent are dropped after a while"
+    );
+    AppendError::try_again(TOO_MANY, &text)
+}
+
 pub(crate) fn shutting_down() -> AppendError {
     AppendError::try_again(ABORTED, "Windrow is shutting down. Nothing of the append is stored; open it anew")
 }

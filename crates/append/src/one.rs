@@ -234,6 +234,10 @@ impl<T: Target> Append<T> {
         true
     }
 
+    pub(crate) fn is_committing(&self) -> bool {
+        self.lock().is_committing
+    }
+
     /// Its task is done: it writes no more, and has cleared away what it could.
     pub(crate) fn settle(&self) {
         self.lock().is_settled = true;

@@ -25,6 +25,7 @@ pub struct AppendOptions {
     pub idle_timeout: Duration,
     /// How many appends may be open.
     pub max_open: usize,
+    pub max_open_per_user: usize,
 }
 
 /// Where the rows go.

@@ -37,10 +37,16 @@ pub(crate) struct Service<T: Target> {
 }
 
 struct Known<T: Target> {
-    open: HashMap<AppendId, Arc<OnceCell<Arc<Append<T>>>>>,
+    open: HashMap<AppendId, Opening<T>>,
     /// They have ended, and their tasks have not.
     settling: HashMap<AppendId, Arc<Append<T>>>,
     ended: Ended,
+}
+
+/// One that is open, or just being opened.
+struct Opening<T: Target> {
+    user: String,
+    cell: Arc<OnceCell<Arc<Append<T>>>>,
 }
 
 /// What an id stands for.
@@ -123,7 +129,7 @@ impl<T: Target> Service<T> {
             if let Some(ended) = known.ended.get(id) {
                 return ended_as(id, ended, user, opening.as_ref());
             }
-            known.open.get(&id).cloned()
+            known.open.get(&id).map(|opening| opening.cell.clone())
         };
         if let Some(append) = cell.as_ref().and_then(|cell| cell.get()) {
             check_user(id, &append.opening.credentials.user, user)?;
@@ -159,10 +165,11 @@ impl<T: Target> Service<T> {
             if let Some(ended) = known.ended.get(id) {
                 return ended_as(id, ended, &user, Some(&opening));
             }
-            if known.open.len() >= self.options.max_open && !known.open.contains_key(&id) {
-                return Err(errors::too_many_open(self.options.max_open));
+            if !known.open.contains_key(&id) {
+                self.check_number(&known, &user)?;
             }
-            known.open.entry(id).or_default().clone()
+            let opening = || Opening { user: user.clone(), cell: Arc::default() };
+            known.open.entry(id).or_insert_with(opening).cell.clone()
         };
         let opened = cell.get_or_try_init(|| async {
             let table = self.target.look_up(&opening).await?;
@@ -186,6 +193,19 @@ impl<T: Target> Service<T> {
         }
     }
 
+    /// One user leaves room for others.
+    fn check_number(&self, known: &Known<T>, user: &str) -> Result<(), AppendError> {
+        let AppendOptions { max_open, max_open_per_user, .. } = self.options;
+        if known.open.len() >= max_open {
+            return Err(errors::too_many_open(max_open));
+        }
+        let of_user = known.open.values().filter(|open| open.user == user).count();
+        match of_user >= max_open_per_user {
+            true => Err(errors::too_many_of_user(user, max_open_per_user)),
+            false => Ok(()),
+        }
+    }
+
     fn opened(self: &Arc<Self>, id: AppendId, opening: OpenRequest, table: T::Table) -> Arc<Append<T>> {
         let (window_bytes, timeout_ms) = (self.options.window_bytes, self.options.idle_timeout.as_millis() as u64);
         let append = Arc::new(Append::<T>::new(id, opening, table, window_bytes, timeout_ms));
@@ -198,14 +218,14 @@ impl<T: Target> Service<T> {
     /// A final error is remembered: batches of the append that come later are told the same.
     fn not_opened(&self, id: AppendId, cell: &Arc<OnceCell<Arc<Append<T>>>>, user: &str, error: &AppendError) {
         let mut known = self.known();
-        let is_this = known.open.get(&id).is_some_and(|open| Arc::ptr_eq(open, cell) && open.get().is_none());
+        let is_this = known.open.get(&id).is_some_and(|open| Arc::ptr_eq(&open.cell, cell) && cell.get().is_none());
         if !is_this {
             return;
         }
         known.open.remove(&id);
         if !error.is_passing() {
             let end = End::Failed(error.clone());
-            known.ended.insert(id, EndedAppend { user: user.to_owned(), source: None, end });
+            known.ended.insert(id, EndedAppend { user: user.to_owned(), source: None, was_open: false, end });
         }
     }
 
@@ -228,7 +248,7 @@ impl<T: Target> Service<T> {
         }
         let (user, source) = (append.opening.credentials.user.clone(), append.opening.source.clone());
         let mut known = self.known();
-        known.ended.insert(append.id, EndedAppend { user, source, end });
+        known.ended.insert(append.id, EndedAppend { user, source, was_open: true, end });
         known.open.remove(&append.id);
         if !append.is_settled() {
             known.settling.insert(append.id, append.clone());
@@ -280,14 +300,16 @@ impl<T: Target> Service<T> {
         let mut known = self.known();
         let is_opening = known.open.contains_key(&id);
         if !is_opening {
-            known.ended.insert(id, EndedAppend { user: user.to_owned(), source: None, end: End::Aborted });
+            known
+                .ended
+                .insert(id, EndedAppend { user: user.to_owned(), source: None, was_open: false, end: End::Aborted });
         }
         !is_opening
     }
 
     /// An append that is just being opened by another request.
     async fn wait_opened(&self, id: AppendId) -> Found<T> {
-        let cell = self.known().open.get(&id).cloned();
+        let cell = self.known().open.get(&id).map(|opening| opening.cell.clone());
         // Whoever opens it says what became of it; here nothing is opened.
         let opened = match &cell {
             Some(cell) => cell.get_or_try_init(|| async { Err(()) }).await.ok().cloned(),
@@ -315,7 +337,7 @@ impl<T: Target> Service<T> {
     }
 
     fn open_appends(&self) -> Vec<Arc<Append<T>>> {
-        let mut appends: Vec<_> = self.known().open.values().filter_map(|cell| cell.get().cloned()).collect();
+        let mut appends: Vec<_> = self.known().open.values().filter_map(|open| open.cell.get().cloned()).collect();
         appends.sort_by_key(|append| append.opened_at);
         appends
     }

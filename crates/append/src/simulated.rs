@@ -40,6 +40,14 @@ struct Memory {
     cleared: Arc<AtomicUsize>,
     /// Commits are carried out, and not answered.
     loses_answers: bool,
+    panics: Panics,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Panics {
+    Never,
+    BeforeStoring,
+    AfterStoring,
 }
 
 struct Writing {
@@ -62,6 +70,7 @@ impl Memory {
             clearings: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             cleared: Arc::default(),
             loses_answers: false,
+            panics: Panics::Never,
         }
     }
 
@@ -118,6 +127,8 @@ impl Target for Memory {
         })
     }
 
+    fn doubt(&self, _: AppendId) {}
+
     async fn recover(&self) {}
 
     async fn shut_down(&self) {}
@@ -147,8 +158,10 @@ impl Transaction for Writing {
             seconds: 0.0,
             atomic: Atomicity::All,
         };
+        assert!(self.memory.panics != Panics::BeforeStoring, "on purpose");
         self.memory.outcomes.lock().unwrap().insert(self.id, committed);
         self.memory.tables.lock().unwrap().entry(self.table.clone()).or_default().extend(&self.rows);
+        assert!(self.memory.panics != Panics::AfterStoring, "on purpose");
         match self.memory.loses_answers {
             true => Err(CommitFailure::Unknown("the answer is lost".into())),
             false => Ok(Atomicity::All),
@@ -200,6 +213,7 @@ fn server(memory: Memory, limits: Limits) -> Server {
         room_wait: Duration::from_millis(limits.room_wait_ms),
         idle_timeout: Duration::from_millis(limits.idle_timeout_ms),
         max_open: 100,
+        max_open_per_user: 80,
     };
     let room = Room::new(options.max_memory_bytes, options.max_spool_bytes);
     let spool = Spool::open(&directory).unwrap();
@@ -315,6 +329,32 @@ async fn what_was_aborted_stays_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_user_leaves_room_for_others() {
+    let server = server(Memory::new(), WIDE);
+    let appends = Appends::over(server.service.clone());
+    let of = |user: &str| {
+        let credentials = Credentials { user: user.into(), password: "p".into() };
+        OpenRequest { id: None, credentials, ..opening(AppendId::random(), "t") }
+    };
+    let mut opened = Vec::new();
+    for _ in 0..80 {
+        opened.push(appends.open(of("joe")).await.unwrap().id);
+    }
+    let refused = appends.open(of("joe")).await.unwrap_err();
+    assert_eq!((refused.status, refused.exception.code), (503, 202));
+    assert!(refused.exception.line.contains("append.max_open_per_user"), "{refused}");
+    for _ in 0..20 {
+        appends.open(of("eve")).await.unwrap();
+    }
+    assert!(appends.open(of("eve")).await.unwrap_err().exception.line.contains("append.max_open)"));
+    for id in &opened[..2] {
+        appends.abort(*id, "joe").await.unwrap();
+    }
+    appends.open(of("joe")).await.unwrap();
+    appends.open(of("eve")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_source_does_not_go_on_with_an_append() {
     let server = server(Memory::new(), WIDE);
     let (appends, id) = (Appends::over(server.service.clone()), AppendId::random());
@@ -391,6 +431,18 @@ async fn a_commit_without_an_answer_is_looked_up() {
     server.put(id, 0, &[1, 2], Some("t")).await.unwrap();
     assert_eq!(server.commit(id, 1, None).await.unwrap().rows, 2);
     assert_eq!(server.memory.rows("t"), [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_in_a_commit_does_not_say_that_nothing_is_stored() {
+    for (panics, rows) in [(Panics::BeforeStoring, None), (Panics::AfterStoring, Some(1))] {
+        let server = server(Memory { panics, ..Memory::new() }, WIDE);
+        let id = AppendId::random();
+        server.put(id, 0, &[5], Some("t")).await.unwrap();
+        let committed = server.commit(id, 1, None).await;
+        assert_eq!(committed.ok().map(|committed| committed.rows), rows);
+        assert_eq!(server.memory.rows("t").len() as u64, rows.unwrap_or(0));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -91,6 +91,9 @@ pub(crate) trait Target: Send + Sync + 'static {
     /// What became of an append that this process doesn't remember, or whose commit got no answer.
     fn outcome(&self, id: AppendId) -> impl Future<Output = Result<Outcome, AppendError>> + Send;
 
+    /// The commit broke off in this process, nobody knows where: [`outcome`](Target::outcome) must not rely on what is remembered here.
+    fn doubt(&self, id: AppendId);
+
     /// Finishes what an earlier process has left, once, beside everything else.
     fn recover(&self) -> impl Future<Output = ()> + Send;
 

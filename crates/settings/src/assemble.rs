@@ -110,6 +110,7 @@ fn append(layers: &Layers) -> AppendSettings {
         idle_timeout_ms: layers.integer("append.idle_timeout_ms"),
         max_batch_bytes: layers.count("append.max_batch_bytes"),
         max_open: layers.count("append.max_open"),
+        max_open_per_user: layers.count("append.max_open_per_user"),
         faults: layers.text("append.faults").to_owned(),
     }
 }

@@ -201,6 +201,7 @@ pub struct AppendSettings {
     pub idle_timeout_ms: u64,
     pub max_batch_bytes: usize,
     pub max_open: usize,
+    pub max_open_per_user: usize,
     /// As it was written; nothing when empty.
     pub faults: String,
 }

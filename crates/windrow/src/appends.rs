@@ -17,6 +17,7 @@ pub(crate) fn start(settings: &Settings, backend: &Backend, registry: &mut Regis
         room_wait: Duration::from_millis(of.room_wait_ms),
         idle_timeout: Duration::from_millis(of.idle_timeout_ms),
         max_open: of.max_open,
+        max_open_per_user: of.max_open_per_user,
     };
     let store = match backend {
         Backend::DuckDb(DuckDbBackend { duckdb, .. }) => Store::DuckDb(duckdb.clone()),

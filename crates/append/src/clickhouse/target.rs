@@ -255,6 +255,9 @@ impl Target for ClickHouse {
         }
     }
 
+    /// What is landed goes on in a task of its own, and the diary has its word.
+    fn doubt(&self, _: AppendId) {}
+
     async fn recover(&self) {
         for (id, page) in self.diary.unfinished() {
             self.resume(id, page);

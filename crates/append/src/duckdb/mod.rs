@@ -114,6 +114,10 @@ impl Target for DuckDbTarget {
         }
     }
 
+    fn doubt(&self, id: AppendId) {
+        self.shared.unclear.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
     async fn recover(&self) {
         if let Err(error) = self.committed().await {
             tracing::error!(%error, "what the database remembers of appends can't be read; it is tried again with the next append");
@@ -171,7 +175,7 @@ impl Transaction for Writing {
         match self.transaction.commit().await {
             Ok(()) => {
                 if let Some(committed) = self.shared.committed.get() {
-                    committed.insert(entry);
+                    committed.committed(&self.duckdb, entry);
                 }
                 Ok(atomic)
             }
