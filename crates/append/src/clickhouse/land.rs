@@ -9,6 +9,7 @@ use windrow_client::CallError;
 use windrow_statement::{backquote, quote_string};
 
 use super::attempt::{attempt, is_settled, query_id};
+use super::diary::now_ms;
 use super::evidence::{judge, Sight, Verdict};
 use super::landing::{Landing, WrittenWay};
 use super::look;
@@ -149,15 +150,18 @@ impl<'a> Lander<'a> {
         Next::End(Ending::Committed(self.as_seen(self.landing.atomicity())))
     }
 
-    /// A table that was merged often enough since has no part with a UUID of ours left. Several partitions came together or not at
-    /// all, so that the rows of one part tell; a single one would be gone from the staging table.
+    /// A table that was merged long enough ago has no part with a UUID of ours left; then the rows are looked for. Several partitions came
+    /// together or not at all, so that the rows of one part tell. A single one would be gone from the staging table, unless the
+    /// server was killed while it moved: all rows are looked for, and if there are such rows, nobody knows whose they are.
     async fn not_seen(&self, staging: Name, sight: &Sight) -> Result<Next, CallError> {
         let moves = self.landing.way == WrittenWay::Parts && self.landing.partitions().len() <= 1;
-        if moves || sight.newest_block <= self.landing.newest_block {
+        let would_show = moves && self.landing.would_show(now_ms());
+        if would_show || sight.newest_block <= self.landing.newest_block {
             return Ok(Next::Again(staging));
         }
         let Some(part) = self.landing.parts.iter().min_by_key(|part| part.rows) else { return Ok(self.landed()) };
-        let found = self.session.ask(&self.rows_of_part_in_target(&staging, &part.uuid), &[]).await;
+        let part_uuid = (!moves).then_some(part.uuid.as_str());
+        let found = self.session.ask(&self.rows_in_target(&staging, part_uuid), &[]).await;
         let found: Option<u64> = match found {
             Ok(text) => text.trim().parse().ok(),
             Err(CallError::Exception(_)) => None,
@@ -165,12 +169,13 @@ impl<'a> Lander<'a> {
         };
         Ok(match found {
             Some(0) => Next::Again(staging),
-            Some(rows) if rows == part.rows => self.landed(),
+            Some(rows) if !moves && rows == part.rows => self.landed(),
             _ => unknown("the target was merged since, and does not show whether it has the rows"),
         })
     }
 
-    fn rows_of_part_in_target(&self, staging: &Name, uuid: &str) -> String {
+    /// How many rows of the staging table, or of a part of it, the target's newer parts have as well.
+    fn rows_in_target(&self, staging: &Name, part_uuid: Option<&str>) -> String {
         let target = self.landing.target();
         let [database, table, staged] =
             [&target.database, &target.table, &staging.table].map(|name| quote_string(name));
@@ -179,7 +184,8 @@ impl<'a> Lander<'a> {
         let parts = |table: &str, condition: &str| {
             format!("_part IN (SELECT name FROM system.parts WHERE database = {database} AND table = {table} AND active AND {condition})")
         };
-        let ours = parts(&staged, &format!("uuid = toUUID({})", quote_string(uuid)));
+        let of_part = part_uuid.map(|uuid| format!("uuid = toUUID({})", quote_string(uuid)));
+        let ours = parts(&staged, of_part.as_deref().unwrap_or("rows > 0"));
         let newer = parts(&table, &format!("max_block_number > {}", self.landing.newest_block));
         format!(
             "SELECT count() FROM {} WHERE {ours} AND {hash} IN (SELECT {hash} FROM {} WHERE {newer}) FORMAT TSV",

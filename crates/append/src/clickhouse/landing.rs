@@ -30,6 +30,11 @@ pub(super) struct Landing {
     /// The highest number of a block in the target's parts before.
     pub(super) newest_block: i64,
     pub(super) has_parts: bool,
+    /// When it was decided, and for how long the target shows parts that were merged since.
+    #[serde(default)]
+    pub(super) decided_at_ms: u64,
+    #[serde(default)]
+    pub(super) shows_merged_ms: u64,
     /// Whether a repeated INSERT is recognised by its token.
     pub(super) deduplicates: bool,
     /// What the rows take unpacked.
@@ -79,6 +84,11 @@ impl Landing {
             WrittenWay::PartsByPartition => Atomicity::All,
             WrittenWay::Rows => Atomicity::Block,
         }
+    }
+
+    /// Whether a part that came into the target would still be seen there.
+    pub(super) fn would_show(&self, now_ms: u64) -> bool {
+        now_ms < self.decided_at_ms.saturating_add(self.shows_merged_ms)
     }
 
     pub(super) fn committed(&self, id: AppendId, atomic: Atomicity) -> Committed {

@@ -122,6 +122,8 @@ mod tests {
             parts: vec![PlannedPart { uuid: "x".to_owned(), partition: "all".to_owned(), rows: 7 }],
             newest_block: -1,
             has_parts: true,
+            decided_at_ms: 1_700_000_000_000,
+            shows_merged_ms: 480_000,
             deduplicates: false,
             unpacked_bytes: 1 << 60,
             rows: 7,

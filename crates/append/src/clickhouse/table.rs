@@ -18,6 +18,8 @@ pub(crate) struct Table {
     pub(super) uuid: String,
     engine: Engine,
     pub(super) is_partitioned: bool,
+    /// For how long it shows parts that were merged.
+    pub(super) shows_merged_ms: u64,
     /// Whether a repeated INSERT is recognised by its token.
     pub(super) deduplicates: bool,
     columns: Vec<Written>,
@@ -45,14 +47,16 @@ struct Facts {
     engine: Engine,
     uuid: String,
     is_partitioned: bool,
-    /// The server's default for tables that say nothing of it.
+    /// The server's defaults for tables that say nothing of it.
     window: u64,
+    old_parts_lifetime_s: u64,
     timezone: String,
 }
 
 const FACTS: &str = "SELECT engine, engine_full, toString(uuid), toString(notEmpty(dependencies_table)), \
     toString(notEmpty(partition_key)), (SELECT value FROM system.merge_tree_settings WHERE name = \
-    'non_replicated_deduplication_window'), timezone() FROM system.tables WHERE database = {database:String} AND \
+    'non_replicated_deduplication_window'), (SELECT value FROM system.merge_tree_settings WHERE name = \
+    'old_parts_lifetime'), timezone() FROM system.tables WHERE database = {database:String} AND \
     name = {table:String} FORMAT JSONCompactEachRow";
 
 /// Asks ClickHouse.
@@ -91,13 +95,14 @@ fn unknown(name: &Name) -> AppendError {
 
 impl Facts {
     fn read(text: &str) -> Option<Facts> {
-        let [engine, definition, uuid, has_views, is_partitioned, window, timezone]: [Option<String>; 7] =
+        let [engine, definition, uuid, has_views, is_partitioned, window, lifetime, timezone]: [Option<String>; 8] =
             serde_json::from_str(text.lines().next()?).ok()?;
         Some(Facts {
             engine: Engine { name: engine?, definition: definition?, has_views: has_views? != "0" },
             uuid: uuid?,
             is_partitioned: is_partitioned? != "0",
             window: window.and_then(|window| window.parse().ok()).unwrap_or(0),
+            old_parts_lifetime_s: lifetime.and_then(|seconds| seconds.parse().ok()).unwrap_or(0),
             timezone: timezone?,
         })
     }
@@ -130,9 +135,11 @@ impl Table {
         if let Some(twice) = columns.iter().enumerate().find(|(at, column)| columns[..*at].contains(column)) {
             return Err(AppendError::new(15, &format!("Column {} specified more than once", twice.1.name)));
         }
-        let Facts { engine, uuid, is_partitioned, window, timezone } = facts;
-        let window =
-            engine.setting("non_replicated_deduplication_window").and_then(|text| text.parse().ok()).unwrap_or(window);
+        let Facts { engine, uuid, is_partitioned, window, old_parts_lifetime_s, timezone } = facts;
+        let number =
+            |setting: &str, default: u64| engine.setting(setting).and_then(|text| text.parse().ok()).unwrap_or(default);
+        let window = number("non_replicated_deduplication_window", window);
+        let shows_merged_ms = number("old_parts_lifetime", old_parts_lifetime_s).saturating_mul(1000);
         let deduplicates = engine.has_parts() && (window > 0 || engine.name.starts_with("Replicated"));
         let plan = plan(columns.iter(), &timezone, false);
         let bound = OnceLock::new();
@@ -141,6 +148,7 @@ impl Table {
             uuid,
             engine,
             is_partitioned,
+            shows_merged_ms,
             deduplicates,
             columns,
             stored,

@@ -315,6 +315,8 @@ impl Filling {
             columns: table.stored.clone(),
             parts: staged.parts,
             newest_block: staged.newest_block,
+            decided_at_ms: now_ms(),
+            shows_merged_ms: table.shows_merged_ms,
             has_parts: table.engine().has_parts(),
             deduplicates: table.deduplicates,
             unpacked_bytes: staged.unpacked_bytes,

@@ -125,6 +125,28 @@ mod tests {
         }
     }
 
+    /// As `system.tables` of a server with Keeper has them.
+    #[test]
+    fn replicated_tables_get_parts_partition_by_partition() {
+        for kind in PLAIN {
+            for definition in [
+                format!("Replicated{kind}('/clickhouse/tables/{{uuid}}/{{shard}}', '{{replica}}') ORDER BY a"),
+                format!("Replicated{kind}('/clickhouse/tables/{{uuid}}/{{shard}}', '{{replica}}', v) ORDER BY a"),
+                format!("Replicated{kind} ORDER BY a SETTINGS index_granularity = 8192"),
+            ] {
+                let table = engine(&definition, false);
+                assert_eq!((table.way(), table.has_parts()), (Way::PartsByPartition, true), "{definition}");
+                let plain = table.unreplicated().unwrap();
+                assert!(plain.starts_with(kind) && !plain.contains("/clickhouse"), "{plain}");
+                assert_eq!(engine(&definition, true).way(), Way::Rows, "views have to see the rows");
+            }
+        }
+        // Its copies share their parts: they have no staging table of their own kind.
+        for shared in ["SharedMergeTree('/p', 'r') ORDER BY a", "SharedReplacingMergeTree('/p', 'r', v) ORDER BY a"] {
+            assert_eq!((engine(shared, false).way(), engine(shared, false).has_parts()), (Way::Rows, false));
+        }
+    }
+
     #[test]
     fn replication_is_left_out_of_a_staging_table() {
         let plain = |definition| engine(definition, false).unreplicated();
