@@ -212,6 +212,10 @@ async fn spooled<T: Target>(
     let (spool, id) = (service.spool.clone(), append.id);
     let written = tokio::task::spawn_blocking(move || spool.write(id, number, &payload)).await;
     let file = written.map_err(|_| errors::fault_of_ours())?.map_err(|cause| errors::no_space(&cause))?;
+    // A batch that came as rows takes what it is written as.
+    if !grant.try_resize(file.bytes) {
+        return Err(errors::no_room(append.lowest_missing()));
+    }
     service.metrics.spooled.inc();
     Ok(Kept::Spooled { file, grant })
 }

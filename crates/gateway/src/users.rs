@@ -67,6 +67,7 @@ mod tests {
             memory_limit_bytes: None,
             threads: None,
             max_result_connections: 1,
+            max_result_files_bytes: 0,
         })
     }
 

@@ -98,6 +98,7 @@ fn duckdb(layers: &Layers) -> DuckDbSettings {
         memory_limit_bytes: layers.optional_integer("duckdb.memory_limit_bytes"),
         threads: layers.optional_integer("duckdb.threads").map(as_count),
         max_result_connections: layers.count("duckdb.max_result_connections"),
+        max_result_files_bytes: layers.integer("duckdb.max_result_files_bytes"),
     }
 }
 

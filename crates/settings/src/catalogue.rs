@@ -79,6 +79,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("duckdb.memory_limit_bytes", SIZE, Unset, "Memory that DuckDB may use for itself, beside Windrow's own buffers. When not set DuckDB takes up to 80 % of the machine's."),
     row("duckdb.threads", Kind::Count { min: 1, max: 4096 }, Unset, "Threads on which DuckDB works. As many as there are cores when not set."),
     row("duckdb.max_result_connections", Kind::Count { min: 1, max: 10_000 }, Is("16"), "Queries that DuckDB answers at a time. One more waits for its turn; inserts and appends don't, they have connections of their own."),
+    row("duckdb.max_result_files_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, Is("16GiB"), "Disk space in the data directory for results that have to be whole before they are sent: Parquet, and with `wait_end_of_query=1`. A result beyond it is an error."),
     row("gather.async_insert", Kind::Bool, Is("true"), "Whether inserts that don't say are gathered."),
     row("gather.flush_policy", FLUSH_POLICIES, Is("balanced"), "How long a batch is held: see docs/flush-policies.md."),
     row("gather.max_buffer_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, ShareOfMemory, "Memory for all rows that wait to be stored. Beyond it, inserts wait briefly and then get 503."),

@@ -131,6 +131,7 @@ pub struct DuckDbSettings {
     pub memory_limit_bytes: Option<u64>,
     pub threads: Option<usize>,
     pub max_result_connections: usize,
+    pub max_result_files_bytes: u64,
 }
 
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use super::answer::{self, After};
 use super::appends::{AppendPort, Faults};
 use super::body::BodyRoom;
 use super::dispatch::exchange;
-use super::duckdb::KeptFiles;
+use super::duckdb::{KeptFiles, TemporaryFiles};
 use super::gather::Origin;
 use super::known_heads::{KnownHeads, Latest};
 use super::query_ids::QueryIds;
@@ -41,6 +41,7 @@ pub(crate) struct State {
     pub(crate) body_room: BodyRoom,
     /// Results in Parquet that somebody reads in pieces.
     pub(crate) kept_files: KeptFiles,
+    pub(crate) temporary_files: Arc<TemporaryFiles>,
     pub(crate) metrics: Metrics,
     /// Not there before [`DataServer::serve_appends`].
     pub(crate) appends: OnceLock<AppendPort>,
@@ -124,6 +125,10 @@ impl DataServer {
         let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
             kept_files: KeptFiles::default(),
+            temporary_files: TemporaryFiles::new(
+                options.temporary_folder.clone(),
+                options.settings.duckdb.max_result_files_bytes,
+            ),
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
             backend,
             admission,
@@ -156,7 +161,10 @@ impl DataServer {
     pub fn serve_appends(&self, appends: Appends) -> Result<(), String> {
         let faults = Faults::parse(&self.state.options.settings.append.faults)?;
         if faults.is_some() {
-            tracing::warn!(faults = self.state.options.settings.append.faults, "batches of ordered appends meet with faults on purpose");
+            tracing::warn!(
+                faults = self.state.options.settings.append.faults,
+                "batches of ordered appends meet with faults on purpose"
+            );
         }
         // Who comes second has nothing else to say.
         let _ = self.state.appends.set(AppendPort { appends, faults });
@@ -215,7 +223,8 @@ impl DataServer {
                 port.appends.shut_down().await;
             }
         };
-        let (_, closed) = tokio::join!(self.state.gatherer.shut_down(limit), tokio::time::timeout_at(deadline, appends));
+        let (_, closed) =
+            tokio::join!(self.state.gatherer.shut_down(limit), tokio::time::timeout_at(deadline, appends));
         if closed.is_err() {
             tracing::warn!("some ordered appends were still being committed at the end");
         }

@@ -240,7 +240,7 @@ impl Run<'_> {
         rows: &mut Rows,
         encoder: &mut Encoder,
     ) -> Result<After, Failure> {
-        let mut spool = Spool::new(&exchange.state.options.temporary_folder);
+        let mut spool = Spool::new(&exchange.state.temporary_files);
         let mut body = Vec::new();
         encoder.begin(&mut body);
         while self.more(connection, rows, encoder, &mut body).await? {

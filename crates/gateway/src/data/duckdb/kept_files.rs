@@ -78,6 +78,7 @@ impl KeptFiles {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spool::TemporaryFiles;
     use super::*;
 
     fn key(sql: &str) -> FileKey {
@@ -86,10 +87,10 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_files_are_kept_and_no_more() {
-        let folder = std::env::temp_dir();
+        let files = TemporaryFiles::new(std::env::temp_dir(), 0);
         let kept = KeptFiles::default();
         for number in 0..MAX_FILES + 3 {
-            kept.put(key(&number.to_string()), Arc::new(TemporaryFile::new(&folder, "parquet")));
+            kept.put(key(&number.to_string()), Arc::new(files.file("parquet")));
         }
         assert_eq!(kept.lock().len(), MAX_FILES);
         assert!(kept.get(&key("0")).is_none());

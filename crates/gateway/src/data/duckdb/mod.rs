@@ -26,3 +26,4 @@ pub use install::install_duckdb_functions;
 pub(crate) use kept_files::KeptFiles;
 pub(super) use plain::is_for_anyone;
 pub use spool::prepare_temporary_folder;
+pub(crate) use spool::TemporaryFiles;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 use windrow_duckdb::Session;
@@ -17,6 +18,7 @@ use crate::data::dispatch::Exchange;
 use crate::error::Refusal;
 
 const SYNTAX_ERROR: i32 = 62;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Run<'_> {
     pub(super) async fn parquet(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
@@ -41,7 +43,7 @@ impl Run<'_> {
         if let Some(file) = exchange.state.kept_files.get(&key).filter(|_| goes_on) {
             return self.send_file(exchange, connection, &file).await;
         }
-        let file = Arc::new(TemporaryFile::new(&exchange.state.options.temporary_folder, "parquet"));
+        let file = Arc::new(exchange.state.temporary_files.file("parquet"));
         let path = file.path().to_string_lossy().replace('\'', "''");
         let sql = format!("COPY ({}\n) TO '{path}' (FORMAT parquet)", asked.sql);
         // The query itself only reads: that was looked at before.
@@ -53,7 +55,11 @@ impl Run<'_> {
             }
             Ok::<(), windrow_client::Exception>(())
         };
-        self.waiting(connection, copy).await??;
+        tokio::select! {
+            copied = self.waiting(connection, copy) => copied??,
+            error = outgrown(&file) => return Err(error.into()),
+        }
+        file.takes(tokio::fs::metadata(file.path()).await?.len())?;
         if begins || goes_on {
             exchange.state.kept_files.put(key, file.clone());
         }
@@ -98,6 +104,18 @@ impl Run<'_> {
                 return Ok(after);
             }
             sending.send(connection, &mut piece, &counted).await?;
+        }
+    }
+}
+
+/// DuckDB writes by itself; how large the file has become is looked at meanwhile.
+async fn outgrown(file: &TemporaryFile) -> std::io::Error {
+    loop {
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        // It is made when the first rows come.
+        let bytes = tokio::fs::metadata(file.path()).await.map_or(0, |metadata| metadata.len());
+        if let Err(error) = file.takes(bytes) {
+            return error;
         }
     }
 }
