@@ -2,7 +2,8 @@
 //!
 //! Room is found before the body is read, so that a body never waits in memory for others to go. Memory comes first. While
 //! something of the append is being applied, room will come free, and a batch waits for that; only when its append can't go
-//! on, or too slowly, is it put into a file. The lowest missing batch is let in at once, whatever the bounds say.
+//! on, or too slowly, is it put into a file. The lowest missing batch is then let in whatever the bounds say, since nothing else
+//! would ever go.
 
 use std::sync::Arc;
 
@@ -79,8 +80,8 @@ impl<T: Target> Service<T> {
                 Ok(Standing::TooFarAhead) => None,
                 Ok(Standing::Missing { lowest }) => Some(lowest),
             };
-            let may_spool = !append.is_moving() || Instant::now() >= spools_from;
-            if let Some(grant) = lowest.and_then(|lowest| self.grant(&append, bytes, lowest, may_spool)) {
+            let may_overflow = !append.is_moving() || Instant::now() >= spools_from;
+            if let Some(grant) = lowest.and_then(|lowest| self.grant(&append, bytes, lowest, may_overflow)) {
                 // Bodies that come slowly must not keep the one away that others wait for.
                 let waits = grant.place() == Place::Spool && lowest != Some(true);
                 let passing = if waits { self.passing(bytes).await } else { None };
@@ -108,14 +109,34 @@ impl<T: Target> Service<T> {
         }
     }
 
-    fn grant(&self, append: &Append<T>, bytes: u64, is_lowest: bool, may_spool: bool) -> Option<Grant> {
+    /// Without `may_overflow` there is room in memory only: what is there gets less by itself, also for the lowest.
+    fn grant(&self, append: &Append<T>, bytes: u64, is_lowest: bool, may_overflow: bool) -> Option<Grant> {
         let granted = self.room.try_grant(&append.window, Place::Memory, bytes);
-        let spooled = || {
-            let may_spool = may_spool || is_lowest;
-            may_spool.then(|| self.room.try_grant(&append.window, Place::Spool, bytes)).flatten()
-        };
-        let beyond = || is_lowest.then(|| self.room.grant_memory(&append.window, bytes));
-        granted.or_else(spooled).or_else(beyond)
+        if granted.is_some() || !may_overflow {
+            return granted;
+        }
+        let spooled = self.room.try_grant(&append.window, Place::Spool, bytes);
+        spooled.or_else(|| is_lowest.then(|| self.room.grant_memory(&append.window, bytes)))
+    }
+
+    /// Unpacked a batch may be more than was announced. It waits for room for that, as others do for theirs. False: it has to go
+    /// to a file.
+    async fn grow(&self, append: &Append<T>, grant: &mut Grant, bytes: u64) -> bool {
+        let spools_from = Instant::now() + self.options.room_wait / 4;
+        loop {
+            let (mut freed, mut changes) = (self.room.freed(), append.changes());
+            if grant.try_resize(bytes) {
+                return true;
+            }
+            if !append.is_moving() || Instant::now() >= spools_from {
+                return false;
+            }
+            tokio::select! {
+                _ = freed.changed() => {}
+                _ = changes.changed() => {}
+                () = tokio::time::sleep_until(spools_from) => {}
+            }
+        }
     }
 
     fn too_large(&self, append: &Arc<Append<T>>, number: u64) -> AppendError {
@@ -155,9 +176,8 @@ impl<T: Target> Admission<T> {
             Err(error) => return Err(self.refuse(error).await),
         };
         let Admission { service, append, number, mut grant, .. } = self;
-        // Unpacked it may be more than was announced.
         let place = match grant.place() {
-            Place::Memory if grant.try_resize(held_bytes) => Place::Memory,
+            Place::Memory if service.grow(&append, &mut grant, held_bytes).await => Place::Memory,
             _ => Place::Spool,
         };
         let kept = match place {

@@ -1,5 +1,6 @@
 //! The task of one append that takes its batches, in order, to the store.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use crate::ended::End;
 use crate::error::AppendError;
 use crate::errors;
 use crate::one::{Append, Kept, Step};
+use crate::reading::{read_ahead, Reading};
 use crate::service::Service;
 use crate::target::{CommitFailure, Held, Outcome, Target, Totals, Transaction};
 
@@ -87,31 +89,33 @@ async fn apply_some<T: Target>(
     transaction: &mut Option<T::Transaction>,
     batches: Vec<(u64, Kept<T::Batch>)>,
 ) -> Result<(), AppendError> {
+    let mut batches = VecDeque::from(batches);
     let (mut held, mut grants) = (Vec::with_capacity(batches.len()), Vec::new());
-    for (number, kept) in batches {
-        match kept {
-            Kept::Memory { batch, grant } => {
-                held.push(Held { number, batch });
-                grants.push(grant);
-            }
-            Kept::Spooled { file, grant } => {
-                // What comes before it goes first: only one that was in a file is in memory beyond the window.
-                if !held.is_empty() {
-                    begun(service, append, transaction).await?.apply(std::mem::take(&mut held)).await?;
-                    grants.clear();
+    let mut ahead = None;
+    loop {
+        let reading = match ahead.take() {
+            Some(reading) => reading,
+            None => match batches.pop_front() {
+                None => break,
+                Some((number, Kept::Memory { batch, grant })) => {
+                    held.push(Held { number, batch });
+                    grants.push(grant);
+                    continue;
                 }
-                let _turn = service.read_back().await;
-                let (table, max_bytes) = (append.table.clone(), service.options.max_batch_bytes);
-                let read = tokio::task::spawn_blocking(move || {
-                    let payload = file.read().map_err(|cause| errors::lost_file(&cause))?;
-                    T::read(&table, payload, max_bytes)
-                });
-                let read = read.await.map_err(|_| errors::fault_of_ours())?.map_err(|error| error.at(number, None))?;
-                drop(grant);
-                let one = vec![Held { number, batch: read.batch }];
-                begun(service, append, transaction).await?.apply(one).await?;
-            }
-        }
+                Some((number, Kept::Spooled { file, grant })) => {
+                    // What comes before it goes first, and leaves its room to what is in memory beyond the window.
+                    if !held.is_empty() {
+                        begun(service, append, transaction).await?.apply(std::mem::take(&mut held)).await?;
+                        grants.clear();
+                    }
+                    let turn = service.read_back().await.ok_or_else(errors::shutting_down)?;
+                    Reading::begin(service, append, number, (file, grant), turn)
+                }
+            },
+        };
+        let one = reading.batch().await?;
+        ahead = read_ahead(service, append, &mut batches);
+        begun(service, append, transaction).await?.apply(vec![one.held]).await?;
     }
     if !held.is_empty() {
         begun(service, append, transaction).await?.apply(held).await?;

@@ -14,6 +14,7 @@ mod metrics;
 mod one;
 mod options;
 mod progress;
+mod reading;
 mod request;
 mod room;
 mod same;

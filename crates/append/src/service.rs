@@ -31,7 +31,7 @@ pub(crate) struct Service<T: Target> {
     /// Bodies that are in memory only until they are in a file.
     passing: Arc<Semaphore>,
     /// Batches that are read back from files.
-    read_back: Semaphore,
+    read_back: Arc<Semaphore>,
     known: Mutex<Known<T>>,
     is_closing: AtomicBool,
 }
@@ -73,7 +73,7 @@ impl<T: Target> Service<T> {
             spool,
             metrics,
             passing: Arc::new(Semaphore::new(passing_kib as usize)),
-            read_back: Semaphore::new(MAX_READ_BACK),
+            read_back: Arc::new(Semaphore::new(MAX_READ_BACK)),
             known: Mutex::new(Known { open: HashMap::new(), settling: HashMap::new(), ended: Ended::default() }),
             is_closing: AtomicBool::new(false),
             options,
@@ -372,8 +372,14 @@ impl<T: Target> Service<T> {
         self.passing.clone().acquire_many_owned(kib as u32).await.ok()
     }
 
-    pub(crate) async fn read_back(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        self.read_back.acquire().await.ok()
+    /// A place for a batch that is read back. Waits for it.
+    pub(crate) async fn read_back(&self) -> Option<OwnedSemaphorePermit> {
+        self.read_back.clone().acquire_owned().await.ok()
+    }
+
+    /// The same, if one is free.
+    pub(crate) fn try_read_back(&self) -> Option<OwnedSemaphorePermit> {
+        self.read_back.clone().try_acquire_owned().ok()
     }
 }
 
