@@ -116,3 +116,39 @@ def test_a_table_that_is_replaced_meanwhile_gets_nothing(tested: Endpoint, direc
     reply = append.commit(1)
     assert reply.status != 200
     assert direct.sql("SELECT groupArray(a) FROM other") == "[7]"
+
+
+def test_nothing_is_left_when_a_failure_is_told(tested: Endpoint, direct: Endpoint) -> None:
+    """Whoever drops the database next must not meet a staging table that is just being made or dropped."""
+    direct.sql("CREATE TABLE t (a Int64) ENGINE = MergeTree ORDER BY tuple()")
+    staging = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name LIKE '%windrow_append%'"
+    for round_number in range(12):
+        append = Append(tested, "t")
+        assert append.put(0, native(a=[1])).status == 200
+        match round_number % 3:
+            case 0:
+                assert append.put(1, b"no batch").status == 400
+            case 1:
+                assert append.put(1, native(b=[1])).status in (200, 400)
+                assert append.commit(2).status == 400
+            case _:
+                assert append.abort().status == 200
+        assert direct.sql(staging) == "0", round_number
+
+
+def test_another_source_does_not_go_on_with_an_append(tested: Endpoint, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE t (a Int64, b Int64) ENGINE = MergeTree ORDER BY tuple()")
+    append, payload = Append(tested, "t"), native(a=[1])
+    assert append.put(0, payload, source="a.csv 17 bytes").status == 200
+    assert append.status()["source"] == "a.csv 17 bytes"
+    for other in ({"source": "b.csv 18 bytes"}, {"columns": "a"}, {"ordered": 0}, {"table": f"{direct.database}.u"}):
+        reply = append.put(1, payload, **other)
+        assert (reply.status, reply.code) == (409, 36), reply.text
+        assert f"with {next(iter(other))} " in reply.text, reply.text
+    assert append.put(1, payload, source="é").status == 400
+    assert append.put(1, payload).status == 200
+    assert append.commit(2).status == 200
+    table = f"{direct.database}.t"
+    assert append.commit(2, table=table, source="a.csv 17 bytes").status == 200
+    assert append.commit(2, table=table, source="b.csv 18 bytes").status == 409
+    assert direct.sql("SELECT count() FROM t") == "2"
