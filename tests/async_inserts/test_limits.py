@@ -12,6 +12,7 @@ from harness.eventually import eventually
 from harness.gate import Gate
 from harness.gateway import Gateway
 from harness.inserts import HELD_IN_MEMORY, HELD_NOT_WAITING, INTO_T, Background, ids, make_table, queued_inserts, rows
+from harness.process import resident_bytes
 from harness.raw_http import RawConnection, head
 from harness.users import TESTER
 
