@@ -76,7 +76,9 @@ class Engine:
 def config_xml(users: Path, more: str = "") -> str:
     return (
         "<clickhouse><logger><level>warning</level><console>1</console></logger><user_directories>"
-        f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories>{more}</clickhouse>"
+        f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories>"
+        # Else it puts schemas into the folder that the tests are run in.
+        f"<format_schema_path>{escape(str(users.parent))}/schemas/</format_schema_path>{more}</clickhouse>"
     )
 
 
