@@ -77,7 +77,11 @@ class Endpoint:
         """One request on a connection of its own; never raises for an error that the server answered."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_seconds)
         try:
-            connection.request(method, self.target(query, settings), body, self.with_auth(headers))
+            try:
+                connection.request(method, self.target(query, settings), body, self.with_auth(headers))
+            except BrokenPipeError:
+                # Who refuses a request early doesn't take all of it. What it answered says why.
+                pass
             answer = connection.getresponse()
             content = answer.read()
             return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, content)
