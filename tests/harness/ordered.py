@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import select
 import struct
 import threading
 import urllib.parse
@@ -96,7 +97,11 @@ def kept_connection(endpoint: Endpoint) -> http.client.HTTPConnection:
     key = (endpoint.host, endpoint.port)
     if key not in known:
         known[key] = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=120)
-    return known[key]
+    connection = known[key]
+    # Nothing comes by itself but its end: the server closes what was idle for long.
+    if connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
+        connection.close()
+    return connection
 
 
 def persist(request: Callable[[], Reply], tries: int = 200) -> Reply:
