@@ -14,11 +14,12 @@ from harness.ports import free_port
 from harness.process import Child
 from harness.users import ALL, TESTER, User
 
-# Runs the engine's command line inside a Python process; ends with it.
+# Runs the engine's command line inside a Python process; ends with it. Schemas of formats are looked for, and kept, where it runs.
 RUNNER = """
-import ctypes, sys
+import ctypes, os, sys
+os.chdir(sys.argv[2])
 engine = ctypes.CDLL(sys.argv[1])
-arguments = [b"clickhouse"] + [text.encode() for text in sys.argv[2:]]
+arguments = [b"clickhouse"] + [text.encode() for text in sys.argv[3:]]
 engine.chdb_query_cmdline.restype = ctypes.c_void_p
 engine.chdb_query_cmdline(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
 """
@@ -44,7 +45,7 @@ class Engine:
         """Also after its end, on the same data and port."""
         folder, port = self.folder, str(self.direct.port)
         options = ["--path", str(folder / "data"), "--config-file", str(folder / "config.xml"), "--http_port", port]
-        command = [sys.executable, "-c", RUNNER, str(engine_library()), *options, "--logger.level=warning"]
+        command = [sys.executable, "-c", RUNNER, str(engine_library()), str(folder), *options, "--logger.level=warning"]
         log = folder / "engine.log"
         self.log_read_bytes = log.stat().st_size if log.exists() else 0
         self.child = Child([*command, "--query", LISTEN_FOR_EVER], folder / "engine.log")
@@ -76,9 +77,7 @@ class Engine:
 def config_xml(users: Path, more: str = "") -> str:
     return (
         "<clickhouse><logger><level>warning</level><console>1</console></logger><user_directories>"
-        f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories>"
-        # Else it puts schemas into the folder that the tests are run in.
-        f"<format_schema_path>{escape(str(users.parent))}/schemas/</format_schema_path>{more}</clickhouse>"
+        f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories>{more}</clickhouse>"
     )
 
 

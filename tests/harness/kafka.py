@@ -123,7 +123,7 @@ class Broker:
 
     def _command(self, program: str) -> list[str]:
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        # Half of a start is the loading of classes. The first broker that is stopped leaves them for those that come later.
+        # Half of a start is the loading of classes. The first broker that is stopped leaves them for the others.
         known = classes().exists()
         loaded = f"-XX:SharedArchiveFile={classes()}" if known else f"-XX:ArchiveClassesAtExit={self._own_classes}"
         return ["java", *self.java, loaded, logging, "-cp", f"{kafka_jars()}/*", program]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from harness.kafka import Broker
 from harness.kafka_topics import Topics
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from confluent_kafka import KafkaException
+
+from harness.eventually import eventually
 from harness.kafka import Broker
+from harness.kafka_load import KafkaLoad
 from harness.kafka_topics import COMPRESSIONS, Message, Topics
 
 OLD_MS = 1_600_000_000_123
@@ -71,8 +76,8 @@ def test_a_wrong_password_is_refused(broker: Broker) -> None:
             Topics(broker, **wrong).admin.list_topics(timeout=1)
 
 
-def test_kill_stop_and_pause_keep_messages(start_broker, topic_name: str) -> None:
-    broker: Broker = start_broker()
+def test_kill_stop_and_pause_keep_messages(start_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = start_broker()
     topics = Topics(broker)
     topics.create(topic_name, 1)
     topics.send(topic_name, [Message(b"first", partition=0)])
@@ -87,3 +92,19 @@ def test_kill_stop_and_pause_keep_messages(start_broker, topic_name: str) -> Non
     broker.resume()
     topics.send(topic_name, [Message(b"third", partition=0)])
     assert [message.value for message in topics.read(topic_name, 0)] == [b"first", b"second", b"third"]
+
+
+def test_a_load_is_in_the_topic_once_whatever_happens(start_broker: Callable[..., Broker], topic_name: str) -> None:
+    broker = start_broker()
+    topics = Topics(broker)
+    topics.create(topic_name, 2)
+    with KafkaLoad(topics, topic_name, 2, 2000, lambda number: b"%d" % number) as load:
+        eventually(lambda: load.sent > 500, "the load has begun")
+        broker.kill()
+        broker.start()
+        before = load.sent
+        eventually(lambda: load.sent > before + 500, "the load goes on")
+        sent = load.stop()
+    for partition in (0, 1):
+        values = [int(message.value or b"") for message in topics.read(topic_name, partition)]
+        assert values == list(range(partition, sent, 2))

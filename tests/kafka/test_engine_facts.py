@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 
 import pytest
+
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.kafka import Broker
