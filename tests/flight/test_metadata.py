@@ -75,7 +75,8 @@ def test_primary_keys(service: Service) -> None:
 def test_types_are_those_that_columns_are_made_with(service: Service) -> None:
     listed = asked(service, any_of("CommandGetXdbcTypeInfo", b""))
     names = [entry["type_name"] for entry in listed]
-    declared = (name + ("(9, 2)" if entry["create_params"] == ["precision", "scale"] else "") for name, entry in zip(names, listed))
+    digits = ["(9, 2)" if entry["create_params"] == ["precision", "scale"] else "" for entry in listed]
+    declared = map("".join, zip(names, digits, strict=True))
     service.create("t", ", ".join(f"c{at} {name}" for at, name in enumerate(declared)))
     assert [entry["data_type"] for entry in listed] == sorted(entry["data_type"] for entry in listed)
     [integer] = [entry for entry in listed if entry["type_name"] in ("INTEGER", "Int32")]
