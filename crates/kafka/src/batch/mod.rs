@@ -7,6 +7,8 @@
 mod compression;
 mod decompressor;
 mod error;
+#[cfg(test)]
+mod golden;
 mod head;
 mod lz4;
 mod output;

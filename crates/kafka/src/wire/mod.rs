@@ -8,6 +8,8 @@ mod api_versions;
 mod by_topic;
 mod fetch;
 mod find_coordinator;
+#[cfg(test)]
+pub(crate) mod golden;
 mod group;
 mod list_offsets;
 mod malformed;

@@ -1,0 +1,163 @@
+//! Prints a topic's records: `dump BROKERS TOPIC [NAME=VALUE...]`, one line of text each: partition, offset, timestamp, key, value.
+//!
+//! Names: `ca`, `certificate`, `key` (files in PEM form; any of them means TLS), `sasl` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
+//! OAUTHBEARER), `user`, `token_file`, `token_command`, `isolation` (read_uncommitted), `from_ms` (a time to begin at). The password is
+//! taken from the variable KAFKA_PASSWORD. The first error ends it, with a text and status 1.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use windrow_kafka::{
+    ByTopic, Client, ClientOptions, Connection, Decompressor, ErrorCode, FetchPartition, FetchRequest,
+    FetchedPartition, Isolation, OffsetAt, OffsetQuery, Purpose, Sasl, ScramHash, TlsOptions, TokenSource,
+    VisibleBatches,
+};
+
+const FETCH_BYTES: i32 = 4 << 20;
+
+type Failure = Box<dyn std::error::Error>;
+type Names = HashMap<String, String>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match dump().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn dump() -> Result<(), Failure> {
+    let mut words = std::env::args().skip(1);
+    let (Some(brokers), Some(topic)) = (words.next(), words.next()) else {
+        return Err("BROKERS and TOPIC are needed".into());
+    };
+    let names: Option<Names> =
+        words.map(|word| word.split_once('=').map(|(name, value)| (name.into(), value.into()))).collect();
+    let names = names.ok_or("what follows the topic has to be NAME=VALUE")?;
+    let mut options = ClientOptions::new(brokers.split(',').map(str::to_owned).collect());
+    options.tls = tls(&names);
+    options.sasl = sasl(&names)?;
+    options.retry_for_ms = 5_000;
+    let client = Client::connect(options).await?;
+    let topic: Arc<str> = topic.into();
+    let metadata = client.metadata(Some(vec![topic.clone()])).await?;
+    let found =
+        metadata.topics.into_iter().find(|each| each.name == topic).ok_or("the broker doesn't speak of the topic")?;
+    if found.error != ErrorCode::NONE {
+        return Err(format!("{topic}: {}", found.error).into());
+    }
+    let isolation = match names.get("isolation").map(String::as_str) {
+        Some("read_uncommitted") => Isolation::ReadUncommitted,
+        _ => Isolation::ReadCommitted,
+    };
+    let from = names.get("from_ms").map_or(Ok(OffsetAt::Earliest), |text| text.parse().map(OffsetAt::TimestampMs))?;
+    for partition in found.partitions {
+        let range = range(&client, &topic, partition.partition, isolation, from).await?;
+        let connection = client.connection(partition.leader_id, Purpose::Fetch).await?;
+        print_partition(&connection, &topic, partition.partition, isolation, range).await?;
+    }
+    Ok(())
+}
+
+async fn range(
+    client: &Client,
+    topic: &Arc<str>,
+    partition: i32,
+    isolation: Isolation,
+    from: OffsetAt,
+) -> Result<std::ops::Range<i64>, Failure> {
+    let mut ends = [0; 2];
+    for (end, at) in ends.iter_mut().zip([from, OffsetAt::Latest]) {
+        let query = OffsetQuery { partition, current_leader_epoch: -1, at };
+        let listed = client.list_offsets(isolation, vec![(topic.clone(), query)]).await?;
+        *end = listed[0].partitions[0].offset;
+    }
+    let [first, end] = ends;
+    // No record is so late.
+    Ok(if first < 0 { end..end } else { first..end })
+}
+
+async fn print_partition(
+    connection: &Connection,
+    topic: &Arc<str>,
+    partition: i32,
+    isolation: Isolation,
+    range: std::ops::Range<i64>,
+) -> Result<(), Failure> {
+    let mut decompressor = Decompressor::new(64 << 20);
+    let mut position = range.start;
+    while position < range.end {
+        let fetched = fetch(connection, topic, partition, isolation, position).await?;
+        let mut batches = VisibleBatches::new(&fetched, isolation, position);
+        for batch in batches.by_ref() {
+            for record in decompressor.records(&batch?)? {
+                let record = record?;
+                if (position..range.end).contains(&record.offset) {
+                    let text =
+                        |bytes: Option<&[u8]>| bytes.map_or("null".into(), |bytes| bytes.escape_ascii().to_string());
+                    let (key, value) = (text(record.key), text(record.value));
+                    println!("{partition}\t{}\t{}\t{key}\t{value}", record.offset, record.timestamp_ms);
+                }
+            }
+        }
+        position = batches.position();
+    }
+    Ok(())
+}
+
+async fn fetch(
+    connection: &Connection,
+    topic: &Arc<str>,
+    partition: i32,
+    isolation: Isolation,
+    offset: i64,
+) -> Result<FetchedPartition, Failure> {
+    let wanted = FetchPartition { partition, current_leader_epoch: -1, offset, max_bytes: FETCH_BYTES };
+    let request = FetchRequest {
+        max_wait_ms: 1_000,
+        min_bytes: 1,
+        max_bytes: FETCH_BYTES,
+        isolation,
+        session_id: 0,
+        session_epoch: -1,
+        topics: vec![ByTopic { topic: topic.clone(), partitions: vec![wanted] }],
+        forgotten: Vec::new(),
+        rack_id: String::new(),
+    };
+    let answer = connection.call(&request).await?;
+    let fetched = answer.topics.into_iter().flat_map(|topic| topic.partitions).next().ok_or("an empty answer")?;
+    match fetched.error {
+        ErrorCode::NONE => Ok(fetched),
+        error => Err(format!("{topic} {partition}: {error}").into()),
+    }
+}
+
+fn tls(names: &Names) -> Option<TlsOptions> {
+    let file = |name: &str| names.get(name).map(Into::into);
+    let options = TlsOptions { ca_file: file("ca"), certificate_file: file("certificate"), key_file: file("key") };
+    ["ca", "certificate", "key"].iter().any(|name| names.contains_key(*name)).then_some(options)
+}
+
+fn sasl(names: &Names) -> Result<Option<Sasl>, Failure> {
+    let user = names.get("user").cloned().unwrap_or_default();
+    let password = std::env::var("KAFKA_PASSWORD").unwrap_or_default();
+    Ok(Some(match names.get("sasl").map(String::as_str) {
+        None => return Ok(None),
+        Some("PLAIN") => Sasl::Plain { user, password },
+        Some("SCRAM-SHA-256") => Sasl::Scram { hash: ScramHash::Sha256, user, password },
+        Some("SCRAM-SHA-512") => Sasl::Scram { hash: ScramHash::Sha512, user, password },
+        Some("OAUTHBEARER") => {
+            let token = match (names.get("token_file"), names.get("token_command")) {
+                (Some(path), _) => TokenSource::File(path.into()),
+                (None, Some(command)) => TokenSource::Command(command.split(' ').map(str::to_owned).collect()),
+                (None, None) => return Err("OAUTHBEARER needs token_file or token_command".into()),
+            };
+            Sasl::OauthBearer { token, extensions: Vec::new() }
+        }
+        Some(other) => return Err(format!("'{other}' is no mechanism").into()),
+    }))
+}
