@@ -17,8 +17,9 @@ mod source;
 pub use cut::{batch_bytes, plain_schema, Compression, Cut, CutOptions, Cutter, Encoder};
 pub use faults::Faults;
 pub use id::AppendId;
-pub use options::{AppendOptions, OnProgress, Progress};
+pub use options::{AppendOptions, OnProgress, OnWaiting, Progress};
 pub use send::{abort, append, AppendFailure, Appended, Input, Why};
 pub use source::{
-    needs_columns, open_files, BatchesSource, Column, FileFormat, FileOptions, ReaderSource, Source, SourceError,
+    fingerprint, needs_columns, open_files, BatchesSource, Column, FileFormat, FileOptions, ReaderSource, Source,
+    SourceError,
 };

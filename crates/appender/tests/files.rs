@@ -12,7 +12,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
-use windrow_appender::{needs_columns, open_files, Column, FileFormat, FileOptions, Source, SourceError};
+use windrow_appender::{fingerprint, needs_columns, open_files, Column, FileFormat, FileOptions, Source, SourceError};
 
 /// A folder of one test's own, removed at its end.
 struct Folder(PathBuf);
@@ -111,7 +111,10 @@ fn columns() -> Option<Vec<Column>> {
 
 fn csv(text: &str) -> Result<RecordBatch, SourceError> {
     let folder = Folder::new(&format!("csv-{:x}", text.len() * 1000 + text.bytes().map(usize::from).sum::<usize>()));
-    read(&[folder.write("a.csv", text.as_bytes())], &FileOptions { format: None, columns: columns() })
+    read(
+        &[folder.write("a.csv", text.as_bytes())],
+        &FileOptions { format: None, columns: columns(), ..FileOptions::default() },
+    )
 }
 
 #[test]
@@ -193,6 +196,17 @@ fn errors_in_csv_name_file_and_line() {
 }
 
 #[test]
+fn fields_may_stand_between_other_delimiters() {
+    let folder = Folder::new("delimiter");
+    for (delimiter, text) in [(b';', "text;n\n\"a;b\";1\nc,d;2\n"), (b'\t', "text\tn\na;b\t1\nc,d\t2\n")] {
+        let options = FileOptions { columns: columns(), delimiter: Some(delimiter), ..FileOptions::default() };
+        let read = read(&[folder.write("a.csv", text.as_bytes())], &options).unwrap();
+        assert_eq!(read.column(0).as_ref(), &StringArray::from(vec!["a;b", "c,d"]));
+        assert_eq!(read.column(1).as_ref(), &Int64Array::from(vec![1, 2]));
+    }
+}
+
+#[test]
 fn packed_csv_is_unpacked() {
     let folder = Folder::new("packed");
     let text = "n\n".to_owned() + &(0..10_000).map(|n| format!("{n}\n")).collect::<String>();
@@ -201,7 +215,7 @@ fn packed_csv_is_unpacked() {
     let zstd = zstd::stream::encode_all(text.as_bytes(), 1).unwrap();
     for (name, bytes) in [("a.csv.gz", gzip.finish().unwrap()), ("a.csv.zst", zstd)] {
         let path = folder.write(name, &bytes);
-        let options = FileOptions { format: None, columns: columns() };
+        let options = FileOptions { format: None, columns: columns(), ..FileOptions::default() };
         assert_eq!(read(&[path.clone()], &options).unwrap().num_rows(), 10_000, "{name}");
         let cut = folder.write(name, &bytes[..bytes.len() / 2]);
         assert!(read(&[cut], &options).is_err(), "{name}");
@@ -220,9 +234,11 @@ fn files_must_fit_each_other_and_have_a_format() {
     assert!(open_files(&[folder.0.join("a.txt")], &FileOptions::default()).is_err());
     assert!(open_files(&[one.clone(), folder.0.join("a.csv")], &FileOptions::default()).is_err());
     assert!(open_files(&[folder.0.join("none.parquet")], &FileOptions::default()).is_err());
-    assert!(
-        open_files(&[PathBuf::from("-")], &FileOptions { format: Some(FileFormat::Parquet), columns: None }).is_err()
-    );
+    assert!(open_files(
+        &[PathBuf::from("-")],
+        &FileOptions { format: Some(FileFormat::Parquet), ..FileOptions::default() }
+    )
+    .is_err());
     assert!(needs_columns(&[folder.0.join("A.CSV.GZ")], None).unwrap());
     assert!(!needs_columns(&[one], None).unwrap());
 }
@@ -230,7 +246,7 @@ fn files_must_fit_each_other_and_have_a_format() {
 /// Damaged files: every one is read to an error or to rows, by nobody's panic.
 fn damage(name: &str, good: &[u8], every: usize) {
     let folder = Folder::new(&format!("damage-{name}"));
-    let options = FileOptions { format: None, columns: columns() };
+    let options = FileOptions { format: None, columns: columns(), ..FileOptions::default() };
     for length in (0..good.len()).step_by(every) {
         let path = folder.write(name, &good[..length]);
         let _ = read(&[path], &options);
@@ -272,4 +288,87 @@ fn damaged_arrow_is_an_error() {
 #[test]
 fn damaged_csv_is_an_error_or_other_rows() {
     damage("a.csv", b"n,half,text\n1,2.5,\"a\"\n2,,b\n3,1,\"c,d\"\n", 1);
+}
+
+#[test]
+fn files_may_have_their_columns_in_another_order() {
+    let folder = Folder::new("order");
+    let options = FileOptions { columns: columns(), ..FileOptions::default() };
+    let later = rows(10, 20).project(&[2, 0, 3, 1]).unwrap();
+    let parquet = [folder.0.join("a.parquet"), folder.0.join("b.parquet")];
+    write_parquet(&parquet[0], &rows(0, 10), 10);
+    write_parquet(&parquet[1], &later, 5);
+    assert_same(&read(&parquet, &options).unwrap(), &rows(0, 20));
+    let arrow = [
+        folder.write("a.arrow", &arrow_file(&[rows(0, 10).project(&[0, 1, 2]).unwrap()])),
+        folder.write("b.arrow", &arrow_file(&[later.project(&[3, 0, 1]).unwrap()])),
+    ];
+    assert_same(&read(&arrow, &options).unwrap(), &rows(0, 20).project(&[0, 1, 2]).unwrap());
+    let csv = [folder.write("a.csv", b"n,text\n1,a\n"), folder.write("b.csv", b"text,n\nb,2\n")];
+    let read_csv = read(&csv, &options).unwrap();
+    assert_eq!(read_csv.column(0).as_ref(), &Int64Array::from(vec![1, 2]));
+    assert_eq!(read_csv.column(1).as_ref(), &StringArray::from(vec!["a", "b"]));
+}
+
+#[test]
+fn a_later_file_may_have_nulls_where_the_first_can_have_none() {
+    let folder = Folder::new("nulls");
+    let paths = [folder.0.join("a.parquet"), folder.0.join("b.parquet")];
+    let column = |values: Vec<Option<i64>>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    let none = RecordBatch::try_from_iter_with_nullable([("n", column(vec![Some(1)]), false)]).unwrap();
+    let some = RecordBatch::try_from_iter_with_nullable([("n", column(vec![None]), true)]).unwrap();
+    write_parquet(&paths[0], &none, 10);
+    write_parquet(&paths[1], &some, 10);
+    let source = open_files(&paths, &FileOptions::default()).unwrap();
+    assert!(source.schema().field(0).is_nullable());
+}
+
+#[test]
+fn what_differs_between_files_is_named() {
+    let folder = Folder::new("differs");
+    let first = folder.write("a.csv", b"n,text\n1,a\n");
+    for (text, says) in [
+        ("n\n1\n", "b.csv: it has no column 'text', which the first file has"),
+        ("n,text,half\n1,a,2\n", "b.csv: the first file has no column 'half'"),
+    ] {
+        let options = FileOptions { columns: columns(), ..FileOptions::default() };
+        let error = read(&[first.clone(), folder.write("b.csv", text.as_bytes())], &options).unwrap_err();
+        assert!(error.to_string().ends_with(says), "{error}");
+    }
+    let paths = [folder.0.join("a.parquet"), folder.0.join("b.parquet")];
+    write_parquet(&paths[0], &rows(0, 1).project(&[0]).unwrap(), 10);
+    let halves: ArrayRef = Arc::new(Float64Array::from(vec![1.5]));
+    write_parquet(&paths[1], &RecordBatch::try_from_iter([("n", halves)]).unwrap(), 10);
+    let error = read(&paths, &FileOptions::default()).unwrap_err();
+    assert!(error.text.contains("its column 'n' is Float64, and Int64 in the first file"), "{error}");
+}
+
+#[test]
+fn a_fingerprint_tells_files_by_their_content_and_not_by_their_names() {
+    let folder = Folder::new("fingerprint");
+    let of = |paths: &[PathBuf], batch_bytes| fingerprint(paths, None, batch_bytes).unwrap();
+    let first = folder.write("a.csv", b"n\n1\n2\n");
+    let before = of(&[first.clone()], 1000);
+    assert!(before.starts_with("csv files=1 bytes=6 digest="), "{before}");
+    assert!(before.ends_with(" batch_bytes=1000"), "{before}");
+    assert!(before.len() <= 128 && before.is_ascii());
+    assert_eq!(of(&[folder.write("moved.csv", b"n\n1\n2\n")], 1000), before);
+    let changed = [
+        of(&[first.clone()], 1001),
+        of(&[first.clone(), first.clone()], 1000),
+        of(&[folder.write("b.csv", b"n\n1\n3\n")], 1000),
+        of(&[folder.write("c.csv", b"n\n1\n22\n")], 1000),
+        fingerprint(&[first.clone()], Some(FileFormat::Arrow), 1000).unwrap(),
+    ];
+    for other in &changed {
+        assert_ne!(other, &before);
+    }
+    // The end of a long file counts as well as its begin.
+    let mut long = vec![b'1'; 1 << 20];
+    let long_before = of(&[folder.write("long.csv", &long)], 1000);
+    *long.last_mut().unwrap() = b'2';
+    assert_ne!(of(&[folder.write("long.csv", &long)], 1000), long_before);
+    let missing = fingerprint(&[folder.0.join("none.csv")], None, 1000).unwrap_err();
+    assert!(missing.to_string().contains("none.csv: No such file"), "{missing}");
+    assert!(fingerprint(&["-".into()], Some(FileFormat::Csv), 1000).unwrap().starts_with("csv files=1 bytes=0"));
 }

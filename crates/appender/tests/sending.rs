@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::SchemaRef;
@@ -184,4 +184,97 @@ async fn connections_are_kept_for_the_next_append() {
         append(&client, "t", input(50_000), options.clone()).await.unwrap();
         assert_eq!(arrived(&server, &options), numbers(0, 50_000));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_never_there_is_not_waited_for_as_one_that_went_away() {
+    let client = support::client_of(&support::closed_address());
+    let options = AppendOptions { connect_for: Duration::ZERO, ..small_batches() };
+    assert_eq!(options.retry_for, Duration::from_secs(120));
+    let failure = append(&client, "t", input(10), options).await.unwrap_err();
+    assert!(failure.is_resumable());
+    assert!(
+        matches!(failure.why, Why::Unreachable { reached: false, commit_sent: false, .. }),
+        "nothing was sent, the commit neither: {failure:?}"
+    );
+    let address = client.endpoint().to_string();
+    assert_eq!(failure.to_string(), format!("cannot connect to {address}: connection refused; nothing was sent"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_server_is_told_and_finds_it_when_it_comes() {
+    let address = support::closed_address();
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let started: Arc<Mutex<Option<Server>>> = Arc::default();
+    let (telling, starting, at) = (told.clone(), started.clone(), address.clone());
+    let on_waiting = Arc::new(move |text: &str| {
+        telling.lock().unwrap().push(text.to_owned());
+        starting.lock().unwrap().get_or_insert_with(|| Server::start_at(&at, |_, _| Deed::Serve));
+    });
+    let options = AppendOptions { on_waiting: Some(on_waiting), ..small_batches() };
+    append(&support::client_of(&address), "t", input(1000), options.clone()).await.unwrap();
+    assert_eq!(told.lock().unwrap()[0], format!("{address} (connection refused)"));
+    assert_eq!(arrived(started.lock().unwrap().as_ref().unwrap(), &options), numbers(0, 1000));
+}
+
+/// Gives its second batch when so much time has gone by that an impatient sender would have given up.
+struct Slow {
+    begin: Instant,
+    given: i64,
+}
+
+const IMPATIENT: Duration = Duration::from_millis(50);
+
+impl Source for Slow {
+    fn schema(&self) -> SchemaRef {
+        numbers(0, 0).schema()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, SourceError> {
+        while self.given == 1 && self.begin.elapsed() < IMPATIENT * 2 {
+            std::thread::yield_now();
+        }
+        self.given += 1;
+        Ok((self.given <= 2).then(|| numbers(self.given * 50 - 50, self.given * 50)))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_source_costs_no_patience() {
+    let lost = AtomicU64::new(0);
+    let server = Server::start(move |_, asked| match asked.number() {
+        Some(1) if lost.fetch_add(1, Ordering::Relaxed) == 0 => Deed::LoseAnswer,
+        _ => Deed::Serve,
+    });
+    let options = AppendOptions { retry_for: IMPATIENT, ..small_batches() };
+    let source = Slow { begin: Instant::now(), given: 0 };
+    append(&server.client(), "t", Input::Source(Box::new(source)), options.clone()).await.unwrap();
+    assert_eq!(arrived(&server, &options), numbers(0, 100));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_ends_with_all_batches_whichever_answer_comes_first() {
+    let server = Server::start(|_, asked| if asked.number() == Some(0) { Deed::LoseAnswer } else { Deed::Serve });
+    let told: Arc<Mutex<Vec<Progress>>> = Arc::default();
+    let telling = told.clone();
+    let on_progress = Arc::new(move |progress: &Progress| telling.lock().unwrap().push(*progress));
+    // Batch 0 is never answered but by a refusal, since it is lost again and again until the commit.
+    let options = AppendOptions { on_progress: Some(on_progress), ..small_batches() };
+    append(&server.client(), "t", input(1000), options).await.unwrap();
+    assert_eq!(told.lock().unwrap().last().unwrap().batches, 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_opens_the_append_says_what_the_source_is() {
+    let server = Server::start(|_, _| Deed::Serve);
+    let options = AppendOptions { source: Some("numbers to 1000".to_owned()), ..small_batches() };
+    append(&server.client(), "t", input(1000), options.clone()).await.unwrap();
+    let options = AppendOptions { resume: true, ..options };
+    append(&server.client(), "t", input(1000), options).await.unwrap();
+    for asked in server.asked() {
+        let source = asked.query.get("source").map(String::as_str);
+        assert_eq!(source, asked.query.contains_key("table").then_some("numbers%20to%201000"), "{asked:?}");
+    }
+    // Whoever goes on with it lets the server compare.
+    assert!(server.asked().iter().any(|asked| asked.method == "POST" && asked.query.contains_key("id")));
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_schema::{Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use windrow_appender::{
-    needs_columns, open_files, plain_schema, Column, Compression, CutOptions, Cutter, Encoder, FileOptions, Source,
-    SourceError,
+    fingerprint, needs_columns, open_files, plain_schema, Column, Compression, CutOptions, Cutter, Encoder,
+    FileOptions, Source, SourceError,
 };
 
 use super::cut::AppendCut;
@@ -51,13 +51,19 @@ impl AppendCutter {
         py.detach(|| needs_columns(&paths, None)).map_err(|error| source_error(py, &error))
     }
 
+    /// What tells these files from others; see the crate. Reads a little of each.
+    #[staticmethod]
+    fn fingerprint(py: Python<'_>, paths: Vec<PathBuf>, batch_bytes: u64) -> PyResult<String> {
+        py.detach(|| fingerprint(&paths, None, batch_bytes)).map_err(|error| source_error(py, &error))
+    }
+
     /// Files, one after the other, in the place of what is pushed. `columns`: names and ClickHouse types of the table's.
     #[pyo3(signature = (paths, columns))]
     fn open_files(&self, py: Python<'_>, paths: Vec<PathBuf>, columns: Option<Vec<(String, String)>>) -> PyResult<()> {
         let column = |(name, data_type)| Column { name, data_type };
         let columns = columns.map(|columns| columns.into_iter().map(column).collect());
         self.take(py, move || {
-            let source = open_files(&paths, &FileOptions { format: None, columns })?;
+            let source = open_files(&paths, &FileOptions { columns, ..FileOptions::default() })?;
             Ok(Given { source, is_quick: false })
         })
     }

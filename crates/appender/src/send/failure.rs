@@ -27,7 +27,12 @@ pub enum Why {
     Gone,
     /// The server can't be reached. Nothing is stored until someone resumes the append before the server drops it; unless
     /// `commit_sent`: then it may be stored, and resuming it tells.
-    Unreachable { last_error: String, commit_sent: bool },
+    Unreachable {
+        last_error: String,
+        /// Something may have come to the server. Without, this run has changed nothing.
+        reached: bool,
+        commit_sent: bool,
+    },
 }
 
 impl AppendFailure {
@@ -47,8 +52,9 @@ impl fmt::Display for AppendFailure {
             Why::Refused { exception, batch: Some(batch), row: None } => write!(f, "batch {batch}: {exception}"),
             Why::Refused { exception, .. } => exception.fmt(f),
             Why::Gone => f.write_str("the server knows nothing of the append any more; nothing of it is stored"),
-            Why::Unreachable { last_error, commit_sent: false } => f.write_str(last_error),
-            Why::Unreachable { last_error, commit_sent: true } => {
+            Why::Unreachable { last_error, reached: false, .. } => write!(f, "{last_error}; nothing was sent"),
+            Why::Unreachable { last_error, commit_sent: false, .. } => f.write_str(last_error),
+            Why::Unreachable { last_error, commit_sent: true, .. } => {
                 write!(f, "{last_error}; the append may be stored or not")
             }
         }

@@ -22,7 +22,7 @@ use windrow_client::Client;
 
 use crate::id::AppendId;
 use crate::options::AppendOptions;
-use crate::source::{FileFormat, Source};
+use crate::source::{fingerprint, FileFormat, Source, SourceError};
 pub use failure::{AppendFailure, Why};
 use requests::{Requests, Totals, Trouble};
 use sending::Sending;
@@ -60,11 +60,19 @@ pub async fn append(
     client: &Arc<Client>,
     table: &str,
     input: Input,
-    options: AppendOptions,
+    mut options: AppendOptions,
 ) -> Result<Appended, AppendFailure> {
     let begin = Instant::now();
     let id = options.id.unwrap_or_else(AppendId::random);
-    let requests = Requests::new(client.clone(), id, table, options.columns.as_deref(), options.ordered);
+    let files = match (&input, &options.source) {
+        (Input::Files { paths, format }, None) => Some((paths.clone(), *format)),
+        _ => None,
+    };
+    if let Some((paths, format)) = files {
+        let made = fingerprint_of(paths, format, options.batch_bytes).await;
+        options.source = Some(made.map_err(|error| AppendFailure { id, why: Why::Source(error) })?);
+    }
+    let requests = Requests::new(client.clone(), id, table, &options);
     let sending = Arc::new(Sending::new(requests, options));
     let mut guard = DropGuard { sending: Some(sending.clone()) };
     let outcome = match sending.clone().run(input).await {
@@ -87,13 +95,23 @@ pub async fn append(
     }
 }
 
+/// On a thread that may wait for files.
+async fn fingerprint_of(
+    paths: Vec<PathBuf>,
+    format: Option<FileFormat>,
+    batch_bytes: u64,
+) -> Result<String, SourceError> {
+    let looked = tokio::task::spawn_blocking(move || fingerprint(&paths, format, batch_bytes)).await;
+    looked.unwrap_or_else(|error| Err(SourceError::new(error)))
+}
+
 /// Drops an append on the server: nothing of it is stored. False: it is committed, and stays.
 pub async fn abort(client: &Arc<Client>, id: AppendId) -> Result<bool, AppendFailure> {
-    let requests = Requests::new(client.clone(), id, "", None, true);
+    let requests = Requests::new(client.clone(), id, "", &AppendOptions::default());
     let why = match requests.abort().await {
         Ok(()) | Err(Trouble::Final(Why::Gone)) => return Ok(true),
         Err(Trouble::Final(why)) => why,
-        Err(Trouble::Again { text, .. }) => Why::Unreachable { last_error: text, commit_sent: false },
+        Err(Trouble::Again { cause, .. }) => requests.unreachable(&cause),
     };
     match requests.status().await {
         Ok(status) if status.totals.is_some() => Ok(false),

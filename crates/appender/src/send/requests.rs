@@ -15,6 +15,7 @@ use super::wire::{exchange, NoAnswer, Reply, Request};
 use crate::faults::Fate;
 use crate::id::AppendId;
 use crate::numbers::Numbers;
+use crate::options::AppendOptions;
 use crate::source::Column;
 
 /// A server that is alive says something about a batch within this time.
@@ -29,15 +30,36 @@ const UNKNOWN_APPEND: i32 = 36;
 pub(super) enum Trouble {
     /// It may be sent again; after a while, if the server asks for one.
     Again {
-        text: String,
+        cause: Cause,
         wait: bool,
     },
     Final(Why),
 }
 
+/// Why something has to be sent again.
+#[derive(Debug)]
+pub(super) enum Cause {
+    NotConnected(String),
+    Lost(String),
+    /// The server, or what stands before it, said "not now".
+    Said(String),
+}
+
+impl Cause {
+    pub(super) fn in_short(&self) -> &str {
+        match self {
+            Cause::NotConnected(text) | Cause::Lost(text) | Cause::Said(text) => text,
+        }
+    }
+}
+
 impl From<NoAnswer> for Trouble {
     fn from(none: NoAnswer) -> Self {
-        Trouble::Again { text: none.0, wait: false }
+        let cause = match none {
+            NoAnswer::NotSent(text) => Cause::NotConnected(text),
+            NoAnswer::Lost(text) => Cause::Lost(text),
+        };
+        Trouble::Again { cause, wait: false }
     }
 }
 
@@ -108,28 +130,32 @@ pub(super) struct Requests {
     /// The server has answered to one: from then on none may open the append anew, which would go on without what was
     /// acknowledged before, if the server has lost it.
     known: AtomicBool,
+    /// Something may have come to the server.
+    reached: AtomicBool,
+    /// A commit may have.
+    commit_sent: AtomicBool,
 }
 
 impl Requests {
-    pub(super) fn new(
-        client: Arc<Client>,
-        id: AppendId,
-        table: &str,
-        columns: Option<&[String]>,
-        ordered: bool,
-    ) -> Requests {
+    /// Some of `options` say which append it is: they are the same in all requests that may open it.
+    pub(super) fn new(client: Arc<Client>, id: AppendId, table: &str, options: &AppendOptions) -> Requests {
+        let AppendOptions { columns, ordered, source, .. } = options;
         let mut opening = String::new();
         push_param(&mut opening, "table", table);
         if let Some(columns) = columns {
             let quoted: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
             push_param(&mut opening, "columns", &quoted.join(","));
         }
-        if !ordered {
+        if !*ordered {
             push_param(&mut opening, "ordered", "0");
+        }
+        if let Some(source) = source {
+            push_param(&mut opening, "source", source);
         }
         // It follows another parameter, or stands alone.
         opening.remove(0);
-        Requests { client, id, opening, known: AtomicBool::new(false) }
+        let [known, reached, commit_sent] = [false; 3].map(AtomicBool::new);
+        Requests { client, id, opening, known, reached, commit_sent }
     }
 
     pub(super) async fn open(&self) -> Result<Status, Trouble> {
@@ -141,7 +167,7 @@ impl Requests {
     pub(super) async fn status(&self) -> Result<Status, Trouble> {
         let target = format!("/windrow/v1/appends/{}", self.id);
         let request = Request { method: "GET", target: &target, body: Bytes::new(), timeout: QUESTION_TIMEOUT };
-        let reply = exchange(&self.client, &request, Fate::default()).await?;
+        let reply = self.exchange(&request, Fate::default()).await?;
         match reply.status {
             404 if Exception::parse(&reply.body).is_none() => Ok(Status::gone()),
             200 => Status::read(&reply.body),
@@ -152,14 +178,17 @@ impl Requests {
     pub(super) async fn put(&self, number: u64, body: &Bytes, fate: Fate) -> Result<(), Trouble> {
         let target = self.opening_if_unknown(&format!("/windrow/v1/appends/{}/batches/{number}", self.id));
         let request = Request { method: "POST", target: &target, body: body.clone(), timeout: BATCH_TIMEOUT };
-        let reply = exchange(&self.client, &request, fate).await?;
+        let reply = self.exchange(&request, fate).await?;
         self.accepted(&reply)
     }
 
     pub(super) async fn commit(&self, batches: u64) -> Result<Totals, Trouble> {
         let target = self.opening_if_unknown(&format!("/windrow/v1/appends/{}/commit?batches={batches}", self.id));
-        let reply = self.ask("POST", &target, COMMIT_TIMEOUT).await?;
-        json(&reply.body)
+        let outcome = self.ask("POST", &target, COMMIT_TIMEOUT).await;
+        if !matches!(outcome, Err(Trouble::Again { cause: Cause::NotConnected(_), .. })) {
+            self.commit_sent.store(true, Ordering::Relaxed);
+        }
+        json(&outcome?.body)
     }
 
     pub(super) async fn abort(&self) -> Result<(), Trouble> {
@@ -169,9 +198,17 @@ impl Requests {
 
     async fn ask(&self, method: &'static str, target: &str, timeout: Duration) -> Result<Reply, Trouble> {
         let request = Request { method, target, body: Bytes::new(), timeout };
-        let reply = exchange(&self.client, &request, Fate::default()).await?;
+        let reply = self.exchange(&request, Fate::default()).await?;
         self.accepted(&reply)?;
         Ok(reply)
+    }
+
+    async fn exchange(&self, request: &Request<'_>, fate: Fate) -> Result<Reply, NoAnswer> {
+        let outcome = exchange(&self.client, request, fate).await;
+        if !matches!(outcome, Err(NoAnswer::NotSent(_))) {
+            self.reached.store(true, Ordering::Relaxed);
+        }
+        outcome
     }
 
     fn accepted(&self, reply: &Reply) -> Result<(), Trouble> {
@@ -196,6 +233,22 @@ impl Requests {
     pub(super) fn is_known(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
+
+    pub(super) fn was_reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    /// What it means that the server could not be reached any more.
+    pub(super) fn unreachable(&self, cause: &Cause) -> Why {
+        let server = self.client.endpoint();
+        let last_error = match cause {
+            Cause::NotConnected(text) => format!("cannot connect to {server}: {text}"),
+            Cause::Lost(text) => format!("{server}: {text}"),
+            Cause::Said(text) => text.clone(),
+        };
+        let commit_sent = self.commit_sent.load(Ordering::Relaxed);
+        Why::Unreachable { last_error, reached: self.was_reached(), commit_sent }
+    }
 }
 
 fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Trouble> {
@@ -203,7 +256,7 @@ fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Trouble> {
 }
 
 fn strange(error: serde_json::Error) -> Trouble {
-    Trouble::Again { text: format!("the server's answer can't be read: {error}"), wait: true }
+    Trouble::Again { cause: Cause::Said(format!("the server's answer can't be read: {error}")), wait: true }
 }
 
 fn trouble(reply: &Reply) -> Trouble {
@@ -214,12 +267,12 @@ fn trouble(reply: &Reply) -> Trouble {
     };
     match (reply.status, exception) {
         // What stands between may say so as well; and nothing but waiting helps.
-        (502..=504 | 429, exception) => Trouble::Again { text: text(&exception), wait: true },
+        (502..=504 | 429, exception) => Trouble::Again { cause: Cause::Said(text(&exception)), wait: true },
         (404, None) => Trouble::Final(Why::Gone),
         // A table that isn't there is a 404 as well, by another code.
         (404, Some(exception)) if exception.code == UNKNOWN_APPEND => Trouble::Final(Why::Gone),
         (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
-        (500.., None) => Trouble::Again { text: text(&None), wait: true },
+        (500.., None) => Trouble::Again { cause: Cause::Said(text(&None)), wait: true },
         (_, None) => Trouble::Final(Why::Refused {
             exception: Exception::new(1001, &text(&None), ""),
             batch: reply.batch,

@@ -1,7 +1,7 @@
 //! How an append gets through: which requests are sent when, and what is done about those that get lost.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
@@ -9,11 +9,14 @@ use windrow_exception::Exception;
 
 use super::failure::Why;
 use super::outbox::{pause_before, Job, Outbox};
-use super::requests::{Requests, Status, Totals, Trouble};
+use super::requests::{Cause, Requests, Status, Totals, Trouble};
 use super::Input;
 use crate::options::{AppendOptions, Progress};
 use crate::pipeline::{self, Event, OpenSource, PipelineOptions, Window};
 use crate::source::{needs_columns, open_files, FileOptions, SourceError};
+
+/// What passes sooner is not worth anybody's attention.
+const WORTH_TELLING: Duration = Duration::from_millis(300);
 
 pub(super) struct Done {
     pub(super) totals: Totals,
@@ -26,7 +29,8 @@ pub(super) struct Sending {
     outbox: Outbox,
     pub(super) window: Arc<Window>,
     progress: Mutex<Progress>,
-    last_success: Mutex<Instant>,
+    /// Since when nothing gets through.
+    trouble_since: Mutex<Option<Instant>>,
     options: AppendOptions,
 }
 
@@ -37,7 +41,7 @@ impl Sending {
             outbox: Outbox::new(options.faults),
             window: Window::new(options.window_bytes),
             progress: Mutex::default(),
-            last_success: Mutex::new(Instant::now()),
+            trouble_since: Mutex::default(),
             options,
         }
     }
@@ -48,7 +52,11 @@ impl Sending {
             let status = self.persist(|| self.requests.status()).await?;
             match status.state.as_str() {
                 "gone" | "aborted" => {}
-                _ => {
+                state => {
+                    if matches!(state, "open" | "committed") {
+                        // The server compares: it refuses another source, table or other options.
+                        self.persist(|| self.requests.open()).await?;
+                    }
                     self.requests.is_known();
                     known = Some(status);
                 }
@@ -82,7 +90,8 @@ impl Sending {
                 None => Some(self.persist(|| self.requests.open()).await?.columns),
             },
         };
-        Ok(Box::new(move || open_files(&paths, &FileOptions { format, columns })))
+        let options = FileOptions { format, columns, delimiter: self.options.delimiter };
+        Ok(Box::new(move || open_files(&paths, &options)))
     }
 
     async fn send_all(self: Arc<Self>, open: OpenSource, options: PipelineOptions) -> Result<Done, Why> {
@@ -120,11 +129,18 @@ impl Sending {
                     None => return Err(Why::Source(SourceError::new("the source broke off"))),
                 },
                 Some(task) = tasks.join_next() => match task {
-                    Ok(Ok(Some(totals))) => return Ok(Done { totals, was_committed: false }),
+                    Ok(Ok(Some(totals))) => {
+                        // Answers to the last batches may still be on their way.
+                        self.tell(|progress| {
+                            progress.rows = progress.rows.max(totals.rows);
+                            progress.batches = totals.batches;
+                        });
+                        return Ok(Done { totals, was_committed: false });
+                    }
                     Ok(Ok(None)) => {}
                     Ok(Err(why)) => return Err(why),
                     // Nothing here panics; if it does, whoever called is told.
-                    Err(error) => return Err(unreachable_server(error.to_string(), true)),
+                    Err(error) => return Err(self.requests.unreachable(&Cause::Said(error.to_string()))),
                 },
             }
         }
@@ -138,8 +154,8 @@ impl Sending {
                     self.acknowledged(&job);
                     self.outbox.done();
                 }
-                Err(Trouble::Again { text, wait }) => {
-                    self.still_patient(text, false)?;
+                Err(Trouble::Again { cause, wait }) => {
+                    self.still_patient(&cause)?;
                     self.outbox.put_back(job, wait);
                 }
                 Err(Trouble::Final(why)) => return Err(why),
@@ -159,7 +175,7 @@ impl Sending {
     }
 
     fn acknowledged(&self, job: &Job) {
-        *lock(&self.last_success) = Instant::now();
+        self.got_through();
         self.tell(|progress| {
             progress.rows += job.batch.rows;
             progress.batches += 1;
@@ -172,12 +188,11 @@ impl Sending {
     async fn committed(&self, batches: u64) -> Result<Totals, Why> {
         let mut attempt = 0;
         loop {
-            let text = match self.requests.commit(batches).await {
+            match self.requests.commit(batches).await {
                 Ok(totals) => return Ok(totals),
                 Err(Trouble::Final(why)) => return Err(why),
-                Err(Trouble::Again { text, .. }) => text,
-            };
-            self.still_patient(text, true)?;
+                Err(Trouble::Again { cause, .. }) => self.still_patient(&cause)?,
+            }
             pause_before(attempt).await;
             attempt += 1;
             if let Some(totals) = self.what_became_of_it().await? {
@@ -193,7 +208,7 @@ impl Sending {
             let status = self.persist(|| self.requests.status()).await?;
             match (status.state.as_str(), status.totals) {
                 ("committed", Some(totals)) => return Ok(totals),
-                ("committing", _) => *lock(&self.last_success) = Instant::now(),
+                ("committing", _) => {}
                 _ => return Err(Why::Gone),
             }
             attempt += 1;
@@ -222,7 +237,7 @@ impl Sending {
             // The next commit is without an answer too, and counts.
             Err(Trouble::Again { .. }) => return Ok(None),
         };
-        *lock(&self.last_success) = Instant::now();
+        self.got_through();
         match status.state.as_str() {
             "committed" => Ok(status.totals),
             "failed" => Err(stored_error(&status)),
@@ -240,22 +255,35 @@ impl Sending {
         let mut attempt = 0;
         loop {
             match ask().await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.got_through();
+                    return Ok(answer);
+                }
                 Err(Trouble::Final(why)) => return Err(why),
-                Err(Trouble::Again { text, .. }) => self.still_patient(text, false)?,
+                Err(Trouble::Again { cause, .. }) => self.still_patient(&cause)?,
             }
             pause_before(attempt).await;
             attempt += 1;
         }
     }
 
-    fn still_patient(&self, text: String, commit_sent: bool) -> Result<(), Why> {
-        if lock(&self.last_success).elapsed() < self.options.retry_for {
-            tracing::debug!(error = text, "a request of an append is sent again");
-            return Ok(());
+    fn got_through(&self) {
+        *lock(&self.trouble_since) = None;
+    }
+
+    fn still_patient(&self, cause: &Cause) -> Result<(), Why> {
+        let since = *lock(&self.trouble_since).get_or_insert_with(Instant::now);
+        let patience = match self.requests.was_reached() {
+            true => self.options.retry_for,
+            false => self.options.connect_for,
+        };
+        if since.elapsed() >= patience {
+            return Err(self.requests.unreachable(cause));
         }
-        let commit_sent = commit_sent || lock(&self.progress).all_batches.is_some();
-        Err(unreachable_server(text, commit_sent))
+        if let (Some(on_waiting), true) = (&self.options.on_waiting, since.elapsed() >= WORTH_TELLING) {
+            on_waiting(&format!("{} ({})", self.requests.client.endpoint().authority(), cause.in_short()));
+        }
+        Ok(())
     }
 
     fn tell(&self, change: impl FnOnce(&mut Progress)) {
@@ -267,10 +295,6 @@ impl Sending {
             on_progress(&now);
         }
     }
-}
-
-fn unreachable_server(last_error: String, commit_sent: bool) -> Why {
-    Why::Unreachable { last_error, commit_sent }
 }
 
 /// The first error of an append that has failed.

@@ -1,5 +1,6 @@
 //! One request and its answer, on a connection of the client's pool.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -30,16 +31,21 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
 }
 
-/// There was no answer; the request may have had its effect. All requests of an append may be sent again.
+/// There was no answer. All requests of an append may be sent again.
 #[derive(Debug)]
-pub(super) struct NoAnswer(pub(super) String);
+pub(super) enum NoAnswer {
+    /// There was no connection to send the request on.
+    NotSent(String),
+    /// It may have had its effect.
+    Lost(String),
+}
 
 pub(super) async fn exchange(client: &Client, request: &Request<'_>, fate: Fate) -> Result<Reply, NoAnswer> {
-    let mut lease = client.connection().await.map_err(|error| NoAnswer(error.to_string()))?;
-    let lost = |error: &dyn std::fmt::Display| NoAnswer(format!("{}: {error}", client.endpoint()));
+    let mut lease = client.connection().await.map_err(|error| NoAnswer::NotSent(in_short(&error.cause)))?;
+    let lost = |error: &dyn fmt::Display| NoAnswer::Lost(in_short(error));
     let sent = send(client, &mut lease, request, fate).await;
     if fate.drop || fate.cut {
-        return Err(lost(&"the connection was closed on purpose"));
+        return Err(NoAnswer::Lost("the connection was closed on purpose".to_owned()));
     }
     let connection = lease.connection();
     // A server may answer and close before it has read everything: its answer counts more than our failure to send.
@@ -59,6 +65,12 @@ pub(super) async fn exchange(client: &Client, request: &Request<'_>, fate: Fate)
     };
     lease.give_back(&head);
     Ok(reply)
+}
+
+/// Without the operating system's number, which says the same again.
+fn in_short(error: &dyn fmt::Display) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 async fn send(client: &Client, lease: &mut Lease, request: &Request<'_>, fate: Fate) -> io::Result<()> {

@@ -31,17 +31,18 @@ pub(super) struct CsvFile {
 }
 
 impl CsvFile {
-    pub(super) fn open(input: Input, columns: &[Column]) -> Result<CsvFile, SourceError> {
+    pub(super) fn open(input: Input, columns: &[Column], delimiter: u8) -> Result<CsvFile, SourceError> {
         let path = input.path;
         let unpacked = unpacked(&path, input.reader).map_err(|error| SourceError::in_file(&path, error))?;
         let mut reader = BufReader::with_capacity(READ_BYTES, unpacked);
         let header = read_header(&mut reader).map_err(|error| SourceError::in_file(&path, error))?;
         let header_lines = header.iter().filter(|&&byte| byte == b'\n').count() as u64;
-        let schema = Arc::new(schema(&path, &header, columns)?);
+        let schema = Arc::new(schema(&path, &header, columns, delimiter)?);
         // Whether a field may be empty is asked below, where the answer has a line.
         let lenient = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let lenient = Arc::new(Schema::new(lenient.collect::<Vec<Field>>()));
-        let rows = ReaderBuilder::new(lenient).with_header(false).with_batch_size(ROWS_PER_BATCH);
+        let rows =
+            ReaderBuilder::new(lenient).with_header(false).with_batch_size(ROWS_PER_BATCH).with_delimiter(delimiter);
         let rows = rows.build_buffered(reader).map_err(|error| SourceError::in_file(&path, error))?;
         Ok(CsvFile { path, schema, rows, lines: header_lines, header_lines })
     }
@@ -130,9 +131,10 @@ fn read_header(reader: &mut Reader) -> std::io::Result<Vec<u8>> {
 }
 
 /// Columns in the file's order, in the table's types.
-fn schema(path: &Path, header: &[u8], columns: &[Column]) -> Result<Schema, SourceError> {
+fn schema(path: &Path, header: &[u8], columns: &[Column], delimiter: u8) -> Result<Schema, SourceError> {
     let (names, _) = Format::default()
         .with_header(true)
+        .with_delimiter(delimiter)
         .infer_schema(header, Some(0))
         .map_err(|error| SourceError::in_line(path, 1, error))?;
     if names.fields().is_empty() {

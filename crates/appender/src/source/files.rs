@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::arrow::ArrowFile;
+use super::columns::{for_all, Order};
 use super::csv::CsvFile;
 use super::guarded::Guarded;
 use super::parquet::ParquetSource;
@@ -62,6 +63,8 @@ pub struct FileOptions {
     pub format: Option<FileFormat>,
     /// The table's columns: what a CSV file's texts are read as. The other formats know their types.
     pub columns: Option<Vec<Column>>,
+    /// What stands between the fields of a CSV file, if not a comma.
+    pub delimiter: Option<u8>,
 }
 
 /// Whether these files can't be read without knowing the table's columns.
@@ -76,11 +79,11 @@ pub fn open_files(paths: &[PathBuf], options: &FileOptions) -> Result<Box<dyn So
     if format == FileFormat::Parquet {
         return Ok(Box::new(Guarded::new(ParquetSource::open(paths)?)));
     }
-    let files = Sequence::open(paths.to_vec(), format, options.columns.clone())?;
+    let files = Sequence::open(paths.to_vec(), format, options.clone())?;
     Ok(Box::new(Guarded::new(files)))
 }
 
-fn common_format(paths: &[PathBuf], format: Option<FileFormat>) -> Result<FileFormat, SourceError> {
+pub(super) fn common_format(paths: &[PathBuf], format: Option<FileFormat>) -> Result<FileFormat, SourceError> {
     let Some(first) = paths.first() else { return Err(SourceError::new("there is no file to append")) };
     if let Some(format) = format {
         return Ok(format);
@@ -117,19 +120,22 @@ impl Input {
 struct Sequence {
     schema: SchemaRef,
     format: FileFormat,
-    columns: Option<Vec<Column>>,
+    options: FileOptions,
     current: Box<dyn Source>,
+    order: Order,
     rest: std::vec::IntoIter<PathBuf>,
     whole_bytes: Option<u64>,
 }
 
 impl Sequence {
-    fn open(paths: Vec<PathBuf>, format: FileFormat, columns: Option<Vec<Column>>) -> Result<Sequence, SourceError> {
+    fn open(paths: Vec<PathBuf>, format: FileFormat, options: FileOptions) -> Result<Sequence, SourceError> {
+        let files = paths.len();
         let whole_bytes = paths.iter().map(|path| unpacked_bytes(path)).sum();
         let mut rest = paths.into_iter();
         let first = rest.next().ok_or_else(|| SourceError::new("there is no file to append"))?;
-        let current = open_one(&first, format, columns.as_deref())?;
-        Ok(Sequence { schema: current.schema(), format, columns, current, rest, whole_bytes })
+        let current = open_one(&first, format, &options)?;
+        let schema = for_all(&current.schema(), files);
+        Ok(Sequence { schema, format, options, current, order: Order::default(), rest, whole_bytes })
     }
 }
 
@@ -141,11 +147,11 @@ impl Source for Sequence {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, SourceError> {
         loop {
             if let Some(batch) = self.current.next_batch()? {
-                return Ok(Some(batch));
+                return self.order.apply(batch).map(Some);
             }
             let Some(path) = self.rest.next() else { return Ok(None) };
-            self.current = open_one(&path, self.format, self.columns.as_deref())?;
-            same_columns(&path, &self.schema, &self.current.schema())?;
+            self.current = open_one(&path, self.format, &self.options)?;
+            self.order = Order::of(&path, &self.schema, &self.current.schema())?;
         }
     }
 
@@ -154,11 +160,13 @@ impl Source for Sequence {
     }
 }
 
-fn open_one(path: &Path, format: FileFormat, columns: Option<&[Column]>) -> Result<Box<dyn Source>, SourceError> {
+fn open_one(path: &Path, format: FileFormat, options: &FileOptions) -> Result<Box<dyn Source>, SourceError> {
     let input = Input::open(path)?;
-    match (format, columns) {
+    match (format, &options.columns) {
         (FileFormat::Arrow, _) => Ok(Box::new(ArrowFile::open(input)?)),
-        (FileFormat::Csv, Some(columns)) => Ok(Box::new(CsvFile::open(input, columns)?)),
+        (FileFormat::Csv, Some(columns)) => {
+            Ok(Box::new(CsvFile::open(input, columns, options.delimiter.unwrap_or(b','))?))
+        }
         (FileFormat::Csv, None) => Err(SourceError::in_file(path, "CSV is read by the types of the table's columns")),
         (FileFormat::Parquet, _) => Err(SourceError::in_file(path, "Parquet is not read from its beginning on")),
     }
@@ -169,15 +177,4 @@ fn unpacked_bytes(path: &Path) -> Option<u64> {
     let packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
     let facts = std::fs::metadata(path).ok().filter(|facts| facts.is_file() && !packed)?;
     Some(facts.len())
-}
-
-/// Numbers of columns have the same meaning in all files, or an append would mix them up.
-pub(super) fn same_columns(path: &Path, first: &SchemaRef, this: &SchemaRef) -> Result<(), SourceError> {
-    let column = |schema: &SchemaRef| -> Vec<(String, arrow_schema::DataType)> {
-        schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
-    };
-    match column(first) == column(this) {
-        true => Ok(()),
-        false => Err(SourceError::in_file(path, "its columns are not those of the first file")),
-    }
 }

@@ -3,15 +3,18 @@
 mod arrow;
 mod batches;
 mod clickhouse_types;
+mod columns;
 mod csv;
 mod error;
 mod files;
+mod fingerprint;
 mod guarded;
 mod parquet;
 
 pub use batches::{BatchesSource, ReaderSource};
 pub use error::SourceError;
 pub use files::{needs_columns, open_files, FileFormat, FileOptions};
+pub use fingerprint::fingerprint;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;

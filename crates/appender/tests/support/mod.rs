@@ -73,7 +73,11 @@ struct Shared {
 
 impl Server {
     pub fn start(script: impl Fn(u64, &Asked) -> Deed + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Server::start_at("127.0.0.1:0", script)
+    }
+
+    pub fn start_at(address: &str, script: impl Fn(u64, &Asked) -> Deed + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), script: Box::new(script) });
         let served = shared.clone();
@@ -87,8 +91,7 @@ impl Server {
     }
 
     pub fn client(&self) -> Arc<Client> {
-        let endpoint = Endpoint::parse(&format!("http://joe:j@{}", self.address)).unwrap();
-        Arc::new(Client::new(endpoint, ClientOptions::default()).unwrap())
+        client_of(&self.address.to_string())
     }
 
     pub fn asked(&self) -> Vec<Asked> {
@@ -111,6 +114,16 @@ impl Server {
         let read = |body: &Vec<u8>| StreamReader::try_new(Cursor::new(body.clone()), None).unwrap().map(Result::unwrap);
         Some(append.batches.values().flat_map(read).collect())
     }
+}
+
+pub fn client_of(address: &str) -> Arc<Client> {
+    let endpoint = Endpoint::parse(&format!("http://joe:j@{address}")).unwrap();
+    Arc::new(Client::new(endpoint, ClientOptions::default()).unwrap())
+}
+
+/// An address where nobody listens.
+pub fn closed_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 impl Shared {

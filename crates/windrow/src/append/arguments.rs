@@ -21,6 +21,9 @@ pub(crate) struct AppendArguments {
     /// parquet, csv or arrow. Else the files' names tell.
     #[arg(long, value_name = "FORMAT")]
     pub(super) format: Option<FileFormat>,
+    /// What stands between the fields of CSV files, if not a comma: one character, or tab.
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
+    pub(super) delimiter: Option<u8>,
     /// Goes on with an append that broke off: the same files, and the same --batch-bytes.
     #[arg(long, value_name = "UUID")]
     pub(super) id: Option<AppendId>,
@@ -39,9 +42,9 @@ pub(crate) struct AppendArguments {
     /// Store batches as they come: faster for some tables; still all or nothing.
     #[arg(long)]
     pub(super) unordered: bool,
-    /// How many seconds to try again while nothing gets through.
-    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
-    pub(super) retry_for: u64,
+    /// How many seconds to try again while nothing gets through. Else 120, and 10 for the first connection.
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) retry_for: Option<u64>,
     /// Certificates to trust instead of the system's.
     #[arg(long, value_name = "FILE")]
     pub(super) ca_file: Option<PathBuf>,
@@ -54,6 +57,14 @@ pub(crate) struct AppendArguments {
     /// Misbehave on purpose, for tests: seed=1,delay_ms=20,drop=0.1,repeat=0.1,reorder=0.2,cut=0.05.
     #[arg(long, hide = true)]
     pub(super) faults: Option<Faults>,
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0) => Ok(*byte),
+        _ => Err("it is one character, or tab".to_owned()),
+    }
 }
 
 fn compression(name: &str) -> Result<Compression, String> {

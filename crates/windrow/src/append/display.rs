@@ -2,19 +2,28 @@
 //! standard error.
 
 use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use windrow_appender::Progress;
 
-const BAR_CELLS: u64 = 24;
+use super::frame::{cut_to, frame, line};
+use super::terminal::columns;
+
 const BETWEEN_FRAMES: Duration = Duration::from_millis(100);
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 pub(super) struct Display {
     how: How,
     begin: Instant,
-    last: Mutex<Instant>,
+    last: Mutex<Last>,
+}
+
+/// What was shown last.
+struct Last {
+    progress_at: Instant,
+    waiting_at: Option<Instant>,
+    waiting_for: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,8 +40,9 @@ impl Display {
             (false, true) => How::Bar,
             (false, false) => How::Lines,
         };
-        let now = Instant::now();
-        Display { how, begin: now, last: Mutex::new(now) }
+        let begin = Instant::now();
+        let last = Last { progress_at: begin, waiting_at: None, waiting_for: String::new() };
+        Display { how, begin, last: Mutex::new(last) }
     }
 
     pub(super) fn say(&self, line: &str) {
@@ -42,57 +52,60 @@ impl Display {
     }
 
     pub(super) fn show(&self, progress: &Progress) {
-        let between = match self.how {
-            How::Quiet => return,
-            How::Lines => BETWEEN_LINES,
-            How::Bar => BETWEEN_FRAMES,
-        };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.elapsed() < between {
+        let mut last = self.last();
+        if last.progress_at.elapsed() < self.between() {
             return;
         }
-        *last = Instant::now();
-        let line = line(progress, self.begin.elapsed());
+        last.progress_at = Instant::now();
+        let elapsed = self.begin.elapsed();
         match self.how {
-            How::Bar => {
-                // A terminal that is gone is no reason to stop.
-                let _ = write!(std::io::stderr(), "\r{}{line}\x1b[K", bar(share(progress)));
-            }
-            _ => eprintln!("{line}"),
+            How::Quiet => {}
+            How::Lines => eprintln!("{}", line(progress, elapsed)),
+            How::Bar => draw(&frame(progress, elapsed, columns())),
+        }
+    }
+
+    /// For whom nothing gets through, and why. Who can't see a line change is told when it changes.
+    pub(super) fn show_waiting(&self, server: &str) {
+        let mut last = self.last();
+        let is_old = last.waiting_at.is_none_or(|at| at.elapsed() >= self.between());
+        if !is_old && (self.how == How::Bar || last.waiting_for == server) {
+            return;
+        }
+        (last.waiting_at, last.waiting_for) = (Some(Instant::now()), server.to_owned());
+        let text = format!("waiting for {}", printable(server).replace('\n', " "));
+        match self.how {
+            How::Quiet => {}
+            How::Lines => eprintln!("{text}"),
+            How::Bar => draw(&cut_to(&text, columns())),
         }
     }
 
     /// Takes the bar away.
     pub(super) fn clear(&self) {
         if self.how == How::Bar {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            draw("");
         }
+    }
+
+    fn between(&self) -> Duration {
+        if self.how == How::Bar {
+            BETWEEN_FRAMES
+        } else {
+            BETWEEN_LINES
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        // Only times and a text, never half changed.
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// From 0 to 1, where it can be told: by batches when they are counted, else by what the source said of its size.
-fn share(progress: &Progress) -> Option<f64> {
-    let share = match (progress.all_batches, progress.whole_bytes) {
-        (Some(0), _) => return Some(1.0),
-        (Some(all), _) => progress.batches as f64 / all as f64,
-        // Files are packed, so that this is a guess; only the end is the end.
-        (None, Some(whole)) if whole > 0 => (progress.bytes_acknowledged as f64 / whole as f64).min(0.99),
-        _ => return None,
-    };
-    Some(share.clamp(0.0, 1.0))
-}
-
-fn bar(share: Option<f64>) -> String {
-    let Some(share) = share else { return String::new() };
-    let full = (share * BAR_CELLS as f64) as u64;
-    let cells: String = (0..BAR_CELLS).map(|cell| if cell < full { '#' } else { '.' }).collect();
-    format!("[{cells}] {:3.0} %  ", share * 100.0)
-}
-
-fn line(progress: &Progress, elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs_f64().max(1e-3);
-    let megabytes = progress.bytes_acknowledged as f64 / 1e6;
-    format!("{} rows, {megabytes:.1} MB, {:.1} MB/s, {seconds:.0} s", progress.rows, megabytes / seconds)
+/// In place of what stands there.
+fn draw(text: &str) {
+    // A terminal that is gone is no reason to stop.
+    let _ = write!(std::io::stderr(), "\r{text}\x1b[K");
 }
 
 /// Texts from files and servers, without what would steer the terminal.
@@ -102,18 +115,7 @@ pub(super) fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn the_share_is_known_by_batches_or_guessed_by_bytes() {
-        let by_bytes = Progress { bytes_acknowledged: 50, whole_bytes: Some(100), ..Progress::default() };
-        assert_eq!(share(&by_bytes), Some(0.5));
-        assert_eq!(share(&Progress { bytes_acknowledged: 500, ..by_bytes }), Some(0.99));
-        assert_eq!(share(&Progress { batches: 3, all_batches: Some(3), ..by_bytes }), Some(1.0));
-        assert_eq!(share(&Progress { all_batches: Some(0), ..by_bytes }), Some(1.0));
-        assert_eq!(share(&Progress::default()), None);
-        assert_eq!(bar(Some(0.5)), "[############............]  50 %  ");
-    }
+    use super::printable;
 
     #[test]
     fn a_servers_text_does_not_steer_the_terminal() {

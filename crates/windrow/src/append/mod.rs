@@ -5,6 +5,8 @@
 
 mod arguments;
 mod display;
+mod frame;
+mod terminal;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use windrow_client::{Client, ClientOptions, Endpoint};
 
 pub(crate) use arguments::AppendArguments;
 use display::{printable, Display};
+use frame::{grouped, size};
 
 use crate::gateway::runtime;
 
@@ -43,18 +46,24 @@ async fn append_files(client: &Arc<Client>, arguments: &AppendArguments) -> u8 {
     let id = arguments.id.unwrap_or_else(AppendId::random);
     let display = Arc::new(Display::open(arguments.quiet || arguments.json));
     display.say(&format!("append {id} to {}", printable(&arguments.table)));
-    let shown = display.clone();
+    let (shown, waiting) = (display.clone(), display.clone());
+    let defaults = AppendOptions::default();
+    let patience = arguments.retry_for.map(Duration::from_secs);
     let options = AppendOptions {
         id: Some(id),
         resume: arguments.id.is_some(),
+        source: None,
         columns: arguments.columns.clone(),
         ordered: !arguments.unordered,
+        delimiter: arguments.delimiter,
         connections: arguments.connections.clamp(1, 200),
         window_bytes: arguments.window_bytes,
         batch_bytes: arguments.batch_bytes,
         compression: arguments.compression,
-        retry_for: Duration::from_secs(arguments.retry_for),
+        retry_for: patience.unwrap_or(defaults.retry_for),
+        connect_for: patience.unwrap_or(defaults.connect_for),
         on_progress: Some(Arc::new(move |progress| shown.show(progress))),
+        on_waiting: Some(Arc::new(move |server| waiting.show_waiting(server))),
         faults: arguments.faults,
     };
     let input = Input::Files { paths: arguments.files.clone(), format: arguments.format };
@@ -99,16 +108,21 @@ fn tell_success(display: &Display, arguments: &AppendArguments, appended: &Appen
         return 0;
     }
     if appended.was_committed {
-        display.say(&format!("it is stored already: {} rows in {} batches", appended.rows, appended.batches));
+        display.say(&format!(
+            "it is stored already: {} rows in {} batches",
+            grouped(appended.rows),
+            grouped(appended.batches)
+        ));
         return 0;
     }
     let rate = appended.rows as f64 / appended.seconds.max(1e-9);
     display.say(&format!(
-        "{} rows, {} bytes in {} batches, {:.3} s ({rate:.0} rows/s){}",
-        appended.rows,
-        appended.bytes,
-        appended.batches,
+        "{} rows, {} in {} batches, {:.3} s ({} rows/s){}",
+        grouped(appended.rows),
+        size(appended.bytes),
+        grouped(appended.batches),
         appended.seconds,
+        grouped(rate as u64),
         visible_by(&appended.atomic)
     ));
     0
@@ -143,6 +157,14 @@ fn tell_failure(display: &Display, arguments: &AppendArguments, failure: &Append
     if !failure.is_resumable() {
         return 1;
     }
-    eprintln!("windrow: go on with the same command and --id {}, before the gateway drops the append", failure.id);
+    match &failure.why {
+        Why::Unreachable { reached: false, .. } if arguments.id.is_none() => {
+            eprintln!("windrow: is the gateway running there? --retry-for SECONDS tries for longer");
+        }
+        _ => eprintln!(
+            "windrow: go on with the same command and --id {}, before the gateway drops the append",
+            failure.id
+        ),
+    }
     BROKE_OFF
 }

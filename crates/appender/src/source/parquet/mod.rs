@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::files::same_columns;
+use super::columns::{for_all, Order};
 use super::guarded::guarded;
 use super::{Source, SourceError};
 use file::ParquetFile;
@@ -33,27 +33,31 @@ pub(super) struct ParquetSource {
 /// A row group of one of the files.
 struct Group {
     file: Arc<ParquetFile>,
+    order: Order,
     index: usize,
 }
 
 impl ParquetSource {
     pub(super) fn open(paths: &[PathBuf]) -> Result<ParquetSource, SourceError> {
-        let mut files: Vec<Arc<ParquetFile>> = Vec::new();
+        let mut files: Vec<(Arc<ParquetFile>, Order)> = Vec::new();
         for path in paths {
             let file = guarded(|| ParquetFile::open(path)).map_err(|error| match error.file {
                 None => SourceError::in_file(path, error.text),
                 Some(_) => error,
             })?;
-            if let Some(first) = files.first() {
-                same_columns(path, first.schema(), file.schema())?;
-            }
-            files.push(Arc::new(file));
+            let order = match files.first() {
+                Some((first, _)) => Order::of(path, first.schema(), file.schema())?,
+                None => Order::default(),
+            };
+            files.push((Arc::new(file), order));
         }
-        let schema = files.first().map(|file| file.schema().clone());
+        let schema = files.first().map(|(file, _)| for_all(file.schema(), files.len()));
         let schema = schema.ok_or_else(|| SourceError::new("there is no file to append"))?;
-        let whole_bytes = files.iter().map(|file| file.whole_bytes()).fold(0, u64::saturating_add);
-        let groups: Vec<Group> =
-            files.iter().flat_map(|file| (0..file.groups()).map(|index| Group { file: file.clone(), index })).collect();
+        let whole_bytes = files.iter().map(|(file, _)| file.whole_bytes()).fold(0, u64::saturating_add);
+        let groups_of = |(file, order): (Arc<ParquetFile>, Order)| {
+            (0..file.groups()).map(move |index| Group { file: file.clone(), order: order.clone(), index })
+        };
+        let groups: Vec<Group> = files.into_iter().flat_map(groups_of).collect();
         let shelves = Arc::new(Shelves::new(groups.len()));
         Ok(ParquetSource { schema, whole_bytes, groups: Arc::new(groups), shelves, threads: Vec::new() })
     }
@@ -80,7 +84,7 @@ fn in_file(group: &Group, error: SourceError) -> SourceError {
 
 fn decode(group: &Group, number: usize, shelves: &Shelves) -> Result<(), SourceError> {
     for batch in group.file.read_group(group.index)? {
-        if !shelves.put(number, batch.map_err(SourceError::new)?) {
+        if !shelves.put(number, group.order.apply(batch.map_err(SourceError::new)?)?) {
             break;
         }
     }
