@@ -121,7 +121,8 @@ async def test_nobody_is_there() -> None:
     client = await windrow.get_async_client(host=server.host, port=server.port)
     await client.close_connections()
     server.close()
-    with pytest.raises(exceptions.AppendError, match="Network Error") as caught:
+    says = f"Cannot connect to http://{server.host}:{server.port}, so that nothing was sent: Network Error"
+    with pytest.raises(exceptions.AppendError, match=says) as caught:
         await client.append("t", table(10))
     assert isinstance(caught.value.__cause__, exceptions.OperationalError)
     assert not caught.value.outcome_unknown

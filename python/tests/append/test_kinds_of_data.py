@@ -141,6 +141,45 @@ async def test_files(append_server: Any, tmp_path: Path, ending: str) -> None:
     assert read_back(server.appends[one.id]) == rows(ROWS // 2)
 
 
+async def each(paths: list[Path]) -> AsyncIterator[Path]:
+    for path in paths:
+        yield path
+
+
+PATHS: dict[str, Callable[[Path, list[Path]], Any]] = {
+    "pattern": lambda folder, _: str(folder / "*.csv"),
+    "pattern that is a path": lambda folder, _: folder / "[12].csv",
+    "patterns": lambda folder, _: [folder / "1*", folder / "2*"],
+    "generator": lambda _, paths: iter(paths),
+    "asynchronous generator": lambda _, paths: each(paths),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+async def test_files_by_patterns_and_iterators(append_server: Any, tmp_path: Path, name: str) -> None:
+    server: AppendServer = append_server()
+    data = PATHS[name](tmp_path, written(tmp_path, "csv"))
+    async with await windrow.get_async_client(host=server.host, port=server.port) as client:
+        result = await client.append("t", data, batch_bytes=4096)
+    assert read_back(server.appends[result.id]) == rows(ROWS)
+
+
+async def test_a_pattern_that_no_file_has(append_server: Any, tmp_path: Path) -> None:
+    server: AppendServer = append_server()
+    async with await windrow.get_async_client(host=server.host, port=server.port) as client:
+        with pytest.raises(exceptions.DataError, match=r"No file matches .*none\*\.parquet"):
+            await client.append("t", tmp_path / "none*.parquet")
+    assert not server.appends
+
+
+def test_a_file_whose_name_looks_like_a_pattern(append_server: Any, tmp_path: Path) -> None:
+    server: AppendServer = append_server()
+    path = written(tmp_path, "csv")[0].rename(tmp_path / "[a].csv")
+    with windrow.get_client(host=server.host, port=server.port) as client:
+        result = client.append("t", path)
+    assert read_back(server.appends[result.id]) == rows(ROWS // 2)
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_files_from_the_synchronous_client(append_server: Any, tmp_path: Path, ending: str) -> None:
     server: AppendServer = append_server()
@@ -167,7 +206,8 @@ class Stranger:
     [
         (Stranger(), "A Stranger can't be appended"),
         ([Stranger()], "A Stranger can't be appended"),
-        ({"n": [1]}, "A str can't be appended"),
+        ({"n": [1]}, "A dict can't be appended; pyarrow.table"),
+        (b"rows", "A bytes can't be appended"),
         (7, "A int can't be appended"),
         ([table(1), Stranger()], "A Stranger can't be appended"),
         ([dicts(1), Stranger()], "A Stranger can't be appended"),

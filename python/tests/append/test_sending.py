@@ -261,3 +261,28 @@ async def test_rows_are_cut_the_same_whenever_they_come(append_server: Any, monk
             bodies.append(server.appends[result.id].committed)
     assert read_back(server.appends[result.id]) == rows(ROWS)
     assert bodies[0] == bodies[1]
+
+
+SOURCES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "table": (lambda _: table(10), "arrow length=10 batch_bytes=4096"),
+    "generator of tables": (lambda _: iter([table(10)]), "arrow batch_bytes=4096"),
+    "rows": (lambda _: rows(10), "rows length=10 batch_bytes=4096"),
+    "generator of rows": (lambda _: iter(rows(10)), "rows batch_bytes=4096"),
+    "file": (lambda folder: csv_file(folder), "csv files=1 bytes=33 digest="),
+}
+
+
+def csv_file(folder: Path) -> Path:
+    path = folder / "rows.csv"
+    path.write_text("n,text\n1,row 1\n2,row 2\n3,row 3\n")
+    return path
+
+
+@pytest.mark.parametrize("name", SOURCES)
+async def test_the_server_is_told_what_the_source_is(append_server: Any, tmp_path: Path, name: str) -> None:
+    make, says = SOURCES[name]
+    server: AppendServer = append_server()
+    async with await windrow.get_async_client(host=server.host, port=server.port) as client:
+        await client.append("t", make(tmp_path), batch_bytes=SMALL)
+    told = [asked.parameters.get("source", "") for asked in server.asked if "table" in asked.parameters]
+    assert told and all(source.startswith(says) for source in told), told

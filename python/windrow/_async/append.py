@@ -53,7 +53,7 @@ class Appends(Exchange):
 
         It needs a Windrow gateway. The data is an Arrow table, batch or reader, a frame of pandas or polars, a DuckDB
         relation, a list of rows (dicts, or tuples in the order of the table's columns), a list or an iterator, also an
-        asynchronous one, of any of these, or the path of a Parquet or CSV file, or a list of paths. Columns go by
+        asynchronous one, of any of these, or the path of a Parquet or CSV file, a pattern or a list of them. Columns go by
         name; those that the data lacks take their defaults. `columns` names those that are sent.
 
         It is cut into batches of about `batch_bytes`, at most `window_bytes` of which are on their way at a time, over
@@ -74,6 +74,7 @@ class Appends(Exchange):
         show = reporter(progress)
         source = await source_of(self, data, options, write_options)
         try:
+            calls.tell_source(await source.fingerprint())
             appending = Appending(self, calls, options, self._commit_places, show)
             if id is not None or source.needs_columns:
                 opened = await appending.open()

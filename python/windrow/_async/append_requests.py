@@ -53,7 +53,7 @@ class AppendRequests:
                 self.reached = self.reached or getattr(error, "phase", "sent") != "connect"
                 pause_s = self._state.pause_after_loss(losses, self.reached)
                 if pause_s is None:
-                    raise lost(self._calls.id, error) from error
+                    raise lost(self._calls.id, self._client.url, self.reached, error) from error
             else:
                 self.reached = True
                 if answer.status < 300:

@@ -56,10 +56,15 @@ class AppendCalls:
             opening["columns"] = ",".join(map(quote_identifier, options.columns))
         if not options.ordered:
             opening["ordered"] = "0"
+        # The same in all requests that may open the append, so that the server can compare.
         self._opening = opening
         # Whether the server may still have to open the append. Once it has answered, a batch must not open it anew: after
         # a restart of the server that would be an append without the batches that were acknowledged before.
         self.known = False
+
+    def tell_source(self, fingerprint: str) -> None:
+        """Before the first request: what tells the data from other data, so that nobody goes on with an append of other."""
+        self._opening["source"] = fingerprint
 
     def open(self) -> Request:
         """Opens the append, or asks how far it is."""
@@ -173,9 +178,10 @@ def refused(append_id: str, answer: HttpAnswer, show: bool | str, url: str, max_
     return error
 
 
-def lost(append_id: str, cause: Exception) -> AppendError:
-    """The exception for an append whose server can't be reached any more."""
-    error = AppendError(str(cause))
+def lost(append_id: str, url: str, reached: bool, cause: Exception) -> AppendError:
+    """The exception for an append whose server can't be reached, or not any more."""
+    what = f"No answer from {url}" if reached else f"Cannot connect to {url}, so that nothing was sent"
+    error = AppendError(f"{what}: {cause}")
     error.append_id = append_id
     return error
 

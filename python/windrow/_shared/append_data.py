@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import sys
 import time
@@ -24,12 +25,28 @@ EXPLANATION = (
 
 
 def paths_of(data: Any) -> list[str] | None:
-    """The paths, if it is one or a list of them."""
-    if isinstance(data, (str, os.PathLike)):
-        return [os.fspath(data)]
-    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
-        return [os.fspath(item) for item in data]
+    """The paths, if it is one or a list of them. Patterns stand for the files that they match, in the order of names."""
+    if is_path(data):
+        return _matched(data)
+    if isinstance(data, (list, tuple)) and data and all(map(is_path, data)):
+        return [path for item in data for path in _matched(item)]
     return None
+
+
+def is_path(item: Any) -> bool:
+    """Whether it names a file."""
+    return isinstance(item, (str, os.PathLike))
+
+
+def _matched(path: Any) -> list[str]:
+    """The files that a path stands for. One that is there stands for itself, whatever is in its name."""
+    name = os.fspath(path)
+    if not glob.has_magic(name) or os.path.exists(name):
+        return [name]
+    found = sorted(glob.glob(name, recursive=True))
+    if not found:
+        raise DataError(f"No file matches {name!r}")
+    return found
 
 
 def is_whole_arrow(data: Any) -> bool:
@@ -47,6 +64,12 @@ def is_arrow(item: Any) -> bool:
 def is_in_memory(item: Any) -> bool:
     """Whether its rows are there already, so that taking all of them at once costs nothing."""
     return hasattr(item, "nbytes") or hasattr(item, "estimated_size") or _is_pandas(item)
+
+
+def length_of(data: Any) -> str:
+    """How long the data is, as part of what tells it from other data; empty if that is costly to find out, or unknown."""
+    known = isinstance(data, (list, tuple)) or (is_in_memory(data) and hasattr(data, "__len__"))
+    return f"length={len(data)} " if known else ""
 
 
 def arrow_of(item: Any) -> Any:
@@ -83,6 +106,10 @@ def refuse(item: Any) -> ProgrammingError:
     hint = ""
     if name == "LazyFrame":
         hint = "; collect() it first"
+    elif isinstance(item, Mapping):
+        hint = "; pyarrow.table(...) or pandas.DataFrame(...) makes a table of columns"
+    elif hasattr(item, "to_batches"):
+        hint = "; append its to_batches()"
     elif hasattr(item, "__aiter__"):
         hint = "; asynchronous iterators need the asynchronous client"
     return ProgrammingError(f"A {name} can't be appended{hint}: {EXPLANATION}")

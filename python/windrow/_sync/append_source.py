@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Callable, Iterable, Sequence
+from collections.abc import Iterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from windrow import _core
@@ -59,6 +59,10 @@ class BatchSource:
         """Tells names and types of the table's columns."""
 
     @abstractmethod
+    def fingerprint(self) -> str:
+        """What tells this data, and how it is cut, from others: the same for an append that is gone on with."""
+
+    @abstractmethod
     def next(self) -> Batch | None:
         """The next batch; None at the end."""
 
@@ -69,10 +73,18 @@ class BatchSource:
 class ArrowSource(BatchSource):
     """Batches of Arrow data: `items` gives what is to be cut; None if all is there from the start."""
 
-    def __init__(self, client: Exchange, cutter: _core.AppendCutter, items: Items | None) -> None:
+    def __init__(
+        self, client: Exchange, options: AppendOptions, cutter: _core.AppendCutter, items: Items | None, said: str
+    ) -> None:
         self._client = client
+        self._options = options
         self._cutter = cutter
         self._items = items
+        self._said = said
+
+    def fingerprint(self) -> str:
+        """See BatchSource."""
+        return f"arrow {self._said}batch_bytes={self._options.batch_bytes}"
 
     @property
     def is_quick(self) -> bool:
@@ -108,9 +120,10 @@ class RowSource(BatchSource):
     needs_columns = True
 
     def __init__(
-        self, client: Exchange, options: AppendOptions, write_options: _core.WriteOptions, items: Items
+        self, client: Exchange, options: AppendOptions, write_options: _core.WriteOptions, items: Items, said: str
     ) -> None:
         self._client = client
+        self._said = said
         self._options = options
         self._write_options = write_options
         self._items = items
@@ -125,6 +138,10 @@ class RowSource(BatchSource):
         self._ended = False
         self._count = 0
         self._row_bytes = 0
+
+    def fingerprint(self) -> str:
+        """See BatchSource."""
+        return f"rows {self._said}batch_bytes={self._options.batch_bytes}"
 
     def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
         """See BatchSource."""
@@ -207,11 +224,17 @@ class FileSource(ArrowSource):
     """Batches of files."""
 
     def __init__(self, client: Exchange, paths: list[str], options: AppendOptions) -> None:
-        super().__init__(client, _core.AppendCutter(options.batch_bytes), None)
+        super().__init__(client, options, _core.AppendCutter(options.batch_bytes), None, "")
         self._paths = paths
         self.needs_columns = _core.AppendCutter.needs_columns(paths)
         self._columns: list[tuple[str, str]] | None = None
         self._is_open = False
+
+    def fingerprint(self) -> str:
+        """See BatchSource."""
+        return str(
+            self._client._offload(lambda: _core.AppendCutter.fingerprint(self._paths, self._options.batch_bytes))
+        )
 
     def use_columns(self, columns: Sequence[tuple[str, str]]) -> None:
         """See BatchSource."""
@@ -257,6 +280,13 @@ class Items:
             return self._peeked.pop()
         return self._client._offload(lambda: next(self._iterator, END))
 
+    def all(self) -> list[Any]:
+        """What is left."""
+        found: list[Any] = []
+        while (item := self.next()) is not END:
+            found.append(item)
+        return found
+
     def some(self) -> list[Any]:
         """The next items, as many as come within a moment: asking for each alone costs more than a row is worth. None at
         the end.
@@ -287,11 +317,17 @@ def source_of(
     if append_data.is_whole_arrow(data):
         client._offload(lambda: cutter.push(append_data.arrow_of(data), append_data.is_in_memory(data)))
         cutter.finish()
-        return ArrowSource(client, cutter, None)
+        return ArrowSource(client, options, cutter, None, append_data.length_of(data))
+    if isinstance(data, (Mapping, bytes, bytearray)):
+        raise append_data.refuse(data)
+    said = append_data.length_of(data)
     if append_data.is_rows(data):
-        return RowSource(client, options, write_options, Items(client, [list(data) if isinstance(data, tuple) else data]))
+        items = Items(client, [list(data) if isinstance(data, tuple) else data])
+        return RowSource(client, options, write_options, items, said)
     items = Items(client, data)
     first = items.peek()
+    if append_data.is_path(first):
+        return FileSource(client, append_data.paths_of(items.all()) or [], options)
     if append_data.rows_of(first) is not None:
-        return RowSource(client, options, write_options, items)
-    return ArrowSource(client, cutter, items)
+        return RowSource(client, options, write_options, items, said)
+    return ArrowSource(client, options, cutter, items, said)
