@@ -25,17 +25,18 @@ class Ended:
         return json.loads(self.out)
 
 
-def command(to: Endpoint, table: str, *arguments: str | Path) -> list[str]:
-    url = f"http://{to.user}:{to.password}@{to.host}:{to.port}"
+def command(to: Endpoint | str, table: str, *arguments: str | Path) -> list[str]:
+    """`to` may be a URL, for what an endpoint isn't."""
+    url = to if isinstance(to, str) else f"http://{to.user}:{to.password}@{to.host}:{to.port}"
     return [str(gateway_binary()), "append", "--to", url, "--table", table, *map(str, arguments)]
 
 
-def append(to: Endpoint, table: str, *arguments: str | Path, stdin: bytes = b"") -> Ended:
+def append(to: Endpoint | str, table: str, *arguments: str | Path, stdin: bytes = b"") -> Ended:
     done = subprocess.run(command(to, table, *arguments), input=stdin, capture_output=True, timeout=120, check=False)
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def begin(to: Endpoint, table: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
+def begin(to: Endpoint | str, table: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
     """Runs it beside the test, which ends it."""
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command(to, table, *arguments), stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,34 @@ def test_the_synchronous_client(backend: Backend) -> None:
         result = client.append("t", table(ROWS), batch_bytes=SMALL, faults=faults)
         assert result.rows == ROWS
         assert list(client.query(backend.in_order("t")).result_rows) == rows(ROWS)
+
+
+async def test_an_append_is_not_gone_on_with_from_other_data(backend: Backend) -> None:
+    async with await windrow.get_async_client(**backend.where) as client:
+        await client.command(backend.create_numbered("t"))
+        append_id = str(uuid.uuid4())
+        first = client.append("t", vanishing(client, table(10)), id=append_id, batch_bytes=SMALL)
+        with pytest.raises(Vanished):
+            await first
+        async with await windrow.get_async_client(**backend.where) as other:
+            for data, options in [
+                (iter([table(10)]), {"batch_bytes": 2 * SMALL}),
+                (table(10), {"batch_bytes": SMALL}),
+                (iter([table(10)]), {"batch_bytes": SMALL, "columns": ["n", "text"]}),
+            ]:
+                with pytest.raises(exceptions.AppendError, match="was opened with") as caught:
+                    await other.append("t", data, id=append_id, **options)
+                assert caught.value.append_id == append_id
+            result = await other.append("t", iter([table(10)]), id=append_id, batch_bytes=SMALL)
+            assert (result.id, result.rows) == (append_id, 10)
+            assert await stored(other, backend, "t") == rows(10)
+
+
+class Vanished(Exception):  # noqa: N818
+    """Ends a client that then tells the server nothing."""
+
+
+def vanishing(client: windrow.AsyncClient, first: pyarrow.Table) -> Iterator[pyarrow.Table]:
+    yield first
+    client._closed = True
+    raise Vanished
