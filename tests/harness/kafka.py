@@ -186,6 +186,9 @@ def server_settings(data: Path, ports: Ports, keys: Keys) -> dict[str, object]:
         # A test's group is complete when its members are; it also wants to see quickly that one of them was killed.
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 500,
+        # One that was killed is let in again when its former self is taken for dead.
+        "broker.session.timeout.ms": 4000,
+        "broker.heartbeat.interval.ms": 500,
         **sasl_settings(),
         **keys.server_settings(),
     }

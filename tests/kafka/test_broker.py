@@ -76,22 +76,19 @@ def test_a_wrong_password_is_refused(broker: Broker) -> None:
             Topics(broker, **wrong).admin.list_topics(timeout=1)
 
 
-def test_kill_stop_and_pause_keep_messages(start_broker: Callable[..., Broker], topic_name: str) -> None:
+def test_stop_and_pause_keep_messages(start_broker: Callable[..., Broker], topic_name: str) -> None:
     broker = start_broker()
     topics = Topics(broker)
     topics.create(topic_name, 1)
     topics.send(topic_name, [Message(b"first", partition=0)])
-    broker.kill()
-    broker.start()
-    topics.send(topic_name, [Message(b"second", partition=0)])
     assert broker.stop() in (0, 143)
     broker.start()
     broker.pause()
     with pytest.raises(KafkaException):
         Topics(broker).admin.list_topics(timeout=0.5)
     broker.resume()
-    topics.send(topic_name, [Message(b"third", partition=0)])
-    assert [message.value for message in topics.read(topic_name, 0)] == [b"first", b"second", b"third"]
+    topics.send(topic_name, [Message(b"second", partition=0)])
+    assert [message.value for message in topics.read(topic_name, 0)] == [b"first", b"second"]
 
 
 def test_a_load_is_in_the_topic_once_whatever_happens(start_broker: Callable[..., Broker], topic_name: str) -> None:
