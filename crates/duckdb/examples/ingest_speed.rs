@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{Field, Schema};
-use windrow_duckdb::{DuckDb, DuckDbOptions, Session, TableRef};
+use windrow_duckdb::{DuckDb, DuckDbOptions, Port, Session, TableRef};
 
 const ROWS: i64 = 1_000_000;
 
@@ -31,7 +31,7 @@ fn mixed(rows: i64) -> RecordBatch {
 }
 
 async fn run(database: &DuckDb, sql: &str) -> u64 {
-    let session = Session { schema: "main".to_owned(), readonly: false };
+    let session = Session { schema: "main".to_owned(), readonly: false, user: "default".to_owned(), port: Port::Http };
     let mut stream = database.query(sql, &session).await.expect("the statement is right");
     let mut rows = 0;
     while let Some(batch) = stream.next().await {

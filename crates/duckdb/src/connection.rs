@@ -12,7 +12,7 @@ use windrow_client::Exception;
 
 use crate::errors;
 use crate::instance::Health;
-use crate::table::{literal, own_table, quoted, TableRef, OWN_SCHEMA};
+use crate::table::{literal, own_functions, own_schema, own_table, quoted, TableRef};
 
 pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
 
@@ -53,17 +53,23 @@ impl Connection {
 
     /// The schema of what Windrow keeps for itself.
     pub(crate) fn own_schema(&self) -> String {
-        format!("{}.{OWN_SCHEMA}", quoted(&self.catalog))
+        own_schema(&self.catalog)
     }
 
-    /// The whole name of a table in it.
+    /// The schema of functions that all find.
+    pub(crate) fn own_functions(&self) -> String {
+        own_functions(&self.catalog)
+    }
+
+    /// The whole name of a table in Windrow's own schema.
     pub(crate) fn own_table(&self, table: &str) -> String {
         own_table(&self.catalog, table)
     }
 
-    /// Names without a schema are looked up there, and then among what Windrow defines for all.
+    /// Names without a schema are looked up there, and then among the functions that Windrow defines for all. Its tables
+    /// are not among them: a statement that means one has to say so.
     pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
-        let path = literal(&format!("{}.{},{}", quoted(&self.catalog), quoted(schema), self.own_schema()));
+        let path = literal(&format!("{}.{},{}", quoted(&self.catalog), quoted(schema), self.own_functions()));
         self.execute(&format!("SET search_path = {path}")).map(|_| ())
     }
 
@@ -136,5 +142,7 @@ pub(crate) fn arrow_exception(error: &arrow_schema::ArrowError, version: &str) -
         arrow_schema::ArrowError::CDataInterface(text) => text.clone(),
         other => other.to_string(),
     };
-    errors::of_text(&text, adbc_core::error::Status::Unknown, version)
+    // What stands before it is Arrow's; the error's kind is the first that DuckDB says.
+    let text = text.split_once("Producer error: ").map_or(text.as_str(), |(_, told)| told);
+    errors::of_text(text, adbc_core::error::Status::Unknown, version)
 }

@@ -1,5 +1,6 @@
 //! The database: opened once, and what gives out connections to it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -9,8 +10,9 @@ use crate::connection::Connection;
 use crate::errors::OpenError;
 use crate::instance::Instance;
 use crate::options::DuckDbOptions;
-use crate::query::{self, RecordStream, Session};
-use crate::table::{self, TableInfo, TableRef};
+use crate::places::{NoPlace, Place, Places};
+use crate::query::{self, Approved, RecordStream, Session};
+use crate::table::{self, own_functions, own_schema, own_table, TableInfo, TableRef};
 use crate::tables::Tables;
 use crate::transaction::Transaction;
 
@@ -22,29 +24,28 @@ pub struct DuckDb {
 
 struct Inner {
     instance: Instance,
-    queries: Arc<Semaphore>,
+    places: Places,
     transactions: Arc<Semaphore>,
     /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
     lookups: Arc<Semaphore>,
     tables: Tables,
-    max_queries: u32,
     max_transactions: u32,
 }
 
 const MAX_LOOKUPS: u32 = 4;
+const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
 
 impl DuckDb {
     /// Loads the library, opens the database and makes Windrow's own schema. Blocks.
     pub fn open(options: DuckDbOptions) -> Result<DuckDb, OpenError> {
-        let max_queries = options.max_result_connections.clamp(1, 10_000);
+        let places = Places::new(options.max_result_connections.clamp(1, 10_000), options.max_wait);
         let max_transactions = options.max_transactions.clamp(1, 10_000);
         let inner = Inner {
             instance: Instance::open(options)?,
-            queries: Arc::new(Semaphore::new(max_queries)),
+            places,
             transactions: Arc::new(Semaphore::new(max_transactions)),
             lookups: Arc::new(Semaphore::new(MAX_LOOKUPS as usize)),
             tables: Tables::default(),
-            max_queries: max_queries as u32,
             max_transactions: max_transactions as u32,
         };
         Ok(DuckDb { inner: Arc::new(inner) })
@@ -55,10 +56,21 @@ impl DuckDb {
         self.inner.instance.version()
     }
 
-    /// Runs one statement, whatever it is. DDL gives an empty or one-row stream as DuckDB does.
+    /// Runs one statement of those that are taken. DDL gives an empty or one-row stream as DuckDB does.
     pub async fn query(&self, sql: &str, session: &Session) -> Result<RecordStream, Exception> {
-        let permit = self.permit(&self.inner.queries).await?;
-        query::run(self.clone(), permit, sql.to_owned(), session.clone()).await
+        let approved = Approved::of(sql, session, self.version_suffix())?;
+        query::run(self.clone(), self.place(session).await?, approved).await
+    }
+
+    /// Runs a statement of Windrow's own, whatever it is. Nothing that comes from outside may stand in it but as a literal.
+    pub async fn own_query(&self, sql: &str) -> Result<RecordStream, Exception> {
+        query::run(self.clone(), self.permit(&self.inner.lookups).await?, Approved::own(sql)).await
+    }
+
+    /// Runs a query and writes its rows into a file, which is there when the stream is over.
+    pub async fn write_parquet(&self, sql: &str, path: &Path, session: &Session) -> Result<RecordStream, Exception> {
+        let approved = Approved::into_parquet(sql, path, session, self.version_suffix())?;
+        query::run(self.clone(), self.place(session).await?, approved).await
     }
 
     /// What a table (or view) is made of. `None`: there is none of that name.
@@ -69,7 +81,23 @@ impl DuckDb {
 
     /// The whole name, as it stands in a statement, of a table of Windrow's own.
     pub fn own_table(&self, table: &str) -> String {
-        self.inner.instance.own_table(table)
+        own_table(self.inner.instance.catalog(), table)
+    }
+
+    /// The schema that such tables are in, as it stands in a statement.
+    pub fn own_schema(&self) -> String {
+        own_schema(self.inner.instance.catalog())
+    }
+
+    /// The schema of functions that every statement finds.
+    pub fn own_functions(&self) -> String {
+        own_functions(self.inner.instance.catalog())
+    }
+
+    /// `listener` is called whenever tables may have changed, whoever changed them, before that one hears that it is done.
+    /// It must not block, nor hold on to the database.
+    pub fn when_tables_change(&self, listener: impl Fn() + Send + Sync + 'static) {
+        self.inner.tables.tell(Box::new(listener));
     }
 
     /// Begins a transaction on a connection and a thread of its own.
@@ -81,13 +109,12 @@ impl DuckDb {
     /// Waits for what is under way, writes all into the database's file and closes it. Calls that come later fail.
     pub async fn close(&self) {
         let inner = &self.inner;
-        let queries = inner.queries.acquire_many(inner.max_queries).await;
+        inner.places.close().await;
         let transactions = inner.transactions.acquire_many(inner.max_transactions).await;
         let lookups = inner.lookups.acquire_many(MAX_LOOKUPS).await;
         inner.lookups.close();
-        inner.queries.close();
         inner.transactions.close();
-        drop((queries, transactions, lookups));
+        drop((transactions, lookups));
         let database = self.clone();
         let (done, closed) = tokio::sync::oneshot::channel();
         if spawn("windrow-duckdb", move || {
@@ -115,6 +142,13 @@ impl DuckDb {
 
     pub(crate) fn closed(&self) -> Exception {
         self.inner.instance.closed()
+    }
+
+    async fn place(&self, session: &Session) -> Result<Place, Exception> {
+        self.inner.places.take(session).await.map_err(|none| match none {
+            NoPlace::Closed => self.closed(),
+            NoPlace::Busy(text) => Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, &text, self.version_suffix()),
+        })
     }
 
     async fn permit(&self, of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Exception> {

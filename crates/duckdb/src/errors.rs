@@ -44,7 +44,7 @@ impl std::error::Error for CommitError {}
 pub(crate) const SYNTAX_ERROR: i32 = 62;
 pub(crate) const QUERY_WAS_CANCELLED: i32 = 394;
 pub(crate) const READONLY: i32 = 164;
-const STD_EXCEPTION: i32 = 1001;
+pub(crate) const STD_EXCEPTION: i32 = 1001;
 const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 const NOT_ENOUGH_SPACE: i32 = 243;
 

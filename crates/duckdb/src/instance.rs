@@ -16,7 +16,6 @@ use crate::connection::Connection;
 use crate::errors::{self, OpenError};
 use crate::open::{self, Opened};
 use crate::options::DuckDbOptions;
-use crate::table::own_table;
 
 /// Shared by an instance and its connections: who is left, and whether it still works.
 #[derive(Default)]
@@ -81,9 +80,9 @@ impl Instance {
         Connection::new(inner, self.version.clone(), self.catalog.clone(), health)
     }
 
-    /// The whole name of a table of Windrow's own.
-    pub(crate) fn own_table(&self, table: &str) -> String {
-        own_table(&self.catalog, table)
+    /// What DuckDB calls the database.
+    pub(crate) fn catalog(&self) -> &str {
+        &self.catalog
     }
 
     pub(crate) fn closed(&self) -> Exception {

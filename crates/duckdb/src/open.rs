@@ -66,16 +66,25 @@ fn at_start(options: &DuckDbOptions, connection: &Connection) -> Vec<String> {
     let mut statements = vec![
         "SET GLOBAL TimeZone = 'UTC'".to_owned(),
         format!("CREATE SCHEMA IF NOT EXISTS {}", connection.own_schema()),
+        format!("CREATE SCHEMA IF NOT EXISTS {}", connection.own_functions()),
         batches::create(connection),
     ];
+    if let Some(folder) = &options.temporary_folder {
+        statements.push(format!("SET GLOBAL temp_directory = {}", literal(&text_of(folder))));
+    }
+    if let Some(bytes) = options.max_temporary_bytes {
+        statements.push(format!("SET GLOBAL max_temp_directory_size = '{bytes}B'"));
+    }
     if !options.allowed_folders.is_empty() {
         let folders: Vec<_> = options.allowed_folders.iter().map(|folder| literal(&text_of(folder))).collect();
         statements.push(format!("SET GLOBAL allowed_directories = [{}]", folders.join(", ")));
     }
     if !options.external_access {
-        // The last: what it forbids can't be allowed behind it.
+        // What it forbids can't be allowed behind it.
         statements.push("SET GLOBAL enable_external_access = false".to_owned());
     }
+    // The last: DuckDB refuses whatever would change a setting behind it, but for the search path.
+    statements.push("SET GLOBAL lock_configuration = true".to_owned());
     statements
 }
 

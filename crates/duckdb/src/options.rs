@@ -1,6 +1,7 @@
 //! What a database is opened with.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct DuckDbOptions {
@@ -11,8 +12,14 @@ pub struct DuckDbOptions {
     /// What DuckDB may use for itself, results under way included. `None`: its own default, 80 % of the machine.
     pub memory_limit_bytes: Option<u64>,
     pub threads: Option<usize>,
+    /// Where DuckDB puts what does not fit into its memory. `None`: beside the database.
+    pub temporary_folder: Option<PathBuf>,
+    /// What may lie there. `None`: 90 % of what is free.
+    pub max_temporary_bytes: Option<u64>,
     /// Queries that run at once; others wait in line.
     pub max_result_connections: usize,
+    /// How long they wait there.
+    pub max_wait: Duration,
     /// Transactions that are open at once; others wait in line.
     pub max_transactions: usize,
     /// Whether statements may read and write files of the machine, attach databases and load extensions.
@@ -28,7 +35,10 @@ impl Default for DuckDbOptions {
             library: None,
             memory_limit_bytes: None,
             threads: None,
+            temporary_folder: None,
+            max_temporary_bytes: None,
             max_result_connections: 16,
+            max_wait: Duration::from_secs(10),
             max_transactions: 32,
             external_access: false,
             allowed_folders: Vec::new(),

@@ -1,17 +1,21 @@
 //! Queries: each on a thread and a connection of its own, its result handed over batch by batch.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use adbc_core::CancelHandle;
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
-use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
+use tokio::sync::{mpsc, oneshot};
 use windrow_client::Exception;
 
 use crate::connection::{arrow_exception, Connection, Reader, Running};
 use crate::database::{spawn, DuckDb};
+use crate::errors;
 use crate::single;
+use crate::table::literal;
 use crate::tables::Tables;
 
 /// On whose behalf a statement runs.
@@ -21,6 +25,23 @@ pub struct Session {
     pub schema: String,
     /// Whether only statements that change nothing are run.
     pub readonly: bool,
+    /// Whose queries share places.
+    pub user: String,
+    pub port: Port,
+}
+
+/// Where somebody is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    Http,
+    Flight,
+}
+
+impl Session {
+    /// Windrow's own.
+    fn own() -> Session {
+        Session { schema: "main".to_owned(), readonly: false, user: "windrow".to_owned(), port: Port::Http }
+    }
 }
 
 /// Batches that wait for their reader; the query stands still meanwhile.
@@ -67,13 +88,43 @@ impl Drop for Stop {
     }
 }
 
-pub(crate) async fn run(
-    database: DuckDb,
-    permit: OwnedSemaphorePermit,
+/// A statement that may be run.
+pub(crate) struct Approved {
     sql: String,
     session: Session,
+}
+
+impl Approved {
+    /// Somebody's, if it is one that the session allows.
+    pub(crate) fn of(sql: &str, session: &Session, version: &str) -> Result<Approved, Exception> {
+        single::check(sql, session, version)?;
+        Ok(Approved { sql: sql.to_owned(), session: session.clone() })
+    }
+
+    /// Windrow's own, whatever it is.
+    pub(crate) fn own(sql: &str) -> Approved {
+        Approved { sql: sql.to_owned(), session: Session::own() }
+    }
+
+    /// Somebody's query, whose rows go into a file of ours. What the session may not do, the query does not do on the way.
+    pub(crate) fn into_parquet(
+        sql: &str,
+        path: &Path,
+        session: &Session,
+        version: &str,
+    ) -> Result<Approved, Exception> {
+        single::check_query(sql, session, version)?;
+        let sql = format!("COPY ({sql}\n) TO {} (FORMAT parquet)", literal(&path.to_string_lossy()));
+        Ok(Approved { sql, session: session.clone() })
+    }
+}
+
+pub(crate) async fn run(
+    database: DuckDb,
+    place: impl Send + 'static,
+    approved: Approved,
 ) -> Result<RecordStream, Exception> {
-    single::check(&sql, session.readonly, database.version_suffix())?;
+    let Approved { sql, session } = approved;
     let stop = Stop::default();
     let state = stop.state.clone();
     let (opened, schema) = oneshot::channel();
@@ -86,7 +137,7 @@ pub(crate) async fn run(
             }
             Err(exception) => drop(opened.send(Err(exception))),
         };
-        drop(permit);
+        drop(place);
     };
     spawn("windrow-query", job).map_err(|error| Exception::new(439, &error.to_string(), ""))?;
     let schema = schema.await.map_err(|_| closed)??;
@@ -107,9 +158,10 @@ impl Asked {
         opened: oneshot::Sender<Result<SchemaRef, Exception>>,
         sender: mpsc::Sender<Result<RecordBatch, Exception>>,
     ) {
-        let Running { mut reader, _statement } = match self.begin() {
+        let began = Instant::now();
+        let Running { mut reader, _statement: statement } = match self.begin() {
             Ok(running) => running,
-            Err(exception) => return drop(opened.send(Err(exception))),
+            Err(exception) => return drop(opened.send(Err(self.meant(exception, began.elapsed())))),
         };
         let schema = reader.schema();
         if Tables::may_change(&self.sql) {
@@ -118,8 +170,12 @@ impl Asked {
             self.database.tables().have_changed();
             reader = Box::new(RecordBatchIterator::new(rows, schema.clone()));
         }
-        if opened.send(Ok(schema)).is_ok() {
-            hand_over(reader, &sender, self.connection.version());
+        if opened.send(Ok(schema)).is_err() {
+            return;
+        }
+        if let Err(exception) = hand_over(reader, &sender, self.connection.version()) {
+            drop(statement);
+            let _ = sender.blocking_send(Err(self.meant(exception, began.elapsed())));
         }
     }
 
@@ -128,6 +184,10 @@ impl Asked {
         if self.session.readonly {
             self.connection.execute("BEGIN TRANSACTION READ ONLY")?;
         }
+        self.run()
+    }
+
+    fn run(&mut self) -> Result<Running, Exception> {
         let state = self.state.clone();
         self.connection.query(&self.sql, move |handle| {
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,6 +195,48 @@ impl Asked {
             !state.asked
         })
     }
+
+    /// When one of a query's threads fails, DuckDB interrupts the others, and now and then tells of that in place of the error.
+    /// Then the query is asked again, for its error alone: not to change anything, and not for longer than it ran.
+    fn meant(&mut self, exception: Exception, ran_for: Duration) -> Exception {
+        if exception.code != errors::QUERY_WAS_CANCELLED || was_stopped(&self.state) {
+            return exception;
+        }
+        let until = Instant::now() + ran_for.clamp(SHORTEST_SEARCH, LONGEST_SEARCH);
+        while Instant::now() < until && !was_stopped(&self.state) {
+            match self.error_again(until) {
+                Some(found) if found.code == errors::QUERY_WAS_CANCELLED => {}
+                Some(found) if found.code == errors::READONLY => break,
+                Some(found) => return found,
+                None => break,
+            }
+        }
+        let text = "The query failed, and DuckDB told of its interruption in place of the error. Asked again, it may tell the error";
+        Exception::new(errors::STD_EXCEPTION, text, self.connection.version())
+    }
+
+    fn error_again(&mut self, until: Instant) -> Option<Exception> {
+        // Fails where there is no transaction any more.
+        let _ = self.connection.execute("ROLLBACK");
+        if let Err(exception) = self.connection.execute("BEGIN TRANSACTION READ ONLY") {
+            return Some(exception);
+        }
+        let Running { reader, _statement } = match self.run() {
+            Ok(running) => running,
+            Err(exception) => return Some(exception),
+        };
+        let mut batches = reader.take_while(|_| Instant::now() < until);
+        let error = batches.find_map(Result::err)?;
+        Some(arrow_exception(&error, self.connection.version()))
+    }
+}
+
+/// How long is looked for a query's error.
+const SHORTEST_SEARCH: Duration = Duration::from_millis(500);
+const LONGEST_SEARCH: Duration = Duration::from_secs(10);
+
+fn was_stopped(state: &Mutex<StopState>) -> bool {
+    state.lock().unwrap_or_else(PoisonError::into_inner).asked
 }
 
 /// DuckDB gives 2,048 rows at a time, which costs more to hand over than to make. So they are put together: as long as the
@@ -142,7 +244,12 @@ impl Asked {
 const ROWS_TOGETHER: usize = 65_536;
 const BYTES_TOGETHER: usize = 4 << 20;
 
-fn hand_over(reader: Reader, sender: &mpsc::Sender<Result<RecordBatch, Exception>>, version: &str) {
+/// Until the result ends, or its reader is gone.
+fn hand_over(
+    reader: Reader,
+    sender: &mpsc::Sender<Result<RecordBatch, Exception>>,
+    version: &str,
+) -> Result<(), Exception> {
     let schema = reader.schema();
     let (mut waiting, mut rows, mut bytes) = (Vec::new(), 0, 0);
     let send = |waiting: &mut Vec<RecordBatch>| {
@@ -154,11 +261,8 @@ fn hand_over(reader: Reader, sender: &mpsc::Sender<Result<RecordBatch, Exception
         let batch = match batch {
             Ok(batch) => batch,
             Err(error) => {
-                let before = waiting.is_empty() || send(&mut waiting);
-                if before {
-                    let _ = sender.blocking_send(Err(arrow_exception(&error, version)));
-                }
-                return;
+                let is_there = waiting.is_empty() || send(&mut waiting);
+                return if is_there { Err(arrow_exception(&error, version)) } else { Ok(()) };
             }
         };
         rows += batch.num_rows();
@@ -167,7 +271,7 @@ fn hand_over(reader: Reader, sender: &mpsc::Sender<Result<RecordBatch, Exception
         let reader_waits = sender.capacity() == BATCHES_AHEAD;
         if reader_waits || rows >= ROWS_TOGETHER || bytes >= BYTES_TOGETHER {
             if !send(&mut waiting) {
-                return;
+                return Ok(());
             }
             (rows, bytes) = (0, 0);
         }
@@ -175,4 +279,5 @@ fn hand_over(reader: Reader, sender: &mpsc::Sender<Result<RecordBatch, Exception
     if !waiting.is_empty() {
         send(&mut waiting);
     }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use arrow_schema::Field;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 use windrow_block::DataType;
 use windrow_client::Exception;
+use windrow_statement::WINDROWS_SCHEMAS;
 
 use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};
@@ -30,11 +31,25 @@ impl TableRef {
     }
 }
 
+const OWN_SCHEMA: &str = WINDROWS_SCHEMAS[0];
+const OWN_FUNCTIONS: &str = WINDROWS_SCHEMAS[1];
+
 /// What Windrow keeps for itself is there.
-pub(crate) const OWN_SCHEMA: &str = "windrow";
+pub(crate) fn own_schema(catalog: &str) -> String {
+    format!("{}.{OWN_SCHEMA}", quoted(catalog))
+}
+
+pub(crate) fn own_functions(catalog: &str) -> String {
+    format!("{}.{OWN_FUNCTIONS}", quoted(catalog))
+}
 
 pub(crate) fn own_table(catalog: &str, table: &str) -> String {
-    format!("{}.{OWN_SCHEMA}.{}", quoted(catalog), quoted(table))
+    format!("{}.{}", own_schema(catalog), quoted(table))
+}
+
+/// Whether a schema is one of those that Windrow keeps for itself.
+pub fn is_windrows(schema: &str) -> bool {
+    WINDROWS_SCHEMAS.iter().any(|own| schema.eq_ignore_ascii_case(own))
 }
 
 /// A name as it stands in a statement.

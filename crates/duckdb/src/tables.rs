@@ -29,7 +29,10 @@ struct Known {
 pub(crate) struct Tables {
     age: AtomicU64,
     known: Mutex<HashMap<TableRef, Known>>,
+    others: Mutex<Vec<Listener>>,
 }
+
+type Listener = Box<dyn Fn() + Send + Sync>;
 
 /// More are forgotten, all at once.
 const MOST_TABLES: usize = 1_000;
@@ -54,13 +57,19 @@ const LEAVES_TABLES: [&str; 14] = [
 
 impl Tables {
     pub(crate) fn may_change(sql: &str) -> bool {
-        let word = crate::single::first_word(sql.trim_start_matches(|c: char| c == '(' || c.is_whitespace()));
+        let word = windrow_statement::first_word(sql);
         !LEAVES_TABLES.iter().any(|known| known.eq_ignore_ascii_case(word))
     }
 
     /// To be told when a statement that may change tables has run, or was committed.
     pub(crate) fn have_changed(&self) {
         self.age.fetch_add(1, Ordering::SeqCst);
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|tell| tell());
+    }
+
+    /// Others that learn of tables. They are told on the thread that changed them.
+    pub(crate) fn tell(&self, listener: Listener) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
     /// For whoever asks from outside of a transaction.

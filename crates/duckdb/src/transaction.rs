@@ -6,6 +6,8 @@ use windrow_client::Exception;
 
 use crate::database::{spawn, DuckDb};
 use crate::errors::CommitError;
+use crate::query::Session;
+use crate::single;
 use crate::table::TableRef;
 use crate::work::Work;
 
@@ -13,11 +15,12 @@ use crate::work::Work;
 pub struct Transaction {
     orders: mpsc::Sender<Order>,
     gone: Exception,
+    version: String,
 }
 
 enum Order {
     Ingest { table: TableRef, columns: Option<Vec<String>>, batches: Vec<RecordBatch>, reply: Reply<u64> },
-    Execute { sql: String, reply: Reply<u64> },
+    Execute { sql: String, schema: Option<String>, reply: Reply<u64> },
     Commit { reply: oneshot::Sender<Result<(), CommitError>> },
     Rollback { reply: Reply<u64> },
 }
@@ -26,7 +29,7 @@ type Reply<T> = oneshot::Sender<Result<T, Exception>>;
 
 impl Transaction {
     pub(crate) async fn begin(database: DuckDb, permit: OwnedSemaphorePermit) -> Result<Transaction, Exception> {
-        let gone = database.closed();
+        let (gone, version) = (database.closed(), database.version_suffix().to_owned());
         let (orders, received) = mpsc::channel(1);
         let (begun, answer) = oneshot::channel();
         let job = move || {
@@ -42,7 +45,7 @@ impl Transaction {
         };
         spawn("windrow-transaction", job).map_err(|error| Exception::new(439, &error.to_string(), ""))?;
         answer.await.map_err(|_| gone.clone())??;
-        Ok(Transaction { orders, gone })
+        Ok(Transaction { orders, gone, version })
     }
 
     /// Appends rows and tells how many. `None`: the batches have all columns of the table, in its order. `Some`: they have
@@ -57,10 +60,17 @@ impl Transaction {
         self.order(|reply| Order::Ingest { table, columns, batches, reply }).await
     }
 
-    /// Runs a statement and tells how many rows it changed.
+    /// Runs somebody's statement, if it is one that the session allows, and tells how many rows it changed.
+    pub async fn execute_for(&mut self, session: &Session, sql: &str) -> Result<u64, Exception> {
+        single::check(sql, session, &self.version)?;
+        let (sql, schema) = (sql.to_owned(), Some(session.schema.clone()));
+        self.order(|reply| Order::Execute { sql, schema, reply }).await
+    }
+
+    /// Runs a statement of Windrow's own and tells how many rows it changed.
     pub async fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         let sql = sql.to_owned();
-        self.order(|reply| Order::Execute { sql, reply }).await
+        self.order(|reply| Order::Execute { sql, schema: None, reply }).await
     }
 
     /// All is stored, and visible to whoever begins now, when this says so.
@@ -89,7 +99,10 @@ fn serve(mut work: Work, mut orders: mpsc::Receiver<Order>) {
             Order::Ingest { table, columns, batches, reply } => {
                 let _ = reply.send(work.ingest(&table, columns.as_deref(), &batches));
             }
-            Order::Execute { sql, reply } => drop(reply.send(work.execute(&sql))),
+            Order::Execute { sql, schema, reply } => {
+                let begun = schema.map_or(Ok(()), |schema| work.use_schema(&schema));
+                drop(reply.send(begun.and_then(|()| work.execute(&sql))));
+            }
             Order::Commit { reply } => return drop(reply.send(work.commit())),
             Order::Rollback { reply } => {
                 work.rollback();

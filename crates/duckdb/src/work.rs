@@ -11,12 +11,14 @@ use std::collections::HashMap;
 use adbc_core::options::IngestMode;
 use arrow_array::RecordBatch;
 use windrow_client::Exception;
+use windrow_statement::NotTaken;
 
 use crate::connection::Connection;
 use crate::database::DuckDb;
 use crate::errors::{is_aftermath, is_fatal, CommitError};
 use crate::fit::Fitted;
-use crate::table::{quoted, TableInfo, TableRef};
+use crate::single::not_taken;
+use crate::table::{is_windrows, quoted, TableInfo, TableRef};
 use crate::tables::Tables;
 
 pub(crate) struct Work {
@@ -41,6 +43,13 @@ impl Work {
         Ok(Work { database, connection, tables: HashMap::new(), failed: None, has_changed: false })
     }
 
+    /// For statements that come.
+    pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
+        self.alive()?;
+        let done = self.connection.use_schema(schema);
+        done.inspect_err(|exception| self.failed = Some(exception.clone()))
+    }
+
     pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         self.alive()?;
         if Tables::may_change(sql) {
@@ -58,6 +67,9 @@ impl Work {
         batches: &[RecordBatch],
     ) -> Result<u64, Exception> {
         self.alive()?;
+        if is_windrows(&name.schema) {
+            return Err(not_taken(NotTaken::Windrows, self.connection.version()));
+        }
         let done = self.append(name, columns, batches);
         done.inspect_err(|exception| self.failed = Some(exception.clone()))
     }

@@ -80,7 +80,7 @@ async fn tables_are_told() {
 async fn a_reader_changes_nothing() {
     let TestDatabase { database, .. } = database();
     all(&database, "CREATE TABLE t (a BIGINT)").await;
-    let reader = Session { schema: "main".into(), readonly: true };
+    let reader = Session { readonly: true, ..session() };
     for sql in [
         "INSERT INTO t VALUES (1)",
         "WITH a AS (SELECT 1) INSERT INTO t FROM a",

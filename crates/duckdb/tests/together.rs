@@ -104,22 +104,6 @@ async fn a_query_that_nobody_waits_for_is_stopped() {
 }
 
 #[tokio::test]
-async fn nothing_that_a_query_leaves_behind_reaches_another() {
-    let TestDatabase { database, .. } = database();
-    number(&database, "CREATE TABLE t (a BIGINT)").await;
-    for sql in ["BEGIN", "SET search_path = 'windrow'", "CREATE TEMP TABLE mine (a BIGINT)", "PREPARE p AS SELECT 1"] {
-        number(&database, sql).await;
-    }
-    assert_eq!(number(&database, "SELECT count(*) FROM t").await, 0);
-    number(&database, "INSERT INTO t VALUES (1)").await;
-    assert_eq!(number(&database, "SELECT count(*) FROM t").await, 1);
-    assert_eq!(database.query("FROM mine", &session()).await.err().map(|error| error.code), Some(60));
-    let error = database.query("FROM read_csv('/etc/passwd')", &session()).await.err().unwrap();
-    assert_eq!(error.code, 497, "{error}");
-    assert!(database.query("SET GLOBAL enable_external_access = true", &session()).await.is_err());
-}
-
-#[tokio::test]
 async fn a_table_that_was_changed_is_looked_at_again() {
     let TestDatabase { database, .. } = database();
     let table = TableRef::new("main", "t");

@@ -66,6 +66,7 @@ mod tests {
             users: vec![joe],
             memory_limit_bytes: None,
             threads: None,
+            max_temporary_bytes: 1,
             max_result_connections: 1,
             max_result_files_bytes: 0,
         })

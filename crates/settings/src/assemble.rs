@@ -97,6 +97,7 @@ fn duckdb(layers: &Layers) -> DuckDbSettings {
         users: layers.entries.duckdb_users.iter().map(user).collect(),
         memory_limit_bytes: layers.optional_integer("duckdb.memory_limit_bytes"),
         threads: layers.optional_integer("duckdb.threads").map(as_count),
+        max_temporary_bytes: layers.integer("duckdb.max_temporary_bytes"),
         max_result_connections: layers.count("duckdb.max_result_connections"),
         max_result_files_bytes: layers.integer("duckdb.max_result_files_bytes"),
     }

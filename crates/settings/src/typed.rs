@@ -130,6 +130,7 @@ pub struct DuckDbSettings {
     pub users: Vec<DuckDbUser>,
     pub memory_limit_bytes: Option<u64>,
     pub threads: Option<usize>,
+    pub max_temporary_bytes: u64,
     pub max_result_connections: usize,
     pub max_result_files_bytes: u64,
 }

@@ -84,6 +84,8 @@ impl RunningBackend {
             library: of.library.clone(),
             memory_limit_bytes: of.memory_limit_bytes,
             threads: of.threads,
+            temporary_folder: Some(folder.join("duckdb")),
+            max_temporary_bytes: Some(of.max_temporary_bytes),
             max_result_connections: of.max_result_connections,
             allowed_folders: vec![folder.clone()],
             ..DuckDbOptions::default()

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::RecordBatch;
-use windrow_duckdb::{DuckDb, RecordStream, Session};
+use windrow_duckdb::{DuckDb, RecordStream};
 use windrow_exception::Exception;
 
 use crate::answer::{Atomicity, Committed, State};
@@ -133,16 +133,12 @@ pub(super) fn insert_statement(duckdb: &DuckDb, entry: &Entry, target: &str) -> 
     format!("INSERT INTO {own} VALUES ('{id}', {user}, {target}, {rows}, {bytes}, {batches}, {seconds:?}, now())")
 }
 
-fn session(readonly: bool) -> Session {
-    Session { schema: "main".to_owned(), readonly }
-}
-
 async fn run(duckdb: &DuckDb, sql: &str) -> Result<(), Exception> {
-    collect(duckdb.query(sql, &session(false)).await?).await.map(|_| ())
+    collect(duckdb.own_query(sql).await?).await.map(|_| ())
 }
 
 async fn ask(duckdb: &DuckDb, sql: &str) -> Result<Vec<Entry>, Exception> {
-    let batches = collect(duckdb.query(sql, &session(true)).await?).await?;
+    let batches = collect(duckdb.own_query(sql).await?).await?;
     Ok(batches.iter().flat_map(|batch| (0..batch.num_rows()).filter_map(|row| entry(batch, row))).collect())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use arrow_schema::{Schema, SchemaRef};
-use windrow_duckdb::{schema_of, DuckDb, Fitting, NotHeld, TableInfo, TableRef};
+use windrow_duckdb::{is_windrows, schema_of, DuckDb, Fitting, NotHeld, TableInfo, TableRef};
 
 use crate::answer::Column;
 use crate::error::AppendError;
@@ -24,6 +24,7 @@ struct Bound {
 }
 
 const UNKNOWN_TABLE: i32 = 60;
+const ACCESS_DENIED: i32 = 497;
 const NOT_IMPLEMENTED: i32 = 48;
 const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
 const INCORRECT_DATA: i32 = 117;
@@ -33,6 +34,9 @@ pub(super) async fn look_up(duckdb: &DuckDb, opening: &OpenRequest) -> Result<Du
     let version = duckdb.version_suffix().to_owned();
     let error = |code, text: String| AppendError::from(windrow_exception::Exception::new(code, &text, &version));
     let shown = format!("{}.{}", opening.database, opening.table);
+    if is_windrows(&name.schema) {
+        return Err(error(ACCESS_DENIED, format!("{shown} is Windrow's own: nothing can be appended to it")));
+    }
     let info =
         duckdb.table(&name).await?.ok_or_else(|| error(UNKNOWN_TABLE, format!("Table {shown} does not exist")))?;
     if info.is_view {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use windrow_client::Credentials;
-use windrow_duckdb::{DuckDb, DuckDbOptions, DuckDbSink, Session};
+use windrow_duckdb::{DuckDb, DuckDbOptions, DuckDbSink, Port, Session};
 
 use crate::suite::{Kind, Store};
 
@@ -31,7 +31,7 @@ impl InDuckDb {
     }
 
     pub async fn numbers(&self, sql: &str) -> Vec<(i64, i64)> {
-        let session = Session { schema: "main".into(), readonly: false };
+        let session = Session { schema: "main".into(), readonly: false, user: "default".into(), port: Port::Http };
         let mut stream = self.database.query(sql, &session).await.expect(sql);
         let mut numbers = Vec::new();
         while let Some(batch) = stream.next().await {

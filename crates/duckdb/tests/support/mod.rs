@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use windrow_duckdb::{DuckDb, DuckDbOptions};
+use windrow_duckdb::{DuckDb, DuckDbOptions, Port, Session};
 
 /// The folder of one test.
 pub struct Folder(pub PathBuf);
@@ -38,6 +38,6 @@ pub fn database() -> TestDatabase {
     TestDatabase { database, _folder: folder }
 }
 
-pub fn session() -> windrow_duckdb::Session {
-    windrow_duckdb::Session { schema: "main".into(), readonly: false }
+pub fn session() -> Session {
+    Session { schema: "main".into(), readonly: false, user: "default".into(), port: Port::Http }
 }

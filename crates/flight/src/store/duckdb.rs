@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
-use windrow_duckdb::{CommitError, DuckDb, Session, TableRef, Transaction};
+use windrow_duckdb::{CommitError, DuckDb, Port, Session, TableRef, Transaction};
 use windrow_exception::Exception;
 
 use super::usual::usual_schema;
@@ -34,13 +34,9 @@ pub(super) async fn update(duckdb: &DuckDb, caller: &Caller, sql: &str) -> Resul
 
 pub(super) async fn update_all(duckdb: &DuckDb, caller: &Caller, statements: &[String]) -> Result<u64, Exception> {
     let mut transaction = begin(duckdb, caller).await?;
-    let mut rows = 0u64;
-    if let Some(database) = caller.database.as_deref().filter(|database| !matches!(*database, "" | "default")) {
-        let name = crate::sql::Dialect::DuckDb.name(database);
-        transaction.execute(&format!("SET search_path = {}", crate::sql::Dialect::DuckDb.text(&name))).await?;
-    }
+    let (session, mut rows) = (session(caller), 0u64);
     for statement in statements {
-        rows = rows.saturating_add(transaction.execute(statement).await?);
+        rows = rows.saturating_add(transaction.execute_for(&session, statement).await?);
     }
     commit(transaction).await?;
     Ok(rows)
@@ -78,5 +74,6 @@ async fn commit(transaction: Transaction) -> Result<(), Exception> {
 fn session(caller: &Caller) -> Session {
     let named = caller.database.as_deref().filter(|name| !name.is_empty());
     let schema = windrow_duckdb::schema_of(named.unwrap_or("main"));
-    Session { schema: schema.to_owned(), readonly: caller.readonly }
+    let user = caller.credentials.user.clone();
+    Session { schema: schema.to_owned(), readonly: caller.readonly, user, port: Port::Flight }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use windrow_block::{DataType, DefaultKind};
 use windrow_client::{Credentials, Exception};
-use windrow_duckdb::{schema_of, TableInfo, TableRef};
+use windrow_duckdb::{is_windrows, schema_of, TableInfo, TableRef};
 use windrow_gatherer::InsertError;
 
 use super::schema::{Column, TableSchema};
@@ -13,6 +13,8 @@ use super::windows::Window;
 use super::{NotAdmitted, TableKey};
 use crate::backend::DuckDbBackend;
 use crate::error::Refusal;
+
+const ACCESS_DENIED: i32 = 497;
 
 /// The ClickHouse whose way of reading inserts holds.
 const VERSION: ServerVersion = ServerVersion { major: 26, minor: 7 };
@@ -44,6 +46,10 @@ pub(super) fn user(backend: &DuckDbBackend, key: &UserKey) -> Result<UserContext
 pub(super) async fn table(backend: &DuckDbBackend, key: &TableKey) -> Result<TableSchema, NotAdmitted> {
     let asked_at = Instant::now();
     let name = TableRef { schema: schema_of(&key.database).to_owned(), table: key.table.clone() };
+    if is_windrows(&name.schema) {
+        let text = format!("{}.{} is Windrow's own: nothing can be inserted into it", key.database, key.table);
+        return Err(NotAdmitted::refused(Refusal::of_insert(ACCESS_DENIED, text)));
+    }
     match backend.duckdb.table(&name).await {
         Ok(Some(info)) => Ok(schema(info, asked_at)),
         Ok(None) => Err(NotAdmitted::refused(Refusal::unknown_table(&key.database, &key.table))),

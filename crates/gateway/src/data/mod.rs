@@ -22,6 +22,7 @@ mod sessions;
 mod stripped;
 mod text;
 
+pub(crate) use duckdb::unknown_setting;
 pub use duckdb::{install_duckdb_functions, prepare_temporary_folder};
 pub use serve::DataServer;
 pub(crate) use serve::State;

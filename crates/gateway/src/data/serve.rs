@@ -21,7 +21,7 @@ use super::known_heads::{KnownHeads, Latest};
 use super::query_ids::QueryIds;
 use super::sessions::Sessions;
 use crate::admission::{Admission, Windows};
-use crate::backend::{Backend, BackendSink};
+use crate::backend::{Backend, BackendSink, DuckDbBackend};
 use crate::insert::{Asking, PreparedInserts};
 use crate::metrics::Metrics;
 use crate::options::{GatewayOptions, GatewayStores};
@@ -113,6 +113,14 @@ impl DataServer {
                 prepared.forget();
             }
         };
+        if let Some(DuckDbBackend { duckdb, .. }) = backend.duckdb() {
+            // However they come: over HTTP, over Flight SQL, in a transaction of either.
+            let (admission, prepared) = (Arc::downgrade(&admission), Arc::downgrade(&prepared));
+            duckdb.when_tables_change(move || {
+                admission.upgrade().inspect(|admission| admission.forget());
+                prepared.upgrade().inspect(|prepared| prepared.forget());
+            });
+        }
         let sink = backend.sink();
         let GatewayStores { journal, ledger, letters } = kept;
         let stores = Stores {

@@ -18,6 +18,7 @@ use super::query_settings::QuerySettings;
 use super::role::{role, Role};
 use super::ways::{OpaqueWay, TypedWay, Ways};
 use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey, Window};
+use crate::data::unknown_setting;
 
 /// An insert's request, without its payload.
 #[derive(Clone)]
@@ -67,16 +68,20 @@ async fn admit(admission: &Admission, settings: &Settings, request: &InsertReque
             database: request.database.clone(),
         })
         .await?;
+    let alone_here = admission.backend().duckdb().is_some();
+    let names = request.settings.iter().map(|(name, _)| name.as_str());
+    if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
+        return Err(NotAdmitted::Refused(Arc::new(refusal)));
+    }
     let format_name = sorted.query.format(statement, &user)?;
     let format = Format::named(format_name).or_else(|| windrow_interchange::format(format_name));
     let opaque_format = OpaqueFormat::named(format_name);
     if format.is_none() && opaque_format.is_none() {
         return Err(NotAdmitted::Forward("format"));
     }
-    let alone_here = admission.backend().duckdb().is_some();
     let database = request.table.database.as_ref().unwrap_or(&user.database);
     let database = if alone_here { canonical(Some(database)) } else { database.clone() };
-    let of_duckdb = alone_here && matches!(database.as_str(), "windrow" | "pg_catalog");
+    let of_duckdb = alone_here && database == "pg_catalog";
     if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
         return Err(NotAdmitted::Forward("system_table"));
     }

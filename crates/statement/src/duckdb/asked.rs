@@ -14,8 +14,6 @@ pub struct Asked {
     pub format: Option<String>,
     pub settings: Vec<(String, String)>,
     pub kind: Kind,
-    /// Whether all quotes, comments and parentheses end, so that the statement can stand between parentheses.
-    pub is_closed: bool,
     /// What ClickHouse asks in words that DuckDB lacks, or answers in another form.
     pub about: Option<About>,
 }
@@ -92,18 +90,7 @@ pub fn ask(
     let sql = rewrite(text, &tokens, system_table, parameter)?;
     let about = about(text, &tokens, &sql);
     let kind = if about.is_some() { Kind::Reads } else { kind };
-    Ok(Asked { sql, format, settings, kind, is_closed: is_closed(&tokens), about })
-}
-
-fn is_closed(tokens: &[Token]) -> bool {
-    let mut depth = 0i64;
-    for token in tokens {
-        depth += i64::from(token.is(b'(')) - i64::from(token.is(b')'));
-        if depth < 0 || token.kind == TokenKind::Unclosed {
-            return false;
-        }
-    }
-    depth == 0
+    Ok(Asked { sql, format, settings, kind, about })
 }
 
 fn about(text: &str, tokens: &[Token], sql: &str) -> Option<About> {
@@ -193,14 +180,6 @@ mod tests {
         assert_eq!(ask("-- x", &system, &parameter), Err(NotAsked::Empty));
         assert_eq!(ask("select 1;select 2", &system, &parameter), Err(NotAsked::SeveralStatements { position: 9 }));
         assert_eq!(asked("select ';' /* ; */;;").sql, "select ';'");
-    }
-
-    #[test]
-    fn what_could_end_parentheses_around_it_is_told() {
-        assert!(asked("select (1), ')' -- )").is_closed);
-        for open in ["select 1) to 'x' (format csv", "select (1", "select 'x", "select 1 /* x"] {
-            assert!(!asked(open).is_closed, "{open}");
-        }
     }
 
     #[test]

@@ -65,29 +65,44 @@ fn unescape(inner: &str) -> String {
 
 /// The tokens of a text, without blanks and comments.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
-    let bytes = text.as_bytes();
     let (mut tokens, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
-        if let Some(length) = blank(&bytes[at..]) {
-            at += length;
-            continue;
-        }
-        let (kind, length) = token(&bytes[at..]);
-        tokens.push(Token { kind, start: at, end: at + length });
-        at += length;
+    while let Some(token) = next_token(text, at) {
+        at = token.end;
+        tokens.push(token);
     }
     tokens
+}
+
+/// The first token from a place on.
+pub(super) fn next_token(text: &str, mut at: usize) -> Option<Token> {
+    let bytes = text.as_bytes();
+    while let Some(length) = blank(&bytes[at..]) {
+        at += length;
+    }
+    let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+    let (kind, length) = token(rest);
+    Some(Token { kind, start: at, end: at + length })
 }
 
 /// Length of the blanks or the comment at the start.
 fn blank(rest: &[u8]) -> Option<usize> {
     match rest {
         [b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, ..] => Some(1),
-        // U+00A0 and the byte order mark.
-        [0xC2, 0xA0, ..] => Some(2),
-        [0xEF, 0xBB, 0xBF, ..] => Some(3),
-        [b'-', b'-', ..] => Some(rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())),
+        [b'-', b'-', ..] => Some(rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len())),
         [b'/', b'*', ..] => block_comment(rest),
+        _ => wide_space(rest),
+    }
+}
+
+/// What DuckDB takes for a space beyond ASCII: U+00A0, U+2000 to U+200B, U+202F, U+205F, U+2060, U+3000, U+FEFF. Others are
+/// parts of names.
+fn wide_space(rest: &[u8]) -> Option<usize> {
+    match rest {
+        [0xC2, 0xA0, ..] => Some(2),
+        [0xE2, 0x80, 0x80..=0x8B | 0xAF, ..]
+        | [0xE2, 0x81, 0x9F | 0xA0, ..]
+        | [0xE3, 0x80, 0x80, ..]
+        | [0xEF, 0xBB, 0xBF, ..] => Some(3),
         _ => None,
     }
 }
@@ -122,12 +137,16 @@ fn token(rest: &[u8]) -> (TokenKind, usize) {
         },
         [b'/', b'*', ..] => unclosed,
         [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => (TokenKind::Number, number(rest)),
-        [first, ..] if begins_word(*first) => {
-            (TokenKind::Word, rest.iter().position(|&byte| !continues_word(byte)).unwrap_or(rest.len()))
-        }
+        [first, ..] if begins_word(*first) => (TokenKind::Word, word(rest)),
         [first, ..] => (TokenKind::Symbol(*first), 1),
         [] => unclosed,
     }
+}
+
+/// A wide space ends it.
+fn word(rest: &[u8]) -> usize {
+    let ends = |at: &usize| !continues_word(rest[*at]) || wide_space(&rest[*at..]).is_some();
+    (0..rest.len()).find(ends).unwrap_or(rest.len())
 }
 
 /// Where a quoted token ends whose opening quote is at `open`. A doubled quote stands for itself.
@@ -150,7 +169,8 @@ fn quoted(rest: &[u8], open: usize, quote: u8, backslashes: bool) -> Option<usiz
 /// Length of `$tag$`.
 fn dollar_tag(rest: &[u8]) -> Option<usize> {
     let end = 1 + rest[1..].iter().position(|&byte| !continues_word(byte) || byte == b'$')?;
-    let is_tag = rest[end] == b'$' && !rest[1].is_ascii_digit();
+    let has_space = (1..end).any(|at| wide_space(&rest[at..]).is_some());
+    let is_tag = rest[end] == b'$' && !rest[1].is_ascii_digit() && !has_space;
     is_tag.then_some(end + 1)
 }
 
@@ -160,17 +180,32 @@ fn dollar_quoted(rest: &[u8], tag: usize) -> Option<usize> {
     Some(tag + end + tag)
 }
 
-/// Digits with whatever may belong to them; where exactly it ends is DuckDB's business.
+/// A number ends where it can't go on: in `1e$$` it is `1`, and the rest is a name.
 fn number(rest: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(&byte) = rest.get(at) {
-        let signed_exponent = matches!(byte, b'+' | b'-') && at > 0 && matches!(rest[at - 1], b'e' | b'E');
-        if !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') || signed_exponent) {
-            break;
+    if let [b'0', b'x' | b'X', digit, ..] = rest {
+        if digit.is_ascii_hexdigit() {
+            return 2 + digits(&rest[2..], u8::is_ascii_hexdigit);
         }
-        at += 1;
     }
-    at
+    let mut at = digits(rest, u8::is_ascii_digit);
+    if rest.get(at) == Some(&b'.') {
+        at += 1 + digits(&rest[at + 1..], u8::is_ascii_digit);
+    }
+    let exponent = match &rest[at..] {
+        [b'e' | b'E', b'+' | b'-', b'0'..=b'9', ..] => 2,
+        [b'e' | b'E', b'0'..=b'9', ..] => 1,
+        _ => return at,
+    };
+    at + exponent + digits(&rest[at + exponent..], u8::is_ascii_digit)
+}
+
+/// Digits, with single underscores between them.
+fn digits(rest: &[u8], is_digit: impl Fn(&u8) -> bool) -> usize {
+    let belongs = |at: &usize| {
+        let between = || *at > 0 && rest[*at] == b'_' && rest.get(at + 1).is_some_and(&is_digit);
+        is_digit(&rest[*at]) || between()
+    };
+    (0..rest.len()).find(|at| !belongs(at)).unwrap_or(rest.len())
 }
 
 fn begins_word(byte: u8) -> bool {
@@ -205,6 +240,21 @@ mod tests {
             let tokens = tokens(text);
             assert_eq!((tokens.len(), tokens[0].kind), (1, TokenKind::Unclosed), "{text}");
         }
+    }
+
+    #[test]
+    fn tokens_end_where_duckdbs_end() {
+        assert_eq!(split("1 -- x\r, 2 -- y\n, 3"), ["1", ",", "2", ",", "3"]);
+        assert_eq!(
+            split("a\u{a0}b\u{2003}c\u{200b}d\u{202f}e\u{205f}f\u{2060}g\u{3000}h\u{feff}"),
+            ["a", "b", "c", "d", "e", "f", "g", "h"]
+        );
+        assert_eq!(split("a\u{2028}b\u{200c}c\u{85}d"), ["a\u{2028}b\u{200c}c\u{85}d"]);
+        assert_eq!(
+            split("1e$$; 2$$; $$ 1_000.5e+10x 0xFFg 1_a 12.windrow"),
+            ["1", "e$$", ";", "2", "$$; $$", "1_000.5e+10", "x", "0xFF", "g", "1", "_a", "12.", "windrow"]
+        );
+        assert_eq!(split("$\u{a0}$")[0], "$");
     }
 
     #[test]

@@ -11,4 +11,4 @@ mod lexer;
 mod rewrite;
 
 pub use asked::{ask, About, Asked, NotAsked, Parameter};
-pub use kind::Kind;
+pub use kind::{first_word, is_closed, kind_of, Kind, NotTaken, WINDROWS_SCHEMAS};

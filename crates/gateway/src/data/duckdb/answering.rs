@@ -106,10 +106,6 @@ impl Exchange<'_> {
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         drop(text);
-        let may_change_tables = question.asked.kind != Kind::Reads;
-        if may_change_tables {
-            self.state.forget_what_was_learnt();
-        }
         let facts = self.state.admission.facts.get();
         let run = Run {
             duckdb,
@@ -119,12 +115,7 @@ impl Exchange<'_> {
             tag: random_tag(),
             facts: &facts,
         };
-        let answered = run.answer(self, connection).await;
-        if may_change_tables {
-            // Between the two, somebody may have been told the old state.
-            self.state.forget_what_was_learnt();
-        }
-        match answered {
+        match run.answer(self, connection).await {
             Ok(after) => after,
             Err(Failure::Refused(refusal)) => self.refuse(connection, out, &refusal).await,
             Err(Failure::Gone) => After::Close,
@@ -138,9 +129,7 @@ impl Run<'_> {
         match asked.kind {
             Kind::Reads if self.question.format == Format::Parquet => return self.parquet(exchange, connection).await,
             Kind::Reads | Kind::Writes { returns: true } => {}
-            Kind::Writes { returns: false } | Kind::ChangesConnection => {
-                return self.change(exchange, connection).await
-            }
+            Kind::Writes { returns: false } | Kind::NotTaken(_) => return self.change(exchange, connection).await,
         }
         if self.question.format == Format::Parquet {
             return Err(Failure::Refused(Refusal::statement(

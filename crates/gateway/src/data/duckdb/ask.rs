@@ -1,6 +1,6 @@
 //! What a request asks of DuckDB: its text taken apart, with the settings and the format that go with it.
 
-use windrow_duckdb::{schema_of, Session};
+use windrow_duckdb::{schema_of, Port, Session};
 use windrow_results::Format;
 use windrow_statement::{ask, About, Asked, Kind, NotAsked};
 
@@ -63,10 +63,8 @@ impl Question {
         if readonly && asked.kind != Kind::Reads {
             return Err(read_only(user, by_get));
         }
-        if asked.kind == Kind::ChangesConnection {
-            let text = "Every request has a connection to DuckDB of its own, so what SET, USE, PRAGMA, BEGIN, PREPARE or a temporary \
-                        table would change is gone when it ends. Use the parameter database= for another schema";
-            return Err(Refusal::statement(NOT_IMPLEMENTED, text.to_owned()));
+        if let Kind::NotTaken(why) = asked.kind {
+            return Err(Refusal::statement(why.code(), why.text().to_owned()));
         }
         if let Some(About::Foreign(word)) = &asked.about {
             return Err(Refusal::statement(
@@ -75,7 +73,8 @@ impl Question {
             ));
         }
         let schema = schema_of(request.database().unwrap_or("default")).to_owned();
-        Ok(Question { asked, wishes, format, format_name, session: Session { schema, readonly } })
+        let session = Session { schema, readonly, user: user.to_owned(), port: Port::Http };
+        Ok(Question { asked, wishes, format, format_name, session })
     }
 }
 

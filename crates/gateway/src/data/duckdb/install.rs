@@ -1,10 +1,10 @@
-//! ClickHouse's functions and system tables that programs ask for when they connect, as macros and views in Windrow's own
-//! schema, which every statement's search path ends with.
+//! ClickHouse's functions and system tables that programs ask for when they connect: macros in the schema `windrow_functions`,
+//! which every statement's search path ends with, and views in `windrow`.
 //!
 //! They are made anew at every start: a later version's replace an earlier one's.
 
 use windrow_client::Exception;
-use windrow_duckdb::{DuckDb, Session};
+use windrow_duckdb::DuckDb;
 
 use super::settings::clickhouse_settings;
 
@@ -27,7 +27,7 @@ const VIEWS: [&str; 8] = [
     "system_numbers AS SELECT range::UBIGINT AS number FROM range(9223372036854775807)",
     "system_databases AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS name, 'DuckDB' AS engine, \
      '' AS data_path, '' AS metadata_path, '' AS uuid, 'DuckDB' AS engine_full, coalesce(comment, '') AS comment \
-     FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name NOT IN ('information_schema', 'pg_catalog', 'windrow')",
+     FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name NOT IN ('information_schema', 'pg_catalog', 'windrow', 'windrow_functions')",
     "system_tables AS SELECT CASE schema_name WHEN 'main' THEN 'default' ELSE schema_name END AS database, table_name AS name, \
      '' AS uuid, 'DuckDB' AS engine, temporary::UTINYINT AS is_temporary, coalesce(comment, '') AS comment, \
      coalesce(sql, '') AS create_table_query, 'DuckDB' AS engine_full, '' AS partition_key, '' AS sorting_key, '' AS primary_key, \
@@ -65,16 +65,16 @@ const MACROS: [&str; 13] = [
     "numbers(n) AS TABLE SELECT range::UBIGINT AS number FROM range(n)",
 ];
 
-/// Makes all of them in the schema `windrow`, which has to be there.
+/// Makes all of them in Windrow's schemas, which have to be there.
 pub async fn install_duckdb_functions(duckdb: &DuckDb) -> Result<(), Exception> {
     let version = [format!("version() AS '{CLICKHOUSE_VERSION}'"), format!("revision() AS {REVISION}::UINTEGER")];
     let macros = MACROS.iter().map(|body| (*body).to_owned()).chain(version);
     for body in macros {
-        run(duckdb, &format!("CREATE OR REPLACE MACRO {body}")).await?;
+        run(duckdb, &format!("CREATE OR REPLACE MACRO {}.{body}", duckdb.own_functions())).await?;
     }
     let settings = settings_view();
     for body in VIEWS.into_iter().chain([settings.as_str()]) {
-        run(duckdb, &format!("CREATE OR REPLACE VIEW {body}")).await?;
+        run(duckdb, &format!("CREATE OR REPLACE VIEW {}.{body}", duckdb.own_schema())).await?;
     }
     Ok(())
 }
@@ -91,8 +91,7 @@ fn settings_view() -> String {
 }
 
 async fn run(duckdb: &DuckDb, sql: &str) -> Result<(), Exception> {
-    let session = Session { schema: "windrow".to_owned(), readonly: false };
-    let mut stream = duckdb.query(sql, &session).await?;
+    let mut stream = duckdb.own_query(sql).await?;
     while let Some(batch) = stream.next().await {
         batch?;
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
-use windrow_duckdb::Session;
 use windrow_http::{Connection, Method};
 
 use super::answering::{after_of, Failure, Run, NOT_IMPLEMENTED, PIECE_BYTES};
@@ -17,7 +16,6 @@ use crate::data::answer::After;
 use crate::data::dispatch::Exchange;
 use crate::error::Refusal;
 
-const SYNTAX_ERROR: i32 = 62;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Run<'_> {
@@ -26,11 +24,6 @@ impl Run<'_> {
         if asked.about.is_some() {
             let text = "Questions about tables are not answered in Parquet".to_owned();
             return Err(Failure::Refused(Refusal::statement(NOT_IMPLEMENTED, text)));
-        }
-        if !asked.is_closed {
-            // It goes between parentheses, and must not end them.
-            let text = "Syntax error: a quote, a comment or a parenthesis of the query does not end".to_owned();
-            return Err(Failure::Refused(Refusal::statement(SYNTAX_ERROR, text)));
         }
         // Who asks for the length begins to read, and wants what is there now.
         let (begins, goes_on) =
@@ -44,12 +37,8 @@ impl Run<'_> {
             return self.send_file(exchange, connection, &file).await;
         }
         let file = Arc::new(exchange.state.temporary_files.file("parquet"));
-        let path = file.path().to_string_lossy().replace('\'', "''");
-        let sql = format!("COPY ({}\n) TO '{path}' (FORMAT parquet)", asked.sql);
-        // The query itself only reads: that was looked at before.
-        let session = Session { readonly: false, ..self.question.session.clone() };
         let copy = async {
-            let mut done = self.duckdb.query(&sql, &session).await?;
+            let mut done = self.duckdb.write_parquet(&asked.sql, file.path(), &self.question.session).await?;
             while let Some(batch) = done.next().await {
                 batch?;
             }

@@ -1,5 +1,7 @@
 //! ClickHouse's settings on a request to DuckDB: those that mean something here, and those that are at least known.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use windrow_results::OutputSettings;
@@ -38,7 +40,19 @@ pub(super) fn clickhouse_settings() -> impl Iterator<Item = (&'static str, &'sta
 }
 
 fn is_known(name: &str) -> bool {
-    clickhouse_settings().any(|(known, _)| known == name)
+    static KNOWN: LazyLock<HashSet<&'static str>> =
+        LazyLock::new(|| clickhouse_settings().map(|(name, _)| name).collect());
+    KNOWN.contains(name)
+}
+
+/// The first of some settings that nobody knows, of a query or an insert. Windrow's own are looked at elsewhere.
+pub(crate) fn unknown_setting<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Refusal> {
+    let is_one = |name: &str| {
+        let is_known = NOT_SETTINGS.contains(&name) || is_known(name) || OutputSettings::default().set(name, "");
+        is_known || ["param_", "windrow_"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    let unknown = names.find(|name| !is_one(name))?;
+    Some(Refusal::statement(115, format!("Unknown setting '{unknown}'")).without_query())
 }
 
 /// What a request's settings say.
@@ -102,8 +116,8 @@ impl Wishes {
             "buffer_size" | "http_response_buffer_size" => {
                 self.buffer_bytes = usize::try_from(number(name, value)?).unwrap_or(usize::MAX);
             }
-            _ if self.output.set(name, value) || NOT_SETTINGS.contains(&name) || is_known(name) => {}
-            _ => return Err(Refusal::statement(115, format!("Unknown setting '{name}'")).without_query()),
+            _ if self.output.set(name, value) => {}
+            _ => return unknown_setting(std::iter::once(name)).map_or(Ok(()), Err),
         }
         Ok(())
     }
