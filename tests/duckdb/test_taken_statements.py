@@ -108,8 +108,9 @@ def test_a_reader_advances_no_sequence(duck: Endpoint) -> None:
 def test_a_second_statement_hides_nowhere(duck: Endpoint, query: str) -> None:
     """DuckDB alone runs the second."""
     duck.sql("CREATE TABLE IF NOT EXISTS kept (a INT)")
-    for reply in (duck.request(None, query.encode()), duck.as_user(*READER).request(None, query.encode())):
-        assert (reply.status, reply.code) == (400, 62), reply.text
+    for asked, codes in ((duck, (62,)), (duck.as_user(*READER), (62, 164))):
+        reply = asked.request(None, query.encode())
+        assert reply.code in codes, reply.text
     assert duck.sql("SELECT count(*) FROM kept") == "0"
 
 

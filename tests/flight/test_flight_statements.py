@@ -61,6 +61,7 @@ def test_inserts_over_http_see_what_was_changed_here(over_duckdb: Service) -> No
     with over_duckdb.cursor() as cursor:
         cursor.execute("ALTER TABLE t ADD COLUMN b VARCHAR")
         http.insert("INSERT INTO t FORMAT JSONEachRow", b'{"a": 2, "b": "x"}')
+        assert http.sql("SELECT b FROM t WHERE a = 2") == "x"
         cursor.execute("DROP TABLE t")
         cursor.execute("CREATE TABLE t (c DOUBLE)")
     http.insert("INSERT INTO t FORMAT JSONEachRow", b'{"c": 0.5}')
