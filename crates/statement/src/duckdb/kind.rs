@@ -7,6 +7,8 @@
 //! line, back-quotes), the whole is refused.
 
 use super::lexer::{next_token, tokens, Token, TokenKind};
+use super::not_taken::NotTaken;
+use super::windrows::names_windrows;
 
 /// What a statement does, as far as a gateway has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,70 +20,6 @@ pub enum Kind {
         returns: bool,
     },
     NotTaken(NotTaken),
-}
-
-/// Why a statement is not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotTaken {
-    /// It would change the connection it runs on, which is gone with the request: SET, USE, BEGIN, PREPARE, a temporary table.
-    OfTheConnection,
-    /// It would change the server for everyone.
-    OfTheServer,
-    Files,
-    /// It names what Windrow keeps for itself.
-    Windrows,
-    /// A function that acts on the server, or runs a text as a statement.
-    Function,
-    BackQuotes,
-    /// `E'a'` and in the next line `'b'`.
-    JoinedTexts,
-    Unclosed,
-    Unknown,
-}
-
-impl NotTaken {
-    /// ClickHouse's.
-    pub fn code(self) -> i32 {
-        match self {
-            NotTaken::OfTheConnection => 48,
-            NotTaken::OfTheServer | NotTaken::Files | NotTaken::Windrows | NotTaken::Function => 497,
-            NotTaken::BackQuotes | NotTaken::JoinedTexts | NotTaken::Unclosed | NotTaken::Unknown => 62,
-        }
-    }
-
-    pub fn text(self) -> &'static str {
-        match self {
-            NotTaken::OfTheConnection => {
-                "Every request has a connection to DuckDB of its own, so what SET, USE, PRAGMA, CALL, BEGIN, PREPARE or a temporary table \
-                 would change is gone when it ends. Use the parameter database= for another schema, SELECT * FROM pragma_x() for what a \
-                 PRAGMA tells, and the section [duckdb] of Windrow's configuration for DuckDB's settings"
-            }
-            NotTaken::OfTheServer => {
-                "This would change the server for everyone. What DuckDB runs with stands in the section [duckdb] of Windrow's configuration: \
-                 duckdb.memory_limit_bytes, duckdb.threads, duckdb.max_temporary_bytes, duckdb.max_result_connections. Other databases, \
-                 extensions and secrets are not reached"
-            }
-            NotTaken::Files => {
-                "Statements do not reach the machine's files. Ask with FORMAT Parquet, CSV or another, and send rows with INSERT or an \
-                 ordered append"
-            }
-            NotTaken::Windrows => {
-                "What stands in the schemas windrow and windrow_functions is Windrow's own: it is read by SELECT, and changed by nobody else"
-            }
-            NotTaken::Function => {
-                "checkpoint, force_checkpoint, the functions of logging, profiling and the parser act on the whole server, and query and \
-                 json_execute_serialized_sql run texts that were not looked at: none of them is called here"
-            }
-            NotTaken::BackQuotes => "Names stand in double quotes in DuckDB",
-            NotTaken::JoinedTexts => "A text that begins with E' ends on its line: join texts with ||",
-            NotTaken::Unclosed => "A quote or a comment does not end",
-            NotTaken::Unknown => {
-                "No statement of DuckDB's that is taken begins like this: SELECT, FROM, WITH, VALUES, TABLE, SHOW, DESCRIBE, SUMMARIZE, PIVOT, \
-                 UNPIVOT, EXPLAIN, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CREATE, ALTER, DROP (of tables, views, schemas, indexes, \
-                 sequences, types and macros), COMMENT, ANALYZE, VACUUM and CHECKPOINT are"
-            }
-        }
-    }
 }
 
 const READING: [&str; 12] = [
@@ -134,8 +72,6 @@ const FUNCTIONS: [&str; 11] = [
     "query",
     "json_execute_serialized_sql",
 ];
-/// What Windrow keeps in a DuckDB for itself: tables, and functions that every statement finds.
-pub const WINDROWS_SCHEMAS: [&str; 2] = ["windrow", "windrow_functions"];
 
 /// The kind of a text that goes to DuckDB as it is, and is one statement. `None`: it is none, or several.
 pub fn kind_of(sql: &str) -> Option<Kind> {
@@ -206,7 +142,7 @@ fn hidden(text: &str, tokens: &[Token]) -> Option<NotTaken> {
     None
 }
 
-fn is_one_of(name: &str, words: &[&str]) -> bool {
+pub(super) fn is_one_of(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
@@ -281,30 +217,6 @@ fn explained(text: &str, mut tokens: &[Token]) -> Kind {
         Kind::Writes { .. } => Kind::Reads,
         other => other,
     }
-}
-
-/// Whether something is named in Windrow's own schemas, or one of them itself. Its views of ClickHouse's system tables may be
-/// read from on the way; DuckDB changes nothing in a view.
-fn names_windrows(text: &str, tokens: &[Token]) -> bool {
-    let is_schema = |token: &Token| token.name(text).is_some_and(|name| is_one_of(&name, &WINDROWS_SCHEMAS));
-    let of_a_schema = tokens.iter().any(|token| token.is_word(text, "SCHEMA"));
-    let reads_views = ["INSERT", "UPDATE", "MERGE", "CREATE", "WITH", "EXPLAIN"];
-    let reads_views = tokens.first().is_some_and(|token| is_one_of(token.text(text), &reads_views));
-    let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is(b'.'));
-    let is_read_view = |at: usize| {
-        // Before it may stand the database's own name.
-        let begin = if at > 1 && is_dot(at - 1) { at - 2 } else { at };
-        let before = begin.checked_sub(1).map(|before| &tokens[before]);
-        let is_read = before.is_some_and(|token| is_one_of(token.text(text), &["FROM", "JOIN", ","]));
-        let view = tokens.get(at + 2).and_then(|token| token.name(text));
-        reads_views && is_read && view.is_some_and(|name| name.starts_with("system_"))
-    };
-    let named = |(at, token): (usize, &Token)| {
-        // Of three names the first is the database's, which may be called windrow too.
-        let is_qualifier = is_dot(at + 1) && (!is_dot(at + 3) || at > 1 && is_dot(at - 1));
-        is_schema(token) && (of_a_schema || is_qualifier && !is_read_view(at))
-    };
-    tokens.iter().enumerate().any(named)
 }
 
 /// Whether a word of writing stands outside of all parentheses.
@@ -446,49 +358,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_windrows_is_only_read() {
-        for text in [
-            "insert into windrow.batches values (1)",
-            "INSERT INTO \"WINDROW\" . \"batches\" VALUES (1)",
-            "insert into db.windrow /**/ . -- x\rappends values (1)",
-            "delete from windrow.batches",
-            "delete from windrow.windrow.batches",
-            "delete from db.windrow.batches",
-            "drop view db.windrow.system_one",
-            "delete from windrow\u{3000}.batches",
-            "update Windrow\u{a0}.batches set id = 1",
-            "truncate windrow.batches",
-            "merge into windrow.batches using t on true when matched then delete",
-            "with a as (select 1) delete from windrow.appends",
-            "explain analyze delete from windrow.batches",
-            "drop schema windrow cascade",
-            "drop schema if exists a, \"windrow\" cascade",
-            "create or replace schema windrow",
-            "alter table t set schema windrow",
-            "alter table windrow.batches rename to x",
-            "drop view windrow.system_one",
-            "create or replace view windrow.system_one as select 1",
-            "create table t (a uuid references windrow.batches (id))",
-            "create or replace macro windrow_functions.version() as 1",
-            "create table mine as select * from windrow.batches",
-        ] {
-            assert_eq!(kind(text), Kind::NotTaken(NotTaken::Windrows), "{text}");
-        }
-        for text in [
-            "insert into t select 'windrow.batches'",
-            "create table t as select * from windrow.system_tables",
-            "insert into t select 1 from a, windrow.system_one",
-            "insert into t select 1 from \"windrow\".windrow.\"system_one\"",
-            "insert into windrow.main.t values (1)",
-            "create table windrow (windrow int)",
-            "insert into query (a) select query from query",
-            "create table if not exists checkpoint (a int)",
-        ] {
-            assert!(matches!(kind(text), Kind::Writes { .. }), "{text}");
-        }
-    }
-
-    #[test]
     fn nothing_hides_in_a_text() {
         let not_taken = |text: &str| kind_of(text).filter(|kind| !matches!(kind, Kind::NotTaken(_)));
         for text in [
@@ -515,6 +384,44 @@ mod tests {
             "SELECT date'2020-01-01;'",
         ] {
             assert_eq!(not_taken(text), Some(Kind::Reads), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_windrows_is_read_and_not_written() {
+        for text in
+            ["delete from windrow.batches", "drop schema windrow", "explain analyze delete from windrow.batches"]
+        {
+            assert_eq!(kind(text), Kind::NotTaken(NotTaken::Windrows), "{text}");
+        }
+        for text in ["select * from windrow.batches", "explain delete from windrow.batches"] {
+            assert_eq!(kind(text), Kind::Reads, "{text}");
+        }
+    }
+
+    #[test]
+    fn whatever_is_taken_ends_where_it_ends() {
+        let whole =
+            "/* a */ with x as (select E'\\'a', 'it''s', $t$ $$ $t$, 1.5e-3) -- b\n insert into \"a\"\"b\".c from x;";
+        let check = |text: &str| {
+            if matches!(kind_of(text), Some(Kind::Reads | Kind::Writes { .. })) {
+                let several = kind_of(&format!("{text}\n; DROP TABLE t"));
+                assert!(several.is_none_or(|kind| matches!(kind, Kind::NotTaken(_))), "{text:?}");
+            }
+        };
+        (0..=whole.len()).for_each(|end| check(&whole[..end]));
+        let mut random = fastrand::Rng::with_seed(11);
+        let odd = [
+            '\'', '"', '`', '$', 'e', 'E', ';', '\\', '/', '*', '-', '\n', '\r', '(', ')', '1', 'a', '\u{a0}',
+            '\u{3000}',
+        ];
+        for _ in 0..50_000 {
+            let mut characters: Vec<char> = whole.chars().collect();
+            for _ in 0..random.usize(1..8) {
+                let at = random.usize(..characters.len());
+                characters[at] = odd[random.usize(..odd.len())];
+            }
+            check(&characters.into_iter().collect::<String>());
         }
     }
 

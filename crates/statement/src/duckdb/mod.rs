@@ -8,7 +8,11 @@ mod asked;
 mod clauses;
 mod kind;
 mod lexer;
+mod not_taken;
 mod rewrite;
+mod windrows;
 
 pub use asked::{ask, About, Asked, NotAsked, Parameter};
-pub use kind::{first_word, is_closed, kind_of, Kind, NotTaken, WINDROWS_SCHEMAS};
+pub use kind::{first_word, is_closed, kind_of, Kind};
+pub use not_taken::NotTaken;
+pub use windrows::WINDROWS_SCHEMAS;

@@ -1,0 +1,65 @@
+//! Why a statement is not run, and what to do instead.
+
+/// Why a statement is not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotTaken {
+    /// It would change the connection it runs on, which is gone with the request: SET, USE, BEGIN, PREPARE, a temporary table.
+    OfTheConnection,
+    /// It would change the server for everyone.
+    OfTheServer,
+    Files,
+    /// It names what Windrow keeps for itself.
+    Windrows,
+    /// A function that acts on the server, or runs a text as a statement.
+    Function,
+    BackQuotes,
+    /// `E'a'` and in the next line `'b'`.
+    JoinedTexts,
+    Unclosed,
+    Unknown,
+}
+
+impl NotTaken {
+    /// ClickHouse's.
+    pub fn code(self) -> i32 {
+        match self {
+            NotTaken::OfTheConnection => 48,
+            NotTaken::OfTheServer | NotTaken::Files | NotTaken::Windrows | NotTaken::Function => 497,
+            NotTaken::BackQuotes | NotTaken::JoinedTexts | NotTaken::Unclosed | NotTaken::Unknown => 62,
+        }
+    }
+
+    pub fn text(self) -> &'static str {
+        match self {
+            NotTaken::OfTheConnection => {
+                "Every request has a connection to DuckDB of its own, so what SET, USE, PRAGMA, CALL, BEGIN, PREPARE or a temporary table \
+                 would change is gone when it ends. Use the parameter database= for another schema, SELECT * FROM pragma_x() for what a \
+                 PRAGMA tells, and the section [duckdb] of Windrow's configuration for DuckDB's settings"
+            }
+            NotTaken::OfTheServer => {
+                "This would change the server for everyone. What DuckDB runs with stands in the section [duckdb] of Windrow's configuration: \
+                 duckdb.memory_limit_bytes, duckdb.threads, duckdb.max_temporary_bytes, duckdb.max_result_connections. Other databases, \
+                 extensions and secrets are not reached"
+            }
+            NotTaken::Files => {
+                "Statements do not reach the machine's files. Ask with FORMAT Parquet, CSV or another, and send rows with INSERT or an \
+                 ordered append"
+            }
+            NotTaken::Windrows => {
+                "What stands in the schemas windrow and windrow_functions is Windrow's own: it is read by SELECT, and changed by nobody else"
+            }
+            NotTaken::Function => {
+                "checkpoint, force_checkpoint, the functions of logging, profiling and the parser act on the whole server, and query and \
+                 json_execute_serialized_sql run texts that were not looked at: none of them is called here"
+            }
+            NotTaken::BackQuotes => "Names stand in double quotes in DuckDB",
+            NotTaken::JoinedTexts => "A text that begins with E' ends on its line: join texts with ||",
+            NotTaken::Unclosed => "A quote or a comment does not end",
+            NotTaken::Unknown => {
+                "No statement of DuckDB's that is taken begins like this: SELECT, FROM, WITH, VALUES, TABLE, SHOW, DESCRIBE, SUMMARIZE, PIVOT, \
+                 UNPIVOT, EXPLAIN, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CREATE, ALTER, DROP (of tables, views, schemas, indexes, \
+                 sequences, types and macros), COMMENT, ANALYZE, VACUUM and CHECKPOINT are"
+            }
+        }
+    }
+}
