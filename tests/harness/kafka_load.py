@@ -14,7 +14,7 @@ TICK_SECONDS = 0.02
 
 
 class KafkaLoad:
-    """Message n goes to partition n modulo their number; its value is `value(n)`. At the end the broker has taken `sent`.
+    """Message n goes to partition n modulo their number; its value is `value(n)`. At the end the broker has all of them.
 
     The producer is idempotent: what it repeats after a broker's death is not in the topic twice, nor out of order.
     """
@@ -41,9 +41,7 @@ class KafkaLoad:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> int:
