@@ -14,7 +14,7 @@ TICK_SECONDS = 0.02
 
 
 class KafkaLoad:
-    """Message n goes to partition n modulo their number; its value is `value(n)`. At the end the broker has all of them.
+    """Message n goes to partition n modulo `partitions`, with `value(n)`. The broker has all of them at the end.
 
     The producer is idempotent: what it repeats after a broker's death is not in the topic twice, nor out of order.
     """
