@@ -45,7 +45,8 @@ var kinds = []kind{
 	{"words_or_null", "LowCardinality(Nullable(String))", []string{"'a'", "NULL", "''", "'a'"}},
 	{"array", "Array(Array(Nullable(Int32)))", []string{"[]", "[[]]", "[[1, NULL], [], [3]]"}},
 	{"array_of_words", "Array(LowCardinality(String))", []string{"[]", "['a', 'b']", "['a']"}},
-	{"map", "Map(String, Array(UInt8))", []string{"map()", "map('a', [1, 2], '', [])"}},
+	// One key each: Go's maps have no order.
+	{"map", "Map(String, Array(UInt8))", []string{"map()", "map('a', [1, 2])", "map('', [])"}},
 	{"map_of_words", "Map(LowCardinality(String), String)", []string{"map()", "map('a', 'b')"}},
 	{"map_of_maps", "Map(String, Map(LowCardinality(String), UInt64))", []string{"map()", "map('a', map('b', 1))"}},
 	{"tuple", "Tuple(Int32, String, Array(UInt8))", []string{"(1, 'a', [1])", "(0, '', [])"}},
