@@ -175,7 +175,7 @@ def local_insert(folder: Path, file: Path) -> float:
     """What DuckDB takes without any network, in a process of its own."""
     program = (
         "import duckdb, sys, time\n"
-        f"c = duckdb.connect(sys.argv[1]); c.execute('CREATE TABLE m {MIXED}')\n"
+        f"c = duckdb.connect(sys.argv[1]); c.execute('SET enable_progress_bar = false; CREATE TABLE m {MIXED}')\n"
         "t = time.perf_counter(); c.execute(f\"INSERT INTO m SELECT * FROM '{sys.argv[2]}'\"); print(time.perf_counter() - t)"
     )
     target = folder / f"local{free_port()}.db"
