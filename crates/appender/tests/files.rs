@@ -216,7 +216,7 @@ fn packed_csv_is_unpacked() {
     for (name, bytes) in [("a.csv.gz", gzip.finish().unwrap()), ("a.csv.zst", zstd)] {
         let path = folder.write(name, &bytes);
         let options = FileOptions { format: None, columns: columns(), ..FileOptions::default() };
-        assert_eq!(read(&[path.clone()], &options).unwrap().num_rows(), 10_000, "{name}");
+        assert_eq!(read(std::slice::from_ref(&path), &options).unwrap().num_rows(), 10_000, "{name}");
         let cut = folder.write(name, &bytes[..bytes.len() / 2]);
         assert!(read(&[cut], &options).is_err(), "{name}");
     }
@@ -348,17 +348,17 @@ fn a_fingerprint_tells_files_by_their_content_and_not_by_their_names() {
     let folder = Folder::new("fingerprint");
     let of = |paths: &[PathBuf], batch_bytes| fingerprint(paths, None, batch_bytes).unwrap();
     let first = folder.write("a.csv", b"n\n1\n2\n");
-    let before = of(&[first.clone()], 1000);
+    let before = of(std::slice::from_ref(&first), 1000);
     assert!(before.starts_with("csv files=1 bytes=6 digest="), "{before}");
     assert!(before.ends_with(" batch_bytes=1000"), "{before}");
     assert!(before.len() <= 128 && before.is_ascii());
     assert_eq!(of(&[folder.write("moved.csv", b"n\n1\n2\n")], 1000), before);
     let changed = [
-        of(&[first.clone()], 1001),
+        of(std::slice::from_ref(&first), 1001),
         of(&[first.clone(), first.clone()], 1000),
         of(&[folder.write("b.csv", b"n\n1\n3\n")], 1000),
         of(&[folder.write("c.csv", b"n\n1\n22\n")], 1000),
-        fingerprint(&[first.clone()], Some(FileFormat::Arrow), 1000).unwrap(),
+        fingerprint(std::slice::from_ref(&first), Some(FileFormat::Arrow), 1000).unwrap(),
     ];
     for other in &changed {
         assert_ne!(other, &before);

@@ -117,7 +117,10 @@ impl Tables {
 }
 
 fn shape(connection: &mut Connection, name: &TableRef) -> Result<Shape, Exception> {
-    let sql = format!("SELECT typeof(COLUMNS(t.*)) FROM (VALUES (1)) AS one LEFT JOIN {} AS t ON false", connection.whole_name(name));
+    let sql = format!(
+        "SELECT typeof(COLUMNS(t.*)) FROM (VALUES (1)) AS one LEFT JOIN {} AS t ON false",
+        connection.whole_name(name)
+    );
     let rows = connection.rows(&sql)?;
     let Some(row) = rows.first() else { return Ok(Vec::new()) };
     let schema = row.schema();

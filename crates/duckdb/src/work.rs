@@ -158,7 +158,8 @@ impl Work {
             let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
             format!("({})", names.join(", "))
         });
-        self.connection.execute(&format!("INSERT INTO {} {columns} FROM temp.{STAGING}", self.connection.whole_name(name)))?;
+        self.connection
+            .execute(&format!("INSERT INTO {} {columns} FROM temp.{STAGING}", self.connection.whole_name(name)))?;
         self.connection.execute(&format!("DROP TABLE temp.{STAGING}")).map(|_| ())
     }
 

@@ -93,7 +93,7 @@ fn a_struct_that_is_null_has_nulls_for_fields() {
     assert_eq!(text("TSV", batch.clone()), "(5)\n\\N\n");
     assert_eq!(text("CSV", batch.clone()), "5\n\\N\n");
     let five = 5i64.to_le_bytes();
-    assert_eq!(encode("RowBinary", &[batch.clone()]), [&[0][..], &five, &[1]].concat());
+    assert_eq!(encode("RowBinary", std::slice::from_ref(&batch)), [&[0][..], &five, &[1]].concat());
     let native = encode("Native", &[batch]);
     assert_eq!(native[native.len() - 18..], [&[0, 1][..], &five, &[0; 8]].concat());
 }

@@ -5,8 +5,8 @@ mod errors;
 mod import;
 mod stream;
 
-pub(crate) use capsules::{ARRAY, SCHEMA, STREAM};
 pub use capsules::{block_array, block_schema, block_stream};
+pub(crate) use capsules::{ARRAY, SCHEMA, STREAM};
 pub use import::{columns_of, ArrowColumns};
 
 use pyo3::prelude::*;

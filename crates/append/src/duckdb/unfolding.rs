@@ -1,7 +1,9 @@
 //! How much arrays take once every row has its own copy of its value: a few bytes can stand for any number of copies.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type};
+use arrow_array::types::{
+    ArrowDictionaryKeyType, Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type,
+};
 use arrow_array::{Array, ArrowPrimitiveType, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
@@ -56,10 +58,7 @@ fn of_dictionary(array: &dyn Array, keys: &DataType) -> u64 {
     }
 }
 
-fn by_keys<K: arrow_array::types::ArrowDictionaryKeyType>(array: &dyn Array) -> u64
-where
-    K: ArrowPrimitiveType,
-{
+fn by_keys<K: ArrowPrimitiveType + ArrowDictionaryKeyType>(array: &dyn Array) -> u64 {
     let dictionary = array.as_dictionary::<K>();
     let values = dictionary.values();
     let length_of: Box<dyn Fn(usize) -> u64> = match values.data_type() {

@@ -32,7 +32,8 @@ impl<'a> Table<'a> {
         let vtable = usize::try_from(i64::try_from(at).ok()? - back).ok()?;
         let vtable_bytes = usize::from(u16::from_le_bytes(read(bytes, vtable)?));
         let table_bytes = usize::from(u16::from_le_bytes(read(bytes, vtable.checked_add(2)?)?));
-        let sound = vtable_bytes >= 4 && vtable_bytes.is_multiple_of(2) && vtable.is_multiple_of(2) && at.is_multiple_of(4);
+        let sound =
+            vtable_bytes >= 4 && vtable_bytes.is_multiple_of(2) && vtable.is_multiple_of(2) && at.is_multiple_of(4);
         (sound && bytes.len() >= vtable.checked_add(vtable_bytes)? && bytes.len() >= at.checked_add(table_bytes)?)
             .then_some(Table { bytes, at, vtable, vtable_bytes })
     }

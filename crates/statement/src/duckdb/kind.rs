@@ -226,7 +226,7 @@ fn writes_somewhere(text: &str, tokens: &[Token]) -> bool {
 }
 
 /// Each token with the number of parentheses around it.
-fn depths<'t>(tokens: &'t [Token]) -> impl Iterator<Item = (i32, &'t Token)> {
+fn depths(tokens: &[Token]) -> impl Iterator<Item = (i32, &Token)> {
     tokens.iter().scan(0, |depth, token| {
         *depth += i32::from(token.is(b'(')) - i32::from(token.is(b')'));
         Some((*depth, token))
