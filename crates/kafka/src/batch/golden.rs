@@ -80,8 +80,8 @@ fn every_compression_of_every_producer_is_read() {
             let count = if compression == "none" { 40 } else { 41 };
             let wanted: Vec<Owned> = (0..count).map(expected).collect();
             assert_eq!(all_records(&records, &mut decompressor).unwrap(), wanted, "{name}");
-            let of_batches = Batches::new(records).map(|batch| batch.unwrap().compression.to_string());
-            assert!(of_batches.into_iter().any(|each| each == compression), "{name}");
+            let mut of_batches = Batches::new(records).map(|batch| batch.unwrap().compression.to_string());
+            assert!(of_batches.any(|each| each == compression), "{name}");
         }
     }
 }

@@ -4,7 +4,6 @@
 //! first failure, a request that isn't answered in time included, ends the connection for all; who waits is told why.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -201,25 +200,18 @@ async fn write_requests(
     let _ = writer.shutdown().await;
 }
 
-fn read_answers(
-    reader: impl AsyncRead + Unpin + Send,
-    pending: Arc<Pending>,
-    broker: String,
-    max_answer_bytes: usize,
-) -> impl Future<Output = ()> + Send {
-    async move {
-        let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
-        let reason = loop {
-            let frame = match read_frame(&mut reader, max_answer_bytes).await {
-                Ok(Some(frame)) => frame,
-                Ok(None) => break "it closed the connection".to_owned(),
-                Err(error) => break error.to_string(),
-            };
-            let known = wire::correlation_id(&frame).is_some_and(|id| pending.answer(id, frame));
-            if !known {
-                break "an answer to nothing that was asked".to_owned();
-            }
+async fn read_answers(reader: impl AsyncRead + Unpin, pending: Arc<Pending>, broker: String, max_answer_bytes: usize) {
+    let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
+    let reason = loop {
+        let frame = match read_frame(&mut reader, max_answer_bytes).await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break "it closed the connection".to_owned(),
+            Err(error) => break error.to_string(),
         };
-        pending.close(broken(&broker, "read an answer", reason));
-    }
+        let known = wire::correlation_id(&frame).is_some_and(|id| pending.answer(id, frame));
+        if !known {
+            break "an answer to nothing that was asked".to_owned();
+        }
+    };
+    pending.close(broken(&broker, "read an answer", reason));
 }

@@ -5,7 +5,7 @@
 //! a new one. Nothing here repeats a request behind its caller's back, but for the few that only ask (metadata, coordinator, offsets).
 
 mod backoff;
-mod client;
+mod cluster;
 mod connection;
 mod dial;
 mod frames;
@@ -15,6 +15,6 @@ mod pending;
 mod sasl;
 
 pub use backoff::Backoff;
-pub use client::{Client, Purpose};
+pub use cluster::{Client, Purpose};
 pub use connection::Connection;
 pub use options::{ClientOptions, Sasl, ScramHash, TlsOptions, TokenSource};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::client::backoff::Retry;
-use crate::client::client::{Client, Purpose};
+use crate::client::cluster::{Client, Purpose};
 use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::wire::{ByTopic, Isolation, ListOffsetsRequest, ListedOffset, MetadataResponse, OffsetQuery};

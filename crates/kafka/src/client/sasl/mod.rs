@@ -21,6 +21,12 @@ use crate::wire::{SaslAuthenticateRequest, SaslHandshakeRequest};
 /// More messages than this no mechanism needs.
 const MAX_MESSAGES: usize = 4;
 
+/// SCRAM's arithmetic takes long on purpose, so that it is not done where connections are served.
+struct Turn {
+    conversation: Box<dyn Conversation>,
+    next: Result<Next, String>,
+}
+
 pub(super) enum Next {
     Say(Vec<u8>),
     Done,
@@ -61,7 +67,13 @@ pub(crate) async fn authenticate(connection: &Connection, broker: &str, sasl: &S
             // Early enough that what is under way comes to its end before the broker closes.
             connection.set_expiry(begun + Duration::from_millis(lifetime_ms / 5 * 4));
         }
-        match conversation.answer(&answer.message).map_err(failed)? {
+        let turn = tokio::task::spawn_blocking(move || {
+            let next = conversation.answer(&answer.message);
+            Turn { conversation, next }
+        });
+        let turn = turn.await.map_err(|error| failed(error.to_string()))?;
+        conversation = turn.conversation;
+        match turn.next.map_err(failed)? {
             Next::Done => return Ok(()),
             Next::Say(next) => message = next,
         }

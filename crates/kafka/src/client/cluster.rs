@@ -98,7 +98,10 @@ impl Client {
         let metadata = self.any_connection().await?.call(request).await?;
         // A broker that has only just started knows of nobody, itself included.
         if !metadata.brokers.is_empty() {
-            *self.brokers() = metadata.brokers.iter().map(|broker| (broker.node_id, address_of(broker))).collect();
+            let named: BTreeMap<i32, Address> =
+                metadata.brokers.iter().map(|broker| (broker.node_id, address_of(broker))).collect();
+            lock(&self.inner.slots).retain(|(node_id, _), _| named.contains_key(node_id));
+            *self.brokers() = named;
         }
         Ok(metadata)
     }
