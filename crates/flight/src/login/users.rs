@@ -13,12 +13,15 @@ use crate::error;
 const REMEMBERED: Duration = Duration::from_secs(30);
 const MAX_REMEMBERED: usize = 10_000;
 
+/// What the gateway knows of whoever has these credentials.
+pub type Check = Box<dyn Fn(&Credentials) -> Option<Access> + Send + Sync>;
+
 /// The users of the data port.
 pub enum Users {
     /// ClickHouse knows them.
     ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted },
     /// DuckDB has none: the gateway knows them. `None`: there is no such user, or it has another password.
-    Gateway(Box<dyn Fn(&Credentials) -> Option<Access> + Send + Sync>),
+    Gateway(Check),
 }
 
 /// What a user may do.

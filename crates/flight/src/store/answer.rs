@@ -44,7 +44,6 @@ pub(super) async fn read(begun: Begun, opened: Opened, batches: mpsc::Sender<Res
             Decoded::NobodyThere => return,
         }
     };
-    drop(body);
     // What the database says of an error counts more than how it looks from here.
     let exception = tail.exception().or_else(|| outcome.err().map(|text| error::own(1001, &text)));
     match exception {
