@@ -1,27 +1,16 @@
 //! What may be run on somebody's behalf, and what of it DuckDB itself would have done.
 
+#[path = "support/number.rs"]
+mod number;
 mod support;
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use number::number;
 use support::{database, folder, options, session, TestDatabase};
 use windrow_client::Exception;
 use windrow_duckdb::{DuckDb, DuckDbOptions, Port, Session, TableRef};
-
-async fn number(database: &DuckDb, sql: &str) -> i64 {
-    let mut stream = database.query(sql, &session()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let mut number = 0;
-    while let Some(batch) = stream.next().await {
-        let batch = batch.unwrap();
-        if let Some(numbers) = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>()) {
-            number = numbers.values().first().copied().unwrap_or(0);
-        }
-    }
-    number
-}
 
 async fn refused(database: &DuckDb, sql: &str, session: &Session) -> i32 {
     database.query(sql, session).await.err().unwrap_or_else(|| panic!("{sql} was run")).code

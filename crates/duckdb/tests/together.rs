@@ -1,28 +1,17 @@
 //! Many at once, results larger than memory, queries that nobody waits for any more, and databases that can't be opened.
 
+#[path = "support/number.rs"]
+mod number;
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
+use number::number;
 use support::{database, folder, options, session, TestDatabase};
 use windrow_duckdb::{DuckDb, DuckDbOptions, TableRef};
-
-async fn number(database: &DuckDb, sql: &str) -> i64 {
-    let mut stream = database.query(sql, &session()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let mut number = 0;
-    while let Some(batch) = stream.next().await {
-        let batch = batch.unwrap();
-        if let Some(numbers) = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>()) {
-            number = numbers.values().first().copied().unwrap_or(0);
-        }
-    }
-    number
-}
 
 fn numbers(values: impl IntoIterator<Item = i64>) -> RecordBatch {
     let schema = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
