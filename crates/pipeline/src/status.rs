@@ -1,0 +1,109 @@
+//! What a pipeline shows of itself: a row of `system.windrow_kafka` for each of its partitions.
+
+use std::sync::Arc;
+
+#[derive(Debug, Clone)]
+pub struct PipelineStatus {
+    pub pipeline: String,
+    pub group: String,
+    pub database: String,
+    pub table: String,
+    pub format: String,
+    pub guarantee: Guarantee,
+    pub state: State,
+    pub max_latency_seconds: f64,
+    pub rebalances: u64,
+    pub replays: u64,
+    /// Of the pipeline as a whole: brokers, group, table.
+    pub last_error: Option<LastError>,
+    /// `topic:partition:first-last` of each range of the latest batch, joined by commas.
+    pub last_token: String,
+    /// Those that it owns now, by topic and number.
+    pub partitions: Vec<PartitionStatus>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PartitionStatus {
+    pub topic: Arc<str>,
+    pub partition: i32,
+    pub state: State,
+    /// Nothing while it isn't known.
+    pub committed_offset: Option<i64>,
+    pub stored_offset: Option<i64>,
+    pub high_watermark: Option<i64>,
+    pub lag_messages: u64,
+    pub oldest_unstored_seconds: f64,
+    /// Of the last minute, from the message's timestamp until it was stored; nothing if none was.
+    pub latency: Option<Quantiles>,
+    /// Means of the last minute.
+    pub kafka_seconds: f64,
+    pub gathering_seconds: f64,
+    pub storing_seconds: f64,
+    pub messages: u64,
+    pub rows: u64,
+    pub bytes: u64,
+    pub batches: u64,
+    pub dead_letters: u64,
+    pub skipped: u64,
+    pub tombstones: u64,
+    pub last_error: Option<LastError>,
+    pub last_token: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantiles {
+    pub p50_seconds: f64,
+    pub p95_seconds: f64,
+    pub p99_seconds: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastError {
+    pub text: String,
+    /// In microseconds since 1970.
+    pub at_wall_micros: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    /// Connecting, or without a partition.
+    #[default]
+    Waiting,
+    Running,
+    /// Nothing is fetched until something of what is held is stored.
+    Paused,
+    /// A batch of an earlier life, or of another member, is stored first.
+    Replaying,
+    /// A backend or a broker refuses or is away, and is tried again.
+    Failed,
+    /// By command, or by a message that can't be stored where that was asked for.
+    Stopped,
+}
+
+impl State {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Running => "running",
+            State::Paused => "paused",
+            State::Replaying => "replaying",
+            State::Failed => "failed",
+            State::Stopped => "stopped",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarantee {
+    ExactlyOnce,
+    AtLeastOnce,
+}
+
+impl Guarantee {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Guarantee::ExactlyOnce => "exactly once",
+            Guarantee::AtLeastOnce => "at least once",
+        }
+    }
+}
