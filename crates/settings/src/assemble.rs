@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::backend::Backend;
 use crate::entries::Entry;
 use crate::explain;
+use crate::kafka;
 use crate::kind::Value;
 use crate::layers::Layers;
 use crate::secret::Secret;
@@ -57,6 +58,7 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             listen: layers.optional_address("flight.listen"),
             idle_timeout_ms: layers.integer("flight.idle_timeout_ms"),
         },
+        kafka: layers.entries.kafka.iter().map(|entry| kafka::assemble::pipeline(entry, &layers.backend())).collect(),
         manage_deduplication_window: layers
             .optional_boolean("manage_deduplication_window")
             .unwrap_or(layers.backend() == Backend::Embedded),

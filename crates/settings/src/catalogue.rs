@@ -1,5 +1,6 @@
 //! The table of all settings. A new setting is a new row here and a field in `typed.rs`, filled in `assemble.rs`.
 
+use crate::kafka::catalogue::KAFKA;
 use crate::kind::Kind;
 
 /// A row of the table.
@@ -34,7 +35,7 @@ pub(crate) struct ListSection {
 
 use DefaultValue::{Is, Required, ShareOfMemory, Unset};
 
-const fn row(path: &'static str, kind: Kind, default: DefaultValue, help: &'static str) -> Setting {
+pub(crate) const fn row(path: &'static str, kind: Kind, default: DefaultValue, help: &'static str) -> Setting {
     Setting { path, kind, default, help }
 }
 
@@ -156,7 +157,18 @@ pub(crate) const DUCKDB_USERS: ListSection = ListSection {
     ],
 };
 
-pub(crate) const LIST_SECTIONS: &[&ListSection] = &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS];
+pub(crate) const LIST_SECTIONS: &[&ListSection] = &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS, &KAFKA];
+
+impl ListSection {
+    /// Whether keys of this section begin with `group.`, so that it may be a section within an entry.
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.keys.iter().any(|key| key.path.strip_prefix(group).is_some_and(|rest| rest.starts_with('.')))
+    }
+}
+
+pub(crate) fn list_section(path: &str) -> Option<&'static ListSection> {
+    LIST_SECTIONS.iter().copied().find(|list| list.path == path)
+}
 
 pub(crate) fn setting(path: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.path == path)

@@ -4,6 +4,7 @@ use crate::backend::Backend;
 use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS};
 use crate::entries::Entry;
 use crate::errors::SettingsError;
+use crate::kafka;
 use crate::kind::Value;
 use crate::layers::Layers;
 use crate::units::show_size_bytes;
@@ -21,6 +22,7 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
         users_of(list, users).into_iter().for_each(&mut conflict);
     }
     patterns(layers).into_iter().for_each(&mut conflict);
+    kafka::consistency::check(&layers.entries.kafka).into_iter().for_each(&mut conflict);
 }
 
 fn tls_pair(layers: &Layers) -> Option<String> {

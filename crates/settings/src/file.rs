@@ -5,6 +5,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::catalogue::{list_section, ListSection};
 use crate::errors::SettingsError;
 use crate::kind::Raw;
 
@@ -81,7 +82,8 @@ fn flatten(prefix: &str, table: &DeTable<'_>, lines: &Lines<'_>, content: &mut F
                 for item in items.iter() {
                     if let DeValue::Table(inner) = item.get_ref() {
                         let line = lines.line_at(item.span().start);
-                        content.entries.push(FileEntry { path: path.clone(), line, keys: entry_keys(inner, lines) });
+                        let keys = entry_keys(list_section(&path), inner, lines);
+                        content.entries.push(FileEntry { path: path.clone(), line, keys });
                     }
                 }
             }
@@ -94,13 +96,24 @@ fn is_list_of_tables<'a, 'b: 'a>(mut items: impl ExactSizeIterator<Item = &'a De
     items.len() > 0 && items.all(|item| matches!(item, DeValue::Table(_)))
 }
 
-fn entry_keys(table: &DeTable<'_>, lines: &Lines<'_>) -> Vec<FileKey> {
-    let key = |(key, value): (&toml::Spanned<toml::de::DeString<'_>>, &toml::Spanned<DeValue<'_>>)| FileKey {
-        path: key.get_ref().to_string(),
-        line: lines.line_at(key.span().start),
-        raw: raw(value.get_ref()),
-    };
-    table.iter().map(key).collect()
+/// The keys of an entry; those of a section within it, such as `[kafka.tls]`, with the section's name before them.
+fn entry_keys(list: Option<&ListSection>, table: &DeTable<'_>, lines: &Lines<'_>) -> Vec<FileKey> {
+    let mut keys = Vec::new();
+    for (key, value) in table {
+        let (path, line) = (key.get_ref().to_string(), lines.line_at(key.span().start));
+        match value.get_ref() {
+            DeValue::Table(inner) if list.is_some_and(|list| list.has_group(&path)) => {
+                keys.push(FileKey { path: path.clone(), line, raw: Raw::Section });
+                keys.extend(inner.iter().map(|(key, value)| FileKey {
+                    path: join(&path, key.get_ref()),
+                    line: lines.line_at(key.span().start),
+                    raw: raw(value.get_ref()),
+                }));
+            }
+            other => keys.push(FileKey { path, line, raw: raw(other) }),
+        }
+    }
+    keys
 }
 
 fn raw(value: &DeValue<'_>) -> Raw {
@@ -112,7 +125,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
         },
         DeValue::Float(digits) => digits.as_str().parse().map_or(Raw::Other("number"), Raw::Float),
         DeValue::Boolean(flag) => Raw::Bool(*flag),
-        DeValue::Datetime(_) => Raw::Other("date"),
+        DeValue::Datetime(moment) => Raw::Date(moment.to_string()),
         DeValue::Array(items) => Raw::List(items.iter().map(|item| raw(item.get_ref())).collect()),
         DeValue::Table(table) => {
             Raw::Map(table.iter().map(|(key, value)| (key.get_ref().to_string(), raw(value.get_ref()))).collect())

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use crate::backend::Backend;
-use crate::units::{parse_size_bytes, show_size_bytes};
+use crate::kafka::KafkaStart;
+use crate::units::{parse_duration_ms, parse_size_bytes, show_duration_ms, show_size_bytes};
 
 /// What a setting accepts.
 #[derive(Debug, Clone, Copy)]
@@ -31,12 +32,19 @@ pub(crate) enum Kind {
         min: u64,
         max: u64,
     },
+    /// With a unit, or in seconds.
+    Duration {
+        min_ms: u64,
+        max_ms: u64,
+    },
     /// A number above 0 and up to `max`.
     Ratio {
         max: f64,
     },
     TextList,
     TextMap,
+    /// Where a topic's partitions are begun.
+    KafkaStart,
 }
 
 /// A value as a source gave it, before it is checked.
@@ -50,6 +58,10 @@ pub(crate) enum Raw {
     Bool(bool),
     List(Vec<Raw>),
     Map(Vec<(String, Raw)>),
+    /// As it was written.
+    Date(String),
+    /// A section within an entry, whose keys stand beside it.
+    Section,
     /// A TOML type that no setting uses.
     Other(&'static str),
 }
@@ -93,9 +105,13 @@ impl Kind {
             Self::Bool => raw.boolean().map(Value::Bool),
             Self::Count { min, max } | Self::Milliseconds { min, max } => within(raw.integer()?, min, max),
             Self::Bytes { min, max } => within(raw.integer().or_else(|| parse_size_bytes(raw.text()?))?, min, max),
+            Self::Duration { min_ms, max_ms } => within(raw.duration_ms()?, min_ms, max_ms),
             Self::Ratio { max } => raw.float().filter(|number| *number > 0.0 && *number <= max).map(Value::Ratio),
             Self::TextList => raw.list(),
             Self::TextMap => raw.map(),
+            Self::KafkaStart => {
+                raw.moment().filter(|text| KafkaStart::parse(text).is_some()).map(|text| Value::Text(text.to_owned()))
+            }
         }
     }
 
@@ -135,9 +151,18 @@ impl Kind {
             Self::Milliseconds { min, max } => {
                 format!("milliseconds as a whole number {}", range(min, max, |n| n.to_string()))
             }
+            Self::Duration { min_ms, max_ms } => {
+                format!(
+                    "a time like `800ms`, `5s` or `1m`, or a number of seconds, {}",
+                    range(min_ms, max_ms, show_duration_ms)
+                )
+            }
             Self::Ratio { max } => format!("a number above 0 and up to {max}"),
             Self::TextList => "a list of texts".to_owned(),
             Self::TextMap => "a table of names with numbers, texts or booleans".to_owned(),
+            Self::KafkaStart => {
+                "`earliest`, `latest` or a moment with its zone such as `2026-01-31T12:00:00Z`".to_owned()
+            }
         }
     }
 
@@ -148,6 +173,7 @@ impl Kind {
             (Self::Secret, Value::Text(text)) if text.is_empty() => "(not set)".to_owned(),
             (Self::Secret, _) => "(set)".to_owned(),
             (Self::Bytes { .. }, Value::Integer(bytes)) => show_size_bytes(*bytes),
+            (Self::Duration { .. }, Value::Integer(ms)) => show_duration_ms(*ms),
             (_, Value::Backend(backend)) => backend.to_string(),
             (_, Value::Text(text)) => format!("{text:?}"),
             (_, Value::Address(address)) => format!("\"{address}\""),
@@ -159,6 +185,11 @@ impl Kind {
             (_, Value::Map(pairs)) => pairs.iter().map(|pair| pair.0.as_str()).collect::<Vec<_>>().join(", "),
         }
     }
+}
+
+/// What commas separate in a variable or a flag.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
 fn within(number: u64, min: u64, max: u64) -> Option<Value> {
@@ -228,12 +259,36 @@ impl Raw {
         }
     }
 
+    fn duration_ms(&self) -> Option<u64> {
+        match self {
+            Self::Integer(seconds) => u64::try_from(*seconds).ok()?.checked_mul(1000),
+            Self::Float(seconds) => parse_duration_ms(&seconds.to_string()),
+            _ => parse_duration_ms(self.text()?),
+        }
+    }
+
+    fn moment(&self) -> Option<&str> {
+        match self {
+            Self::Date(text) => Some(text),
+            _ => self.text(),
+        }
+    }
+
     fn list(&self) -> Option<Value> {
+        if let Self::Word(text) = self {
+            return Some(Value::List(words(text).map(str::to_owned).collect()));
+        }
         let Self::List(items) = self else { return None };
         items.iter().map(|item| item.text().map(str::to_owned)).collect::<Option<Vec<_>>>().map(Value::List)
     }
 
     fn map(&self) -> Option<Value> {
+        if let Self::Word(text) = self {
+            let pair = |word: &str| {
+                word.split_once('=').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+            };
+            return words(text).map(pair).collect::<Option<Vec<_>>>().map(Value::Map);
+        }
         let Self::Map(pairs) = self else { return None };
         let scalars = pairs.iter().map(|(name, raw)| raw.scalar().map(|text| (name.clone(), text)));
         scalars.collect::<Option<Vec<_>>>().map(Value::Map)
@@ -257,7 +312,8 @@ impl Raw {
             Self::Float(number) => number.to_string(),
             Self::Bool(flag) => flag.to_string(),
             Self::List(_) => "a list".to_owned(),
-            Self::Map(_) => "a table".to_owned(),
+            Self::Map(_) | Self::Section => "a table".to_owned(),
+            Self::Date(_) => "a date".to_owned(),
             Self::Other(name) => format!("a {name}"),
         }
     }

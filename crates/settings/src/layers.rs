@@ -7,12 +7,15 @@ use crate::catalogue::{self, DefaultValue, Setting, LIST_SECTIONS, SETTINGS};
 use crate::entries::{self, Entries};
 use crate::errors::SettingsError;
 use crate::file::{self, FileContent, FileKey};
+use crate::kafka::catalogue::KAFKA;
+use crate::kafka::overrides;
 use crate::kind::{Raw, Value};
 use crate::memory::default_buffer_bytes;
 use crate::origin::Origin;
 use crate::variables::{is_set_by_kubernetes, variable_of, CONFIG_VARIABLE, PREFIX};
 
-/// A flag of the command line that gives a setting.
+/// A flag of the command line that gives a setting. Those of `kafka.…` are about one pipeline: the one of the file that
+/// `kafka.name` among them names, else one of their own.
 #[derive(Debug, Clone)]
 pub struct Flag {
     /// The setting, such as `http.listen`.
@@ -59,7 +62,10 @@ impl Layers {
         for (name, value) in variables {
             layers.take_variable(name, value, errors);
         }
-        for flag in sources.flags {
+        let (of_kafka, flags) = sources.flags.into_iter().partition(|flag| overrides::key_of(flag).is_some());
+        overrides::take_flags(&mut layers.entries.kafka, of_kafka, errors);
+        layers.entries.kafka.iter().for_each(|entry| entries::missing_keys(&KAFKA, entry, errors));
+        for flag in flags as Vec<Flag> {
             let origin = Origin::Flag { name: flag.name };
             layers.take(&flag.path, Raw::Word(flag.value), origin, errors);
         }
@@ -95,8 +101,11 @@ impl Layers {
         }
         match SETTINGS.iter().find(|setting| variable_of(setting.path) == name) {
             Some(setting) => self.take(setting.path, Raw::Word(value), Origin::Variable { name }, errors),
+            None if overrides::take_variable(&mut self.entries.kafka, &name, &value, errors) => {}
             None => {
-                let known: Vec<String> = SETTINGS.iter().map(|setting| variable_of(setting.path)).collect();
+                let of_pipelines = overrides::variables(&self.entries.kafka).into_iter().map(|known| known.0);
+                let known: Vec<String> =
+                    SETTINGS.iter().map(|setting| variable_of(setting.path)).chain(of_pipelines).collect();
                 let meant = crate::nearest::nearest_variable(&name, &known);
                 errors.push(SettingsError::UnknownKey { place: format!("variable {name}"), meant });
             }

@@ -13,6 +13,7 @@ mod entries;
 mod errors;
 mod explain;
 mod file;
+mod kafka;
 mod kind;
 mod layers;
 mod memory;
@@ -27,6 +28,10 @@ mod variables;
 
 pub use backend::{Backend, ClickHouseUrl, DuckDbPlace};
 pub use errors::{SettingsError, SettingsErrors};
+pub use kafka::{
+    KafkaClientCertificate, KafkaColumn, KafkaOnError, KafkaSasl, KafkaSettings, KafkaStart, KafkaTls, KafkaToken,
+    KafkaTopics, SchemaRegistry, SchemaRegistryLogin,
+};
 pub use layers::{Flag, Sources};
 pub use origin::Origin;
 pub use reference::reference_markdown;

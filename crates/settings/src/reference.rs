@@ -14,8 +14,8 @@ Windrow reads a TOML file (`--config windrow.toml`, or the variable `WINDROW_CON
 override both. `windrow config` prints every setting in force and where its value came from. A key that isn't known is refused,
 with the nearest one that is. [windrow.toml](../windrow.example.toml) shows them in use.
 
-Sizes are whole numbers of bytes or texts like `\"64MiB\"` (1024) and `\"10MB\"` (1000). Times are whole milliseconds; their names end in
-`_ms`. Relative paths start at the directory in which Windrow runs. Passwords and tokens are never printed or logged.
+Sizes are whole numbers of bytes or texts like `\"64MiB\"` (1024) and `\"10MB\"` (1000). Times whose names end in `_ms` are whole
+milliseconds; those of `[[kafka]]` have units. Relative paths start at the directory in which Windrow runs. Passwords and tokens are never printed or logged.
 
 This page is generated from the table that the program itself uses: `cargo run --release -p windrow-settings --example reference > docs/settings.md`.
 ";

@@ -8,6 +8,7 @@ use crate::backend::Backend;
 use crate::consistency;
 use crate::errors::SettingsErrors;
 use crate::explain::{self, Row};
+use crate::kafka::KafkaSettings;
 use crate::layers::{Layers, Sources};
 use crate::origin::Origin;
 use crate::secret::Secret;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub dead_letters: DeadLetterSettings,
     pub append: AppendSettings,
     pub flight: FlightSettings,
+    /// Pipelines, each with a name of its own.
+    pub kafka: Vec<KafkaSettings>,
     /// Whether Windrow gives tables without a window of deduplication one for its own batches.
     pub manage_deduplication_window: bool,
     pub(crate) tables: Vec<TableEntry>,
@@ -114,7 +117,7 @@ pub struct EmbeddedUser {
     pub settings: Vec<EngineSetting>,
 }
 
-/// A ClickHouse setting of an embedded user.
+/// A ClickHouse setting of an embedded user, or of a pipeline's reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineSetting {
     pub name: String,

@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Sizes and times as people write them.
 
 const UNITS: &[(&str, u64)] = &[
     ("b", 1),
@@ -50,6 +50,29 @@ pub(crate) fn show_size_bytes(bytes: u64) -> String {
     }
 }
 
+const TIMES: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("", 1000)];
+
+/// Milliseconds of `800ms`, `5s`, `1.5m`, `1h`; a number alone is seconds. A fraction of a millisecond is refused.
+pub(crate) fn parse_duration_ms(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let factor = TIMES.iter().find(|known| known.0 == unit.trim())?.1;
+    match number.split_once('.') {
+        None => number.parse::<u64>().ok()?.checked_mul(factor),
+        Some((whole, fraction)) => scaled(whole, fraction, factor),
+    }
+}
+
+/// The shortest exact way to write a time. [`parse_duration_ms`] reads it back.
+pub(crate) fn show_duration_ms(ms: u64) -> String {
+    let largest_first = TIMES.iter().rev().skip(1);
+    match largest_first.clone().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor)) {
+        Some((unit, factor)) => format!("{}{unit}", ms / factor),
+        None => format!("{ms}ms"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +111,22 @@ mod tests {
             ".",
         ] {
             assert_eq!(parse_size_bytes(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_exactly_and_shown_shortly() {
+        for (text, ms) in
+            [("800ms", 800), ("5s", 5000), ("5", 5000), ("0.25", 250), ("1.5m", 90_000), ("1 h", 3_600_000), ("0", 0)]
+        {
+            assert_eq!(parse_duration_ms(text), Some(ms), "{text}");
+        }
+        for text in ["", "s", "-1s", "5 days", "5S", "0.0001s", "1..5s", "99999999999999999999", "1e3", "NaN"] {
+            assert_eq!(parse_duration_ms(text), None, "{text}");
+        }
+        for (ms, text) in [(0, "0ms"), (1, "1ms"), (1000, "1s"), (1500, "1500ms"), (60_000, "1m"), (86_400_000, "24h")]
+        {
+            assert_eq!((show_duration_ms(ms).as_str(), parse_duration_ms(text)), (text, Some(ms)));
         }
     }
 
