@@ -1,15 +1,23 @@
 //! A client of Kafka, written for reading much: what a broker sends is decoded batch by batch, without an allocation per record.
 //!
-//! Layers, lowest first: `wire` (the protocol's bytes), `batch` (records inside), `client` (connections to a cluster's brokers).
+//! Layers, lowest first: `wire` (the protocol's bytes), `batch` (records inside), `client` (connections to a cluster's brokers), `reading`
+//! (without a group), `group` (being one of its members, as a machine that does nothing by itself), `consumer` (a member that reads).
 
 mod batch;
 mod client;
+pub mod consumer;
 mod error;
 mod error_code;
+mod group;
+mod reading;
+mod topic_partition;
 mod wire;
 
 pub use batch::*;
 pub use client::*;
 pub use error::Error;
 pub use error_code::ErrorCode;
+pub use group::Assignor;
+pub use reading::*;
+pub use topic_partition::TopicPartition;
 pub use wire::*;

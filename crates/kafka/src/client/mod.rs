@@ -15,6 +15,7 @@ mod pending;
 mod sasl;
 
 pub use backoff::Backoff;
+pub(crate) use backoff::Retry;
 pub use cluster::{Client, Purpose};
 pub use connection::Connection;
 pub use options::{ClientOptions, Sasl, ScramHash, TlsOptions, TokenSource};

@@ -1,0 +1,13 @@
+//! A member of a consumer group that reads the partitions it is given.
+
+mod budget;
+mod event;
+mod handle;
+mod options;
+mod records;
+mod shared;
+
+pub use event::{Assigned, Claim, Commit, CommitError, Committed, Event, Start, StartError, Watermarks};
+pub use handle::{Consumer, Joined};
+pub use options::{ConsumerOptions, FetchSizes, Topics};
+pub use records::{Fetched, Records};

@@ -1,0 +1,5 @@
+//! Being a member of a consumer group.
+
+mod assignor;
+
+pub use assignor::Assignor;

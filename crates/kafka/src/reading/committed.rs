@@ -1,0 +1,67 @@
+//! How far a group has come, asked of its coordinator.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::client::{Client, Purpose, Retry};
+use crate::consumer::Committed;
+use crate::error::Error;
+use crate::error_code::ErrorCode;
+use crate::topic_partition::TopicPartition;
+use crate::wire::{ByTopic, FetchedOffset, OffsetFetchRequest, OffsetFetchResponse};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedOffset {
+    pub partition: TopicPartition,
+    /// Nothing if the group has committed nothing of this partition.
+    pub committed: Option<Committed>,
+}
+
+impl Client {
+    /// In the order of the partitions. Asked again while that can help. One need not be a member of the group.
+    pub async fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<CommittedOffset>, Error> {
+        let named = partitions.iter().map(|each| (each.topic.clone(), each.partition));
+        let request = OffsetFetchRequest { group: group.to_owned(), topics: Some(ByTopic::collect(named)) };
+        let mut retry = Retry::new(self.options());
+        loop {
+            match self.ask_for_committed(&request).await {
+                Ok(answer) => return in_order(answer, partitions, group),
+                Err(error) => retry.after(error).await?,
+            }
+        }
+    }
+
+    async fn ask_for_committed(&self, request: &OffsetFetchRequest) -> Result<OffsetFetchResponse, Error> {
+        let coordinator = self.coordinator(&request.group).await?;
+        let answer = self.connection(coordinator, Purpose::Commit).await?.call(request).await?;
+        let wrong = answer.topics.iter().flat_map(|topic| &topic.partitions).map(|partition| partition.error);
+        match std::iter::once(answer.error).chain(wrong).find(ErrorCode::is_error) {
+            Some(code) => Err(refused(&request.group, code)),
+            None => Ok(answer),
+        }
+    }
+}
+
+fn in_order(
+    answer: OffsetFetchResponse,
+    partitions: &[TopicPartition],
+    group: &str,
+) -> Result<Vec<CommittedOffset>, Error> {
+    let mut found: HashMap<(Arc<str>, i32), FetchedOffset> = HashMap::new();
+    for ByTopic { topic, partitions } in answer.topics {
+        found.extend(partitions.into_iter().map(|offset| ((topic.clone(), offset.partition), offset)));
+    }
+    let find = |partition: &TopicPartition| {
+        let offset = found.remove(&(partition.topic.clone(), partition.partition));
+        // A partition without an answer is not one without an offset: to begin anew would be wrong.
+        let offset = offset.ok_or_else(|| refused(group, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
+        let FetchedOffset { offset, leader_epoch, metadata, .. } = offset;
+        let committed = (offset >= 0).then_some(Committed { offset, leader_epoch, metadata });
+        Ok(CommittedOffset { partition: partition.clone(), committed })
+    };
+    partitions.iter().map(find).collect()
+}
+
+fn refused(group: &str, code: ErrorCode) -> Error {
+    Error::Refused { doing: format!("ask for the offsets of the group '{group}'"), code, reason: None }
+}
