@@ -44,6 +44,20 @@ impl Block {
         self.rows += other.rows;
     }
 
+    /// Makes room for all rows of these blocks, whose columns have the same types.
+    ///
+    /// # Panics
+    /// If the columns are of other types.
+    pub(crate) fn reserve(&mut self, more: &[&Block]) {
+        assert!(
+            more.iter().all(|block| block.columns.len() == self.columns.len()),
+            "blocks are only joined when they have the same columns"
+        );
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            column.reserve(&more.iter().map(|block| &block.columns[index]).collect::<Vec<_>>());
+        }
+    }
+
     /// Appends some rows of a block whose columns have the same types.
     ///
     /// # Panics

@@ -114,6 +114,59 @@ impl Column {
         }
     }
 
+    /// Makes room for all rows of these columns of the same type.
+    pub(crate) fn reserve(&mut self, more: &[&Column]) {
+        fn inner_of<'a>(more: &[&'a Column], inner: impl Fn(&'a Column) -> Option<&'a Column>) -> Vec<&'a Column> {
+            more.iter().filter_map(|column| inner(column)).collect()
+        }
+        let streams = more.iter().map(|column| column.own_stream_length());
+        match self {
+            Column::Fixed { data, .. } | Column::Strings { data, .. } => data.reserve_exact(streams.sum()),
+            Column::Nullable { nulls, inner } => {
+                nulls.reserve_exact(streams.sum());
+                inner.reserve(&inner_of(more, |column| match column {
+                    Column::Nullable { inner, .. } => Some(inner),
+                    _ => None,
+                }));
+            }
+            Column::Array { offsets, inner } => {
+                offsets.reserve_exact(streams.sum());
+                inner.reserve(&inner_of(more, |column| match column {
+                    Column::Array { inner, .. } => Some(inner),
+                    _ => None,
+                }));
+            }
+            Column::Tuple { elements } => {
+                for (index, element) in elements.iter_mut().enumerate() {
+                    element.reserve(&inner_of(more, |column| match column {
+                        Column::Tuple { elements } => elements.get(index),
+                        _ => None,
+                    }));
+                }
+            }
+            Column::Variant { discriminators, alternatives } => {
+                discriminators.reserve_exact(streams.sum());
+                for (index, alternative) in alternatives.iter_mut().enumerate() {
+                    alternative.reserve(&inner_of(more, |column| match column {
+                        Column::Variant { alternatives, .. } => alternatives.get(index),
+                        _ => None,
+                    }));
+                }
+            }
+        }
+    }
+
+    /// How many items the column's own stream has, beside those of the columns in it.
+    fn own_stream_length(&self) -> usize {
+        match self {
+            Column::Fixed { data, .. } | Column::Strings { data, .. } => data.len(),
+            Column::Nullable { nulls, .. } => nulls.len(),
+            Column::Array { offsets, .. } => offsets.len(),
+            Column::Tuple { .. } => 0,
+            Column::Variant { discriminators, .. } => discriminators.len(),
+        }
+    }
+
     /// Appends all rows of a column of the same type.
     pub(crate) fn append(&mut self, other: &Column) {
         if let (Column::Strings { rows, data }, Column::Strings { rows: more_rows, data: more }) = (&mut *self, other) {

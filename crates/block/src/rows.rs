@@ -71,6 +71,24 @@ impl Rows {
         }
     }
 
+    /// All rows of these, which are of the same shape, in one piece. Each part is let go as soon as its rows are taken, so that
+    /// hardly more memory is needed than the rows take once.
+    ///
+    /// # Panics
+    /// If they are of different shapes: rows of different tables would be mixed.
+    pub fn joined(parts: Vec<Rows>) -> Rows {
+        let mut parts = parts.into_iter();
+        let mut joined = parts.next().unwrap_or_default();
+        if let Rows::Typed(block) = &mut joined {
+            let more = parts.as_slice().iter();
+            let blocks: Vec<&Block> =
+                more.map(|rows| if let Rows::Typed(block) = rows { block } else { mixed() }).collect();
+            block.reserve(&blocks);
+        }
+        parts.for_each(|part| joined.append(&part));
+        joined
+    }
+
     /// Keeps the rows before `row` and hands out the others.
     ///
     /// # Panics

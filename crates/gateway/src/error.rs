@@ -151,7 +151,7 @@ impl Refusal {
 
     pub(crate) fn insert(error: InsertError) -> Refusal {
         match error {
-            InsertError::Exception(Exception { code, line, .. }) => Refusal {
+            InsertError::Exception(Exception { code, line, .. }) | InsertError::Failed(Exception { code, line, .. }) => Refusal {
                 code,
                 status: windrow_client::http_status(code),
                 text: Text::Backend(line),

@@ -13,7 +13,7 @@ use windrow_sink::{Batch, Sink, StoreError};
 use crate::flight::Aloft;
 use crate::gatherer::Core;
 use crate::insert::InsertError;
-use crate::isolate::{concerns_whole_batch, shows_stale_schema, Piece};
+use crate::isolate::{concerns_whole_batch, is_of_rows, shows_stale_schema, Piece};
 use crate::member::Member;
 #[cfg(test)]
 use crate::simulation::sabotage::{self, Sabotage};
@@ -39,8 +39,11 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn new(piece: Piece, exception: Exception) -> Refusal {
-        let can_be_narrowed = !concerns_whole_batch(exception.code, &piece.contents.rows);
+    fn new(piece: Piece, exception: Exception, is_pushed: bool) -> Refusal {
+        let can_be_narrowed = match is_pushed {
+            true => is_of_rows(&exception),
+            false => !concerns_whole_batch(exception.code, &piece.contents.rows),
+        };
         Refusal { piece, exception, can_be_narrowed }
     }
 }
@@ -91,9 +94,13 @@ impl Experience {
 /// time is over, and the others were promised that their rows are kept.
 pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece) -> Option<Refusal> {
     let deduplicates = aloft.sealed.shape.destination.deduplicates;
+    let is_pushed = aloft.sealed.source.is_some();
     let mut experience = Experience::new();
     // What an earlier life sent may be stored, or even be on its way.
-    let was_sent_before = aloft.sealed.record.is_some() && piece.id == aloft.sealed.id;
+    let was_sent_before = match &aloft.sealed.source {
+        Some(source) => source.sent_before,
+        None => aloft.sealed.record.is_some() && piece.id == aloft.sealed.id,
+    };
     experience.surely_not_stored = !was_sent_before;
     while !piece.contents.members.is_empty() {
         let sent = match aloft.write_down(&piece).await {
@@ -111,7 +118,9 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                 aloft.fail(piece, &experience.last_word(InsertError::Exception(exception)));
                 return None;
             }
-            Err(StoreError::Refused(exception)) => match is_final(&exception, &piece, &experience, deduplicates) {
+            Err(StoreError::Refused(exception)) => match !exception.is_passing()
+                || !is_pushed && has_to_shrink(&exception, &piece, &experience, deduplicates)
+            {
                 true => {
                     report_stale(aloft, &exception);
                     piece.contents.count_attempt();
@@ -119,7 +128,7 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                         aloft.fail(piece, &experience.last_word(InsertError::Exception(exception)));
                         return None;
                     }
-                    return Some(Refusal::new(piece, exception));
+                    return Some(Refusal::new(piece, exception, is_pushed));
                 }
                 false => InsertError::Exception(exception),
             },
@@ -127,7 +136,7 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
             Err(StoreError::Failed(exception)) => {
                 report_stale(aloft, &exception);
                 piece.contents.count_attempt();
-                aloft.fail(piece, &InsertError::Exception(exception));
+                aloft.fail(piece, &InsertError::Failed(exception));
                 return None;
             }
             // The sink's system answers a little before it takes an attempt off its list: where all attempts have ended, this
@@ -137,6 +146,9 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
             Err(StoreError::Unknown(text) | StoreError::StillRunning(text)) => InsertError::OutcomeUnknown(text),
         };
         piece.contents.count_attempt();
+        if let Some(source) = &aloft.sealed.source {
+            source.attempt_failed(&error);
+        }
         if experience.is_over(aloft.core.options.retry_for) {
             report_given_up(aloft, &piece, &error);
             aloft.fail(piece, &experience.last_word(error));
@@ -156,15 +168,13 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
     None
 }
 
-/// Whether another attempt of the same piece would be in vain.
-fn is_final(exception: &Exception, piece: &Piece, experience: &Experience, deduplicates: bool) -> bool {
-    // A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would not be
-    // recognised as what may be stored already.
-    let has_to_shrink = exception.code == MEMORY_LIMIT_EXCEEDED
+/// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would not be
+/// recognised as what may be stored already.
+fn has_to_shrink(exception: &Exception, piece: &Piece, experience: &Experience, deduplicates: bool) -> bool {
+    exception.code == MEMORY_LIMIT_EXCEEDED
         && experience.too_large >= 2
         && piece.contents.members.len() > 1
-        && (experience.surely_not_stored || !deduplicates);
-    !exception.is_passing() || has_to_shrink
+        && (experience.surely_not_stored || !deduplicates)
 }
 
 /// Not of the table, nor of a server that starts: these pass.
@@ -189,7 +199,7 @@ fn is_too_large(error: &InsertError) -> bool {
 /// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows are
 /// kept is kept to, at that risk.
 fn leave_the_decision<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError) {
-    let asked = piece.contents.extract(Member::waits);
+    let asked = piece.contents.extract(Member::is_asked);
     if !asked.is_empty() {
         let sent_as = piece.id;
         piece.rename(aloft.sealed.id);

@@ -95,6 +95,7 @@ impl<S: Sink> Gatherer<S> {
         // What could not be stored in time is counted.
         let _ = tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await;
         let in_batches: u64 = self.tables().iter().map(|table| table.unkept_inserts()).sum();
+        self.core.ended.send_replace(true);
         let lost_inserts = in_batches + self.core.posting.unkept_inserts();
         ShutDown { left_in_journal: self.leftovers(), lost_inserts }
     }

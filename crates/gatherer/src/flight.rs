@@ -229,7 +229,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
         settled: Vec::with_capacity(contents.members.len()),
         any_stored: false,
     };
-    let mut pieces = Pieces::new(sealed.id, cut(contents, &sealed.shape.destination));
+    let mut pieces = Pieces::new(sealed.id, cut(contents, &sealed.shape.destination), sealed.source.is_some());
     while let Some(piece) = pieces.next() {
         if let Some(refusal) = attempt(&mut aloft, piece).await {
             narrow(&mut aloft, &mut pieces, refusal);

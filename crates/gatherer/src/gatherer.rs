@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use tokio::sync::Notify;
+use tokio::sync::{watch, Notify};
 use windrow_sink::{Destination, Sink};
 
 use crate::budget::Budget;
@@ -32,6 +32,8 @@ pub(crate) struct Core<S> {
     pub(crate) posting: Posting,
     pub(crate) log: InsertLog,
     pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
+    /// True when nobody waits any longer for what is under way.
+    pub(crate) ended: watch::Sender<bool>,
 }
 
 /// Gathers inserts into batches. Cheap to clone: clones are handles of the same gatherer.
@@ -82,7 +84,16 @@ impl<S: Sink> Gatherer<S> {
             .map(|opened| (Arc::new(Journaling::new(opened.log, opened.max_bytes)), opened.scan))
             .unzip();
         let posting = Posting::default();
-        let core = Core { sink, options, stores, journal, posting, log, on_stale_schema: Box::new(on_stale_schema) };
+        let core = Core {
+            sink,
+            options,
+            stores,
+            journal,
+            posting,
+            log,
+            on_stale_schema: Box::new(on_stale_schema),
+            ended: watch::Sender::new(false),
+        };
         let gatherer = Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() };
         if let Some((journal, scan)) = gatherer.core.journal.as_ref().zip(scan) {
             recover(&gatherer, journal, scan);

@@ -84,8 +84,10 @@ pub enum PushError {
 /// Why an insert that was taken is not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InsertError {
-    /// The sink's system refused it.
+    /// The sink's system refused it, and has stored nothing of it.
     Exception(Exception),
+    /// The sink's system ended with an error, and may have stored a part of it.
+    Failed(Exception),
     /// The batch was sent, the answer was lost, and the table could not recognise a repeat.
     OutcomeUnknown(String),
     /// The sink could not be reached while the insert waited.
@@ -95,10 +97,16 @@ pub enum InsertError {
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InsertError::Exception(exception) => exception.fmt(f),
+            InsertError::Exception(exception) | InsertError::Failed(exception) => exception.fmt(f),
             InsertError::OutcomeUnknown(text) => write!(f, "the insert may or may not be stored: {text}"),
             InsertError::Unreachable(text) => write!(f, "the insert was not stored: {text}"),
         }
+    }
+}
+
+impl InsertError {
+    pub(crate) fn unanswered() -> InsertError {
+        InsertError::OutcomeUnknown("the gateway ended before it knew".to_owned())
     }
 }
 
@@ -107,8 +115,7 @@ pub(crate) type Outcome = Result<(), InsertError>;
 /// What a member's sender is told.
 pub(crate) async fn outcome_of(receiver: &mut oneshot::Receiver<Outcome>) -> Outcome {
     // The flight answers each member before it is dropped. If it could not, the gateway itself has failed or ends.
-    let unanswered = || InsertError::OutcomeUnknown("the gateway ended before it knew".to_owned());
-    receiver.await.unwrap_or_else(|_| Err(unanswered()))
+    receiver.await.unwrap_or_else(|_| Err(InsertError::unanswered()))
 }
 
 /// A place in a batch. Its holder may wait for the outcome or walk away: the insert stays.

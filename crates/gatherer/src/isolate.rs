@@ -65,6 +65,8 @@ pub(crate) struct Pieces {
     halvings_left: u32,
     suspects_left: u32,
     bytes_left: u64,
+    /// Whether its source has put the batch together: it would have to send the same parts again.
+    is_pushed: bool,
 }
 
 /// A piece that is not taken apart any further.
@@ -76,7 +78,7 @@ pub(crate) struct Unbroken {
 
 impl Pieces {
     /// `parts` are the whole batch, in order.
-    pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>) -> Pieces {
+    pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>, is_pushed: bool) -> Pieces {
         let whole = |contents| Piece { id: batch, contents };
         let waiting = match parts.len() {
             1 => parts.drain(..).map(whole).collect(),
@@ -89,6 +91,7 @@ impl Pieces {
             halvings_left: MAX_HALVINGS,
             suspects_left: MAX_SUSPECTS,
             bytes_left: MAX_BYTES_AGAIN,
+            is_pushed,
         }
     }
 
@@ -112,17 +115,18 @@ impl Pieces {
         if members < 2 {
             return Err(Unbroken { piece, is_given_up: false });
         }
-        let bytes = piece.contents.rows.bytes() as u64;
-        let Some(bytes_left) = self.bytes_left.checked_sub(bytes) else {
+        let bytes_left = self.bytes_left.checked_sub(piece.contents.rows.bytes() as u64);
+        if bytes_left.is_none() && !self.is_pushed {
             return Err(Unbroken { piece, is_given_up: true });
-        };
-        if let Some(suspect) = self.suspect(exception, &piece.contents.members) {
+        }
+        let suspect = bytes_left.and_then(|_| self.suspect(exception, &piece.contents.members));
+        if let Some(suspect) = suspect {
             self.suspects_left -= 1;
             let suspect = piece.contents.split_out(suspect);
             self.suspects.push(Piece::of(self.batch, suspect));
             self.waiting.push(Piece::of(self.batch, piece.contents));
-        } else if self.halvings_left > 0 {
-            self.halvings_left -= 1;
+        } else if self.halvings_left > 0 || self.is_pushed {
+            self.halvings_left = self.halvings_left.saturating_sub(1);
             let second = piece.contents.split_off(members / 2);
             // The first half goes first: rows keep their order.
             self.waiting.push(Piece::of(self.batch, second));
@@ -130,7 +134,7 @@ impl Pieces {
         } else {
             return Err(Unbroken { piece, is_given_up: true });
         }
-        self.bytes_left = bytes_left;
+        self.bytes_left = bytes_left.unwrap_or(0);
         Ok(())
     }
 
@@ -174,6 +178,13 @@ fn concerns_all_typed(code: i32) -> bool {
         | 511 // UNKNOWN_ROLE
         | 516 // AUTHENTICATION_FAILED
     )
+}
+
+/// Whether the refusal comes of what the rows hold, whenever and however often they are sent.
+pub(crate) fn is_of_rows(exception: &Exception) -> bool {
+    const TOO_MANY_PARTS: i32 = 252;
+    let is_about_partitions = exception.code == TOO_MANY_PARTS && !exception.is_passing();
+    is_about_partitions || exception.comes_of_values() && !concerns_all_typed(exception.code)
 }
 
 /// Whether the error says that what we knew of the table is no longer so.

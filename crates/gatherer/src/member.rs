@@ -32,6 +32,8 @@ pub(crate) struct Member {
     pub(crate) attempts: u32,
     pub(crate) baggage: Option<Box<Baggage>>,
     pub(crate) journaled: Option<Journaled>,
+    /// Its place in a batch that its source has put together.
+    pub(crate) place: Option<u32>,
     pub(crate) left_over: bool,
     /// Taken back by its sender. Its rows are left out when the batch takes off.
     pub(crate) withdrawn: bool,
@@ -56,9 +58,18 @@ impl Member {
         self.ack == AckLevel::Stored
     }
 
-    /// What a part of a batch is known by: the same over restarts for those in the journal.
+    /// Whether its sender is asked before it is sent again when that might store it twice. A source would send it again anyway.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.waits() && self.place.is_none()
+    }
+
+    /// What a part of a batch is known by: the same over restarts for those in the journal, and for those of a source.
     pub(crate) fn lasting_id(&self) -> [u8; 9] {
-        let (kind, id) = self.journaled.map_or((0, self.id), |journaled| (1, journaled.record.0));
+        let (kind, id) = match (self.place, self.journaled) {
+            (Some(place), _) => (2, u64::from(place)),
+            (None, Some(journaled)) => (1, journaled.record.0),
+            (None, None) => (0, self.id),
+        };
         let mut bytes = [kind; 9];
         bytes[1..].copy_from_slice(&id.to_le_bytes());
         bytes
@@ -98,6 +109,7 @@ impl Contents {
             attempts: 0,
             baggage: Baggage::of(insert.dedup, insert.history),
             journaled,
+            place: None,
             left_over,
             withdrawn: false,
         });

@@ -212,6 +212,10 @@ impl<S: Sink> Gatherer<S> {
                 return Err(PushError::LettersFull { max_bytes: full.max_bytes });
             }
         }
+        self.refuse_when_closing()
+    }
+
+    pub(crate) fn refuse_when_closing(&self) -> Result<(), PushError> {
         match self.closing.load(Ordering::Acquire) {
             true => Err(PushError::ShuttingDown),
             false => Ok(()),

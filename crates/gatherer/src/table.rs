@@ -22,6 +22,7 @@ use crate::flight::Flight;
 use crate::insert::{AckLevel, Insert, InsertKind, QueryId, Withdrawal};
 use crate::member::{Arriving, Contents, Member};
 use crate::metrics::TableMetrics;
+use crate::pushed::SourceBatch;
 use crate::shape::Shape;
 use crate::surroundings::Surroundings;
 
@@ -43,6 +44,8 @@ pub(crate) struct Table {
     pub(crate) moved: Notify,
     /// Tells the feeder to look.
     pub(crate) to_feed: Notify,
+    /// Held by the source whose batch is next to get memory and a place: they come in the order in which they were pushed.
+    pub(crate) pushing: tokio::sync::Mutex<()>,
     state: Mutex<TableState>,
 }
 
@@ -114,6 +117,8 @@ pub(crate) struct Sealed {
     pub(crate) flushed: Vec<oneshot::Sender<()>>,
     /// Of a batch of an earlier life: that of its piece in the journal.
     pub(crate) record: Option<RecordId>,
+    /// Of a batch that its source has put together.
+    pub(crate) source: Option<Arc<SourceBatch>>,
 }
 
 impl Sealed {
@@ -166,6 +171,7 @@ impl Table {
             has_backlog: AtomicBool::new(false),
             moved: Notify::new(),
             to_feed: Notify::new(),
+            pushing: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         }
     }
@@ -253,6 +259,40 @@ impl Table {
             opened_wall_micros: self.world.wall_micros(),
             flushed: Vec::new(),
             record: Some(record),
+            source: None,
+        };
+        let lane = state.lanes.entry(shape.id).or_default();
+        let launch = line_up(lane, sealed)?;
+        state.policy.flush_started(now);
+        Some(launch)
+    }
+
+    /// Puts a batch in line that its source has put together.
+    pub(crate) fn push_batch(
+        &self,
+        shape: &Arc<Shape>,
+        batch: BatchId,
+        source: Arc<SourceBatch>,
+        mut contents: Contents,
+    ) -> Option<Launch> {
+        let now = self.clock.now();
+        let opened_at = contents.members.iter().map(|member| member.arrived_at).min().unwrap_or(now);
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        contents.members.iter_mut().for_each(|member| member.id = state.next_member());
+        self.metrics.sealed(SealReason::Source);
+        let sealed = Sealed {
+            shape: shape.clone(),
+            id: batch,
+            buffer: state.policy.open_buffer().id(),
+            contents,
+            sealed_at: now,
+            hold_ms: (now - opened_at).0 / 1000,
+            opened_at,
+            opened_wall_micros: self.world.wall_micros().saturating_sub((now - opened_at).0),
+            flushed: Vec::new(),
+            record: None,
+            source: Some(source),
         };
         let lane = state.lanes.entry(shape.id).or_default();
         let launch = line_up(lane, sealed)?;
@@ -276,6 +316,7 @@ impl Table {
             opened_wall_micros: open.opened_wall_micros,
             flushed: open.flushed,
             record: None,
+            source: None,
         };
         line_up(lane, sealed)
     }

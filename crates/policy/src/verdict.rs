@@ -50,6 +50,8 @@ pub enum SealReason {
     EveryWriterIsHere,
     /// The insert was not meant to be gathered: it goes without waiting for others. Given by the caller, never by a policy.
     AtOnce,
+    /// Its source has put the batch together. Given by the caller, never by a policy.
+    Source,
     /// `SYSTEM FLUSH ASYNC INSERT QUEUE`. Given by the caller, never by a policy.
     Command,
     /// The gateway stops. Given by the caller, never by a policy.
@@ -57,7 +59,7 @@ pub enum SealReason {
 }
 
 impl SealReason {
-    pub const ALL: [SealReason; 10] = [
+    pub const ALL: [SealReason; 11] = [
         SealReason::Size,
         SealReason::Count,
         SealReason::Idle,
@@ -66,6 +68,7 @@ impl SealReason {
         SealReason::Deadline,
         SealReason::EveryWriterIsHere,
         SealReason::AtOnce,
+        SealReason::Source,
         SealReason::Command,
         SealReason::Shutdown,
     ];
@@ -80,6 +83,7 @@ impl SealReason {
             SealReason::Deadline => "deadline",
             SealReason::EveryWriterIsHere => "every_writer_is_here",
             SealReason::AtOnce => "at_once",
+            SealReason::Source => "source",
             SealReason::Command => "command",
             SealReason::Shutdown => "shutdown",
         }

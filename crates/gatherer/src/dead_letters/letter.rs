@@ -30,7 +30,7 @@ pub(super) struct Written {
 impl Written {
     pub(super) fn of(letter: &Letter) -> Written {
         let code = match &letter.error {
-            InsertError::Exception(exception) => exception.code,
+            InsertError::Exception(exception) | InsertError::Failed(exception) => exception.code,
             InsertError::OutcomeUnknown(_) | InsertError::Unreachable(_) => 0,
         };
         Written {

@@ -128,7 +128,7 @@ fn told_by(outcome: &Result<(), InsertError>) -> Told {
     match outcome {
         Ok(()) => Told::Acknowledged,
         Err(InsertError::OutcomeUnknown(_)) => Told::Nothing,
-        Err(InsertError::Exception(_) | InsertError::Unreachable(_)) => Told::Refused,
+        Err(InsertError::Exception(_) | InsertError::Failed(_) | InsertError::Unreachable(_)) => Told::Refused,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::support::{numbers_of, outcomes, Answer, Told, World, OPAQUE};
 
 fn code(letter: &Letter) -> i32 {
     match &letter.error {
-        InsertError::Exception(exception) => exception.code,
+        InsertError::Exception(exception) | InsertError::Failed(exception) => exception.code,
         other => panic!("{other}"),
     }
 }

@@ -190,7 +190,7 @@ pub enum Told {
 impl From<InsertError> for Told {
     fn from(error: InsertError) -> Told {
         match error {
-            InsertError::Exception(exception) => Told::Exception(exception.code),
+            InsertError::Exception(exception) | InsertError::Failed(exception) => Told::Exception(exception.code),
             InsertError::OutcomeUnknown(_) => Told::OutcomeUnknown,
             InsertError::Unreachable(_) => Told::Unreachable,
         }
