@@ -83,6 +83,23 @@ impl Block {
         }
     }
 
+    /// The columns of several blocks of equally many rows as one block: for each of its columns the block that it is taken from, and its
+    /// position there. None may be taken twice.
+    ///
+    /// # Panics
+    /// If the blocks have not equally many rows, or a column isn't there.
+    pub fn beside(parts: Vec<Block>, order: impl IntoIterator<Item = (usize, usize)>) -> Block {
+        let rows = parts.first().map_or(0, Block::rows);
+        assert!(
+            parts.iter().all(|part| part.rows == rows),
+            "blocks are only put side by side when they have the same rows"
+        );
+        let mut parts: Vec<Vec<Option<Column>>> =
+            parts.into_iter().map(|part| part.columns.into_iter().map(Some).collect()).collect();
+        let taken = |(part, column): (usize, usize)| parts[part][column].take().expect("a column is taken once");
+        Block { rows, columns: order.into_iter().map(taken).collect() }
+    }
+
     /// Drops the rows and keeps the memory.
     pub fn clear(&mut self) {
         self.rows = 0;

@@ -52,6 +52,11 @@ impl StringData {
     pub fn rows(&self) -> usize {
         self.rows
     }
+
+    /// Of all values with their lengths.
+    pub fn bytes(&self) -> usize {
+        self.data.len()
+    }
 }
 
 impl ColumnData {

@@ -1,0 +1,79 @@
+//! The formats that messages are read in.
+
+use windrow_block::Format;
+
+use crate::error::PlanError;
+
+/// What can be written as `format`, by the names of ClickHouse.
+pub(crate) const NAMES: &[&str] = &[
+    "JSONEachRow",
+    "Protobuf",
+    "ProtobufSingle",
+    "Avro",
+    "AvroConfluent",
+    "CSV",
+    "CSVWithNames",
+    "CSVWithNamesAndTypes",
+    "TabSeparated (TSV)",
+    "TabSeparatedWithNames",
+    "TabSeparatedWithNamesAndTypes",
+    "TSKV",
+    "RowBinary",
+    "RowBinaryWithDefaults",
+    "RowBinaryWithNames",
+    "RowBinaryWithNamesAndTypes",
+    "MsgPack",
+    "JSONStringsEachRow",
+    "JSONCompactEachRow",
+    "JSONAsString",
+    "LineAsString",
+    "RawBLOB",
+    "Native",
+    "Values",
+];
+
+/// A format, with the schema that it may need.
+#[derive(Debug, Clone)]
+pub struct MessageFormat {
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    /// A message is a payload like that of an insert.
+    Payload(&'static Format),
+}
+
+/// What a format needs beside its name.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SchemaSource<'s> {
+    /// The text of a `.proto` file.
+    pub text: Option<&'s str>,
+    /// The message's name, with the schema's package or without.
+    pub message: Option<&'s str>,
+}
+
+impl MessageFormat {
+    /// A format by its name, in any case of its letters.
+    pub fn new(name: &str, _schema: SchemaSource<'_>) -> Result<MessageFormat, PlanError> {
+        match Format::named(name).or_else(|| windrow_interchange::format(name)) {
+            Some(format) => Ok(MessageFormat { kind: Kind::Payload(format) }),
+            None => Err(PlanError::UnknownFormat(name.to_owned())),
+        }
+    }
+
+    /// ClickHouse's name of it.
+    pub fn name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Payload(format) => format.name,
+        }
+    }
+
+    /// Whether fields have no names and are told by their order.
+    pub(crate) fn is_positional(&self) -> bool {
+        let name = self.name();
+        let is_json = name.contains("JSON") && !name.contains("Compact") && !name.contains("AsString");
+        let is_headed = name.contains("WithNames") || matches!(name, "TSKV" | "Native");
+        !(is_json || is_headed || name.starts_with("Protobuf") || name.starts_with("Avro"))
+    }
+}

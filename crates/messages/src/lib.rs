@@ -1,0 +1,24 @@
+//! Messages of Kafka as rows of a table.
+//!
+//! Pure functions on bytes: no I/O, no tasks, no clock. A [`MessagePlan`] is worked out once for a table; with it a [`MessageReader`]
+//! takes the messages of a partition one by one and hands out [`Run`]s of rows. What ClickHouse's own engine makes of each message is in
+//! docs/kafka-engine.md; here it is the same, but for messages with a bad row, which are refused whole and leave nothing behind.
+
+mod error;
+mod format;
+mod mapping;
+mod message;
+mod plan;
+mod reader;
+mod run;
+#[cfg(test)]
+mod tests;
+mod virtual_columns;
+
+pub use error::{MessageError, PlanError, Unread};
+pub use format::{MessageFormat, SchemaSource};
+pub use mapping::{Mapping, Source, Virtual};
+pub use message::{Headers, Message};
+pub use plan::{ColumnMapping, MessagePlan, Question};
+pub use reader::MessageReader;
+pub use run::Run;

@@ -1,0 +1,148 @@
+//! How messages of one format become rows of one table: worked out once, shared by all partitions.
+
+use windrow_block::{BlockBuilder, ColumnSpec, DataType, DefaultKind, NotTypedReason, ReadPlan, ReadSettings};
+
+use crate::error::PlanError;
+use crate::format::MessageFormat;
+use crate::mapping::{Mapping, Source};
+use crate::virtual_columns::VirtualColumn;
+
+pub struct MessagePlan {
+    pub(crate) format: MessageFormat,
+    columns: Vec<ColumnSpec>,
+    sources: Vec<Source>,
+    /// What the format reads, with columns that are named as its fields.
+    pub(crate) fields: ReadPlan,
+    /// Of the table's columns, those that the format reads, in order.
+    pub(crate) field_columns: Vec<usize>,
+    pub(crate) virtual_columns: Vec<VirtualColumn>,
+    /// What the blocks of virtual columns are checked against, if there are any.
+    pub(crate) virtual_plan: Option<ReadPlan>,
+}
+
+/// A column as `windrow kafka check` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnMapping {
+    pub column: String,
+    pub type_name: String,
+    pub source: Source,
+    pub default_kind: DefaultKind,
+}
+
+/// How ClickHouse is asked to read a message that isn't certain to be read here as it would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// ClickHouse's name.
+    pub format: &'static str,
+    /// The answer has a column for each, in this order. A column with a DEFAULT expression is asked for as Nullable: NULL says that
+    /// the message left it out.
+    pub columns: Vec<ColumnSpec>,
+    /// Settings that this asks for, beside those of the pipeline.
+    pub settings: Vec<(String, String)>,
+}
+
+impl MessagePlan {
+    /// `columns` are the table's, in its order. `settings` are those that bear on reading the format, with the server's time zone.
+    pub fn new(
+        format: MessageFormat,
+        columns: Vec<ColumnSpec>,
+        mapping: &Mapping,
+        settings: ReadSettings,
+    ) -> Result<MessagePlan, PlanError> {
+        let sources = mapping.sources(&columns)?;
+        let field_columns: Vec<usize> =
+            (0..columns.len()).filter(|index| matches!(sources[*index], Source::Field(_))).collect();
+        let fields = field_specs(&format, &columns, &sources, &field_columns)?;
+        let virtual_columns = virtual_columns(&columns, &sources)?;
+        let virtual_specs: Vec<_> = virtual_columns.iter().map(|column| columns[column.index].clone()).collect();
+        let virtual_plan = (!virtual_specs.is_empty()).then(|| ReadPlan::new(virtual_specs, ReadSettings::default()));
+        let fields = ReadPlan::new(fields, settings);
+        check(&fields)?;
+        Ok(MessagePlan { format, columns, sources, fields, field_columns, virtual_columns, virtual_plan })
+    }
+
+    pub fn columns(&self) -> &[ColumnSpec] {
+        &self.columns
+    }
+
+    pub fn explain(&self) -> Vec<ColumnMapping> {
+        let explained = self.columns.iter().zip(&self.sources).map(|(column, source)| ColumnMapping {
+            column: column.name.clone(),
+            type_name: column.data_type.to_string(),
+            source: source.clone(),
+            default_kind: column.default_kind,
+        });
+        explained.collect()
+    }
+
+    /// Nothing if ClickHouse's answer would not say which columns a message left out.
+    pub fn question(&self) -> Option<Question> {
+        let columns = self.fields.columns().iter().map(asked).collect::<Option<Vec<_>>>()?;
+        Some(Question { format: self.format.name(), columns, settings: Vec::new() })
+    }
+}
+
+/// A column as ClickHouse is asked for it.
+fn asked(column: &ColumnSpec) -> Option<ColumnSpec> {
+    let data_type = match (column.default_kind, &column.data_type) {
+        (DefaultKind::None, data_type) => data_type.clone(),
+        (_, DataType::LowCardinality(inner)) if !matches!(**inner, DataType::Nullable(_)) => {
+            DataType::Nullable(inner.clone())
+        }
+        (_, data_type) if data_type.fixed_width().is_some() || *data_type == DataType::String => {
+            DataType::Nullable(Box::new(data_type.clone()))
+        }
+        _ => return None,
+    };
+    Some(ColumnSpec { name: column.name.clone(), data_type, default_kind: DefaultKind::None })
+}
+
+/// The columns that the format reads, by the names of its fields.
+fn field_specs(
+    format: &MessageFormat,
+    columns: &[ColumnSpec],
+    sources: &[Source],
+    field_columns: &[usize],
+) -> Result<Vec<ColumnSpec>, PlanError> {
+    let mut specs: Vec<ColumnSpec> = Vec::with_capacity(field_columns.len());
+    for &index in field_columns {
+        let (column, Source::Field(field)) = (&columns[index], &sources[index]) else { continue };
+        if format.is_positional() && *field != column.name {
+            return Err(PlanError::NoNames { format: format.name(), column: column.name.clone() });
+        }
+        if let Some(other) = specs.iter().position(|known| known.name == *field) {
+            let columns = [columns[field_columns[other]].name.clone(), column.name.clone()];
+            return Err(PlanError::SharedField { field: field.clone(), columns });
+        }
+        specs.push(ColumnSpec { name: field.clone(), ..column.clone() });
+    }
+    Ok(specs)
+}
+
+fn virtual_columns(columns: &[ColumnSpec], sources: &[Source]) -> Result<Vec<VirtualColumn>, PlanError> {
+    let mut built = Vec::new();
+    for (index, (column, source)) in columns.iter().zip(sources).enumerate() {
+        let Source::Virtual(source) = source else { continue };
+        let made = VirtualColumn::new(index, source, &column.data_type).ok_or_else(|| PlanError::VirtualType {
+            column: column.name.clone(),
+            source: source.name(),
+            type_name: column.data_type.to_string(),
+        })?;
+        built.push(made);
+    }
+    Ok(built)
+}
+
+/// Whether anything can be read at all.
+fn check(fields: &ReadPlan) -> Result<(), PlanError> {
+    let Err(refusal) = BlockBuilder::new(fields, 0) else { return Ok(()) };
+    Err(PlanError::Unreadable(match refusal.reason {
+        NotTypedReason::Setting => {
+            "a setting in format_settings has a value that messages can't be read with here".into()
+        }
+        NotTypedReason::ColumnKind if fields.columns().is_empty() => {
+            "no column of the table takes a field of the messages".into()
+        }
+        reason => format!("messages can't be read into this table ({})", reason.as_str()),
+    }))
+}

@@ -1,0 +1,174 @@
+//! Message after message into rows.
+
+use windrow_block::{Block, BlockBuilder, NotTyped, NotTypedReason, Parsed, Present};
+
+use crate::error::{MessageError, Unread};
+use crate::format::Kind;
+use crate::message::Message;
+use crate::plan::MessagePlan;
+use crate::run::Run;
+use crate::virtual_columns::VirtualRows;
+
+/// Reads messages of one partition, in their order. One for each piece of work: it is cheap to make.
+pub struct MessageReader<'p> {
+    plan: &'p MessagePlan,
+    topic: &'p str,
+    partition: i32,
+    fields: Option<Parsed>,
+    virtual_rows: Vec<VirtualRows<'p>>,
+    span: Option<Span>,
+    runs: Vec<Run>,
+    /// Of the runs that are closed.
+    bytes: usize,
+}
+
+/// The messages of the run that is open.
+struct Span {
+    first_offset: i64,
+    last_offset: i64,
+    messages: u32,
+    min_timestamp_ms: i64,
+    max_timestamp_ms: i64,
+}
+
+impl<'p> MessageReader<'p> {
+    pub fn new(plan: &'p MessagePlan, topic: &'p str, partition: i32) -> Self {
+        let virtual_rows = plan.virtual_columns.iter().map(|column| column.rows()).collect();
+        MessageReader { plan, topic, partition, fields: None, virtual_rows, span: None, runs: Vec::new(), bytes: 0 }
+    }
+
+    /// Reads one message; returns how many rows it has. On an error nothing of it stays.
+    pub fn read(&mut self, message: &Message<'_>) -> Result<u32, Unread> {
+        let Some(value) = message.value.filter(|value| !value.is_empty()) else { return Ok(0) };
+        let Kind::Payload(format) = &self.plan.format.kind;
+        let parsed = (format.read)(value, &self.plan.fields).map_err(|not_typed| self.refused(not_typed))?;
+        let rows = parsed.block.rows();
+        if rows > 0 {
+            self.add(parsed, message);
+        }
+        Ok(rows as u32)
+    }
+
+    /// Takes ClickHouse's answer for a message that wasn't certain: the columns of the plan's [`question`](MessagePlan::question).
+    pub fn take_block(&mut self, answer: Block, message: &Message<'_>) -> Result<u32, Unread> {
+        let (rows, present) = (answer.rows(), Present::all(answer.columns()));
+        if rows > 0 {
+            self.add(Parsed { block: answer, present }, message);
+        }
+        Ok(rows as u32)
+    }
+
+    /// What the rows that were read take in memory, those of closed runs included.
+    pub fn bytes(&self) -> usize {
+        let fields = self.fields.as_ref().map_or(0, |parsed| parsed.block.bytes());
+        self.bytes + fields + self.virtual_rows.iter().map(VirtualRows::bytes).sum::<usize>()
+    }
+
+    /// Hands out what was read, in the order of the messages.
+    pub fn finish(mut self) -> Vec<Run> {
+        self.close();
+        self.runs
+    }
+
+    fn add(&mut self, parsed: Parsed, message: &Message<'_>) {
+        if self.fields.as_ref().is_some_and(|fields| fields.present != parsed.present) {
+            self.close();
+        }
+        let rows = parsed.block.rows();
+        match &mut self.fields {
+            Some(fields) => fields.block.append(&parsed.block),
+            none => *none = Some(parsed),
+        }
+        self.passed(message, rows);
+    }
+
+    /// The message's rows are there; what else every row of it has is put beside them.
+    fn passed(&mut self, message: &Message<'_>, rows: usize) {
+        for column in &mut self.virtual_rows {
+            column.push(self.topic.as_bytes(), self.partition, message, rows);
+        }
+        match &mut self.span {
+            Some(span) => span.add(message),
+            none => *none = Some(Span::of(message)),
+        }
+    }
+
+    /// Ends the open run.
+    fn close(&mut self) {
+        let (Some(fields), Some(span)) = (self.fields.take(), self.span.take()) else { return };
+        let rows = fields.block.rows();
+        let (mut order, mut present) = (Vec::new(), Present::default());
+        for (position, field) in fields.present.iter().enumerate() {
+            order.push((self.plan.field_columns[field], 0, position));
+        }
+        let mut parts = vec![fields.block];
+        if let Some(plan) = &self.plan.virtual_plan {
+            parts.push(virtual_block(plan, &mut self.virtual_rows, rows));
+            order.extend(
+                self.plan.virtual_columns.iter().enumerate().map(|(position, column)| (column.index, 1, position)),
+            );
+        }
+        order.sort_unstable();
+        order.iter().for_each(|(column, ..)| present.insert(*column));
+        let block = Block::beside(parts, order.iter().map(|(_, part, position)| (*part, *position)));
+        self.bytes += block.bytes();
+        self.runs.push(span.run(block, present));
+    }
+
+    fn refused(&self, not_typed: NotTyped) -> Unread {
+        let row = not_typed.row + 1;
+        let text = format!("Cannot parse input: {}: (at row {row})", not_typed.reason.as_str());
+        let certain = not_typed.reason == NotTypedReason::Syntax;
+        Unread::Refused(MessageError { text, row, column: None, certain })
+    }
+}
+
+fn virtual_block(plan: &windrow_block::ReadPlan, columns: &mut [VirtualRows<'_>], rows: usize) -> Block {
+    let mut put = || {
+        let mut builder = BlockBuilder::new(plan, 0).ok()?;
+        for (index, column) in columns.iter_mut().enumerate() {
+            builder.put(index, column.take(), rows).ok()?;
+        }
+        builder.end_rows(rows).ok()?;
+        Some(builder.finish().ok()?.block)
+    };
+    put().expect("virtual columns have the layout of their types and a value for every row")
+}
+
+impl Span {
+    fn of(message: &Message<'_>) -> Self {
+        let mut span = Span {
+            first_offset: message.offset,
+            last_offset: message.offset,
+            messages: 0,
+            min_timestamp_ms: i64::MAX,
+            max_timestamp_ms: -1,
+        };
+        span.add(message);
+        span
+    }
+
+    #[inline]
+    fn add(&mut self, message: &Message<'_>) {
+        self.last_offset = message.offset;
+        self.messages += 1;
+        if message.timestamp_ms >= 0 {
+            self.min_timestamp_ms = self.min_timestamp_ms.min(message.timestamp_ms);
+            self.max_timestamp_ms = self.max_timestamp_ms.max(message.timestamp_ms);
+        }
+    }
+
+    fn run(self, block: Block, present: Present) -> Run {
+        let has_timestamp = self.max_timestamp_ms >= 0;
+        Run {
+            rows: block.rows(),
+            block,
+            present,
+            first_offset: self.first_offset,
+            last_offset: self.last_offset,
+            messages: self.messages,
+            min_timestamp_ms: has_timestamp.then_some(self.min_timestamp_ms),
+            max_timestamp_ms: has_timestamp.then_some(self.max_timestamp_ms),
+        }
+    }
+}
