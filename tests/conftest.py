@@ -30,7 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Against the bare engine, what only a gateway can do is not asked."""
     if TARGET == "direct":
-        about_gateways = [item for item in items if {"gateway", "start_gateway"} & set(item.fixturenames)]
+        of_gateways = {"gateway", "start_gateway", "start_pipelines", "start_duckdb"}
+        about_gateways = [item for item in items if of_gateways & set(item.fixturenames)]
         config.hook.pytest_deselected(items=about_gateways)
         items[:] = [item for item in items if item not in about_gateways]
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 import urllib.parse
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from chaos.language import ClickHouse, DuckDb
 from chaos.load import create_tables
-from chaos.relay import Relay
 from harness.duckdb import DuckDbGateway
 from harness.endpoint import Endpoint
-from harness.engine import Engine
 from harness.gateway import Gateway
+from harness.kept_engine import KeptEngine
 from harness.letters import Letters
 from harness.ports import free_port
 from harness.process import wait_gone
+from harness.relay import Relay
 from harness.remote import RemoteGateway
 from harness.users import TESTER
 
@@ -27,7 +26,6 @@ from harness.users import TESTER
 # What Windrow does for its embedded engine unasked, it has to be told to do elsewhere.
 WINDOW = "manage_deduplication_window = true\n"
 LEFT_FROM_BEFORE = "inserts are left in the journal from before"
-LOOKED_AFTER_SECONDS = 0.1
 
 
 VICTIMS = ("gateway", "engine", "both", "gateway, and again as soon as it is back", "gateway by SIGTERM")
@@ -151,37 +149,26 @@ class Apart(Stage):
         port: int | None = None,
         environment: dict[str, str] | None = None,
     ):
-        self.engine = Engine(folder / "engine", port)
+        # Whoever runs a server has it started again when it falls.
+        self.engine = KeptEngine(folder / "engine", port)
         direct = self.engine.direct
         user, password = (urllib.parse.quote(part, safe="") for part in (direct.user, direct.password))
         backend = f"http://{user}:{password}@{through or f'127.0.0.1:{direct.port}'}"
-        # Whoever runs a server has it started again when it falls.
-        self.falls, self.ending, self.engine_lock = 0, threading.Event(), threading.Lock()
-        self.keeper = threading.Thread(target=self._keep_engine, daemon=True)
-        self.keeper.start()
         self.gateway = RemoteGateway(folder / "gateway", backend, direct, WINDOW + config, environment)
         self.opened()
 
-    def _keep_engine(self) -> None:
-        while not self.ending.wait(LOOKED_AFTER_SECONDS):
-            with self.engine_lock:
-                if self.engine.fell():
-                    self.falls += 1
-                    self.engine.kill()
-                    self.engine.start()
+    @property
+    def falls(self) -> int:
+        return self.engine.falls
 
     def kill_engine(self) -> None:
-        with self.engine_lock:
-            self.engine.kill()
-            self.engine.start()
+        self.engine.kill()
 
     def kill_both(self) -> None:
         self.kill_gateway()
         self.kill_engine()
 
     def stop(self) -> None:
-        self.ending.set()
-        self.keeper.join()
         self.gateway.stop()
         self.engine.stop()
 

@@ -12,7 +12,7 @@ import pytest
 from chaos.count import drained
 from chaos.kinds import KINDS
 from chaos.load import Load
-from chaos.relay import Fault, Relay
+from harness.relay import Fault, Relay
 from chaos.stage import Behind
 from harness.eventually import eventually
 

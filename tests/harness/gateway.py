@@ -36,13 +36,14 @@ class Gateway:
         self.environment = {**engine_environment(), **(environment or {})}
         self.folder, self.data_dir = folder, folder / "data"
         self.config_path = folder / "windrow.toml"
-        self.config_path.write_text(config + users_toml())
+        self.config = config + self.users()
         self.arguments = arguments
         self.starts = 0
         self.start()
 
     def start(self) -> None:
         self.starts += 1
+        self.config_path.write_text(self.config)
         self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", self.environment)
         ready = eventually(self._ready_line, "the gateway says that it is ready", 60)
         self.http = endpoint_of(ready["http"])
@@ -50,6 +51,10 @@ class Gateway:
         # Nowhere, with the port closed.
         self.flight = f"grpc://{ready.get('flight')}"
         self.direct = self.direct_endpoint()
+
+    def users(self) -> str:
+        """What the settings say of them."""
+        return users_toml()
 
     def command(self) -> list[str]:
         ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0"]

@@ -20,14 +20,17 @@ class RemoteGateway(Gateway):
         config: str = "",
         environment: dict[str, str] | None = None,
     ):
-        self.backend_url, self._direct, self._config = backend_url, direct, config
-        super().__init__(folder, environment=environment)
+        self.backend_url, self._direct = backend_url, direct
+        super().__init__(folder, config, environment=environment)
 
     def command(self) -> list[str]:
-        self.config_path.write_text(self._config)
         ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--backend", self.backend_url, "--data-dir", str(self.data_dir)]
         return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
+
+    def users(self) -> str:
+        """Those of the backend."""
+        return ""
 
     def direct_endpoint(self) -> Endpoint:
         return self._direct

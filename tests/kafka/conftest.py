@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.endpoint import Endpoint
 from harness.kafka import Broker
 from harness.kafka_topics import Topics
+from harness.pipelines import Seen, Settings, clickhouse_gateway, duckdb_gateway
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +46,36 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     yield start
     for broker in running:
         broker.stop()
+
+
+@pytest.fixture
+def start_pipelines(tmp_path: Path, direct: Endpoint) -> Iterator[Callable[..., Seen]]:
+    """Starts gateways with pipelines, in front of the worker's ClickHouse; what is left of them has to end well."""
+    running: list[Seen] = []
+
+    def start(*pipelines: Settings, config: str = "", through: str | None = None) -> Seen:
+        folder = tmp_path / f"pipelines-{len(running)}"
+        running.append(Seen(clickhouse_gateway(folder, direct, pipelines, config, through)))
+        return running[-1]
+
+    yield start
+    end_all(running)
+
+
+@pytest.fixture
+def start_duckdb(tmp_path: Path) -> Iterator[Callable[..., Seen]]:
+    """The same in front of a DuckDB of their own."""
+    running: list[Seen] = []
+
+    def start(*pipelines: Settings, config: str = "") -> Seen:
+        running.append(Seen(duckdb_gateway(tmp_path / f"duckdb-{len(running)}", pipelines, config)))
+        return running[-1]
+
+    yield start
+    end_all(running)
+
+
+def end_all(started: list[Seen]) -> None:
+    left = [seen.gateway for seen in started if seen.gateway.child.running()]
+    codes = [gateway.stop() for gateway in left]
+    assert not any(codes), f"ended with {codes}:\n" + "\n".join(gateway.child.log()[-3000:] for gateway in left)

@@ -2,83 +2,33 @@
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass
-
 import pytest
 
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.kafka import Broker
+from harness.kafka_cases import CASES as KAFKA_CASES
+from harness.kafka_cases import COLUMNS, SCHEMA, Case
 from harness.kafka_engine import KafkaEngine, kafka_engine
 from harness.kafka_topics import Message, Topics
-from harness.protobuf import delimited, event
 
-COLUMNS = "id UInt64, name String, value Float64"
-SCHEMA = 'syntax = "proto3"; message Event { uint64 id = 1; string name = 2; double value = 3; }'
 # Not as kafka_schema, where braces are macros.
 WITH_SCHEMA = f"format_schema = '{SCHEMA}', format_schema_source = 'string', format_schema_message_name = 'Event'"
-TOMBSTONE = Message(None, b"key", 0)
 GOOD, BAD = b'{"id":1}', b'{"id":"x"}'
 
 
-@dataclass(frozen=True)
-class Case:
-    """Messages of a format, and the rows that come of them, by the message's offset."""
-
-    format: str
-    messages: tuple[bytes | Message, ...]
-    rows: tuple[str, ...]
-    columns: str = COLUMNS
-    settings: str = ""
-
-    def __str__(self) -> str:
-        return self.format
-
-
-def row_binary(id: int, name: bytes) -> bytes:
-    return struct.pack("<QB", id, len(name)) + name + struct.pack("<d", 1.5)
-
-
-def msg_pack(id: int, name: bytes) -> bytes:
-    return bytes([id, 0xA0 | len(name)]) + name + b"\xcb" + struct.pack(">d", 1.5)
-
-
+# What only the engine takes.
 CASES = (
-    Case(
-        "JSONEachRow",
-        (b'{"id":1,"name":"a","value":1}', b'{"id":2}\n{"id":3}\n', b'[{"id":4},{"id":5}]',
-         b'{"id":6,"more":{"a":1}}{"id":7}', TOMBSTONE, b"", b"  ", b'{"id":8}'),
-        ('[0, 1, "a", 1]', '[1, 2, "", 0]', '[1, 3, "", 0]', '[2, 4, "", 0]', '[2, 5, "", 0]', '[3, 6, "", 0]',
-         '[3, 7, "", 0]', '[7, 8, "", 0]'),
-    ),
-    # A message of no bytes is a row of defaults in protobuf; the engine drops it all the same.
-    Case(
-        "ProtobufSingle", (event(1, "a"), b"", event(2, "b")), ('[0, 1, "a", 1.5]', '[2, 2, "b", 1.5]'),
-        settings=WITH_SCHEMA,
-    ),
-    Case(
-        "Protobuf", (delimited(event(1, "a")) + delimited(event(2, "b")), b"", delimited(event(3, "c"))),
-        ('[0, 1, "a", 1.5]', '[0, 2, "b", 1.5]', '[2, 3, "c", 1.5]'), settings=WITH_SCHEMA,
-    ),
-    Case("CSV", (b'1,"a",1.5', b"2,b,2\n3,c,3\n"), ('[0, 1, "a", 1.5]', '[1, 2, "b", 2]', '[1, 3, "c", 3]')),
+    *KAFKA_CASES,
     Case("CSVWithNames", (b"name,id\na,1\nb,2", b"id\n3"), ('[0, 1, "a", 0]', '[0, 2, "b", 0]', '[1, 3, "", 0]')),
-    Case("TSV", (b"1\ta\t1.5", b"2\tb\t2\n3\tc\t3\n"), ('[0, 1, "a", 1.5]', '[1, 2, "b", 2]', '[1, 3, "c", 3]')),
-    Case("RowBinary", (row_binary(1, b"a"), row_binary(2, b"b") * 2), ('[0, 1, "a", 1.5]', *['[1, 2, "b", 1.5]'] * 2)),
-    Case("MsgPack", (msg_pack(1, b"a"), msg_pack(2, b"b") * 2), ('[0, 1, "a", 1.5]', *['[1, 2, "b", 1.5]'] * 2)),
-    Case("RawBLOB", (b"abc\n\n", b"", TOMBSTONE, b"\xff"), (r'[0, "abc\n\n"]', '[3, "�"]'), "raw String"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rows_of_messages(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, case: Case) -> None:
     topics.create(topic_name, 1)
-    topics.send(
-        topic_name,
-        [message if isinstance(message, Message) else Message(message, partition=0) for message in case.messages],
-    )
-    columns = ", ".join(column.split()[0] for column in case.columns.split(", "))
-    select, settings = f"_offset, {columns}", case.settings
+    topics.send(topic_name, case.sent)
+    select, settings = f"_offset, {case.names}", WITH_SCHEMA if case.schema else ""
     with kafka_engine(
         direct, broker, topic_name, case.format, case.columns, select=select, settings=settings
     ) as engine:

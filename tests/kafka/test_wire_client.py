@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from harness.kafka import PASSWORD, USER, Broker
+from harness.kafka_tokens import token
 from harness.kafka_topics import COMPRESSIONS, Message, Topics
 from harness.paths import example_binary
 
@@ -51,16 +49,6 @@ def refusal(address: str, topic: str, **names: object) -> str:
 
 def way_in(broker: Broker, protocol: str) -> str:
     return str(broker.secured(protocol)["bootstrap.servers"])
-
-
-def token(folder: Path, seconds: int = 3600) -> Path:
-    """Unsigned, as the broker under test takes it."""
-    now = time.time()
-    claims = {"sub": USER, "iat": now, "exp": now + seconds}
-    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "none"}, claims))
-    path = folder / "token"
-    path.write_text(".".join(parts) + ".\n")
-    return path
 
 
 def test_records_of_every_compression(broker: Broker, topics: Topics, topic_name: str) -> None:

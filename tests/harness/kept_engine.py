@@ -1,0 +1,44 @@
+"""An engine that is started again when it falls, as whoever runs a server has it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from harness.endpoint import Endpoint
+from harness.engine import Engine
+
+LOOKED_AFTER_SECONDS = 0.1
+
+
+class KeptEngine:
+    """`falls` counts its ends that nobody asked for."""
+
+    def __init__(self, folder: Path, port: int | None = None):
+        self.engine = Engine(folder, port)
+        self.falls, self._ending, self._lock = 0, threading.Event(), threading.Lock()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
+
+    @property
+    def direct(self) -> Endpoint:
+        return self.engine.direct
+
+    def kill(self) -> None:
+        """By SIGKILL; it is back when this returns."""
+        with self._lock:
+            self.engine.kill()
+            self.engine.start()
+
+    def stop(self) -> None:
+        self._ending.set()
+        self._keeper.join()
+        self.engine.stop()
+
+    def _keep(self) -> None:
+        while not self._ending.wait(LOOKED_AFTER_SECONDS):
+            with self._lock:
+                if self.engine.fell():
+                    self.falls += 1
+                    self.engine.kill()
+                    self.engine.start()
