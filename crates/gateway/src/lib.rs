@@ -4,6 +4,7 @@
 //! - `insert/` takes an insert from its request to the gatherer and back to its answer.
 //! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the answers.
 //! - `admin/` is health, metrics and the API.
+//! - `pipelines/` is what pipelines of Kafka ask about tables, and what is shown of them.
 //!
 //! - `backend.rs` is what stands behind: a ClickHouse, or a DuckDB, for which the gateway also does what a server does.
 //!
@@ -20,6 +21,7 @@ mod listener;
 mod metrics;
 mod multipart;
 mod options;
+mod pipelines;
 mod users;
 
 pub use admin::{letter_json, listing_json, AdminServer};
@@ -28,4 +30,5 @@ pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};
 pub use listener::{bind, ListenError};
 pub use options::{temporary_folder, AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
+pub use pipelines::{pipelines_json, BackendTables, PipelineSource, TablesThroughGateway};
 pub use users::{Access, Users};

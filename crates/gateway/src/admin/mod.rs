@@ -15,8 +15,9 @@ use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHe
 use self::answer::Answer;
 use self::letters::LettersApi;
 use crate::backend::BackendSink;
-use crate::data::DataServer;
+use crate::data::{DataServer, State};
 use crate::options::AdminOptions;
+use crate::pipelines::pipelines_json;
 
 pub use letters::{letter_json, listing_json};
 
@@ -30,6 +31,7 @@ type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
 pub struct AdminServer {
     registry: Registry,
     gatherer: Gatherer<BackendSink>,
+    state: Arc<State>,
     letters: LettersApi,
     options: AdminOptions,
     ready: Box<Readiness>,
@@ -44,8 +46,9 @@ impl AdminServer {
         ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
-        let (gatherer, letters) = (data.gatherer().clone(), LettersApi::new(data.state().clone()));
-        AdminServer { registry, gatherer, letters, options, ready: Box::new(ready), limits: Arc::new(limits) }
+        let (gatherer, state) = (data.gatherer().clone(), data.state().clone());
+        let letters = LettersApi::new(state.clone());
+        AdminServer { registry, gatherer, state, letters, options, ready: Box::new(ready), limits: Arc::new(limits) }
     }
 
     /// Serves until the task is dropped.
@@ -103,7 +106,11 @@ impl AdminServer {
             },
             "/metrics" => Answer::new(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
             "/api/v1/buffers" => Answer::json(200, &self.buffers()),
-            _ => Answer::text(404, "there are /healthz, /readyz, /metrics, /api/v1/buffers and /api/v1/dead-letters\n"),
+            "/api/v1/kafka" => Answer::json(200, &pipelines_json(&self.state.pipelines.get())),
+            _ => Answer::text(
+                404,
+                "there are /healthz, /readyz, /metrics, /api/v1/buffers, /api/v1/kafka and /api/v1/dead-letters\n",
+            ),
         })
     }
 

@@ -15,6 +15,7 @@ use crate::backend::DuckDbBackend;
 use crate::error::Refusal;
 
 const ACCESS_DENIED: i32 = 497;
+const UNKNOWN_TABLE: i32 = 60;
 
 /// The ClickHouse whose way of reading inserts holds.
 const VERSION: ServerVersion = ServerVersion { major: 26, minor: 7 };
@@ -55,6 +56,19 @@ pub(super) async fn table(backend: &DuckDbBackend, key: &TableKey) -> Result<Tab
         Ok(None) => Err(NotAdmitted::refused(Refusal::unknown_table(&key.database, &key.table))),
         Err(exception) => Err(not_answered(exception)),
     }
+}
+
+/// As [`table`], in DuckDB's own words.
+pub(super) async fn table_anew(backend: &DuckDbBackend, key: &TableKey) -> Result<TableSchema, Exception> {
+    let asked_at = Instant::now();
+    let name = TableRef { schema: schema_of(&key.database).to_owned(), table: key.table.clone() };
+    let refused = |code, text: String| Exception::new(code, &text, backend.duckdb.version_suffix());
+    if is_windrows(&name.schema) {
+        return Err(refused(ACCESS_DENIED, format!("{}.{} is Windrow's own", key.database, key.table)));
+    }
+    let found = backend.duckdb.table(&name).await?;
+    let missing = || refused(UNKNOWN_TABLE, format!("Table {}.{} does not exist", key.database, key.table));
+    found.map(|info| schema(info, asked_at)).ok_or_else(missing)
 }
 
 /// An error of which the table itself is not the cause may pass.

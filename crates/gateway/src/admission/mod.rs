@@ -26,10 +26,11 @@ use windrow_client::{CallError, Credentials};
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 pub(crate) use remembered::Remembered;
-pub(crate) use schema::{TableKey, TableSchema, Target};
+pub(crate) use schema::{Column, TableKey, TableSchema, Target};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
 #[cfg(test)]
 pub(crate) use windows::Bounds;
+use windows::Settled;
 pub use windows::MARKED_WINDOW;
 pub(crate) use windows::{Window, Windows};
 
@@ -120,6 +121,14 @@ impl Admission {
         }
     }
 
+    /// The table as it is at this moment, for the gateway's own account; in the backend's words if it can't be had.
+    pub(crate) async fn table_anew(&self, key: &TableKey) -> Result<TableSchema, CallError> {
+        match &self.backend {
+            Backend::ClickHouse(it) => schema::ask_as(&it.client, key, &it.client.endpoint().credentials).await,
+            Backend::DuckDb(it) => duckdb::table_anew(it, key).await.map_err(CallError::Exception),
+        }
+    }
+
     /// The table may have changed: whoever asks next gets a new answer, unless there is one that is younger than `age`.
     pub(crate) fn doubt_table(&self, key: &TableKey, age: Duration) {
         self.tables.doubt(key, age);
@@ -128,16 +137,26 @@ impl Admission {
     /// Gives the table a window if it is to have one; true: it has one now, or had one before.
     pub(crate) async fn settle_window(&self, key: &TableKey, window: Window) -> bool {
         let Backend::ClickHouse(clickhouse) = &self.backend else { return true };
-        let given = self.windows.settle(&clickhouse.client, key, window).await;
-        if given {
+        let settled = self.windows.settle(&clickhouse.client, key, window).await;
+        if let Ok(Settled::Given) = settled {
             self.doubt_table(key, Duration::ZERO);
         }
-        given || window.recognises_batches()
+        settled.is_ok()
+    }
+
+    /// The same for whoever wants to know why it has none.
+    pub(crate) async fn give_window(&self, key: &TableKey, window: Window) -> Result<(), String> {
+        let Backend::ClickHouse(clickhouse) = &self.backend else { return Ok(()) };
+        match self.windows.settle(&clickhouse.client, key, window).await? {
+            Settled::Given => self.doubt_table(key, Duration::ZERO),
+            Settled::Had => {}
+        }
+        Ok(())
     }
 
     pub(crate) async fn probe(&self, probe: Probe<'_>) -> Result<(), NotAdmitted> {
         match &self.backend {
-            Backend::ClickHouse(clickhouse) => probe.ask(&clickhouse.client).await,
+            Backend::ClickHouse(clickhouse) => Ok(probe.ask(&clickhouse.client).await?),
             Backend::DuckDb(backend) => duckdb::probe(backend, &probe.destination.credentials),
         }
     }

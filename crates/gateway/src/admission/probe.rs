@@ -1,8 +1,8 @@
-use windrow_client::{Call, Client};
+use windrow_client::{Call, CallError, Client};
 use windrow_sink::{settings_of_flushes, Destination};
 use windrow_statement::backquote;
 
-use super::{NotAdmitted, QUESTION_TIMEOUT};
+use super::QUESTION_TIMEOUT;
 
 /// An INSERT of no rows: ClickHouse checks the table, the columns, the privileges, the quota and the settings, and writes
 /// nothing.
@@ -13,7 +13,7 @@ pub(crate) struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    pub(crate) async fn ask(&self, client: &Client) -> Result<(), NotAdmitted> {
+    pub(crate) async fn ask(&self, client: &Client) -> Result<(), CallError> {
         let to = self.destination;
         let columns: Vec<String> = to.columns.iter().map(|name| backquote(name)).collect();
         let table = format!("{}.{}", backquote(&to.database), backquote(&to.table));

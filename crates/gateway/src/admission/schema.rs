@@ -33,12 +33,12 @@ pub(crate) struct TableSchema {
 }
 
 #[derive(Debug)]
-pub(super) struct Column {
-    pub(super) name: String,
-    pub(super) type_name: String,
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) type_name: String,
     /// Or why it is not known here.
-    pub(super) data_type: Result<DataType, String>,
-    pub(super) default_kind: DefaultKind,
+    pub(crate) data_type: Result<DataType, String>,
+    pub(crate) default_kind: DefaultKind,
 }
 
 /// A column that an insert writes.
@@ -66,7 +66,7 @@ pub(crate) async fn ask(client: &Client, key: TableKey, asker: Credentials) -> R
     }
 }
 
-async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
+pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
     let asked_at = Instant::now();
     let quoted = |name: &str| windrow_statement::backquote(name);
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
@@ -216,6 +216,10 @@ impl TableSchema {
     /// `None`: there is none, or it isn't understood.
     pub(crate) fn partition_key(&self, server_timezone: &str) -> Option<PartitionKey> {
         PartitionKey::parse(&self.partition_key, server_timezone)
+    }
+
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
     }
 
     pub(crate) fn has_column(&self, name: &str) -> bool {

@@ -31,6 +31,13 @@ pub(crate) enum Window {
     Owners(Bounds),
 }
 
+/// How a table has come to its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Had,
+    Given,
+}
+
 /// How much is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
@@ -74,23 +81,32 @@ impl Windows {
         window.recognises_batches() || (self.manage && window == Window::None)
     }
 
-    /// Gives the table a window if it has none and shall have one. True: it was given one.
-    pub(crate) async fn settle(&self, client: &Client, key: &TableKey, window: Window) -> bool {
+    /// Why batches won't be recognised, whatever is done.
+    pub(crate) fn obstacle(&self, window: Window) -> Option<&'static str> {
         match window {
-            Window::None if self.manage => {}
-            Window::None => {
-                self.report(
-                    key,
-                    "set non_replicated_deduplication_window for it, or manage_deduplication_window for all",
-                );
-                return false;
-            }
-            Window::Never => {
-                self.report(key, "its engine has no window of deduplication");
-                return false;
-            }
-            Window::Windrows | Window::Owners(_) => return false,
+            Window::None if self.manage => None,
+            Window::None => Some(
+                "it has no window of deduplication: set non_replicated_deduplication_window for it, or \
+                 manage_deduplication_window for all",
+            ),
+            Window::Never => Some("its engine has no window of deduplication"),
+            Window::Windrows | Window::Owners(_) => None,
         }
+    }
+
+    /// Gives the table a window if it has none and shall have one. Or says why it has none.
+    pub(crate) async fn settle(&self, client: &Client, key: &TableKey, window: Window) -> Result<Settled, String> {
+        if window.recognises_batches() {
+            return Ok(Settled::Had);
+        }
+        let given = match self.obstacle(window) {
+            Some(why) => Err(why.to_owned()),
+            None => Self::give(client, key).await,
+        };
+        given.inspect_err(|why| self.report(key, why)).map(|()| Settled::Given)
+    }
+
+    async fn give(client: &Client, key: &TableKey) -> Result<(), String> {
         let table = format!("{}.{}", backquote(&key.database), backquote(&key.table));
         let statement =
             format!("ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = {MARKED_WINDOW}");
@@ -104,15 +120,11 @@ impl Windows {
                     blocks = MARKED_WINDOW,
                     "the table was given a window of deduplication for Windrow's batches"
                 );
-                true
+                Ok(())
             }
             Err(error) => {
                 let user = &client.endpoint().credentials.user;
-                self.report(
-                    key,
-                    &format!("it can't be given a window (GRANT ALTER SETTINGS ON {table} TO {user}): {error}"),
-                );
-                false
+                Err(format!("it can't be given a window (GRANT ALTER SETTINGS ON {table} TO {user}): {error}"))
             }
         }
     }

@@ -243,7 +243,6 @@ impl Exchange<'_> {
         let admission = &self.state.admission;
         let sees_all = admission.is_granted(credentials, "SHOW USERS ON *.*").await.ok()?;
         let visible = if sees_all { Visible::Everybodys } else { Visible::Only(&credentials.user) };
-        let hostname = admission.facts.get().display_name().to_owned();
         let mut names: Vec<&str> = own.references.iter().map(|reference| reference.table.as_str()).collect();
         names.sort_unstable();
         names.dedup();
@@ -252,13 +251,7 @@ impl Exchange<'_> {
             if !admission.is_granted(credentials, &format!("SELECT ON system.{name}")).await.ok()? {
                 return None;
             }
-            tables.extend(own_tables::external_table(
-                name,
-                &self.state.gatherer,
-                &self.state.letters,
-                &visible,
-                &hostname,
-            ));
+            tables.extend(own_tables::external_table(name, self.state, &visible));
         }
         let form = own_tables::form(&without_system_prefix(&bytes, &own), &tables);
         let mut target = self.target(|name| !matches!(name, "query" | "decompress"));

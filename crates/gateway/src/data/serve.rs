@@ -25,6 +25,7 @@ use crate::backend::{Backend, BackendSink, DuckDbBackend};
 use crate::insert::{Asking, PreparedInserts};
 use crate::metrics::Metrics;
 use crate::options::{GatewayOptions, GatewayStores};
+use crate::pipelines::{BackendTables, PipelineSource, ShownPipelines};
 
 /// What all connections share.
 pub(crate) struct State {
@@ -45,6 +46,7 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     /// Not there before [`DataServer::serve_appends`].
     pub(crate) appends: OnceLock<AppendPort>,
+    pub(crate) pipelines: ShownPipelines,
     closing: AtomicBool,
 }
 
@@ -149,6 +151,7 @@ impl DataServer {
             known_heads: KnownHeads::default(),
             metrics: Metrics::register(registry),
             appends: OnceLock::new(),
+            pipelines: ShownPipelines::default(),
             closing: AtomicBool::new(false),
             options,
         };
@@ -177,6 +180,16 @@ impl DataServer {
         // Who comes second has nothing else to say.
         let _ = self.state.appends.set(AppendPort { appends, faults });
         Ok(())
+    }
+
+    /// What pipelines are to ask about tables.
+    pub fn tables(&self) -> BackendTables {
+        BackendTables::new(self.state.admission.clone())
+    }
+
+    /// Shows pipelines from now on: in `system.windrow_kafka`, and on the admin port.
+    pub fn show_pipelines(&self, source: PipelineSource) {
+        self.state.pipelines.set(source);
     }
 
     pub(crate) fn state(&self) -> &Arc<State> {

@@ -45,7 +45,10 @@ pub(crate) async fn prepare(
         // There is nobody to forward it to.
         Err(NotAdmitted::Forward(reason)) if admission.backend().duckdb().is_some() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
-            let key = TableKey { database: canonical(database), table: request.table.table.clone() };
+            let key = TableKey {
+                database: canonical_database(database.map(String::as_str)),
+                table: request.table.table.clone(),
+            };
             let schema = admission.table(key, &request.credentials).await.ok();
             Err(NotAdmitted::Refused(Arc::new(not_admitted(reason, request, schema.as_deref()))))
         }
@@ -54,8 +57,8 @@ pub(crate) async fn prepare(
 }
 
 /// DuckDB's schema `main` is the database `default`: a table is to be known by one name.
-fn canonical(database: Option<&String>) -> String {
-    database.filter(|name| *name != "main").map_or("default", String::as_str).to_owned()
+pub(crate) fn canonical_database(database: Option<&str>) -> String {
+    database.filter(|name| *name != "main").unwrap_or("default").to_owned()
 }
 
 async fn admit(admission: &Admission, settings: &Settings, request: &InsertRequest) -> Result<Prepared, NotAdmitted> {
@@ -80,7 +83,7 @@ async fn admit(admission: &Admission, settings: &Settings, request: &InsertReque
         return Err(NotAdmitted::Forward("format"));
     }
     let database = request.table.database.as_ref().unwrap_or(&user.database);
-    let database = if alone_here { canonical(Some(database)) } else { database.clone() };
+    let database = if alone_here { canonical_database(Some(database)) } else { database.clone() };
     let of_duckdb = alone_here && database == "pg_catalog";
     if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
         return Err(NotAdmitted::Forward("system_table"));

@@ -10,9 +10,7 @@ impl Exchange<'_> {
     /// Who may only read sees what is its own.
     pub(super) fn own_table(&self, table: &str, who: &Who<'_>) -> Option<String> {
         let visible = if who.readonly { Visible::Only(who.user) } else { Visible::Everybodys };
-        let facts = self.state.admission.facts.get();
-        let own = own_rows(table, &self.state.gatherer, &self.state.letters, &visible, facts.display_name())?;
-        Some(subquery(own))
+        Some(subquery(own_rows(table, self.state, &visible)?))
     }
 }
 
@@ -45,9 +43,12 @@ fn kept(data_type: &str) -> Kept {
         "UInt64" => ("UBIGINT", "?"),
         "UInt32" => ("UINTEGER", "?"),
         "Int32" => ("INTEGER", "?"),
+        "Nullable(Int32)" => ("INTEGER", "?"),
+        "Nullable(Int64)" => ("BIGINT", "?"),
+        "Float64" | "Nullable(Float64)" => ("DOUBLE", "?"),
         "Date" => ("INTEGER", "(DATE '1970-01-01' + ?)"),
         "DateTime" => ("BIGINT", "make_timestamp(? * 1000000)"),
-        "DateTime64(6)" => ("BIGINT", "make_timestamp(?)"),
+        "DateTime64(6)" | "Nullable(DateTime64(6))" => ("BIGINT", "make_timestamp(?)"),
         "Array(String)" => ("VARCHAR[]", "?"),
         "Array(UInt64)" => ("UBIGINT[]", "?"),
         _ => ("VARCHAR", "?"),

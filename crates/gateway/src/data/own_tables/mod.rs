@@ -1,22 +1,23 @@
-//! `system.asynchronous_inserts`, `system.asynchronous_insert_log` and `system.windrow_dead_letters` in any SELECT: the statement
-//! is sent to the backend with the tables' rows beside it, as external tables of the same names, and loses the `system.` before
+//! `system.asynchronous_inserts`, `system.asynchronous_insert_log`, `system.windrow_dead_letters` and `system.windrow_kafka` in any
+//! SELECT: the statement is sent to the backend with the tables' rows beside it, as external tables of the same names, and loses the `system.` before
 //! them.
 
 mod dead_letters;
+mod kafka;
 
 use std::fmt::Write;
 
 use serde_json::json;
 use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_client::{push_param, Credentials};
-use windrow_gatherer::dead_letters::DeadLetters;
-use windrow_gatherer::{BufferSnapshot, Gatherer, LogEntry, LoggedBatch};
-use windrow_sink::Sink;
+use windrow_gatherer::{BufferSnapshot, LogEntry, LoggedBatch};
 use windrow_statement::backquote;
 
+use super::serve::State;
 use crate::multipart::{Form, Multipart};
 
-pub(crate) const NAMES: [&str; 3] = ["asynchronous_inserts", "asynchronous_insert_log", dead_letters::NAME];
+pub(crate) const NAMES: [&str; 4] =
+    ["asynchronous_inserts", "asynchronous_insert_log", dead_letters::NAME, kafka::NAME];
 
 /// Name and type, as ClickHouse documents them.
 pub(crate) type ColumnList = &'static [(&'static str, &'static str)];
@@ -82,41 +83,34 @@ pub(crate) struct OwnRows {
     pub(crate) rows: Vec<serde_json::Value>,
 }
 
-pub(crate) fn own_rows<S: Sink>(
-    name: &str,
-    gatherer: &Gatherer<S>,
-    letters: &DeadLetters,
-    visible: &Visible<'_>,
-    hostname: &str,
-) -> Option<OwnRows> {
+pub(crate) fn own_rows(name: &str, state: &State, visible: &Visible<'_>) -> Option<OwnRows> {
     match name {
         "asynchronous_inserts" => {
-            let buffers = gatherer.buffers();
+            let buffers = state.gatherer.buffers();
             let seen = buffers.iter().filter(|buffer| visible.shows(&buffer.destination.credentials));
             Some(OwnRows { name: NAMES[0], columns: INSERTS, rows: seen.map(inserts_row).collect() })
         }
         "asynchronous_insert_log" => {
-            let log = gatherer.log();
+            let (log, facts) = (state.gatherer.log(), state.admission.facts.get());
+            let hostname = facts.display_name();
             let seen = log.iter().filter(|batch| visible.shows(&batch.destination.credentials));
             let rows = seen.flat_map(|batch| batch.inserts.iter().map(move |insert| log_row(batch, insert, hostname)));
             Some(OwnRows { name: NAMES[1], columns: LOG, rows: rows.collect() })
         }
         dead_letters::NAME => {
-            let rows = dead_letters::rows(letters, visible);
+            let rows = dead_letters::rows(&state.letters, visible);
             Some(OwnRows { name: dead_letters::NAME, columns: dead_letters::COLUMNS, rows })
+        }
+        kafka::NAME => {
+            let rows = kafka::rows(&state.pipelines.get(), visible);
+            Some(OwnRows { name: kafka::NAME, columns: kafka::COLUMNS, rows })
         }
         _ => None,
     }
 }
 
-pub(crate) fn external_table<S: Sink>(
-    name: &str,
-    gatherer: &Gatherer<S>,
-    letters: &DeadLetters,
-    visible: &Visible<'_>,
-    hostname: &str,
-) -> Option<ExternalTable> {
-    let OwnRows { name, columns, rows } = own_rows(name, gatherer, letters, visible, hostname)?;
+pub(crate) fn external_table(name: &str, state: &State, visible: &Visible<'_>) -> Option<ExternalTable> {
+    let OwnRows { name, columns, rows } = own_rows(name, state, visible)?;
     Some(ExternalTable::new(name, columns, rows.into_iter()))
 }
 
@@ -229,5 +223,7 @@ mod tests {
         assert!(native(LOG, std::iter::once(log)).len() > 100);
         let letter = json!({"id": 1, "code": -1, "error": "no\n", "arrived": 1_700_000_000_123_456u64, "ack": "disk"});
         assert!(native(dead_letters::COLUMNS, std::iter::once(letter)).len() > 100);
+        let pipelines = kafka::rows(&[crate::pipelines::example()], &Visible::Everybodys);
+        assert!(native(kafka::COLUMNS, pipelines.into_iter()).len() > 100);
     }
 }

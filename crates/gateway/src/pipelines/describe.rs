@@ -1,0 +1,125 @@
+//! A table as a pipeline writes to it: as the gateway's own account, and asked anew, since a pipeline asks when something has changed.
+
+use std::sync::Arc;
+
+use windrow_block::DefaultKind;
+use windrow_client::Credentials;
+use windrow_pipeline::{TableColumn, TableDescription, TableError};
+use windrow_sink::{Destination, Form, Partitioning};
+
+use super::table_error;
+use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey};
+use crate::backend::Backend;
+use crate::insert::{canonical_database, switched_on};
+
+pub(super) async fn describe(
+    admission: &Arc<Admission>,
+    database: &str,
+    table: &str,
+    exactly_once: bool,
+) -> Result<TableDescription, TableError> {
+    let is_duckdb = matches!(admission.backend(), Backend::DuckDb(_));
+    let database = if is_duckdb { canonical_database(Some(database)) } else { database.to_owned() };
+    let key = TableKey { database, table: table.to_owned() };
+    let own = admission.backend().own_credentials().clone();
+    let schema = admission.table_anew(&key).await.map_err(table_error)?;
+    let user = match is_duckdb {
+        true => UserFacts { time_zone: "UTC".to_owned(), settings: Vec::new(), max_partitions: None },
+        false => UserFacts::of(&*own_user(admission, &own).await?),
+    };
+    let mut destination = Destination {
+        database: key.database.clone(),
+        table: key.table.clone(),
+        columns: Vec::new(),
+        form: Form::Native { types: Vec::new() },
+        credentials: own,
+        own_account: true,
+        roles: Vec::new(),
+        quota_key: String::new(),
+        settings: user.settings,
+        deduplicates: schema.window.recognises_batches(),
+        has_views: schema.has_views,
+        hands_on: schema.hands_on,
+        partitioning: schema
+            .is_partitioned()
+            .then(|| Partitioning { key: schema.partition_key(&user.time_zone), max_per_insert: user.max_partitions }),
+    };
+    let columns = columns(&schema);
+    let description = TableDescription {
+        columns,
+        destination: destination.clone(),
+        no_deduplication: admission.windows.obstacle(schema.window).map(str::to_owned),
+        time_zone: user.time_zone,
+    };
+    // Who may not insert is told before anything is fetched, and before a table is changed.
+    probe(admission, &description).await?;
+    if !exactly_once || is_duckdb {
+        return Ok(description);
+    }
+    let no_deduplication = admission.give_window(&key, schema.window).await.err();
+    destination.deduplicates = no_deduplication.is_none();
+    Ok(TableDescription { destination, no_deduplication, ..description })
+}
+
+async fn own_user(admission: &Admission, own: &Credentials) -> Result<Arc<UserContext>, TableError> {
+    let key = UserKey { credentials: own.clone(), roles: Vec::new(), database: None };
+    admission.user(key).await.map_err(|error| {
+        TableError::Unavailable(match error {
+            NotAdmitted::Unreachable(text) => text,
+            NotAdmitted::Busy => "the backend is too busy to say who Windrow's own account is".to_owned(),
+            NotAdmitted::Refused(_) | NotAdmitted::Forward(_) => {
+                "the backend doesn't say what Windrow's own account may do".to_owned()
+            }
+        })
+    })
+}
+
+async fn probe(admission: &Admission, description: &TableDescription) -> Result<(), TableError> {
+    let Backend::ClickHouse(clickhouse) = admission.backend() else { return Ok(()) };
+    let destination = Destination {
+        columns: description.columns.iter().map(|column| column.name.clone()).collect(),
+        ..description.destination.clone()
+    };
+    let probe = Probe { destination: &destination, other_settings: &[] };
+    probe.ask(&clickhouse.client).await.map_err(table_error)
+}
+
+fn columns(schema: &TableSchema) -> Vec<TableColumn> {
+    let writable = schema
+        .columns()
+        .iter()
+        .filter(|column| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default));
+    let column = |column: &crate::admission::Column| TableColumn {
+        name: column.name.clone(),
+        type_name: column.type_name.clone(),
+        data_type: column.data_type.clone(),
+        default_kind: column.default_kind,
+    };
+    writable.map(column).collect()
+}
+
+/// What is to be known of the account on a ClickHouse.
+struct UserFacts {
+    time_zone: String,
+    /// Those that a flush carries, sorted by name.
+    settings: Vec<(String, String)>,
+    max_partitions: Option<u64>,
+}
+
+impl UserFacts {
+    fn of(user: &UserContext) -> UserFacts {
+        // A batch is all or nothing because ClickHouse takes it as one block.
+        const LIMITS: &str = "use_strict_insert_block_limits";
+        let one_block = user.setting(LIMITS).is_some_and(|value| value != "0").then_some((LIMITS, "0"));
+        // The profile may have it off, and the batch's own token is all that a repeat is known by.
+        let mut settings: Vec<(String, String)> = switched_on(user)
+            .into_iter()
+            .chain(one_block)
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        settings.sort_unstable();
+        let max: Option<u64> = user.setting("max_partitions_per_insert_block").and_then(|text| text.parse().ok());
+        let throws = user.setting("throw_on_max_partitions_per_insert_block") != Some("0");
+        UserFacts { time_zone: user.timezone.clone(), settings, max_partitions: max.filter(|max| throws && *max > 0) }
+    }
+}
