@@ -1,0 +1,307 @@
+//! Two members of a group, a coordinator and a sink that all fail at any moment: every message is stored once, and each partition's in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+const PARTITIONS: i32 = 3;
+
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Produce,
+    Gather,
+    Seal,
+    /// The next step, with what happens on its way.
+    Step(Weather),
+    /// A partition is asked back, to go to the other member, or to come again to the same.
+    Move,
+    /// A partition is taken at once; the member hears of it later.
+    Take,
+    /// A member hears that it has lost what it has lost.
+    Tell,
+    /// A member begins to read what it was given.
+    Start,
+    Crash,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Weather {
+    Fine,
+    /// It happens, and nobody hears of it.
+    AnswerLost,
+    /// It does not happen.
+    RequestLost,
+}
+
+/// What a coordinator has of a partition.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    owner: Option<(usize, u64)>,
+    shown: Option<Shown>,
+}
+
+struct Member {
+    accounts: Accounts,
+    /// A step that was taken and has not come to its end.
+    step: Option<Step>,
+    /// What it believes to own.
+    claims: BTreeMap<TopicPartition, u64>,
+}
+
+struct World {
+    random: fastrand::Rng,
+    records: bool,
+    log: BTreeMap<TopicPartition, i64>,
+    coordinator: BTreeMap<TopicPartition, Kept>,
+    epochs: u64,
+    next_id: u128,
+    members: Vec<Member>,
+    stored_ids: BTreeSet<u128>,
+    stored: Vec<Range>,
+}
+
+fn partition(number: i32) -> TopicPartition {
+    TopicPartition::new("events", number)
+}
+
+impl World {
+    fn new(seed: u64, records: bool) -> World {
+        let partitions = (0..PARTITIONS).map(partition);
+        World {
+            random: fastrand::Rng::with_seed(seed),
+            records,
+            log: partitions.clone().map(|partition| (partition, 0)).collect(),
+            coordinator: partitions.map(|partition| (partition, Kept::default())).collect(),
+            epochs: 0,
+            next_id: 0,
+            members: (0..2).map(|_| Member::new(records)).collect(),
+            stored_ids: BTreeSet::new(),
+            stored: Vec::new(),
+        }
+    }
+
+    fn op(&mut self) -> Op {
+        let weather = match self.random.u8(..8) {
+            0 => Weather::AnswerLost,
+            1 => Weather::RequestLost,
+            _ => Weather::Fine,
+        };
+        match self.random.u8(..40) {
+            0..8 => Op::Produce,
+            8..16 => Op::Gather,
+            16..20 => Op::Seal,
+            20..31 => Op::Step(weather),
+            31..33 => Op::Move,
+            33 => Op::Take,
+            34..36 => Op::Tell,
+            36..39 => Op::Start,
+            _ => Op::Crash,
+        }
+    }
+
+    fn apply(&mut self, op: Op) {
+        let member = self.random.usize(..2);
+        let at = partition(self.random.i32(0..PARTITIONS));
+        match op {
+            Op::Produce => {
+                let more = self.random.i64(1..5);
+                self.log.entry(at).and_modify(|end| *end += more);
+            }
+            Op::Gather => self.gather(member, &at),
+            Op::Seal => self.seal(member),
+            Op::Step(weather) => self.step(member, weather),
+            Op::Move => self.revoke(&at),
+            Op::Take => self.hand_over(&at),
+            Op::Tell => self.tell(member),
+            Op::Start => self.start(member),
+            Op::Crash => self.members[member] = Member::new(self.records),
+        }
+    }
+
+    fn gather(&mut self, member: usize, at: &TopicPartition) {
+        let end = self.log[at];
+        let accounts = &mut self.members[member].accounts;
+        if let Some(from) = accounts.gathered(at) {
+            let next = (from + self.random.i64(0..6)).min(end);
+            assert!(accounts.gather(at, next));
+        }
+    }
+
+    fn seal(&mut self, member: usize) {
+        if self.members[member].accounts.waiting() < 2 {
+            self.next_id += 1;
+            self.members[member].accounts.seal(BatchId(self.next_id));
+        }
+    }
+
+    fn step(&mut self, member: usize, weather: Weather) {
+        let Member { accounts, step, .. } = &mut self.members[member];
+        let Some(taken) = step.take().or_else(|| accounts.next_step()) else { return };
+        match taken.clone() {
+            Step::Commit(entries) => self.commit(member, weather, taken, entries),
+            Step::Push { record, .. } => self.push(member, weather, taken, &record),
+        }
+        self.give_up(member);
+    }
+
+    fn commit(&mut self, member: usize, weather: Weather, step: Step, entries: Vec<Entry>) {
+        let happens = weather != Weather::RequestLost;
+        let is_ours = |entry: &Entry| self.coordinator[&entry.partition].owner == Some((member, entry.epoch));
+        if happens && !entries.iter().all(is_ours) {
+            self.members[member].accounts.commit_fenced();
+            // Who is fenced is told so before anything else.
+            return self.tell(member);
+        }
+        if happens {
+            for Entry { partition, offset, record, .. } in entries {
+                let shown = Shown { offset, record: record.map(|record| (*record).clone()) };
+                self.coordinator.entry(partition).or_default().shown = Some(shown);
+            }
+        }
+        match weather {
+            Weather::Fine => self.members[member].accounts.commit_succeeded(),
+            // It is tried again as it is.
+            _ => self.members[member].step = Some(step),
+        }
+    }
+
+    fn push(&mut self, member: usize, weather: Weather, step: Step, record: &BatchRecord) {
+        if weather != Weather::RequestLost && (!self.records || self.stored_ids.insert(record.id.0)) {
+            self.stored.extend(record.ranges.iter().cloned());
+        }
+        match weather {
+            Weather::Fine => drop(self.members[member].accounts.push_succeeded()),
+            Weather::AnswerLost => self.members[member].step = Some(step),
+            Weather::RequestLost => self.members[member].accounts.push_failed(),
+        }
+    }
+
+    fn revoke(&mut self, at: &TopicPartition) {
+        let Some((owner, epoch)) = self.coordinator[at].owner else { return self.hand_over(at) };
+        if self.members[owner].claims.get(at) != Some(&epoch) {
+            // It has crashed.
+            return self.hand_over(at);
+        }
+        self.members[owner].accounts.revoke(std::slice::from_ref(at));
+        self.give_up(owner);
+    }
+
+    fn give_up(&mut self, member: usize) {
+        for at in self.members[member].accounts.given_up() {
+            self.members[member].claims.remove(&at);
+            self.hand_over(&at);
+        }
+    }
+
+    fn hand_over(&mut self, at: &TopicPartition) {
+        self.epochs += 1;
+        let owner = self.random.usize(..2);
+        self.coordinator.entry(at.clone()).or_default().owner = Some((owner, self.epochs));
+    }
+
+    fn tell(&mut self, member: usize) {
+        let World { members, coordinator, .. } = self;
+        let Member { accounts, claims, .. } = &mut members[member];
+        let is_lost = |(at, epoch): (&TopicPartition, &u64)| coordinator[at].owner != Some((member, *epoch));
+        let lost: Vec<TopicPartition> =
+            claims.iter().filter(|claim| is_lost(*claim)).map(|(at, _)| at.clone()).collect();
+        accounts.lose(&lost);
+        claims.retain(|at, _| !lost.contains(at));
+        for (at, kept) in coordinator.iter() {
+            if let Some((owner, epoch)) = kept.owner.filter(|(owner, _)| *owner == member) {
+                debug_assert_eq!(owner, member);
+                if claims.insert(at.clone(), epoch).is_none() {
+                    accounts.assign(at.clone(), epoch, TopicId::default());
+                }
+            }
+        }
+    }
+
+    /// As the engine does when partitions are assigned, and when it isn't known any more what the coordinator has.
+    fn start(&mut self, member: usize) {
+        let World { members, coordinator, .. } = self;
+        let Member { accounts, claims, .. } = &mut members[member];
+        // What a commit on its way will leave there can't be known.
+        if accounts.is_committing() {
+            return;
+        }
+        for (at, epoch) in claims.iter().filter(|(at, epoch)| coordinator[*at].owner == Some((member, **epoch))) {
+            debug_assert!(*epoch > 0);
+            if accounts.phase(at) != Some(Phase::Starting) {
+                continue;
+            }
+            match &coordinator[at].shown {
+                None => accounts.begin(at, 0, false),
+                Some(Shown { offset, record: None }) => accounts.begin(at, *offset, true),
+                Some(Shown { offset, record: Some(record) }) => {
+                    let shown = |other: &TopicPartition| coordinator[other].shown.clone();
+                    match judge(record, at, TopicId::default(), shown) {
+                        Ok(()) => accounts.replay(record.clone(), std::slice::from_ref(at)),
+                        Err(_) => accounts.begin(at, *offset, true),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nothing fails any more: all that was produced is stored.
+    fn settle(&mut self) {
+        for at in (0..PARTITIONS).map(partition) {
+            if self.coordinator[&at].owner.is_none() {
+                self.hand_over(&at);
+            }
+        }
+        for _ in 0..200 {
+            for member in 0..2 {
+                self.tell(member);
+                self.start(member);
+                (0..PARTITIONS).for_each(|number| self.gather_all(member, &partition(number)));
+                self.seal(member);
+                (0..4).for_each(|_| self.step(member, Weather::Fine));
+            }
+        }
+    }
+
+    fn gather_all(&mut self, member: usize, at: &TopicPartition) {
+        let end = self.log[at];
+        let accounts = &mut self.members[member].accounts;
+        if accounts.gathered(at).is_some() {
+            accounts.gather(at, end);
+        }
+    }
+
+    /// Which offsets were stored, how often; and whether none came before one that is stored later.
+    fn check(&self, seed: u64) {
+        for number in 0..PARTITIONS {
+            let at = partition(number);
+            let ranges = self.stored.iter().filter(|range| range.partition() == at);
+            let mut next = 0;
+            for range in ranges {
+                assert_eq!(range.first_offset, next, "seed {seed}: partition {number}: {:?}", self.stored);
+                next = range.next_offset();
+            }
+            assert_eq!(next, self.log[&at], "seed {seed}: partition {number} is not stored to its end");
+            let shown = self.coordinator[&at].shown.as_ref();
+            assert_eq!(shown.map_or(0, |shown| shown.offset), next, "seed {seed}: partition {number} is not committed");
+        }
+    }
+}
+
+impl Member {
+    fn new(records: bool) -> Member {
+        Member { accounts: Accounts::new(records), step: None, claims: BTreeMap::new() }
+    }
+}
+
+#[test]
+fn every_message_is_stored_once_and_in_order() {
+    for seed in 0..3_000 {
+        let mut world = World::new(seed, true);
+        for _ in 0..400 {
+            let op = world.op();
+            world.apply(op);
+        }
+        world.settle();
+        world.check(seed);
+    }
+}
