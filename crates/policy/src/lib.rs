@@ -7,12 +7,14 @@
 mod adaptive;
 mod balanced;
 mod buffer;
+mod deadline;
 mod limits;
 mod micros;
 mod table;
 mod verdict;
 
 pub use buffer::{BufferId, BufferPolicy};
+pub use deadline::{DeadlineLimits, DeadlinePolicy};
 pub use limits::{CountLimit, FlushLimits, LimitsError, PolicyKind};
 pub use micros::Micros;
 pub use table::{FlushEnd, TablePolicy};
