@@ -100,6 +100,27 @@ impl Block {
         Block { rows, columns: order.into_iter().map(taken).collect() }
     }
 
+    /// Some of its columns, each at most once.
+    ///
+    /// # Panics
+    /// If a column isn't there.
+    pub fn select(self, columns: impl IntoIterator<Item = usize>) -> Block {
+        Block::beside(vec![self], columns.into_iter().map(|column| (0, column)))
+    }
+
+    /// Makes a Nullable column, in which no row is NULL, one of the type inside.
+    ///
+    /// # Panics
+    /// If it isn't Nullable, or has NULLs.
+    pub fn unwrap_nullable(&mut self, column: usize) {
+        let Column::Nullable { nulls, inner } = &mut self.columns[column] else {
+            panic!("column {column} is not Nullable")
+        };
+        assert!(!nulls.contains(&1), "column {column} has NULLs");
+        let empty = Column::Fixed { width: 1, data: Vec::new() };
+        self.columns[column] = std::mem::replace(&mut **inner, empty);
+    }
+
     /// Drops the rows and keeps the memory.
     pub fn clear(&mut self) {
         self.rows = 0;

@@ -237,6 +237,50 @@ impl Column {
         }
     }
 
+    /// Notes where all strings end, in the order in which `truncate` looks for them.
+    pub(crate) fn note_strings(&self, ends: &mut Vec<StringsEnd>) {
+        match self {
+            Column::Fixed { .. } => {}
+            Column::Strings { rows, data } => ends.push(StringsEnd { rows: *rows, bytes: data.len() }),
+            Column::Nullable { inner, .. } | Column::Array { inner, .. } => inner.note_strings(ends),
+            Column::Tuple { elements: parts } | Column::Variant { alternatives: parts, .. } => {
+                parts.iter().for_each(|part| part.note_strings(ends));
+            }
+        }
+    }
+
+    /// Drops all rows but the first ones, also where a row was begun and not finished. `ends` are those of some moment at which the column
+    /// had no more than these rows.
+    pub(crate) fn truncate(&mut self, rows: usize, ends: &mut std::slice::Iter<'_, StringsEnd>) {
+        match self {
+            Column::Fixed { width, data } => data.truncate(rows * *width),
+            Column::Strings { rows: all, data } => {
+                let end = ends.next().expect("every column of strings was noted");
+                if *all > rows {
+                    let start = StringWalk { data, row: end.rows, at: end.bytes }.to(rows);
+                    data.truncate(start);
+                    *all = rows;
+                }
+            }
+            Column::Nullable { nulls, inner } => {
+                nulls.truncate(rows);
+                inner.truncate(rows, ends);
+            }
+            Column::Array { offsets, inner } => {
+                offsets.truncate(rows);
+                inner.truncate(offsets.last().map_or(0, |end| *end as usize), ends);
+            }
+            Column::Tuple { elements } => elements.iter_mut().for_each(|element| element.truncate(rows, ends)),
+            Column::Variant { discriminators, alternatives } => {
+                discriminators.truncate(rows);
+                for (index, alternative) in alternatives.iter_mut().enumerate() {
+                    let kept = discriminators.iter().filter(|mark| usize::from(**mark) == index).count();
+                    alternative.truncate(kept, ends);
+                }
+            }
+        }
+    }
+
     /// Whether `range` lies within the rows.
     pub(crate) fn covers(&self, range: &Range<usize>) -> bool {
         range.start <= range.end && range.end <= self.rows()
@@ -338,6 +382,13 @@ impl Column {
             }
         }
     }
+}
+
+/// How many strings a stream had, and where they ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StringsEnd {
+    rows: usize,
+    bytes: usize,
 }
 
 /// A way through the values of a string stream, which has no index: only walked where a batch is split, and only forwards.

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use crate::json_key::JsonKey;
+use crate::paths::Paths;
 use crate::read::NotTypedReason;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
@@ -37,6 +38,8 @@ pub struct ReadPlan {
     by_name: HashMap<Vec<u8>, usize>,
     /// Positions of Array columns that have to be of equal length row by row, as `n.a` and `n.b`.
     pub(crate) nested: Vec<Vec<usize>>,
+    /// Where names with dots are places within JSON's objects.
+    pub(crate) paths: Option<Paths>,
     /// Why no payload can be read at all.
     pub(crate) refusal: Option<NotTypedReason>,
     /// Whether a field has been skipped since no column has its name.
@@ -57,6 +60,24 @@ pub(crate) struct ColumnReader {
 
 impl ReadPlan {
     pub fn new(columns: Vec<ColumnSpec>, settings: ReadSettings) -> Self {
+        let nested = nested_groups(columns.iter().map(|column| column.name.as_str()), &columns);
+        Self::of(columns, nested, None, settings)
+    }
+
+    /// For payloads whose fields have other names than the table's columns: `fields` are the columns under the names of their fields,
+    /// `names` those that they have in the table. A field within an object is named with the objects around it, `event.time`; a field
+    /// of a row that has this name as it stands is taken as well.
+    pub fn of_fields<'n>(
+        fields: Vec<ColumnSpec>,
+        names: impl Iterator<Item = &'n str>,
+        settings: ReadSettings,
+    ) -> Self {
+        let nested = nested_groups(names, &fields);
+        let paths = Paths::new(fields.iter().map(|field| field.name.as_str()));
+        Self::of(fields, nested, paths, settings)
+    }
+
+    fn of(columns: Vec<ColumnSpec>, nested: Vec<Vec<usize>>, paths: Option<Paths>, settings: ReadSettings) -> Self {
         let mut zones = settings.zones();
         let readers: Vec<ColumnReader> = columns
             .iter()
@@ -71,9 +92,8 @@ impl ReadPlan {
             .collect();
         let by_name: HashMap<_, _> =
             columns.iter().enumerate().map(|(index, column)| (column.name.as_bytes().to_vec(), index)).collect();
-        let nested = nested_groups(&columns);
         let refusal = refusal(&columns, by_name.len(), &settings);
-        ReadPlan { columns, settings, readers, by_name, nested, refusal, has_skipped: AtomicBool::new(false) }
+        ReadPlan { columns, settings, readers, by_name, nested, paths, refusal, has_skipped: AtomicBool::new(false) }
     }
 
     pub fn settings(&self) -> &ReadSettings {
@@ -102,7 +122,8 @@ impl ReadPlan {
     /// ASCII is not ours to guess.
     pub fn resembles_a_column(&self, name: &[u8]) -> bool {
         let resembles = resembles(name, self.columns.iter().map(|column| column.name.as_str()));
-        if !resembles {
+        // Only written once: every payload of a table with such fields comes by here, on any thread.
+        if !resembles && !self.has_skipped() {
             self.has_skipped.store(true, Ordering::Relaxed);
         }
         resembles
@@ -128,10 +149,10 @@ fn native_header(name: &str, type_text: &str) -> Vec<u8> {
     header
 }
 
-fn nested_groups(columns: &[ColumnSpec]) -> Vec<Vec<usize>> {
+fn nested_groups<'n>(names: impl Iterator<Item = &'n str>, columns: &[ColumnSpec]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
-    for (index, column) in columns.iter().enumerate() {
-        let (Some((prefix, _)), DataType::Array(_)) = (column.name.split_once('.'), column.data_type.plain()) else {
+    for (index, (name, column)) in names.zip(columns).enumerate() {
+        let (Some((prefix, _)), DataType::Array(_)) = (name.split_once('.'), column.data_type.plain()) else {
             continue;
         };
         match groups.iter_mut().find(|(known, _)| *known == prefix) {

@@ -4,12 +4,15 @@
 //! takes the messages of a partition one by one and hands out [`Run`]s of rows. What ClickHouse's own engine makes of each message is in
 //! docs/kafka-engine.md; here it is the same, but for messages with a bad row, which are refused whole and leave nothing behind.
 
+mod answer;
 mod error;
+mod fields;
 mod format;
 mod mapping;
 mod message;
 mod plan;
 mod reader;
+mod refusal;
 mod run;
 #[cfg(test)]
 mod tests;

@@ -56,13 +56,19 @@ impl MessagePlan {
         let virtual_columns = virtual_columns(&columns, &sources)?;
         let virtual_specs: Vec<_> = virtual_columns.iter().map(|column| columns[column.index].clone()).collect();
         let virtual_plan = (!virtual_specs.is_empty()).then(|| ReadPlan::new(virtual_specs, ReadSettings::default()));
-        let fields = ReadPlan::new(fields, settings);
+        let names = field_columns.iter().map(|index| columns[*index].name.as_str());
+        let fields = ReadPlan::of_fields(fields, names, settings);
         check(&fields)?;
         Ok(MessagePlan { format, columns, sources, fields, field_columns, virtual_columns, virtual_plan })
     }
 
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
+    }
+
+    /// The table's column that takes a field.
+    pub(crate) fn column_of_field(&self, field: usize) -> Option<&ColumnSpec> {
+        self.field_columns.get(field).map(|index| &self.columns[*index])
     }
 
     pub fn explain(&self) -> Vec<ColumnMapping> {

@@ -1,11 +1,13 @@
 //! Message after message into rows.
 
-use windrow_block::{Block, BlockBuilder, NotTyped, NotTypedReason, Parsed, Present};
+use windrow_block::{Block, BlockBuilder, NotTypedReason, Parsed, Present, SeriesError};
 
-use crate::error::{MessageError, Unread};
-use crate::format::Kind;
+use crate::answer;
+use crate::error::Unread;
+use crate::fields::FieldRows;
 use crate::message::Message;
 use crate::plan::MessagePlan;
+use crate::refusal::refused;
 use crate::run::Run;
 use crate::virtual_columns::VirtualRows;
 
@@ -14,7 +16,7 @@ pub struct MessageReader<'p> {
     plan: &'p MessagePlan,
     topic: &'p str,
     partition: i32,
-    fields: Option<Parsed>,
+    fields: FieldRows<'p>,
     virtual_rows: Vec<VirtualRows<'p>>,
     span: Option<Span>,
     runs: Vec<Run>,
@@ -34,52 +36,59 @@ struct Span {
 impl<'p> MessageReader<'p> {
     pub fn new(plan: &'p MessagePlan, topic: &'p str, partition: i32) -> Self {
         let virtual_rows = plan.virtual_columns.iter().map(|column| column.rows()).collect();
-        MessageReader { plan, topic, partition, fields: None, virtual_rows, span: None, runs: Vec::new(), bytes: 0 }
+        let fields = FieldRows::new(plan);
+        MessageReader { plan, topic, partition, fields, virtual_rows, span: None, runs: Vec::new(), bytes: 0 }
     }
 
     /// Reads one message; returns how many rows it has. On an error nothing of it stays.
+    #[inline]
     pub fn read(&mut self, message: &Message<'_>) -> Result<u32, Unread> {
         let Some(value) = message.value.filter(|value| !value.is_empty()) else { return Ok(0) };
-        let Kind::Payload(format) = &self.plan.format.kind;
-        let parsed = (format.read)(value, &self.plan.fields).map_err(|not_typed| self.refused(not_typed))?;
-        let rows = parsed.block.rows();
+        let rows = match self.fields.read(value) {
+            Ok(rows) => rows,
+            Err(error) => self.read_again(value, error)?,
+        };
         if rows > 0 {
-            self.add(parsed, message);
+            self.passed(message, rows);
         }
-        Ok(rows as u32)
+        Ok(u32::try_from(rows).expect("a row takes a byte, and a message has no 4 GiB"))
+    }
+
+    /// A message that gives other columns than those before it can be read in a run of its own.
+    #[cold]
+    fn read_again(&mut self, value: &[u8], error: SeriesError) -> Result<usize, Unread> {
+        let outcome = match error.reason {
+            NotTypedReason::MixedDefaults if self.span.is_some() => {
+                self.close();
+                self.fields.read(value)
+            }
+            _ => Err(error),
+        };
+        outcome.map_err(|error| refused(self.plan, value, error))
     }
 
     /// Takes ClickHouse's answer for a message that wasn't certain: the columns of the plan's [`question`](MessagePlan::question).
     pub fn take_block(&mut self, answer: Block, message: &Message<'_>) -> Result<u32, Unread> {
-        let (rows, present) = (answer.rows(), Present::all(answer.columns()));
+        let fields = answer::fields(self.plan, answer)?;
+        let rows = fields.block.rows();
         if rows > 0 {
-            self.add(Parsed { block: answer, present }, message);
+            self.close();
+            self.passed(message, rows);
+            let span = self.span.take().expect("the message has just passed");
+            self.end_run(fields, span);
         }
-        Ok(rows as u32)
+        Ok(u32::try_from(rows).unwrap_or(u32::MAX))
     }
 
-    /// What the rows that were read take in memory, those of closed runs included.
+    /// What the rows that were read take in memory, those of closed runs included. A message of little may become much.
     pub fn bytes(&self) -> usize {
-        let fields = self.fields.as_ref().map_or(0, |parsed| parsed.block.bytes());
-        self.bytes + fields + self.virtual_rows.iter().map(VirtualRows::bytes).sum::<usize>()
+        self.bytes + self.fields.bytes() + self.virtual_rows.iter().map(VirtualRows::bytes).sum::<usize>()
     }
 
     /// Hands out what was read, in the order of the messages.
     pub fn finish(mut self) -> Vec<Run> {
         self.close();
         self.runs
-    }
-
-    fn add(&mut self, parsed: Parsed, message: &Message<'_>) {
-        if self.fields.as_ref().is_some_and(|fields| fields.present != parsed.present) {
-            self.close();
-        }
-        let rows = parsed.block.rows();
-        match &mut self.fields {
-            Some(fields) => fields.block.append(&parsed.block),
-            none => *none = Some(parsed),
-        }
-        self.passed(message, rows);
     }
 
     /// The message's rows are there; what else every row of it has is put beside them.
@@ -95,7 +104,13 @@ impl<'p> MessageReader<'p> {
 
     /// Ends the open run.
     fn close(&mut self) {
-        let (Some(fields), Some(span)) = (self.fields.take(), self.span.take()) else { return };
+        if let Some(span) = self.span.take() {
+            let fields = self.fields.take();
+            self.end_run(fields, span);
+        }
+    }
+
+    fn end_run(&mut self, fields: Parsed, span: Span) {
         let rows = fields.block.rows();
         let (mut order, mut present) = (Vec::new(), Present::default());
         for (position, field) in fields.present.iter().enumerate() {
@@ -104,22 +119,14 @@ impl<'p> MessageReader<'p> {
         let mut parts = vec![fields.block];
         if let Some(plan) = &self.plan.virtual_plan {
             parts.push(virtual_block(plan, &mut self.virtual_rows, rows));
-            order.extend(
-                self.plan.virtual_columns.iter().enumerate().map(|(position, column)| (column.index, 1, position)),
-            );
+            let columns = self.plan.virtual_columns.iter().enumerate();
+            order.extend(columns.map(|(position, column)| (column.index, 1, position)));
         }
         order.sort_unstable();
         order.iter().for_each(|(column, ..)| present.insert(*column));
         let block = Block::beside(parts, order.iter().map(|(_, part, position)| (*part, *position)));
         self.bytes += block.bytes();
         self.runs.push(span.run(block, present));
-    }
-
-    fn refused(&self, not_typed: NotTyped) -> Unread {
-        let row = not_typed.row + 1;
-        let text = format!("Cannot parse input: {}: (at row {row})", not_typed.reason.as_str());
-        let certain = not_typed.reason == NotTypedReason::Syntax;
-        Unread::Refused(MessageError { text, row, column: None, certain })
     }
 }
 

@@ -8,45 +8,74 @@ use super::nested::ends_list;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
 use super::scalar::push_string;
+use super::series::{Append, Stopped};
 use crate::column::Column;
 use crate::plan::ReadPlan;
 use crate::types::DataType;
 
 /// Reads a payload in the format LineAsString: every line is a value.
 pub fn read_line_as_string(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read(plan, |values| {
-        let mut start = 0;
-        for end in memchr_iter(b'\n', payload) {
-            values.push(&payload[start..end])?;
-            start = end + 1;
-        }
-        if start < payload.len() {
-            values.push(&payload[start..])?;
-        }
-        Ok(())
-    })
+    read(plan, |values| lines(payload, values))
+}
+
+fn lines(payload: &[u8], values: &mut Values<'_, '_>) -> Result<(), NotTypedReason> {
+    let mut start = 0;
+    for end in memchr_iter(b'\n', payload) {
+        values.push(&payload[start..end])?;
+        start = end + 1;
+    }
+    match start < payload.len() {
+        true => values.push(&payload[start..]),
+        false => Ok(()),
+    }
 }
 
 /// Reads a payload in the format RawBLOB: all of it is one value.
 pub fn read_raw_blob(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read(plan, |values| match payload {
+    read(plan, |values| whole(payload, values))
+}
+
+fn whole(payload: &[u8], values: &mut Values<'_, '_>) -> Result<(), NotTypedReason> {
+    match payload {
         [] => Err(NotTypedReason::Value),
         payload => values.push(payload),
-    })
+    }
 }
 
 /// Reads a payload in the format JSONAsString: every object is a value, as it is written.
 pub fn read_json_as_string(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read(plan, |values| {
-        let mut cursor = Cursor::new(payload);
-        cursor.skip_space();
-        if cursor.eat(b'[') {
-            read_array(&mut cursor, values)?;
-        } else {
-            read_sequence(&mut cursor, values)?;
-        }
-        cursor.eat_final_semicolon()
+    read(plan, |values| objects(payload, values))
+}
+
+fn objects(payload: &[u8], values: &mut Values<'_, '_>) -> Result<(), NotTypedReason> {
+    let mut cursor = Cursor::new(payload);
+    cursor.skip_space();
+    if cursor.eat(b'[') {
+        read_array(&mut cursor, values)?;
+    } else {
+        read_sequence(&mut cursor, values)?;
+    }
+    cursor.eat_final_semicolon()
+}
+
+/// The rows of one payload more, for formats whose payloads may follow each other.
+pub(super) fn appender(format: &str) -> Option<Append> {
+    Some(match format {
+        "LineAsString" => |payload, rows, _| append(payload, rows, lines),
+        "RawBLOB" => |payload, rows, _| append(payload, rows, whole),
+        "JSONAsString" => |payload, rows, _| append(payload, rows, objects),
+        _ => return None,
     })
+}
+
+fn append(
+    payload: &[u8],
+    rows: &mut Rows<'_>,
+    read_values: impl FnOnce(&[u8], &mut Values<'_, '_>) -> Result<(), NotTypedReason>,
+) -> Result<(), Stopped> {
+    check_columns(rows)
+        .and_then(|()| read_values(payload, &mut Values { rows }))
+        .map_err(|reason| Stopped { reason, at: 0 })
 }
 
 fn read_array(cursor: &mut Cursor<'_>, values: &mut Values<'_, '_>) -> Result<(), NotTypedReason> {
@@ -104,12 +133,15 @@ fn read(
     read_values: impl FnOnce(&mut Values<'_, '_>) -> Result<(), NotTypedReason>,
 ) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan, 0)?;
-    let is_string = |data_type: &DataType| matches!(data_type, DataType::String);
-    if !matches!(plan.columns(), [column] if is_string(&column.data_type)) {
-        return Err(rows.not_typed(NotTypedReason::ColumnKind));
-    }
-    match read_values(&mut Values { rows: &mut rows }) {
+    match check_columns(&rows).and_then(|()| read_values(&mut Values { rows: &mut rows })) {
         Ok(()) => rows.finish(),
         Err(reason) => Err(rows.not_typed(reason)),
+    }
+}
+
+fn check_columns(rows: &Rows<'_>) -> Result<(), NotTypedReason> {
+    match rows.plan.columns() {
+        [column] if matches!(column.data_type, DataType::String) => Ok(()),
+        _ => Err(NotTypedReason::ColumnKind),
     }
 }

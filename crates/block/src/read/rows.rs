@@ -1,7 +1,7 @@
 use super::allowance::Allowance;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::block::Block;
-use crate::column::Column;
+use crate::column::{Column, StringsEnd};
 use crate::plan::ReadPlan;
 use crate::present::Present;
 
@@ -16,6 +16,8 @@ pub(super) struct Rows<'p> {
     /// Columns with a DEFAULT expression that were left out so far; what one row leaves out, all have to.
     left_out: Present,
     allowance: Allowance,
+    /// The column whose value could not be read.
+    failed: Option<usize>,
 }
 
 impl<'p> Rows<'p> {
@@ -30,6 +32,7 @@ impl<'p> Rows<'p> {
                 seen_count: 0,
                 left_out: Present::default(),
                 allowance: Allowance::of(payload_bytes),
+                failed: None,
             }),
         }
     }
@@ -37,6 +40,39 @@ impl<'p> Rows<'p> {
     /// Whether the current row is the second.
     pub(super) fn is_second(&self) -> bool {
         self.rows == 1
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.rows
+    }
+
+    /// The value at hand, of this column, can't be read.
+    #[cold]
+    pub(super) fn fail(&mut self, column: usize) {
+        self.failed = Some(column);
+    }
+
+    pub(super) fn failed(&self) -> Option<usize> {
+        self.failed
+    }
+
+    /// Another payload begins, whose rows are put to those that are there.
+    #[inline]
+    pub(super) fn begin(&mut self, payload_bytes: usize) {
+        self.allowance = Allowance::of(payload_bytes);
+    }
+
+    /// Drops all rows but the first ones, and what was begun of another.
+    pub(super) fn truncate(&mut self, rows: usize, ends: &[StringsEnd]) {
+        let mut ends = ends.iter();
+        self.columns.iter_mut().for_each(|column| column.truncate(rows, &mut ends));
+        self.rows = rows;
+        self.seen.clear();
+        self.seen_count = 0;
+        self.failed = None;
+        if rows == 0 {
+            self.left_out.clear();
+        }
     }
 
     /// The current row has a key for `column`.
@@ -143,6 +179,12 @@ impl<'p> Rows<'p> {
         self.allowance.take(bytes)
     }
 
+    /// So many rows of the payload at hand came before the one that can't be read, though none of them was ended.
+    #[cold]
+    pub(super) fn skip_to(&mut self, count: usize) {
+        self.rows += count;
+    }
+
     /// Ends a row that gave every column or left it out explicitly, each once by its place in the row.
     #[inline]
     pub(super) fn end_full_row(&mut self) {
@@ -154,33 +196,47 @@ impl<'p> Rows<'p> {
     }
 
     pub(super) fn finish(mut self) -> Result<Parsed, NotTyped> {
-        if !self.nested_lengths_agree() {
-            return Err(NotTyped { reason: NotTypedReason::Value, row: 0 });
+        match self.nested_lengths_agree(0) {
+            true => Ok(self.take()),
+            false => Err(NotTyped { reason: NotTypedReason::Value, row: 0 }),
         }
-        let mut present = Present::all(self.columns.len());
-        if !self.left_out.is_empty() {
+    }
+
+    /// Hands out the rows and goes on without any.
+    pub(super) fn take(&mut self) -> Parsed {
+        let empty = self.columns.iter().map(Column::like).collect();
+        let mut columns = std::mem::replace(&mut self.columns, empty);
+        let rows = std::mem::take(&mut self.rows);
+        let left_out = std::mem::take(&mut self.left_out);
+        let mut present = Present::all(columns.len());
+        if !left_out.is_empty() {
             present = Present::default();
-            let given: Vec<usize> = (0..self.columns.len()).filter(|column| !self.left_out.contains(*column)).collect();
+            let given: Vec<usize> = (0..columns.len()).filter(|column| !left_out.contains(*column)).collect();
             given.iter().for_each(|column| present.insert(*column));
             let mut index = 0;
-            self.columns.retain(|_| {
+            columns.retain(|_| {
                 index += 1;
                 present.contains(index - 1)
             });
         }
-        Ok(Parsed { block: Block { rows: self.rows, columns: self.columns }, present })
+        Parsed { block: Block { rows, columns }, present }
     }
 
-    fn nested_lengths_agree(&self) -> bool {
+    /// Whether the columns of each nested structure have equally many elements in every row from this one on. Before it they have.
+    pub(super) fn nested_lengths_agree(&self, from: usize) -> bool {
         self.plan.nested.iter().all(|group| {
             let mut lengths = group.iter().filter(|column| !self.left_out.contains(**column)).map(|column| match &self
                 .columns[*column]
             {
-                Column::Array { offsets, .. } => offsets.as_slice(),
+                Column::Array { offsets, .. } => &offsets[from..],
                 _ => &[],
             });
             let first = lengths.next();
             lengths.all(|other| Some(other) == first)
         })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.columns.iter().map(Column::bytes).sum()
     }
 }

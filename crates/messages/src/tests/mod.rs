@@ -1,5 +1,6 @@
 //! Messages against what their rows have to be.
 
+mod payloads;
 mod virtual_columns;
 
 use windrow_block::{Block, ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};

@@ -11,7 +11,7 @@ pub(super) enum HeaderForm {
 }
 
 /// Where the values of one of the payload's columns go.
-pub(super) enum Target {
+pub(in crate::read) enum Target {
     Column(usize),
     /// No column of the table's: read to get past it.
     Nowhere(Column),

@@ -10,8 +10,10 @@ mod rows;
 mod value;
 
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::series::Append;
 use crate::plan::ReadPlan;
-use header::{read_header, HeaderForm, Target};
+pub(in crate::read) use header::Target;
+use header::{read_header, HeaderForm};
 pub(super) use input::BinaryInput;
 
 /// Reads a payload in the format RowBinary: the plan's columns in order.
@@ -43,6 +45,10 @@ pub fn read_row_binary_with_names_and_types_and_defaults(payload: &[u8], plan: &
     let mut input = BinaryInput::new(payload);
     let targets = read_header(&mut input, plan, HeaderForm::NamesAndTypes).map_err(in_header)?;
     rows::read_rows_with_defaults(&mut input, plan, targets)
+}
+
+pub(super) fn appender(format: &str) -> Option<Append> {
+    (format == "RowBinary").then_some(rows::append as Append)
 }
 
 fn all_columns(plan: &ReadPlan) -> Vec<Target> {

@@ -2,9 +2,10 @@ use super::super::rows::Rows;
 use super::header::Target;
 use super::input::BinaryInput;
 use super::value::read_value;
-use super::{NotTyped, NotTypedReason, Parsed};
+use super::{all_columns, NotTyped, NotTypedReason, Parsed};
 use crate::column::Column;
 use crate::plan::ReadPlan;
+use crate::read::series::{Kept, Stopped};
 
 /// Reads rows in which each of the payload's columns has a value.
 pub(super) fn read_rows(
@@ -13,30 +14,64 @@ pub(super) fn read_rows(
     mut targets: Vec<Target>,
 ) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan, input.rest().len())?;
-    for target in &targets {
-        if let Target::Column(column) = target {
-            rows.see(*column).map_err(|reason| rows.not_typed(reason))?;
-        }
+    let mut count = 0;
+    match append_rows(input, &mut rows, &mut targets, &mut count) {
+        Ok(()) => rows.finish(),
+        Err(reason) => Err(NotTyped { reason, row: count as u64 }),
     }
-    let mut count = match widths(&rows.columns, &targets) {
-        Some(widths) => read_fixed_rows(input, &mut rows.columns, &targets, &widths),
-        None => 0,
-    };
-    while !input.at_end() {
-        if let Err(reason) = read_row(input, &mut rows.columns, &mut targets) {
-            return Err(NotTyped { reason, row: count as u64 });
-        }
-        count += 1;
-    }
-    rows.end_rows(count).map_err(|reason| rows.not_typed(reason))?;
-    rows.finish()
 }
 
+/// Tells in `count` how many rows were read.
+fn append_rows(
+    input: &mut BinaryInput<'_>,
+    rows: &mut Rows<'_>,
+    targets: &mut [Target],
+    count: &mut usize,
+) -> Result<(), NotTypedReason> {
+    for target in targets.iter() {
+        if let Target::Column(column) = target {
+            rows.see(*column)?;
+        }
+    }
+    if input.rest().len() >= MIN_BYTES_BY_COLUMN {
+        if let Some(widths) = widths(&rows.columns, targets) {
+            *count = read_fixed_rows(input, &mut rows.columns, targets, &widths);
+        }
+    }
+    while !input.at_end() {
+        read_row(input, rows, targets)?;
+        *count += 1;
+    }
+    rows.end_rows(*count)
+}
+
+/// The rows of one payload more, in the format RowBinary.
+pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, kept: &mut Kept) -> Result<(), Stopped> {
+    let mut input = BinaryInput::new(payload);
+    if kept.targets.len() != rows.columns.len() {
+        kept.targets = all_columns(rows.plan);
+    }
+    let mut count = 0;
+    append_rows(&mut input, rows, &mut kept.targets, &mut count).map_err(|reason| {
+        rows.skip_to(count);
+        Stopped { reason, at: payload.len() - input.rest().len() }
+    })
+}
+
+/// Shorter payloads are read row by row: looking at the columns first is not worth it.
+const MIN_BYTES_BY_COLUMN: usize = 1024;
+
 #[inline]
-fn read_row(input: &mut BinaryInput<'_>, columns: &mut [Column], targets: &mut [Target]) -> Result<(), NotTypedReason> {
+fn read_row(input: &mut BinaryInput<'_>, rows: &mut Rows<'_>, targets: &mut [Target]) -> Result<(), NotTypedReason> {
     for target in targets {
         match target {
-            Target::Column(column) => read_value(input, &mut columns[*column])?,
+            Target::Column(column) => {
+                let outcome = read_value(input, &mut rows.columns[*column]);
+                if outcome.is_err() {
+                    rows.fail(*column);
+                }
+                outcome?;
+            }
             Target::Nowhere(scratch) => {
                 read_value(input, scratch)?;
                 scratch.clear();

@@ -19,11 +19,33 @@ mod tskv;
 mod tsv;
 
 use self::csv::Csv;
-use self::table::{read_table, Heading};
+use self::table::{append_table, read_table, Heading};
 pub use self::tskv::read_tskv;
 use self::tsv::{Escaped, Raw};
 use super::outcome::{NotTyped, Parsed};
+use super::series::Append;
 use crate::plan::ReadPlan;
+
+/// The rows of one payload more, for formats whose payloads may follow each other.
+pub(super) fn appender(format: &str) -> Option<Append> {
+    Some(match format {
+        "CSV" => |payload, rows, kept| append_table(payload, rows, kept, Csv::new, Heading::MaybeDetected),
+        "CSVWithNames" => |payload, rows, kept| append_table(payload, rows, kept, Csv::new, Heading::Names),
+        "CSVWithNamesAndTypes" => {
+            |payload, rows, kept| append_table(payload, rows, kept, Csv::new, Heading::NamesAndTypes)
+        }
+        "TabSeparated" => |payload, rows, kept| append_table(payload, rows, kept, Escaped::new, Heading::MaybeDetected),
+        "TabSeparatedWithNames" => {
+            |payload, rows, kept| append_table(payload, rows, kept, Escaped::new, Heading::Names)
+        }
+        "TabSeparatedWithNamesAndTypes" => {
+            |payload, rows, kept| append_table(payload, rows, kept, Escaped::new, Heading::NamesAndTypes)
+        }
+        "TabSeparatedRaw" => |payload, rows, kept| append_table(payload, rows, kept, Raw::new, Heading::MaybeDetected),
+        "TSKV" => tskv::append,
+        _ => return None,
+    })
+}
 
 pub fn read_csv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     read_table(payload, plan, Csv::new(&plan.settings), Heading::MaybeDetected)

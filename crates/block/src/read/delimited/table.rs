@@ -6,6 +6,8 @@ use crate::plan::ReadPlan;
 use crate::read::layout::Layout;
 use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::read::rows::Rows;
+use crate::read::series::{Kept, Stopped};
+use crate::settings::ReadSettings;
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -26,16 +28,34 @@ pub(super) fn read_table<D: Dialect>(
 ) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan, payload.len())?;
     let mut fields = Fields::new(payload, &plan.settings, dialect);
-    match read_all(&mut fields, &mut rows, heading) {
+    match read_all(&mut fields, &mut rows, heading, &mut None) {
         Ok(()) => rows.finish(),
         Err(reason) => Err(rows.not_typed(reason)),
     }
+}
+
+/// The rows of one payload more.
+pub(super) fn append_table<'p, D: Dialect>(
+    payload: &[u8],
+    rows: &mut Rows<'p>,
+    kept: &mut Kept,
+    dialect: impl FnOnce(&'p ReadSettings) -> D,
+    heading: Heading,
+) -> Result<(), Stopped> {
+    let settings = &rows.plan.settings;
+    let mut fields = Fields::new(payload, settings, dialect(settings));
+    fields.scratch = std::mem::take(&mut kept.scratch);
+    let outcome = read_all(&mut fields, rows, heading, &mut kept.table_layout);
+    let at = fields.cursor.at;
+    kept.scratch = fields.scratch;
+    outcome.map_err(|reason| Stopped { reason, at })
 }
 
 fn read_all<D: Dialect>(
     fields: &mut Fields<'_, '_, D>,
     rows: &mut Rows<'_>,
     heading: Heading,
+    table_layout: &mut Option<Layout>,
 ) -> Result<(), NotTypedReason> {
     let has_mark = fields.cursor.eat_exactly(BYTE_ORDER_MARK);
     for _ in 0..fields.dialect.skipped_lines() {
@@ -44,24 +64,27 @@ fn read_all<D: Dialect>(
         }
         fields.skip_header_row()?;
     }
+    let headed;
     let layout = match heading {
         // A mark is skipped before some first columns, and belongs to the value of others.
         Heading::MaybeDetected if has_mark => return Err(NotTypedReason::Syntax),
         Heading::MaybeDetected if fields.at_table_end() => return Ok(()),
         Heading::MaybeDetected if fields.dialect.detects_header() && fields.has_names(rows.plan)? => {
-            read_detected_names(fields, rows.plan)?
+            headed = read_detected_names(fields, rows.plan)?;
+            &headed
         }
-        Heading::MaybeDetected => Layout::of_table(rows.plan),
+        Heading::MaybeDetected => table_layout.get_or_insert_with(|| Layout::of_table(rows.plan)),
         Heading::Names | Heading::NamesAndTypes => {
             let layout = fields.read_names(rows.plan)?;
-            match heading {
+            headed = match heading {
                 Heading::NamesAndTypes => fields.read_types(layout, rows.plan)?,
                 _ => layout,
-            }
+            };
+            &headed
         }
     };
     while !fields.at_table_end() {
-        read_row(fields, rows, &layout)?;
+        read_row(fields, rows, layout)?;
     }
     Ok(())
 }

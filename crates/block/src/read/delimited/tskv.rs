@@ -8,19 +8,30 @@ use super::tsv::Escaped;
 use crate::plan::ReadPlan;
 use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
 use crate::read::rows::Rows;
+use crate::read::series::{Kept, Stopped};
 
 pub fn read_tskv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan, payload.len())?;
-    let settings = &plan.settings.delimited;
-    // ClickHouse applies these to some of the values, or to none.
-    if settings.tsv_crlf || settings.tsv_empty_as_default || settings.tsv_skip_trailing_empty_lines {
-        return Err(rows.not_typed(NotTypedReason::Setting));
-    }
-    let mut fields = Fields::new(payload, &plan.settings, Escaped::new(&plan.settings));
-    match read_rows(&mut fields, &mut rows) {
+    match append(payload, &mut rows, &mut Kept::default()) {
         Ok(()) => rows.finish(),
-        Err(reason) => Err(rows.not_typed(reason)),
+        Err(stopped) => Err(rows.not_typed(stopped.reason)),
     }
+}
+
+/// The rows of one payload more.
+pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, kept: &mut Kept) -> Result<(), Stopped> {
+    let settings = &rows.plan.settings;
+    let delimited = &settings.delimited;
+    // ClickHouse applies these to some of the values, or to none.
+    if delimited.tsv_crlf || delimited.tsv_empty_as_default || delimited.tsv_skip_trailing_empty_lines {
+        return Err(Stopped { reason: NotTypedReason::Setting, at: 0 });
+    }
+    let mut fields = Fields::new(payload, settings, Escaped::new(settings));
+    fields.scratch = std::mem::take(&mut kept.scratch);
+    let outcome = read_rows(&mut fields, rows);
+    let at = fields.cursor.at;
+    kept.scratch = fields.scratch;
+    outcome.map_err(|reason| Stopped { reason, at })
 }
 
 fn read_rows(fields: &mut Fields<'_, '_, Escaped<'_>>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {

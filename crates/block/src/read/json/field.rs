@@ -22,6 +22,15 @@ impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
     /// Reads the value at the cursor, which the current row has for `column`.
     #[inline]
     pub(super) fn read(&mut self, column: usize) -> Result<(), NotTypedReason> {
+        let outcome = self.read_value(column);
+        if outcome.is_err() {
+            self.rows.fail(column);
+        }
+        outcome
+    }
+
+    #[inline]
+    fn read_value(&mut self, column: usize) -> Result<(), NotTypedReason> {
         self.rows.see(column)?;
         if STRINGS {
             return self.read_string(column);

@@ -11,6 +11,7 @@ use field::Fields;
 
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
+use super::series::{Kept, Stopped};
 use crate::plan::ReadPlan;
 
 /// A format whose values are JSON's own.
@@ -89,6 +90,23 @@ pub fn read_json(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
 /// Reads a payload in the format JSONCompact: a document whose `data` is an array of arrays.
 pub fn read_json_compact(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     read(payload, plan, document::read_arrays)
+}
+
+/// The rows of one payload more, in the format JSONEachRow or JSONStringsEachRow.
+pub(super) fn append_each_row<const STRINGS: bool>(
+    payload: &[u8],
+    rows: &mut Rows<'_>,
+    kept: &mut Kept,
+) -> Result<(), Stopped> {
+    let mut fields: Fields<STRINGS> = Fields::new(payload, rows);
+    fields.values.scratch = std::mem::take(&mut kept.scratch);
+    let mut objects = objects::Objects::new(fields);
+    objects.order = std::mem::take(&mut kept.order);
+    let outcome = objects.read_each_row();
+    let at = objects.fields.values.cursor.at;
+    kept.order = objects.order;
+    kept.scratch = objects.fields.values.scratch;
+    outcome.map_err(|reason| Stopped { reason, at })
 }
 
 fn read<'a, 'p, const STRINGS: bool>(

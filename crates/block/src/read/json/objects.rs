@@ -1,6 +1,7 @@
 //! Rows as objects.
 
 use super::{Fields, PlainFields};
+use crate::paths::{PathNode, Paths};
 use crate::plan::resembles;
 use crate::read::json_text::read_string;
 use crate::read::nested::ValueReader;
@@ -8,15 +9,7 @@ use crate::read::outcome::NotTypedReason;
 
 /// Objects one after the other, or one array of them.
 pub(super) fn read_each_row<const STRINGS: bool>(fields: Fields<'_, '_, '_, STRINGS>) -> Result<(), NotTypedReason> {
-    let mut objects = Objects::new(fields);
-    objects.fields.values.cursor.skip_space();
-    if objects.fields.values.cursor.peek() == Some(b'[') {
-        objects.read_array()?;
-        objects.fields.values.cursor.skip_space();
-        objects.fields.values.cursor.eat_final_semicolon()
-    } else {
-        objects.read_sequence()
-    }
+    Objects::new(fields).read_each_row()
 }
 
 /// One object whose members are the rows; their names say nothing.
@@ -42,15 +35,28 @@ pub(super) fn read_object_of_rows(fields: PlainFields<'_, '_, '_>) -> Result<(),
 pub(super) struct Objects<'a, 'p, 'r, const STRINGS: bool> {
     pub(super) fields: Fields<'a, 'p, 'r, STRINGS>,
     /// The columns in the order in which the second row gave them; the rows behind it mostly do the same.
-    order: Vec<usize>,
+    pub(super) order: Vec<usize>,
 }
 
 /// In `order`, for a key that is no column's.
 const NO_COLUMN: usize = usize::MAX;
+/// In `order`, for a field with columns in it: from here on its position among the paths. No table has as many columns.
+const FIRST_PATH: usize = usize::MAX / 2;
 
 impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
     pub(super) fn new(fields: Fields<'a, 'p, 'r, STRINGS>) -> Self {
         Objects { fields, order: Vec::new() }
+    }
+
+    pub(super) fn read_each_row(&mut self) -> Result<(), NotTypedReason> {
+        self.fields.values.cursor.skip_space();
+        if self.fields.values.cursor.peek() == Some(b'[') {
+            self.read_array()?;
+            self.fields.values.cursor.skip_space();
+            self.fields.values.cursor.eat_final_semicolon()
+        } else {
+            self.read_sequence()
+        }
     }
 
     /// Objects one after the other, with a comma between or behind them where somebody likes one.
@@ -88,6 +94,9 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         self.fields.values.cursor.skip_space();
         if !self.fields.values.cursor.eat(b'}') {
             let learning = self.fields.rows.is_second();
+            if learning {
+                self.order.clear();
+            }
             // Rows mostly give the columns in the table's order, so the next key is known before it is read.
             let mut next = 0;
             for position in 0.. {
@@ -115,6 +124,12 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
                 return Ok(expected);
             }
         }
+        if let Some(paths) = &self.fields.rows.plan.paths {
+            if let Some(node) = self.read_path_key(paths, expected)? {
+                self.read_path(paths, node)?;
+                return Ok(FIRST_PATH + node);
+            }
+        }
         let name = self.fields.values.read_plain_key()?;
         if self.fields.values.settings.json.import_nested && self.is_nested(name)? {
             self.fields.values.expect_colon()?;
@@ -132,6 +147,77 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
             None => self.fields.skip()?,
         }
         Ok(column.unwrap_or(NO_COLUMN))
+    }
+
+    /// Reads the key of a field that columns lie in; nothing, and the cursor stays, if it is another key.
+    #[inline]
+    fn read_path_key(&mut self, paths: &Paths, expected: usize) -> Result<Option<usize>, NotTypedReason> {
+        let expected = expected.wrapping_sub(FIRST_PATH);
+        if let Some(length) = paths.get(expected).and_then(|node| node.key.length_in(self.fields.values.cursor.rest()))
+        {
+            self.fields.values.cursor.at += length;
+            self.fields.values.cursor.skip_space();
+            return Ok(Some(expected));
+        }
+        let start = self.fields.values.cursor.at;
+        let name = self.fields.values.read_plain_key()?;
+        let found = paths.root(name);
+        match found {
+            Some(_) => self.fields.values.expect_colon()?,
+            None => self.fields.values.cursor.at = start,
+        }
+        Ok(found)
+    }
+
+    /// A field's value, for its own column and for those of the fields in it. NULL has no fields.
+    fn read_path(&mut self, paths: &Paths, node: usize) -> Result<(), NotTypedReason> {
+        let node = paths.get(node).ok_or(NotTypedReason::UnknownField)?;
+        let start = self.fields.values.cursor.at;
+        if let Some(column) = node.column {
+            self.fields.read(column)?;
+            if node.children.is_empty() {
+                return Ok(());
+            }
+            self.fields.values.cursor.at = start;
+        }
+        match self.fields.values.cursor.peek() {
+            Some(b'n') => self.fields.values.expect_null(),
+            Some(b'{') => self.read_path_members(paths, node),
+            _ => Err(NotTypedReason::Value),
+        }
+    }
+
+    fn read_path_members(&mut self, paths: &Paths, node: &PathNode) -> Result<(), NotTypedReason> {
+        self.fields.values.cursor.expect(b'{')?;
+        self.fields.values.cursor.skip_space();
+        if self.fields.values.cursor.eat(b'}') {
+            return Ok(());
+        }
+        for position in 0.. {
+            let expected = node.children.get(position).copied();
+            let known = expected.and_then(|child| paths.get(child)?.key.length_in(self.fields.values.cursor.rest()));
+            let child = match known {
+                Some(length) => {
+                    self.fields.values.cursor.at += length;
+                    self.fields.values.cursor.skip_space();
+                    expected
+                }
+                None => {
+                    let name = self.fields.values.read_plain_key()?;
+                    self.fields.values.expect_colon()?;
+                    paths.child(&node.children, name)
+                }
+            };
+            match child {
+                Some(child) => self.read_path(paths, child)?,
+                None if self.fields.values.settings.skip_unknown_fields => self.fields.skip()?,
+                None => return Err(NotTypedReason::UnknownField),
+            }
+            if self.fields.values.ends_object()? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the columns of a nested structure are asked for by its name.

@@ -9,32 +9,43 @@ mod value;
 use super::binary::BinaryInput;
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
+use super::series::{Kept, Stopped};
 use crate::plan::ReadPlan;
 use item::{read_item, Item};
 
 /// Reads a payload in the format MsgPack.
 pub fn read_msgpack(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan, payload.len())?;
+    match append(payload, &mut rows, &mut Kept::default()) {
+        Ok(()) => rows.finish(),
+        Err(stopped) => Err(rows.not_typed(stopped.reason)),
+    }
+}
+
+/// The rows of one payload more.
+pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, _: &mut Kept) -> Result<(), Stopped> {
     let mut input = BinaryInput::new(payload);
     while !input.at_end() {
-        if let Err(reason) = read_row(&mut input, &mut rows) {
-            return Err(rows.not_typed(reason));
-        }
+        read_row(&mut input, rows).map_err(|reason| Stopped { reason, at: payload.len() - input.rest().len() })?;
     }
-    rows.finish()
+    Ok(())
 }
 
 fn read_row(input: &mut BinaryInput<'_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
     let plan = rows.plan;
     for (column, spec) in plan.columns().iter().enumerate() {
         rows.see(column)?;
-        match read_item(input)? {
-            Item::Nil if !plan.readers[column].nullable => rows.give_null(column)?,
+        let outcome = read_item(input).and_then(|item| match item {
+            Item::Nil if !plan.readers[column].nullable => rows.give_null(column),
             item => {
                 rows.give(column)?;
-                value::read(input, item, &spec.data_type, &mut rows.columns[column], &plan.settings)?;
+                value::read(input, item, &spec.data_type, &mut rows.columns[column], &plan.settings)
             }
+        });
+        if outcome.is_err() {
+            rows.fail(column);
         }
+        outcome?;
     }
     rows.end_row()
 }

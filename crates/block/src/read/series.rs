@@ -1,0 +1,167 @@
+//! Payload after payload into the same columns: what follows each other in a topic, rather than what one request brings.
+//!
+//! A payload is read whole or leaves nothing behind. Nothing is allocated for it: what its reading needs is kept for the next one. So
+//! that this costs as little as possible, only now and then is it noted where the columns' strings end; a payload that fails is taken
+//! back from there on.
+
+use super::binary::{self, Target};
+use super::layout::Layout;
+use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::rows::Rows;
+use super::{delimited, json, msgpack, raw};
+use crate::column::StringsEnd;
+use crate::format::Format;
+use crate::plan::ReadPlan;
+
+/// Reads payloads of one format, one after the other.
+pub struct Series<'p> {
+    format: &'static Format,
+    /// None for formats whose payloads are read one by one and then put together.
+    append: Option<Append>,
+    rows: Rows<'p>,
+    kept: Kept,
+    noted: Noted,
+    /// What was read payload by payload.
+    whole: Option<Parsed>,
+}
+
+/// Why a payload can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesError {
+    pub reason: NotTypedReason,
+    /// Rows of this payload that were read before.
+    pub row: u64,
+    /// Of the plan, where one value is to blame.
+    pub column: Option<usize>,
+    /// How far reading has come, in bytes; `None` if that isn't known.
+    pub at: Option<usize>,
+}
+
+/// What is kept from payload to payload to save its making.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Where escapes are resolved.
+    pub(super) scratch: Vec<u8>,
+    /// Of the columns in JSON's objects.
+    pub(super) order: Vec<usize>,
+    /// Of rows without a header.
+    pub(super) table_layout: Option<Layout>,
+    pub(super) targets: Vec<Target>,
+}
+
+/// Where and why reading has stopped.
+pub(super) struct Stopped {
+    pub(super) reason: NotTypedReason,
+    pub(super) at: usize,
+}
+
+/// Reads the rows of one payload more.
+pub(super) type Append = fn(&[u8], &mut Rows<'_>, &mut Kept) -> Result<(), Stopped>;
+
+/// Where the strings of all columns ended after so many rows.
+#[derive(Default)]
+struct Noted {
+    rows: usize,
+    ends: Vec<StringsEnd>,
+}
+
+/// Noting costs more than a short row, taking back walks these rows.
+const ROWS_BETWEEN_NOTES: usize = 64;
+
+impl<'p> Series<'p> {
+    /// Fails where the plan takes no payload at all.
+    pub fn new(format: &'static Format, plan: &'p ReadPlan) -> Result<Self, NotTyped> {
+        let rows = Rows::new(plan, 0)?;
+        let mut series = Series {
+            format,
+            append: appender(format.name),
+            rows,
+            kept: Kept::default(),
+            noted: Noted::default(),
+            whole: None,
+        };
+        series.note();
+        Ok(series)
+    }
+
+    /// Reads all rows of a payload and tells how many they are. After an error it is as if there had been no such payload.
+    ///
+    /// With [`NotTypedReason::MixedDefaults`] the payload may leave out other columns than those before it: it can be read once these are
+    /// [taken](Series::take).
+    pub fn read(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
+        let Some(append) = self.append else { return self.read_whole(payload) };
+        let before = self.rows.count();
+        if before >= self.noted.rows + ROWS_BETWEEN_NOTES {
+            self.note();
+        }
+        self.rows.begin(payload.len());
+        let error = match append(payload, &mut self.rows, &mut self.kept) {
+            Ok(()) if self.rows.plan.nested.is_empty() || self.rows.nested_lengths_agree(before) => {
+                return Ok(self.rows.count() - before);
+            }
+            Ok(()) => SeriesError { reason: NotTypedReason::Value, row: 0, column: None, at: None },
+            Err(Stopped { reason, at }) => {
+                let row = (self.rows.count() - before) as u64;
+                SeriesError { reason, row, column: self.rows.failed(), at: Some(at) }
+            }
+        };
+        self.take_back(before);
+        Err(error)
+    }
+
+    fn read_whole(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
+        let no_place =
+            |not_typed: NotTyped| SeriesError { reason: not_typed.reason, row: not_typed.row, column: None, at: None };
+        let parsed = (self.format.read)(payload, self.rows.plan).map_err(no_place)?;
+        let rows = parsed.block.rows();
+        match &mut self.whole {
+            _ if rows == 0 => {}
+            Some(whole) if whole.present != parsed.present => {
+                return Err(no_place(NotTyped { reason: NotTypedReason::MixedDefaults, row: 0 }));
+            }
+            Some(whole) => whole.block.append(&parsed.block),
+            none => *none = Some(parsed),
+        }
+        Ok(rows)
+    }
+
+    /// The rows that were read and not taken.
+    pub fn rows(&self) -> usize {
+        self.rows.count() + self.whole.as_ref().map_or(0, |whole| whole.block.rows())
+    }
+
+    /// What they take.
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes() + self.whole.as_ref().map_or(0, |whole| whole.block.bytes())
+    }
+
+    /// Hands out the rows that were read.
+    pub fn take(&mut self) -> Parsed {
+        if let Some(whole) = self.whole.take() {
+            return whole;
+        }
+        let parsed = self.rows.take();
+        self.note();
+        parsed
+    }
+
+    fn note(&mut self) {
+        self.noted.rows = self.rows.count();
+        self.noted.ends.clear();
+        self.rows.columns.iter().for_each(|column| column.note_strings(&mut self.noted.ends));
+    }
+
+    #[cold]
+    fn take_back(&mut self, rows: usize) {
+        self.rows.truncate(rows, &self.noted.ends);
+    }
+}
+
+fn appender(format: &str) -> Option<Append> {
+    match format {
+        "JSONEachRow" => Some(json::append_each_row::<false>),
+        "JSONStringsEachRow" => Some(json::append_each_row::<true>),
+        "MsgPack" => Some(msgpack::append),
+        name => delimited::appender(name).or_else(|| binary::appender(name)).or_else(|| raw::appender(name)),
+    }
+}
