@@ -70,7 +70,7 @@ class Seen:
 
     def partitions(self, **conditions: object) -> list[tuple[str, int]]:
         """Those that are its own now."""
-        return [(row["topic"], row["partition"]) for row in self.rows(**conditions) if row["partition"] is not None]
+        return [(row["topic"], row["partition"]) for row in self.rows(**conditions) if row["topic"]]
 
     def owns(self, number: int, **conditions: object) -> None:
         """Waits until it has so many."""
