@@ -32,7 +32,7 @@ chaos: build setup-test ## Kill gateway, database and broker under load, ROUNDS=
 	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),100) WINDROW_CHAOS_SEED=$(or $(SEED),1) WINDROW_CHAOS_AWAY_SECONDS=120 \
 	  WINDROW_CHAOS_BACKEND=$(BACKEND) .venv/bin/python -m pytest $(if $(BACKEND),tests/chaos/test_kill.py,tests/chaos) -q -s
 	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),30) WINDROW_CHAOS_SEED=$(or $(SEED),1) \
-	  .venv/bin/python -m pytest tests/kafka/test_kill.py $(if $(BACKEND),-k $(BACKEND)) -q -s
+	  .venv/bin/python -m pytest tests/kafka/test_kill.py $(if $(filter duckdb,$(BACKEND)),-k duckdb) -q -s
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone
 	@fuzz/run $(or $(FUZZ_SECONDS),30) $(TARGET)

@@ -51,8 +51,8 @@ class Gate:
     def await_insert(self) -> None:
         assert self.reached.wait(30), "no insert came to the gate"
 
-    def stand_behind(self, direct: Endpoint, table: str) -> None:
-        """Every insert into the table has to pass this gate before it ends."""
+    def stand_behind(self, direct: Endpoint, table: str, column: str = "a") -> None:
+        """Every insert into the table has to pass this gate before it ends. `column` is a UInt64 of the table."""
         url = f"http://127.0.0.1:{self.server.server_port}/"
         direct.sql(f"CREATE TABLE gate_of_{table} (a UInt64) ENGINE = URL('{url}', 'TSV')")
-        direct.sql(f"CREATE MATERIALIZED VIEW through_{table} TO gate_of_{table} AS SELECT a FROM {table}")
+        direct.sql(f"CREATE MATERIALIZED VIEW through_{table} TO gate_of_{table} AS SELECT {column} AS a FROM {table}")
