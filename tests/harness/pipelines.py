@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -63,10 +64,20 @@ class Seen:
         """system.windrow_kafka, as one who may see everything."""
         where = " AND ".join(f"{name} = '{value}'" for name, value in conditions.items()) or "1"
         query = f"SELECT * FROM system.windrow_kafka WHERE {where} ORDER BY pipeline, topic, partition FORMAT JSONEachRow"
-        http = self.gateway.http
-        asking = http if isinstance(self.gateway, DuckDbGateway) else http.as_user(TESTER.name, TESTER.password)
+        port = self.gateway.http
+        asking = port if isinstance(self.gateway, DuckDbGateway) else port.as_user(TESTER.name, TESTER.password)
         lines = asking.sql(query).splitlines()
         return [json.loads(line) for line in lines]
+
+    def told(self) -> list[dict]:
+        """The partitions of all pipelines as the admin port tells them, also while the backend is away."""
+        connection = http.client.HTTPConnection(self.gateway.admin.host, self.gateway.admin.port, timeout=60)
+        try:
+            connection.request("GET", "/api/v1/kafka")
+            pipelines = json.loads(connection.getresponse().read())["pipelines"]
+        finally:
+            connection.close()
+        return [partition for each in pipelines for partition in each["partitions"]]
 
     def partitions(self, **conditions: object) -> list[tuple[str, int]]:
         """Those that are its own now."""

@@ -168,6 +168,8 @@ def test_a_sink_that_is_away(
     metrics = seen.metrics()
     assert max(by_partition(metrics, OLDEST).values()) <= (now_ms() - sent_ms) / 1000
     assert by_partition(metrics, LAG) == {0: 50, 1: 50}
+    for told in seen.told():
+        assert told["lag_messages"] == 50 and told["oldest_unstored_seconds"] > min(first.values())
     assert "sink" in str(eventually(lambda: warnings(seen), "the log says it", 60)[-1])
     relay.behave()
     target.wait(200)
