@@ -125,7 +125,7 @@ def test_there_and_back(shop: Shop) -> None:
         assert all(word in said for word in ("action_sent", "time", "_partition"))
         shop.more()
         shop.detach_engine()
-        # Too early: the engine's members are still in the group.
+        # The engine's members are still in the group.
         windrow = shop.start_windrow()
         assert SERVE.startswith("windrow serve --config")
         shop.more()
