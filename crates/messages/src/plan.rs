@@ -71,6 +71,11 @@ impl MessagePlan {
         self.field_columns.get(field).map(|index| &self.columns[*index])
     }
 
+    /// Whether fields have no names and are told by their order.
+    pub fn is_positional(&self) -> bool {
+        self.format.is_positional()
+    }
+
     pub fn explain(&self) -> Vec<ColumnMapping> {
         let explained = self.columns.iter().zip(&self.sources).map(|(column, source)| ColumnMapping {
             column: column.name.clone(),

@@ -1,14 +1,21 @@
 //! Pipelines: from topics of Kafka into a table, each message's rows once, as late as was allowed and no later.
 
 mod accounts;
+mod check;
 mod options;
+mod plan;
 mod record;
-mod report;
+mod registry;
 mod status;
 mod tables;
 
+pub use check::{
+    check, CheckReport, CheckedColumn, CheckedPartition, CheckedTopic, RefusedMessage, Sample, SampledRows,
+    UnusedField, Verdict,
+};
 pub use options::{FormatOptions, OnError, Overrides, PipelineOptions, RegistryOptions, StartAt, Topics};
+pub use plan::{plan, PlanFault};
 pub use record::{token, BatchRecord, Range, RecordError, TooLong};
-pub use report::{CheckReport, CheckedColumn, CheckedPartition, CheckedTopic, RefusedMessage, Sample};
+pub use registry::{RegistryError, SchemaRegistry};
 pub use status::{Guarantee, LastError, PartitionStatus, PipelineStatus, Quantiles, State};
 pub use tables::{AskError, Asking, FormatQuestion, TableColumn, TableDescription, TableError, Tables};

@@ -13,7 +13,7 @@ pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub trait Tables: Send + Sync + 'static {
     /// The table as it is now: what was known of it before does not count. With `exactly_once`, a table that could be given a window for its
-    /// batches, as is done for inserts, is given one.
+    /// batches, as is done for inserts, is given one; without, it is only said whether it could be.
     fn describe<'a>(
         &'a self,
         database: &'a str,
@@ -36,6 +36,10 @@ pub struct TableDescription {
     pub no_deduplication: Option<String>,
     /// Of values without a time zone of their own.
     pub time_zone: String,
+    /// ClickHouse's first two numbers.
+    pub server_version: Option<(u32, u32)>,
+    /// Settings of the backend that may bear on how payloads are read.
+    pub settings: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -94,4 +98,43 @@ pub enum AskError {
     Unavailable(String),
     /// There is no ClickHouse.
     Nobody,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use windrow_client::Credentials;
+
+    /// A table with columns of these names and types, none with a DEFAULT.
+    pub(crate) fn description(columns: &[(&str, &str)]) -> TableDescription {
+        let column = |(name, type_name): &(&str, &str)| TableColumn {
+            name: (*name).to_owned(),
+            type_name: (*type_name).to_owned(),
+            data_type: DataType::parse(type_name).map_err(|error| error.to_string()),
+            default_kind: DefaultKind::None,
+        };
+        let destination = Destination {
+            database: "default".to_owned(),
+            table: "events".to_owned(),
+            columns: Vec::new(),
+            form: Form::Native { types: Vec::new() },
+            credentials: Credentials { user: "windrow".to_owned(), password: String::new() },
+            own_account: true,
+            roles: Vec::new(),
+            quota_key: String::new(),
+            settings: Vec::new(),
+            deduplicates: true,
+            has_views: false,
+            hands_on: false,
+            partitioning: None,
+        };
+        TableDescription {
+            columns: columns.iter().map(column).collect(),
+            destination,
+            no_deduplication: None,
+            time_zone: "UTC".to_owned(),
+            server_version: None,
+            settings: Vec::new(),
+        }
+    }
 }

@@ -21,7 +21,7 @@ const UNKNOWN_TABLE: i32 = 60;
 const VERSION: ServerVersion = ServerVersion { major: 26, minor: 7 };
 
 /// ClickHouse's defaults, but for one: where DuckDB says NOT NULL, a NULL is an error, and no other value takes its place.
-const SETTINGS: [(&str, &str); 6] = [
+pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("date_time_input_format", "best_effort"),
     ("input_format_null_as_default", "0"),
     ("input_format_skip_unknown_fields", "1"),

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use windrow_client::{CallError, Credentials};
 
+pub(crate) use duckdb::SETTINGS as DUCKDB_SETTINGS;
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 pub(crate) use remembered::Remembered;

@@ -8,7 +8,7 @@ use windrow_pipeline::{TableColumn, TableDescription, TableError};
 use windrow_sink::{Destination, Form, Partitioning};
 
 use super::table_error;
-use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey};
+use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey, DUCKDB_SETTINGS};
 use crate::backend::Backend;
 use crate::insert::{canonical_database, switched_on};
 
@@ -24,7 +24,7 @@ pub(super) async fn describe(
     let own = admission.backend().own_credentials().clone();
     let schema = admission.table_anew(&key).await.map_err(table_error)?;
     let user = match is_duckdb {
-        true => UserFacts { time_zone: "UTC".to_owned(), settings: Vec::new(), max_partitions: None },
+        true => UserFacts::of_duckdb(),
         false => UserFacts::of(&*own_user(admission, &own).await?),
     };
     let mut destination = Destination {
@@ -36,7 +36,7 @@ pub(super) async fn describe(
         own_account: true,
         roles: Vec::new(),
         quota_key: String::new(),
-        settings: user.settings,
+        settings: user.flush_settings,
         deduplicates: schema.window.recognises_batches(),
         has_views: schema.has_views,
         hands_on: schema.hands_on,
@@ -50,6 +50,8 @@ pub(super) async fn describe(
         destination: destination.clone(),
         no_deduplication: admission.windows.obstacle(schema.window).map(str::to_owned),
         time_zone: user.time_zone,
+        server_version: user.version,
+        settings: user.settings,
     };
     // Who may not insert is told before anything is fetched, and before a table is changed.
     probe(admission, &description).await?;
@@ -101,25 +103,47 @@ fn columns(schema: &TableSchema) -> Vec<TableColumn> {
 /// What is to be known of the account on a ClickHouse.
 struct UserFacts {
     time_zone: String,
-    /// Those that a flush carries, sorted by name.
+    version: Option<(u32, u32)>,
+    /// What its profile says, and what versions differ in.
     settings: Vec<(String, String)>,
+    /// Those that a flush carries, sorted by name.
+    flush_settings: Vec<(String, String)>,
     max_partitions: Option<u64>,
 }
 
 impl UserFacts {
+    fn of_duckdb() -> UserFacts {
+        let settings = DUCKDB_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        UserFacts {
+            time_zone: "UTC".to_owned(),
+            version: None,
+            settings,
+            flush_settings: Vec::new(),
+            max_partitions: None,
+        }
+    }
+
     fn of(user: &UserContext) -> UserFacts {
         // A batch is all or nothing because ClickHouse takes it as one block.
         const LIMITS: &str = "use_strict_insert_block_limits";
         let one_block = user.setting(LIMITS).is_some_and(|value| value != "0").then_some((LIMITS, "0"));
         // The profile may have it off, and the batch's own token is all that a repeat is known by.
-        let mut settings: Vec<(String, String)> = switched_on(user)
+        let mut flush_settings: Vec<(String, String)> = switched_on(user)
             .into_iter()
             .chain(one_block)
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        settings.sort_unstable();
+        flush_settings.sort_unstable();
         let max: Option<u64> = user.setting("max_partitions_per_insert_block").and_then(|text| text.parse().ok());
         let throws = user.setting("throw_on_max_partitions_per_insert_block") != Some("0");
-        UserFacts { time_zone: user.timezone.clone(), settings, max_partitions: max.filter(|max| throws && *max > 0) }
+        let version = Some((user.version.major, user.version.minor));
+        let settings = user.effective_settings.iter().chain(&user.changed_settings).cloned().collect();
+        UserFacts {
+            time_zone: user.timezone.clone(),
+            version,
+            settings,
+            flush_settings,
+            max_partitions: max.filter(|max| throws && *max > 0),
+        }
     }
 }

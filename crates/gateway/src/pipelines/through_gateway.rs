@@ -12,6 +12,7 @@ use windrow_sink::{Destination, Form};
 use windrow_statement::backquote;
 
 use super::{own_account, table_error};
+use crate::admission::DUCKDB_SETTINGS;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -31,6 +32,7 @@ impl TablesThroughGateway {
         let query = format!("DESCRIBE TABLE {name} FORMAT JSONCompactEachRow");
         let answer = self.client.call(Call::new(own, &query).timeout(TIMEOUT)).await.map_err(table_error)?;
         let columns: Vec<TableColumn> = answer.text().lines().filter_map(column).collect();
+        let settings = DUCKDB_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let destination = Destination {
             database: database.to_owned(),
             table: table.to_owned(),
@@ -46,7 +48,14 @@ impl TablesThroughGateway {
             hands_on: false,
             partitioning: None,
         };
-        Ok(TableDescription { columns, destination, no_deduplication: None, time_zone: "UTC".to_owned() })
+        Ok(TableDescription {
+            columns,
+            destination,
+            no_deduplication: None,
+            time_zone: "UTC".to_owned(),
+            server_version: None,
+            settings,
+        })
     }
 }
 

@@ -1,0 +1,130 @@
+//! The fields that messages have, where a message says their names: JSON.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::report::UnusedField;
+
+/// Rows of one message that are looked at.
+const MAX_ROWS: usize = 1_000;
+/// Messages with names for data would make a list that nobody reads.
+const MAX_UNUSED: usize = 1_000;
+const EXAMPLE_CHARS: usize = 60;
+
+/// Counts fields over messages.
+pub(super) struct Fields {
+    /// Those that columns take, with how many messages have them.
+    taken: BTreeMap<String, u64>,
+    unused: BTreeMap<String, (u64, String)>,
+}
+
+impl Fields {
+    pub fn new<'f>(taken: impl Iterator<Item = &'f str>) -> Fields {
+        Fields { taken: taken.map(|field| (field.to_owned(), 0)).collect(), unused: BTreeMap::new() }
+    }
+
+    /// Counts the fields of one message. What isn't JSON has none.
+    pub fn see(&mut self, message: &[u8]) {
+        let mut seen = Vec::new();
+        for row in rows(message) {
+            self.walk("", &row, &mut seen);
+        }
+        // The first value of each stays.
+        seen.sort_by(|one, other| one.0.cmp(&other.0));
+        seen.dedup_by(|one, other| one.0 == other.0);
+        for (name, example) in seen {
+            if let Some(count) = self.taken.get_mut(&name) {
+                *count += 1;
+            } else if let Some((count, _)) = self.unused.get_mut(&name) {
+                *count += 1;
+            } else if self.unused.len() < MAX_UNUSED {
+                self.unused.insert(name, (1, example));
+            }
+        }
+    }
+
+    fn walk(&self, prefix: &str, row: &Value, seen: &mut Vec<(String, String)>) {
+        let Value::Object(fields) = row else { return };
+        for (key, value) in fields {
+            let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            let begins = format!("{name}.");
+            let looked_into =
+                !self.taken.contains_key(&name) && self.taken.keys().any(|taken| taken.starts_with(&begins));
+            match value {
+                Value::Object(_) if looked_into => self.walk(&name, value, seen),
+                value => seen.push((name, shortened(&value.to_string()))),
+            }
+        }
+    }
+
+    /// Messages that have a field which a column takes.
+    pub fn messages_with(&self, field: &str) -> Option<u64> {
+        self.taken.get(field).copied()
+    }
+
+    /// The most frequent first.
+    pub fn unused(self) -> Vec<UnusedField> {
+        let unused = self.unused.into_iter();
+        let mut unused: Vec<UnusedField> =
+            unused.map(|(name, (messages, example))| UnusedField { name, messages, example }).collect();
+        unused.sort_by_key(|field| std::cmp::Reverse(field.messages));
+        unused
+    }
+}
+
+/// The rows of a message: objects one after another, or an array of them.
+pub(super) fn rows(message: &[u8]) -> Vec<Value> {
+    let values = serde_json::Deserializer::from_slice(message).into_iter::<Value>().map_while(Result::ok);
+    let rows = values.flat_map(|value| match value {
+        Value::Array(rows) => rows,
+        row => vec![row],
+    });
+    rows.take(MAX_ROWS).collect()
+}
+
+/// The value of a field, which may lie within others.
+pub(super) fn value_of<'r>(row: &'r Value, field: &str) -> Option<&'r Value> {
+    if let Some(value) = row.get(field) {
+        return Some(value);
+    }
+    let (outer, inner) = field.split_once('.')?;
+    value_of(row.get(outer)?, inner)
+}
+
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(EXAMPLE_CHARS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_counted_by_message() {
+        let mut fields = Fields::new(["id", "event.time", "gone"].into_iter());
+        fields.see(br#"{"id":1,"event":{"time":2,"kind":"k"},"x":[1]} {"id":2,"x":3}"#);
+        fields.see(br#"[{"id":1},{"id":2,"y":null}]"#);
+        fields.see(b"no json");
+        fields.see(b"{\"id\":");
+        assert_eq!(
+            ["id", "event.time", "gone", "x"].map(|it| fields.messages_with(it)),
+            [Some(2), Some(1), Some(0), None]
+        );
+        let unused: Vec<_> = fields.unused().into_iter().map(|it| (it.name, it.messages, it.example)).collect();
+        let expected = [("event.kind", 1, "\"k\""), ("x", 1, "[1]"), ("y", 1, "null")];
+        assert_eq!(unused, expected.map(|(name, count, example)| (name.to_owned(), count, example.to_owned())));
+    }
+
+    #[test]
+    fn values_are_found_inside_others() {
+        let row = serde_json::json!({"a": {"b": {"c": 1}}, "a.b": 2});
+        assert_eq!(value_of(&row, "a.b.c"), Some(&serde_json::json!(1)));
+        assert_eq!(value_of(&row, "a.b"), Some(&serde_json::json!(2)));
+        assert_eq!(value_of(&row, "a.x"), None);
+        assert_eq!(shortened(&"é".repeat(61)).chars().count(), 61);
+    }
+}
