@@ -1,5 +1,6 @@
 //! Windrow's benchmarks. `bench/run` builds what they need and starts this; docs/benchmarks.md is what it writes.
 
+mod broker;
 mod error;
 mod load;
 mod parts;
@@ -18,8 +19,8 @@ use clap::{Parser, Subcommand};
 use error::BenchError;
 use parts::{
     AppendsOptions, ArticleOptions, BulkOptions, ClientsOptions, CulpritOptions, DuckDbOptions, DurabilityOptions,
-    FormatsOptions, IdleOptions, InsertsOptions, JournalOptions, ParsingOptions, Part, ReplayOptions, ResultsOptions,
-    SelectOptions, WriterOptions,
+    FormatsOptions, IdleOptions, InsertsOptions, JournalOptions, KafkaOptions, ParsingOptions, Part, ReplayOptions,
+    ResultsOptions, SelectOptions, WriterOptions,
 };
 use stack::{binary, Stack, StackOptions};
 
@@ -80,6 +81,8 @@ enum Choice {
     Results(ResultsOptions),
     /// The writer, in Python and in Rust.
     Writer(WriterOptions),
+    /// Topics of a real broker into tables, beside ClickHouse's Kafka engine.
+    Kafka(KafkaOptions),
     /// A longer way to a server: passes connections on and adds a round trip.
     Relay(relay::RelayOptions),
 }
@@ -148,6 +151,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Clients(part) => vec![Box::new(part)],
         Choice::Results(part) => vec![Box::new(part)],
         Choice::Writer(part) => vec![Box::new(part)],
+        Choice::Kafka(part) => vec![Box::new(part)],
         // It measures nothing, and is run before.
         Choice::Relay(_) => Vec::new(),
         Choice::All { quick } => {
@@ -161,7 +165,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 16] = [
+const PARTS: [(&str, &[&str]); 17] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
     ("bulk", &["--rounds=3"]),
     ("parsing", &["--rounds=1", "--megabytes=20"]),
@@ -178,6 +182,7 @@ const PARTS: [(&str, &[&str]); 16] = [
     ("clients", &["--rounds=1"]),
     ("results", &["--rounds=1"]),
     ("writer", &["--rounds=1", "--rows=200000"]),
+    ("kafka", &["--rounds=1", "--rows=2000000", "--seconds=5", "--formats=json-each-row", "--engines=merge-tree"]),
 ];
 
 /// A part as its own command line would make it, so that defaults stand in one place.

@@ -8,7 +8,7 @@ use crate::error::BenchError;
 
 const METHOD: &str = include_str!("method.md");
 /// The order of the page, whatever the order of the runs.
-pub const REGIONS: [&str; 16] = [
+pub const REGIONS: [&str; 17] = [
     "inserts",
     "durability",
     "replay",
@@ -25,6 +25,7 @@ pub const REGIONS: [&str; 16] = [
     "writer",
     "duckdb",
     "appends",
+    "kafka",
 ];
 
 /// What one benchmark has to say.

@@ -1,17 +1,17 @@
 //! A gateway of our own on free ports and a fresh data directory, with its embedded ClickHouse.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::Child;
+use super::{Child, DataDir};
 use crate::error::BenchError;
 use crate::process::{descendants, usage};
 use crate::wire::Endpoint;
@@ -21,11 +21,13 @@ const GONE_POLL: Duration = Duration::from_millis(5);
 const STOPS_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a gateway stores into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Behind {
     EmbeddedClickHouse,
     /// A new file in the data directory.
     DuckDb,
+    /// A ClickHouse that runs already.
+    ClickHouse(Endpoint),
 }
 
 pub struct Gateway {
@@ -52,24 +54,30 @@ impl Gateway {
         binary: &Path,
         environment: impl Iterator<Item = &'a String>,
     ) -> Result<Gateway, BenchError> {
-        Gateway::start_on(DataDir::create()?, behind, binary, environment)
+        Gateway::start_on(DataDir::create()?, behind, binary, None, environment)
     }
 
-    fn start_on<'a>(
+    /// `data_dir` is removed with it.
+    pub fn start_on<'a>(
         data_dir: DataDir,
         behind: Behind,
         binary: &Path,
+        config: Option<&Path>,
         environment: impl Iterator<Item = &'a String>,
     ) -> Result<Gateway, BenchError> {
-        let backend = match behind {
+        // Not as an argument, which others on the machine can see: it may hold a password.
+        let backend = match &behind {
             Behind::EmbeddedClickHouse => "embedded".to_owned(),
             Behind::DuckDb => format!("duckdb://{}", data_dir.path.join("bench.duckdb").display()),
+            Behind::ClickHouse(endpoint) => endpoint.to_url(),
         };
         let mut child = Child::spawn(
             Command::new(binary)
-                .args(["serve", "--backend", &backend, "--log-format", "json"])
+                .args(["serve", "--log-format", "json"])
                 .args(["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "", "--data-dir"])
                 .arg(data_dir.path.join("data"))
+                .args(config.iter().flat_map(|path| [OsStr::new("--config"), path.as_os_str()]))
+                .env("WINDROW_BACKEND", backend)
                 .envs(environment.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
@@ -81,9 +89,10 @@ impl Gateway {
             Some(stderr) => wait_until_ready(stderr, &log)?,
             None => return Err(BenchError::Setup("the gateway has no stderr to read its ready line from".into())),
         };
-        let clickhouse = match behind {
+        let clickhouse = match &behind {
             Behind::EmbeddedClickHouse => read_endpoint(&data_dir.path.join("data/embedded/endpoint.json"))?,
             Behind::DuckDb => Endpoint::without_user(ready.http.clone()),
+            Behind::ClickHouse(endpoint) => endpoint.clone(),
         };
         Ok(Gateway { child, behind, data_dir, http_address: ready.http, admin_address: ready.admin, clickhouse })
     }
@@ -105,7 +114,7 @@ impl Gateway {
                 std::thread::sleep(GONE_POLL);
             }
         }
-        Gateway::start_on(self.data_dir, self.behind, binary, environment)
+        Gateway::start_on(self.data_dir, self.behind, binary, None, environment)
     }
 
     /// The text of its metrics.
@@ -180,28 +189,6 @@ fn last_lines(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(8)..].join("\n")
-}
-
-/// Removed with everything in it at the end.
-struct DataDir {
-    path: PathBuf,
-}
-
-impl DataDir {
-    fn create() -> Result<Self, BenchError> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("windrow-bench-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).map_err(BenchError::io(format!("creating {}", path.display())))?;
-        Ok(DataDir { path })
-    }
-}
-
-impl Drop for DataDir {
-    fn drop(&mut self) {
-        // What can't be removed lies in the system's directory for temporary files, which is cleared anyway.
-        let _ = fs::remove_dir_all(&self.path);
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,22 @@
 //! What is measured: a gateway with its embedded ClickHouse, started here or running already, and the empty handlers.
 
 mod child;
+mod data_dir;
 mod gateway;
 mod limit;
 
 pub use child::Child;
+pub use data_dir::DataDir;
+pub use gateway::Gateway;
 pub use limit::{Limit, LimitServer};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::BenchError;
 use crate::process::{descendants, usage, Usage};
 use crate::sql::Sql;
 use crate::wire::Endpoint;
-use gateway::{Behind, Gateway};
+use gateway::Behind;
 
 /// Options that every benchmark takes.
 #[derive(Debug, Clone, clap::Args)]
@@ -97,6 +100,17 @@ impl Stack {
         let stack = Stack::around(gateway);
         stack.clickhouse.execute("CREATE SCHEMA IF NOT EXISTS bench")?;
         Ok(stack)
+    }
+
+    /// One more gateway in front of the same ClickHouse, with settings of its own in a file of `data_dir`.
+    pub fn another_gateway(
+        &self,
+        options: &StackOptions,
+        data_dir: DataDir,
+        config: &Path,
+    ) -> Result<Gateway, BenchError> {
+        let behind = Behind::ClickHouse(self.clickhouse.endpoint().clone());
+        Gateway::start_on(data_dir, behind, &binary(options, "windrow")?, Some(config), options.env.iter())
     }
 
     fn around(gateway: Gateway) -> Stack {

@@ -28,6 +28,13 @@ impl Endpoint {
         Ok(Endpoint { address: address.into(), user: user.into(), password: password.into() })
     }
 
+    pub fn to_url(&self) -> String {
+        match (self.user.as_str(), self.password.as_str()) {
+            ("", _) => format!("http://{}", self.address),
+            (user, password) => format!("http://{}:{}@{}", url_encode(user), url_encode(password), self.address),
+        }
+    }
+
     /// Everything of a POST's head up to the value of Content-Length.
     pub fn request_prefix(&self, query: &str) -> String {
         let mut prefix = format!("POST /?{query} HTTP/1.1\r\nHost: {}\r\n", self.address);
