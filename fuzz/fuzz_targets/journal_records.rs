@@ -37,12 +37,20 @@ fn context(form: Form) -> Vec<u8> {
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, payload)) = input.split_first() else { return };
-    match choice % 5 {
+    match choice % 7 {
         0 => drop(decode_context(payload)),
         1 => drop(decode_piece(payload)),
         2 => drop(decode_done(payload)),
+        3 => {
+            let Ok(stream) = decode_stream(payload) else { return };
+            assert_eq!(decode_stream(&encode_stream(&stream)), Ok(stream));
+        }
+        4 => {
+            let Ok(message) = decode_message(payload) else { return };
+            assert_eq!(decode_message(&encode_message(&message)), Ok(message));
+        }
         form => {
-            let context = &CONTEXTS[usize::from(form - 3)];
+            let context = &CONTEXTS[usize::from(form - 5)];
             let Ok(insert) = decode_insert(payload, context) else { return };
             let again = decode_insert(&encode_insert(&insert.head, &insert.rows), context);
             assert_eq!(again.expect("what was encoded can be decoded"), insert);

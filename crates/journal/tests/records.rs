@@ -110,6 +110,70 @@ fn what_becomes_of_inserts_comes_back() {
     assert_eq!(decode_done(&encode_done(&members)), Ok(Done { inserts: members }));
 }
 
+fn stream() -> StreamRecord<'static> {
+    StreamRecord {
+        pipeline: "clicks",
+        topic: "clicks.v1",
+        topic_id: *b"0123456789abcdef",
+        database: "default",
+        table: "clicks",
+        format: "JSONEachRow",
+    }
+}
+
+fn message() -> MessageRecord<'static> {
+    MessageRecord {
+        failed_micros: 1_700_000_000_000_000,
+        code: -1,
+        error: "no nümber",
+        attempts: 2,
+        partition: 3,
+        offset: 1 << 40,
+        timestamp_ms: -1,
+        value_bytes: 100,
+        key: Some(b"key"),
+        headers: vec![("trace", Some(b"\xff")), ("", None), ("trace", Some(b""))],
+        value: Some(b"{\"id\":"),
+    }
+}
+
+#[test]
+fn messages_come_back_with_all_they_had() {
+    assert_eq!(decode_stream(&encode_stream(&stream())), Ok(stream()));
+    let bare = MessageRecord { key: None, headers: Vec::new(), value: None, value_bytes: 0, error: "", ..message() };
+    let empty = MessageRecord { key: Some(b""), value: Some(b""), offset: i64::MAX, ..bare.clone() };
+    for message in [message(), bare, empty] {
+        assert_eq!(decode_message(&encode_message(&message)), Ok(message));
+    }
+    let grown = MessageRecord { value_bytes: 5, ..message() };
+    assert!(decode_message(&encode_message(&grown)).is_err(), "a value is kept in whole or in part");
+}
+
+#[test]
+fn a_message_is_laid_out_as_it_was() {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let bare =
+        MessageRecord { error: "no", headers: vec![("h", None)], value: Some(b"v"), value_bytes: 1, ..message() };
+    let expected = concat!(
+        "01",
+        "00401e18240a0600",
+        "ffffffff",
+        "020000006e6f",
+        "02000000",
+        "03000000",
+        "0000000000010000",
+        "ffffffffffffffff",
+        "0100000000000000",
+        "01030000006b6579",
+        "01000000010000006800",
+        "010100000076"
+    );
+    assert_eq!(hex(&encode_message(&bare)), expected);
+    let short = StreamRecord { pipeline: "p", topic: "t", database: "d", table: "b", format: "f", ..stream() };
+    let expected = "010100000070010000007430313233343536373839616263646566010000006401000000620100000066";
+    assert_eq!(hex(&encode_stream(&short)), expected);
+}
+
 #[test]
 fn cut_off_records_are_refused() {
     let (destination, rows) = typed();
@@ -117,6 +181,9 @@ fn cut_off_records_are_refused() {
     let insert = encode_insert(&head(), &rows);
     let piece = encode_piece(&Piece { batch: BatchId(1), members: vec![RecordId(1)] });
     let done = encode_done(&[RecordId(1)]);
+    let (topic, message) = (encode_stream(&stream()), encode_message(&message()));
+    (0..topic.len()).for_each(|end| assert!(decode_stream(&topic[..end]).is_err(), "{end}"));
+    (0..message.len()).for_each(|end| assert!(decode_message(&message[..end]).is_err(), "{end}"));
     let whole = context(&destination);
     (0..whole.len()).for_each(|end| assert!(decode_context(&whole[..end]).is_err(), "{end}"));
     (0..insert.len()).for_each(|end| assert!(decode_insert(&insert[..end], &recorded).is_err(), "{end}"));
@@ -129,9 +196,15 @@ fn random_changes_are_no_danger() {
     let mut random = fastrand::Rng::with_seed(7);
     for (destination, rows) in [typed(), text()] {
         let recorded = decode_context(&context(&destination)).unwrap();
-        let records = [context(&destination), encode_insert(&head(), &rows), encode_done(&[RecordId(5); 9])];
+        let records = [
+            context(&destination),
+            encode_insert(&head(), &rows),
+            encode_done(&[RecordId(5); 9]),
+            encode_stream(&stream()),
+            encode_message(&message()),
+        ];
         for _ in 0..20_000 {
-            let mut bytes = records[random.usize(..3)].clone();
+            let mut bytes = records[random.usize(..5)].clone();
             for _ in 0..random.usize(1..4) {
                 let at = random.usize(..bytes.len());
                 bytes[at] = random.u8(..);
@@ -140,6 +213,7 @@ fn random_changes_are_no_danger() {
             let _ = decode_context(&bytes);
             let _ = decode_insert(&bytes, &recorded);
             let _ = (decode_piece(&bytes), decode_done(&bytes), decode_insert_head(&bytes));
+            let _ = (decode_stream(&bytes), decode_message(&bytes));
         }
     }
 }

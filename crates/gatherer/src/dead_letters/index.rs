@@ -1,10 +1,11 @@
 //! The letters there are, in memory, without their rows.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::selection::{Page, Selection};
-use super::summary::{LetterId, LetterSummary, Origin};
+use super::summary::{LetterId, LetterSummary, Origin, Stream};
 
 /// What an entry takes in memory, beside its texts. Counted with its record, so that the bound on disk space bounds the memory
 /// that a flood of tiny letters takes as well.
@@ -12,16 +13,32 @@ const ENTRY_BYTES: u64 = 512;
 
 pub(super) struct Entry {
     pub(super) summary: Arc<LetterSummary>,
-    /// The record of the journal that it was.
-    pub(super) journal_id: Option<u64>,
+    pub(super) identity: Identity,
     /// What it counts against the bound.
     pub(super) held_bytes: u64,
 }
 
+/// What makes two letters one and the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// Nothing: it was in memory only.
+    Unknown,
+    /// The record of the journal that it was.
+    Journaled(u64),
+    Message(MessageKey),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct MessageKey {
+    pub(super) stream: Arc<Stream>,
+    pub(super) partition: i32,
+    pub(super) offset: i64,
+}
+
 impl Entry {
-    pub(super) fn new(summary: LetterSummary, journal_id: Option<u64>, record_bytes: usize) -> Entry {
+    pub(super) fn new(summary: LetterSummary, identity: Identity, record_bytes: usize) -> Entry {
         let held_bytes = record_bytes as u64 + ENTRY_BYTES;
-        Entry { summary: Arc::new(summary), journal_id, held_bytes }
+        Entry { summary: Arc::new(summary), identity, held_bytes }
     }
 
     /// For a letter that was made before it had its number.
@@ -75,6 +92,7 @@ pub struct Listing {
 pub(super) struct Index {
     letters: BTreeMap<LetterId, Entry>,
     by_journal_id: HashMap<u64, LetterId>,
+    by_message: BTreeMap<MessageKey, LetterId>,
     tables: BTreeMap<TableKey, Amount>,
     all: Amount,
     /// A broken table gives many letters the same error: its text is kept once while they follow each other.
@@ -85,8 +103,10 @@ impl Index {
     pub(super) fn insert(&mut self, mut entry: Entry) {
         self.share_error(&mut entry);
         let id = entry.summary.id;
-        if let Some(journal_id) = entry.journal_id {
-            self.by_journal_id.insert(journal_id, id);
+        match &entry.identity {
+            Identity::Unknown => {}
+            Identity::Journaled(journal_id) => drop(self.by_journal_id.insert(*journal_id, id)),
+            Identity::Message(key) => drop(self.by_message.insert(key.clone(), id)),
         }
         self.tables.entry(TableKey::of(&entry.summary.origin)).or_default().add(&entry);
         self.all.add(&entry);
@@ -106,8 +126,10 @@ impl Index {
 
     pub(super) fn remove(&mut self, id: LetterId) -> Option<Entry> {
         let entry = self.letters.remove(&id)?;
-        if let Some(journal_id) = entry.journal_id {
-            self.by_journal_id.remove(&journal_id);
+        match &entry.identity {
+            Identity::Unknown => {}
+            Identity::Journaled(journal_id) => drop(self.by_journal_id.remove(journal_id)),
+            Identity::Message(key) => drop(self.by_message.remove(key)),
         }
         let key = TableKey::of(&entry.summary.origin);
         if let Some(amount) = self.tables.get_mut(&key) {
@@ -127,6 +149,25 @@ impl Index {
     /// The letter that this record of the journal has become.
     pub(super) fn of_journal(&self, journal_id: u64) -> Option<LetterId> {
         self.by_journal_id.get(&journal_id).copied()
+    }
+
+    /// The letter that this is too.
+    pub(super) fn same(&self, identity: &Identity) -> Option<LetterId> {
+        match identity {
+            Identity::Unknown => None,
+            Identity::Journaled(journal_id) => self.of_journal(*journal_id),
+            Identity::Message(key) => self.by_message.get(key).copied(),
+        }
+    }
+
+    /// Which messages of a partition are letters, from one offset to another.
+    pub(super) fn offsets(&self, stream: &Arc<Stream>, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
+        if offsets.is_empty() {
+            return Vec::new();
+        }
+        let key = |offset: i64| MessageKey { stream: stream.clone(), partition, offset };
+        let found = self.by_message.range(key(*offsets.start())..=key(*offsets.end()));
+        found.map(|(key, _)| key.offset).collect()
     }
 
     pub(super) fn all(&self) -> Amount {

@@ -1,4 +1,4 @@
-//! A letter with its rows: what is written of it, and what is read.
+//! A letter as it is read, and what it becomes when it is retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,114 +6,119 @@ use std::time::Duration;
 use windrow_block::Rows;
 use windrow_journal::log::OwnedRecord;
 use windrow_journal::records::{
-    decode_context, decode_insert, decode_insert_head, encode_context, encode_insert, ContextRecord, InsertHead,
+    decode_context, decode_insert, decode_insert_head, decode_message, decode_stream, InsertHead, MessageRecord,
 };
 use windrow_policy::FlushLimits;
 use windrow_sink::{BatchId, Destination, Form};
 
-use super::record::{decode_letter, encode_letter, LetterHead};
-use super::summary::{beginning, LetterId, LetterSummary, Origin};
-use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertError, InsertKind};
-use crate::letters::Letter;
+use super::index::{Identity, MessageKey};
+use super::message::{MessageLetter, MessageRows, MessageSource};
+use super::record::{decode_letter, LetterHead, LETTER, MESSAGE};
+use super::summary::{beginning, LetterId, LetterSummary, MessagePlace, Origin, Stream, ERROR_BYTES};
+use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, QueryId};
 
 /// Retries come on a connection of their own, as far as flush policies are concerned.
 const WRITER: u64 = u64::MAX;
 /// How long a retry waits for its table, if that has others to store first.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is written of an insert that has become a letter.
-pub(super) struct Written {
-    head: LetterHead,
-    insert: InsertHead,
-}
-
-impl Written {
-    pub(super) fn of(letter: &Letter) -> Written {
-        let code = match &letter.error {
-            InsertError::Exception(exception) | InsertError::Failed(exception) => exception.code,
-            InsertError::OutcomeUnknown(_) | InsertError::Unreachable(_) => 0,
-        };
-        Written {
-            head: LetterHead {
-                failed_micros: letter.failed_wall_micros,
-                code,
-                error: letter.error.to_string(),
-                batch: letter.batch,
-                journal_id: letter.journal_id,
-                rows: letter.rows.count() as u64,
-            },
-            insert: InsertHead {
-                arrived_micros: letter.arrived_wall_micros,
-                query_id: letter.query_id.clone(),
-                payload_bytes: letter.payload_bytes,
-                ack: letter.ack,
-                attempts: letter.attempts,
-                dedup: letter.dedup.as_ref().map(DedupKeys::encode).unwrap_or_default(),
-            },
-        }
-    }
-
-    pub(super) fn encode(&self, letter: &Letter) -> Vec<u8> {
-        encode_letter(&self.head, &encode_insert(&self.insert, &letter.rows))
-    }
-
-    /// Its id is not known before it has its place in the log.
-    pub(super) fn into_summary(self, letter: &Letter) -> LetterSummary {
-        let kind = &letter.kind;
-        let origin = origin(&letter.destination, &kind.query, &kind.format);
-        summary(LetterId(0), Arc::new(origin), &self.head, &self.insert)
-    }
-}
-
-/// What letters of one table, user and statement have in common.
-pub(super) fn context(letter: &Letter) -> Vec<u8> {
-    let Letter { destination, kind, .. } = letter;
-    encode_context(&ContextRecord { destination, query: &kind.query, format: &kind.format })
-}
-
 /// What is kept in memory of a record that was found at the start.
 pub(super) struct Recovered {
     pub(super) summary: LetterSummary,
-    pub(super) journal_id: Option<u64>,
+    pub(super) identity: Identity,
 }
 
 impl Recovered {
     pub(super) fn decode(id: LetterId, origin: Arc<Origin>, record: &[u8]) -> Option<Recovered> {
         let letter = decode_letter(record)?;
         let insert = decode_insert_head(letter.insert).ok()?;
-        let journal_id = letter.head.journal_id;
-        Some(Recovered { summary: summary(id, origin, &letter.head, &insert), journal_id })
+        let identity = letter.head.journal_id.map_or(Identity::Unknown, Identity::Journaled);
+        Some(Recovered { summary: summary(id, origin, &letter.head, &insert), identity })
+    }
+
+    pub(super) fn decode_message(id: LetterId, origin: Arc<Origin>, record: &[u8]) -> Option<Recovered> {
+        let message = decode_message(record).ok()?;
+        let identity = message_identity(&origin, message.partition, message.offset);
+        Some(Recovered { summary: message_summary(id, origin, &message), identity })
     }
 }
 
-pub(super) fn origin_of_context(context: &[u8]) -> Option<Origin> {
-    let context = decode_context(context).ok()?;
-    Some(origin(&context.destination, &context.query, &context.format))
+pub(super) fn message_identity(origin: &Origin, partition: i32, offset: i64) -> Identity {
+    let key = |stream: &Arc<Stream>| MessageKey { stream: stream.clone(), partition, offset };
+    origin.stream.as_ref().map_or(Identity::Unknown, |stream| Identity::Message(key(stream)))
 }
 
-fn origin(destination: &Destination, query: &str, format: &str) -> Origin {
+/// What a context says of the letters that have it, by the kind of their records.
+pub(super) fn origin_of_context(kind: u8, context: &[u8]) -> Option<Origin> {
+    match kind {
+        LETTER => {
+            let context = decode_context(context).ok()?;
+            Some(origin(&context.destination, &context.query, &context.format))
+        }
+        MESSAGE => {
+            let stream = decode_stream(context).ok()?;
+            Some(Origin {
+                database: stream.database.to_owned(),
+                table: stream.table.to_owned(),
+                user: String::new(),
+                query: String::new(),
+                format: stream.format.to_owned(),
+                stream: Some(Arc::new(Stream {
+                    pipeline: stream.pipeline.to_owned(),
+                    topic: stream.topic.to_owned(),
+                    topic_id: stream.topic_id,
+                })),
+            })
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn origin(destination: &Destination, query: &str, format: &str) -> Origin {
     Origin {
         database: destination.database.clone(),
         table: destination.table.clone(),
         user: destination.credentials.user.clone(),
         query: query.to_owned(),
         format: format.to_owned(),
+        stream: None,
     }
 }
 
-fn summary(id: LetterId, origin: Arc<Origin>, head: &LetterHead, insert: &InsertHead) -> LetterSummary {
+pub(super) fn summary(id: LetterId, origin: Arc<Origin>, head: &LetterHead, insert: &InsertHead) -> LetterSummary {
     LetterSummary {
         id,
         origin,
         query_id: insert.query_id.clone(),
         ack: insert.ack,
+        message: None,
         arrived_micros: insert.arrived_micros,
         failed_micros: head.failed_micros,
         attempts: insert.attempts,
         code: head.code,
-        error: Arc::from(beginning(&head.error)),
+        error: Arc::from(beginning(&head.error, ERROR_BYTES)),
         rows: head.rows,
         payload_bytes: insert.payload_bytes,
+    }
+}
+
+pub(super) fn message_summary(id: LetterId, origin: Arc<Origin>, message: &MessageRecord<'_>) -> LetterSummary {
+    let MessageRecord { partition, offset, timestamp_ms, .. } = *message;
+    LetterSummary {
+        id,
+        origin,
+        query_id: QueryId::Given(Arc::from("")),
+        // Its offset was to be committed when it is stored.
+        ack: AckLevel::Stored,
+        message: Some(MessagePlace { partition, offset, timestamp_ms }),
+        // Brokers may give no time, which is said by a negative one.
+        arrived_micros: u64::try_from(timestamp_ms).map_or(message.failed_micros, |ms| ms.saturating_mul(1000)),
+        failed_micros: message.failed_micros,
+        attempts: message.attempts,
+        code: message.code,
+        error: Arc::from(beginning(message.error, ERROR_BYTES)),
+        rows: 0,
+        payload_bytes: message.value_bytes,
     }
 }
 
@@ -123,6 +128,18 @@ pub struct DeadLetter {
     pub summary: LetterSummary,
     /// The whole text, not only its beginning.
     pub error: String,
+    pub kept: Kept,
+}
+
+/// What was to be stored.
+#[derive(Debug)]
+pub enum Kept {
+    Insert(Box<KeptInsert>),
+    Message(Box<MessageLetter>),
+}
+
+#[derive(Debug)]
+pub struct KeptInsert {
     /// The batch that it was last sent in.
     pub batch: BatchId,
     /// With its sender's name, and without the password.
@@ -139,6 +156,14 @@ pub struct Revived {
 
 impl DeadLetter {
     pub(super) fn decode(id: LetterId, record: &OwnedRecord) -> Option<DeadLetter> {
+        match record.kind {
+            LETTER => DeadLetter::decode_insert(id, record),
+            MESSAGE => DeadLetter::decode_message(id, record),
+            _ => None,
+        }
+    }
+
+    fn decode_insert(id: LetterId, record: &OwnedRecord) -> Option<DeadLetter> {
         let context = decode_context(record.context.as_ref()?.bytes()).ok()?;
         let letter = decode_letter(&record.payload)?;
         let insert = decode_insert(letter.insert, &context).ok()?;
@@ -146,27 +171,70 @@ impl DeadLetter {
         Some(DeadLetter {
             summary: summary(id, Arc::new(origin), &letter.head, &insert.head),
             error: letter.head.error,
-            batch: letter.head.batch,
-            destination: context.destination,
-            rows: insert.rows,
-            dedup: insert.head.dedup,
+            kept: Kept::Insert(Box::new(KeptInsert {
+                batch: letter.head.batch,
+                destination: context.destination,
+                rows: insert.rows,
+                dedup: insert.head.dedup,
+            })),
         })
     }
 
-    /// The insert that it becomes when it is retried: with the gateway's own account, and known by a key of the letter's own, so
-    /// that two retries of it are one insert.
-    pub fn revive(self) -> Revived {
+    fn decode_message(id: LetterId, record: &OwnedRecord) -> Option<DeadLetter> {
+        let origin = Arc::new(origin_of_context(MESSAGE, record.context.as_ref()?.bytes())?);
+        let message = decode_message(&record.payload).ok()?;
+        let source = MessageSource::of(&origin, origin.stream.as_ref()?);
+        Some(DeadLetter {
+            summary: message_summary(id, origin, &message),
+            error: message.error.to_owned(),
+            kept: Kept::Message(Box::new(MessageLetter::of(source, message))),
+        })
+    }
+
+    /// The rows as they would be sent to the table; the value of a message, as it was.
+    pub fn payload(&self) -> Vec<u8> {
+        match &self.kept {
+            Kept::Insert(insert) => insert.payload(),
+            Kept::Message(message) => message.value.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl KeptInsert {
+    fn payload(&self) -> Vec<u8> {
+        match (&self.rows, &self.destination.form) {
+            (Rows::Typed(block), Form::Native { types }) => block.encode_native(&self.destination.columns, types),
+            (Rows::Opaque(rows), Form::Text { header, .. }) => [header, rows.text()].concat(),
+            // They are decoded together, as one or the other.
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A retried letter becomes an insert with the gateway's own account, known by a key of the letter's own, so that two retries of it
+/// are one insert.
+impl Revived {
+    pub fn of_insert(summary: LetterSummary, kept: KeptInsert) -> Revived {
+        let KeptInsert { destination, rows, dedup, batch: _ } = kept;
+        Revived::new(summary, destination, rows, DedupKeys::decode(&dedup))
+    }
+
+    pub fn of_message(summary: LetterSummary, message: MessageRows) -> Revived {
+        Revived::new(summary, message.destination, message.rows, None)
+    }
+
+    fn new(summary: LetterSummary, destination: Destination, rows: Rows, dedup: Option<DedupKeys>) -> Revived {
         let LetterSummary { id, origin, query_id, arrived_micros, attempts, failed_micros, payload_bytes, .. } =
-            self.summary;
-        let destination = Destination { own_account: true, ..self.destination };
-        let dedup = DedupKeys::decode(&self.dedup).unwrap_or_else(|| {
+            summary;
+        let destination = Destination { own_account: true, ..destination };
+        let dedup = dedup.unwrap_or_else(|| {
             let key = u128::from(id.0) << 64 | u128::from(failed_micros);
             DedupKeys::of_letter(key, &destination)
         });
         let kind =
             InsertKind { query: origin.query.clone(), format: origin.format.clone(), limits: FlushLimits::default() };
         let insert = Insert {
-            rows: self.rows,
+            rows,
             payload_bytes,
             writer: WRITER,
             ack: AckLevel::Disk,
@@ -178,15 +246,5 @@ impl DeadLetter {
             kind: Arc::new(kind),
         };
         Revived { destination, insert }
-    }
-
-    /// The rows as they would be sent to the table.
-    pub fn payload(&self) -> Vec<u8> {
-        match (&self.rows, &self.destination.form) {
-            (Rows::Typed(block), Form::Native { types }) => block.encode_native(&self.destination.columns, types),
-            (Rows::Opaque(rows), Form::Text { header, .. }) => [header, rows.text()].concat(),
-            // They are decoded together, as one or the other.
-            _ => Vec::new(),
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! Dead letters: inserts that were acknowledged and can't be stored, kept with their rows until somebody deals with them.
+//! Dead letters: inserts that were acknowledged and can't be stored, kept with their rows until somebody deals with them; and
+//! messages that a pipeline could not store, kept as they were.
 //!
 //! # How they are kept
 //!
@@ -15,13 +16,17 @@
 //!
 //! # What a crash leaves
 //!
+//! - After a message's letter, before its offset was committed: the message comes back, may be refused again, and stays the
+//!   letter that it is: there is one for each pipeline, topic, partition and offset.
 //! - After the letter, before the journal heard that the insert is done: the insert comes back at the next start, is found to
 //!   be a letter (`holds`), and is done.
 //! - After a retried letter's insert is in the journal, before the letter is gone: the letter is still there. If it is retried
 //!   again, the insert has the same deduplication key as before, so that it is stored once.
 
+mod incoming;
 mod index;
 mod letter;
+mod message;
 mod metrics;
 mod moment;
 mod record;
@@ -31,10 +36,13 @@ mod store;
 mod summary;
 
 pub use index::{Amount, Listing};
-pub use letter::{DeadLetter, Revived};
+pub use letter::{DeadLetter, Kept, KeptInsert, Revived};
+pub use message::{
+    MessageLetter, MessageRetrier, MessageRows, MessageSource, MessagesNotKept, NotKept, Rereading, MAX_VALUE_BYTES,
+};
 pub use moment::{parse_moment, write_moment};
 pub use record::Gone;
 pub use recovery::LettersOpenError;
 pub use selection::{parse_id, Page, Selection};
 pub use store::{DeadLetterOptions, DeadLetters, LetterError};
-pub use summary::{LetterId, LetterSummary, Origin};
+pub use summary::{LetterId, LetterSummary, MessagePlace, Origin, Stream};

@@ -13,7 +13,10 @@
 //!
 //! Numbers are little-endian. The letter's context, which says where the insert was to go, is the insert's.
 //!
-//! Letters that are gone are told by a second kind of record: version, why ([`Gone`]), and their ids, 8 bytes each.
+//! A message that its pipeline could not store is a record of its own kind, as `windrow_journal::records` writes it; its context
+//! says which pipeline and topic it is of.
+//!
+//! Letters that are gone are told by a third kind of record: version, why ([`Gone`]), and their ids, 8 bytes each.
 
 use windrow_sink::BatchId;
 
@@ -21,6 +24,7 @@ use super::summary::LetterId;
 
 pub(super) const LETTER: u8 = 1;
 pub(super) const GONE: u8 = 2;
+pub(super) const MESSAGE: u8 = 3;
 
 const VERSION: u8 = 1;
 /// ClickHouse's errors may quote rows. What is longer than this helps nobody.

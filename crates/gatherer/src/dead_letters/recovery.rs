@@ -9,7 +9,7 @@ use windrow_journal::Disk;
 
 use super::index::{Entry, Index};
 use super::letter::{self, origin_of_context};
-use super::record::{decode_gone, GONE, LETTER};
+use super::record::{decode_gone, GONE, LETTER, MESSAGE};
 use super::summary::{LetterId, Origin};
 
 pub(super) struct Opened<D: Disk> {
@@ -66,7 +66,7 @@ pub(super) fn recover<D: Disk>(disk: D, options: LogOptions) -> Result<Opened<D>
 impl Reading {
     pub(super) fn visit(&mut self, record: &Recovered<'_>) {
         let understood = match record.kind {
-            LETTER => self.letter(record),
+            LETTER | MESSAGE => self.letter(record),
             GONE => self.gone(record),
             _ => None,
         };
@@ -80,19 +80,23 @@ impl Reading {
         let origin = match self.origins.get(&key) {
             Some(origin) => origin.clone(),
             None => {
-                let origin = Arc::new(origin_of_context(context)?);
+                let origin = Arc::new(origin_of_context(record.kind, context)?);
                 self.origins.insert(key, origin.clone());
                 origin
             }
         };
-        let letter = letter::Recovered::decode(LetterId(record.id.0), origin, record.payload)?;
+        let id = LetterId(record.id.0);
+        let letter = match record.kind {
+            MESSAGE => letter::Recovered::decode_message(id, origin, record.payload)?,
+            _ => letter::Recovered::decode(id, origin, record.payload)?,
+        };
         // Written twice: the first time nobody could be told that it had been. The later one counts: as long as the earlier is
         // in the log, it is too, and so is what says that it is gone.
-        if let Some(earlier) = letter.journal_id.and_then(|id| self.index.of_journal(id)) {
+        if let Some(earlier) = self.index.same(&letter.identity) {
             self.index.remove(earlier);
             self.finished.push(RecordId(earlier.0));
         }
-        self.index.insert(Entry::new(letter.summary, letter.journal_id, record.payload.len()));
+        self.index.insert(Entry::new(letter.summary, letter.identity, record.payload.len()));
         Some(())
     }
 

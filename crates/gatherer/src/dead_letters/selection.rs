@@ -13,6 +13,10 @@ pub struct Selection {
     pub database: Option<String>,
     pub table: Option<String>,
     pub user: Option<String>,
+    /// Messages of this pipeline, of this topic, of this partition.
+    pub pipeline: Option<String>,
+    pub topic: Option<String>,
+    pub partition: Option<i32>,
     /// ClickHouse's code of the error.
     pub code: Option<i32>,
     /// Failed at this moment or later, in microseconds since 1970.
@@ -22,7 +26,8 @@ pub struct Selection {
 }
 
 /// The names that [`Selection::add`] knows.
-pub const CONDITIONS: [&str; 7] = ["id", "database", "table", "user", "code", "since", "until"];
+pub const CONDITIONS: [&str; 10] =
+    ["id", "database", "table", "user", "pipeline", "topic", "partition", "code", "since", "until"];
 
 impl Selection {
     /// Adds a condition by its name, as it is written in a URL or on the command line. The error is a sentence for whoever wrote it.
@@ -36,6 +41,13 @@ impl Selection {
             "database" => self.database = Some(value.to_owned()),
             "table" => self.name_table(value),
             "user" => self.user = Some(value.to_owned()),
+            "pipeline" => self.pipeline = Some(value.to_owned()),
+            "topic" => self.topic = Some(value.to_owned()),
+            "partition" => {
+                let number =
+                    value.trim().parse().map_err(|_| format!("'{value}' is no partition, which is a number"))?;
+                self.partition = Some(number);
+            }
             "code" => {
                 self.code = Some(value.trim().parse().map_err(|_| format!("'{value}' is no error code, such as 469"))?);
             }
@@ -68,9 +80,19 @@ impl Selection {
             && is(&self.database, &letter.origin.database)
             && is(&self.table, &letter.origin.table)
             && is(&self.user, &letter.origin.user)
+            && self.matches_message(letter)
             && self.code.is_none_or(|code| code == letter.code)
             && self.since_micros.is_none_or(|since| letter.failed_micros >= since)
             && self.until_micros.is_none_or(|until| letter.failed_micros < until)
+    }
+
+    /// What only messages have, an insert does not fulfil.
+    fn matches_message(&self, letter: &LetterSummary) -> bool {
+        let stream = letter.origin.stream.as_deref();
+        let is = |wanted: &Option<String>, have: Option<&String>| wanted.is_none() || wanted.as_ref() == have;
+        is(&self.pipeline, stream.map(|stream| &stream.pipeline))
+            && is(&self.topic, stream.map(|stream| &stream.topic))
+            && (self.partition.is_none() || self.partition == letter.message.map(|message| message.partition))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,13 +11,15 @@ use tokio::sync::oneshot;
 use windrow_journal::log::{CommitError, Committer, Context, Log, LogOptions, ReadError, RecordId, Room};
 use windrow_journal::Disk;
 
-use super::index::{Amount, Entry, Index, Listing};
-use super::letter::{self, DeadLetter, Written};
+use super::incoming::{Encoded, Incoming};
+use super::index::{Amount, Entry, Identity, Index, Listing};
+use super::letter::DeadLetter;
+use super::message::{MessageLetter, MessageRetrier, MessageSource, MessagesNotKept, NotKept};
 use super::metrics::Metrics;
-use super::record::{encode_gone, Gone, GONE, LETTER};
+use super::record::{encode_gone, Gone, GONE};
 use super::recovery::{recover, LettersOpenError};
 use super::selection::{Page, Selection};
-use super::summary::LetterId;
+use super::summary::{LetterId, Origin, Stream};
 use crate::commands::TableName;
 use crate::letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 
@@ -76,17 +79,29 @@ struct Shared {
     state: Mutex<State>,
     /// Whether the bound is reached: what every insert looks at.
     is_full: AtomicBool,
+    retrier: Mutex<Option<Arc<dyn MessageRetrier>>>,
 }
 
 #[derive(Default)]
 struct State {
     index: Index,
-    contexts: HashMap<Vec<u8>, Context>,
+    /// By the kind of the record and what its context says.
+    contexts: HashMap<(u8, Vec<u8>), Known>,
     /// Of letters that are being written.
     pending_bytes: u64,
     /// Tables that had letters when there was no room for them.
     turned_away: HashSet<TableName>,
 }
+
+/// What letters of one origin have in common.
+#[derive(Clone)]
+struct Known {
+    context: Context,
+    origin: Arc<Origin>,
+}
+
+/// A letter on its way to the disk; `None` if it is there already.
+type Writing = Option<oneshot::Receiver<Result<(), CommitError>>>;
 
 impl DeadLetters {
     /// Reads what is there. The committer has to be run for anything to be written.
@@ -107,6 +122,7 @@ impl DeadLetters {
             metrics,
             is_full: AtomicBool::new(state.held_bytes() >= options.max_bytes),
             state: Mutex::new(state),
+            retrier: Mutex::default(),
         };
         Ok((DeadLetters { shared: Arc::new(shared) }, recovered.committer))
     }
@@ -188,25 +204,72 @@ impl DeadLetters {
     /// Under which numbers these letters were in the journal, where they were.
     pub fn journal_ids(&self, ids: &[LetterId]) -> Vec<u64> {
         let state = self.shared.lock();
-        ids.iter().filter_map(|id| state.index.get(*id)?.journal_id).collect()
+        let journal_id = |id: &LetterId| match state.index.get(*id)?.identity {
+            Identity::Journaled(journal_id) => Some(journal_id),
+            Identity::Unknown | Identity::Message(_) => None,
+        };
+        ids.iter().filter_map(journal_id).collect()
     }
 
-    /// Begins to write a letter; `None` if it is there already. It is listed as soon as it is on the disk, whoever waits for that.
-    fn take_in(&self, letter: &Letter) -> Result<Option<oneshot::Receiver<Result<(), CommitError>>>, String> {
+    /// Which messages of a partition are letters, from one offset to another.
+    pub fn message_offsets(&self, source: &MessageSource, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
+        let MessageSource { pipeline, topic, topic_id, .. } = source;
+        let stream = Stream { pipeline: pipeline.clone(), topic: topic.clone(), topic_id: *topic_id };
+        self.shared.lock().index.offsets(&Arc::new(stream), partition, offsets)
+    }
+
+    /// Who reads messages when they are retried. Without, none can be.
+    pub fn set_message_retrier(&self, retrier: Arc<dyn MessageRetrier>) {
+        *self.shared.retrier.lock().unwrap_or_else(PoisonError::into_inner) = Some(retrier);
+    }
+
+    pub fn message_retrier(&self) -> Option<Arc<dyn MessageRetrier>> {
+        self.shared.retrier.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps messages; when this is `Ok`, that is durable. What is a letter already stays the letter that it is.
+    pub async fn keep_messages(&self, letters: Vec<MessageLetter>) -> Result<(), MessagesNotKept> {
+        let begun = letters.into_iter().map(|letter| (self.take_in(&letter), letter)).collect();
+        self.written(begun).await.map_err(|(letters, why)| MessagesNotKept { letters, why })
+    }
+
+    /// Waits for letters that are being written; told are those that were not. All of them were handed over before the first is
+    /// waited for: one sync serves them all.
+    async fn written<L>(&self, begun: Vec<(Result<Writing, NotKept>, L)>) -> Result<(), (Vec<L>, NotKept)> {
+        let (mut left, mut why) = (Vec::new(), None);
+        for (taken, letter) in begun {
+            let problem = match taken {
+                Ok(None) => continue,
+                Ok(Some(durable)) => match durable.await {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(error)) => NotKept::NotWritten(error.to_string()),
+                    Err(_) => NotKept::NotWritten(CommitError::Closed.to_string()),
+                },
+                Err(problem) => problem,
+            };
+            self.shared.metrics.not_kept();
+            why.get_or_insert(problem);
+            left.push(letter);
+        }
+        why.map_or(Ok(()), |why| Err((left, why)))
+    }
+
+    /// Begins to write a letter. It is listed as soon as it is on the disk, whoever waits for that.
+    fn take_in<L: Incoming>(&self, letter: &L) -> Result<Writing, NotKept> {
         let shared = &self.shared;
         let mut state = shared.lock();
-        if letter.journal_id.is_some_and(|id| state.index.of_journal(id).is_some()) {
+        let Known { context, origin } = state.known(&shared.log, letter);
+        let identity = letter.identity(&origin);
+        if state.index.same(&identity).is_some() {
             return Ok(None);
         }
         if state.held_bytes() >= shared.options.max_bytes {
-            state.turned_away.insert(table_of(letter));
+            state.turned_away.insert(letter.table());
             shared.is_full.store(true, Ordering::Release);
-            return Err(format!("there are as many as dead_letters.max_bytes allows: {} bytes", state.held_bytes()));
+            return Err(NotKept::Full { max_bytes: shared.options.max_bytes });
         }
-        let written = Written::of(letter);
-        let context = state.context(&shared.log, letter::context(letter));
-        let payload = written.encode(letter);
-        let entry = Entry::new(written.into_summary(letter), letter.journal_id, payload.len());
+        let Encoded { summary, payload } = letter.encode(origin);
+        let entry = Entry::new(summary, identity, payload.len());
         state.pending_bytes += entry.held_bytes;
         // If the log is closed, it answers at once.
         drop(state);
@@ -223,9 +286,9 @@ impl DeadLetters {
                 let _ = sender.send(outcome);
             }
         };
-        if let Err(full) = shared.log.append_then(LETTER, Some(&context), payload, Room::Ordinary, then) {
+        if let Err(full) = shared.log.append_then(L::KIND, Some(&context), payload, Room::Ordinary, then) {
             shared.give_up(held_bytes);
-            return Err(full.to_string());
+            return Err(NotKept::NotWritten(full.to_string()));
         }
         Ok(Some(receiver))
     }
@@ -234,24 +297,8 @@ impl DeadLetters {
 impl DeadLetterStore for DeadLetters {
     fn keep(&self, letters: Vec<Letter>) -> Keeping<'_> {
         Box::pin(async move {
-            // All of them are handed over before the first is waited for: one sync serves them all.
-            let begun: Vec<_> = letters.into_iter().map(|letter| (self.take_in(&letter), letter)).collect();
-            let (mut left, mut why) = (Vec::new(), None);
-            for (taken, letter) in begun {
-                let problem = match taken {
-                    Ok(None) => continue,
-                    Ok(Some(durable)) => match durable.await {
-                        Ok(Ok(())) => continue,
-                        Ok(Err(error)) => error.to_string(),
-                        Err(_) => CommitError::Closed.to_string(),
-                    },
-                    Err(problem) => problem,
-                };
-                self.shared.metrics.not_kept();
-                why.get_or_insert(problem);
-                left.push(letter);
-            }
-            why.map_or(Ok(()), |why| Err(KeepError { letters: left, why }))
+            let begun = letters.into_iter().map(|letter| (self.take_in(&letter), letter)).collect();
+            self.written(begun).await.map_err(|(letters, why)| KeepError { letters, why: why.to_string() })
         })
     }
 
@@ -276,11 +323,16 @@ impl State {
         self.index.all().bytes + self.pending_bytes
     }
 
-    fn context(&mut self, log: &Log, bytes: Vec<u8>) -> Context {
-        if self.contexts.len() >= MAX_CONTEXTS && !self.contexts.contains_key(&bytes) {
+    fn known<L: Incoming>(&mut self, log: &Log, letter: &L) -> Known {
+        let key = (L::KIND, letter.context());
+        if self.contexts.len() >= MAX_CONTEXTS && !self.contexts.contains_key(&key) {
             self.contexts.clear();
         }
-        self.contexts.entry(bytes).or_insert_with_key(|bytes| log.context(bytes.clone())).clone()
+        let new = |(_, context): &(u8, Vec<u8>)| Known {
+            context: log.context(context.clone()),
+            origin: Arc::new(letter.origin()),
+        };
+        self.contexts.entry(key).or_insert_with_key(new).clone()
     }
 }
 
@@ -294,11 +346,17 @@ impl Shared {
         entry.set_id(id);
         let mut state = self.lock();
         state.pending_bytes -= entry.held_bytes;
+        // Whoever had it kept may have gone before it was written, and asked for it anew. As at a start, the later one counts.
+        let earlier = state.index.same(&entry.identity).and_then(|earlier| state.index.remove(earlier));
         let (origin, code) = (entry.summary.origin.clone(), entry.summary.code);
         state.index.insert(entry);
         self.metrics.added(&origin.database, &origin.table, code);
         self.metrics.kept(&origin.database, &origin.table, state.index.of_table(&origin.database, &origin.table));
         self.look_at_bound(&mut state);
+        drop(state);
+        if let Some(earlier) = earlier {
+            self.log.release(RecordId(earlier.summary.id.0));
+        }
     }
 
     /// A letter could not be written.
@@ -328,8 +386,4 @@ impl Shared {
         }
         self.is_full.store(is_full, Ordering::Release);
     }
-}
-
-fn table_of(letter: &Letter) -> TableName {
-    TableName { database: letter.destination.database.clone(), table: letter.destination.table.clone() }
 }

@@ -24,6 +24,24 @@ pub struct Origin {
     /// The statement without its data.
     pub query: String,
     pub format: String,
+    /// Of messages: where they came from. They have no user and no statement.
+    pub stream: Option<Arc<Stream>>,
+}
+
+/// A topic, as a pipeline reads it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stream {
+    pub pipeline: String,
+    pub topic: String,
+    pub topic_id: [u8; 16],
+}
+
+/// Where a message stands in its topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessagePlace {
+    pub partition: i32,
+    pub offset: i64,
+    pub timestamp_ms: i64,
 }
 
 /// All of a letter but its rows, its settings and the end of a long error text: what is kept in memory.
@@ -33,7 +51,9 @@ pub struct LetterSummary {
     pub origin: Arc<Origin>,
     pub query_id: QueryId,
     pub ack: AckLevel,
-    /// When it was first acknowledged. This and the next in microseconds since 1970.
+    /// Of a letter that was a message.
+    pub message: Option<MessagePlace>,
+    /// When it was first acknowledged; of a message, its timestamp. This and the next in microseconds since 1970.
     pub arrived_micros: u64,
     /// When it was given up.
     pub failed_micros: u64,
@@ -43,6 +63,7 @@ pub struct LetterSummary {
     pub code: i32,
     /// At most [`ERROR_BYTES`] of the last error.
     pub error: Arc<str>,
+    /// Of a message that nobody could read: 0.
     pub rows: u64,
     pub payload_bytes: u64,
 }
@@ -50,12 +71,11 @@ pub struct LetterSummary {
 /// How much of an error's text is kept in memory.
 pub const ERROR_BYTES: usize = 512;
 
-/// The beginning of an error's text.
-pub(super) fn beginning(error: &str) -> &str {
-    let end = (0..=ERROR_BYTES).rev().find(|&end| error.is_char_boundary(end)).unwrap_or(0);
-    if error.len() <= ERROR_BYTES {
-        error
-    } else {
-        &error[..end]
+/// The beginning of a text: at most so many bytes of it.
+pub(super) fn beginning(text: &str, max_bytes: usize) -> &str {
+    if text.len() <= max_bytes {
+        return text;
     }
+    let end = (0..=max_bytes).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    &text[..end]
 }

@@ -2,15 +2,19 @@
 //!
 //! An insert's record has all of it but what many inserts share, which is the record's context. When its batch is about to be
 //! stored, a piece says under which id and with whom; when nothing more is to be done for it, it is named as done.
+//!
+//! Dead letters have a log of their own, whose letters hold inserts as they are here, or messages of a pipeline.
 
 mod bytes;
 mod context;
 mod insert;
+mod message;
 mod progress;
 
 pub use bytes::RecordError;
 pub use context::{decode_context, encode_context, ContextRecord, RecordedContext};
 pub use insert::{decode_insert, decode_insert_head, encode_insert, AckLevel, InsertHead, InsertRecord, QueryId};
+pub use message::{decode_message, decode_stream, encode_message, encode_stream, MessageRecord, StreamRecord};
 pub use progress::{decode_done, decode_piece, encode_done, encode_piece, Done, Piece};
 
 /// Kinds of the journal's records.

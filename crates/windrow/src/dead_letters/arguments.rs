@@ -4,7 +4,7 @@ use windrow_client::push_param;
 
 use crate::cli::SettingsFlags;
 
-/// Inserts that were acknowledged and could not be stored.
+/// Inserts that were acknowledged and could not be stored, and messages that a pipeline could not store.
 #[derive(Args)]
 pub(crate) struct DeadLettersArguments {
     #[command(subcommand)]
@@ -52,6 +52,15 @@ pub(super) struct Conditions {
     /// Who inserted.
     #[arg(long, value_name = "USER")]
     user: Option<String>,
+    /// Messages of a Kafka pipeline.
+    #[arg(long, value_name = "NAME")]
+    pipeline: Option<String>,
+    /// Messages of a topic.
+    #[arg(long, value_name = "TOPIC")]
+    topic: Option<String>,
+    /// Messages of a partition.
+    #[arg(long, value_name = "NUMBER")]
+    partition: Option<i32>,
     /// ClickHouse's code of the error.
     #[arg(long, value_name = "CODE")]
     code: Option<i32>,
@@ -70,6 +79,9 @@ impl Conditions {
             ("database", self.database.clone()),
             ("table", self.table.clone()),
             ("user", self.user.clone()),
+            ("pipeline", self.pipeline.clone()),
+            ("topic", self.topic.clone()),
+            ("partition", self.partition.map(|partition| partition.to_string())),
             ("code", self.code.map(|code| code.to_string())),
             ("since", self.since.clone()),
             ("until", self.until.clone()),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-const COLUMNS: [&str; 9] = ["id", "failed", "table", "user", "rows", "bytes", "attempts", "code", "error"];
+const COLUMNS: [&str; 9] = ["id", "failed", "table", "from", "rows", "bytes", "attempts", "code", "error"];
 /// More of an error would break lines; `show` prints all of it.
 const ERROR_CHARS: usize = 80;
 
@@ -36,7 +36,11 @@ fn row(letter: &Value) -> [String; 9] {
     let moment = failed.split('.').next().unwrap_or_default().replace('T', " ");
     let table = format!("{}.{}", field("database"), field("table"));
     let error: String = one_line(&field("error")).chars().take(ERROR_CHARS).collect();
-    [field("id"), moment, table, field("user"), field("rows"), field("bytes"), field("attempts"), field("code"), error]
+    let from = match letter.get("topic").and_then(Value::as_str) {
+        Some(topic) => one_line(&format!("{topic}:{}:{}", field("partition"), field("offset"))),
+        None => field("user"),
+    };
+    [field("id"), moment, table, from, field("rows"), field("bytes"), field("attempts"), field("code"), error]
 }
 
 fn line<'a>(text: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a str>) {
@@ -49,11 +53,15 @@ fn line<'a>(text: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a
 }
 
 /// In the order in which one asks: what, why, when, and then the rest.
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 28] = [
     "id",
     "database",
     "table",
     "user",
+    "pipeline",
+    "topic",
+    "partition",
+    "offset",
     "code",
     "error",
     "arrived",
@@ -70,12 +78,17 @@ const FIELDS: [&str; 20] = [
     "settings",
     "roles",
     "quota_key",
+    "timestamp_ms",
+    "key",
+    "headers",
+    "value",
 ];
 
 /// One field a line, as the API names them.
 pub(super) fn letter(letter: &Value) -> String {
     let mut text = String::new();
-    for (name, value) in FIELDS.iter().filter_map(|name| Some((name, letter.get(name)?))) {
+    let known = FIELDS.iter().filter_map(|name| Some((name, letter.get(name).filter(|value| !value.is_null())?)));
+    for (name, value) in known {
         let shown = match value {
             Value::Array(items) => items.iter().map(item).collect::<Vec<_>>().join(", "),
             Value::Object(fields) => {
@@ -91,7 +104,10 @@ pub(super) fn letter(letter: &Value) -> String {
 fn item(value: &Value) -> String {
     match (value.get("name"), value.get("type")) {
         (Some(name), Some(data_type)) => format!("{} {}", plain(name), plain(data_type)),
-        (Some(name), None) => plain(name),
+        (Some(name), None) => match value.get("value") {
+            Some(value) => format!("{}={}", plain(name), plain(value)),
+            None => plain(name),
+        },
         _ => plain(value),
     }
 }
@@ -134,11 +150,23 @@ mod tests {
             "rows": 1, "bytes": 20, "attempts": 1, "code": 469, "error": format!("bad\n\u{1b}[31m{}", "é".repeat(200))});
         let shown = list(&json!({"total": 3, "letters": [letter]}));
         let lines: Vec<&str> = shown.lines().collect();
-        assert_eq!(lines[0], "id  failed               table  user  rows  bytes  attempts  code  error");
+        assert_eq!(lines[0], "id  failed               table  from  rows  bytes  attempts  code  error");
         assert!(lines[1].starts_with("7   2026-01-01 12:00:00  d.t    joe   1     20     1         469   bad  [31mé"));
         assert_eq!(lines[2], "1 of 3 dead letters");
         assert!(!shown.contains('\u{1b}'), "what a client sent is not for the terminal to obey");
         assert_eq!(list(&json!({"total": 0, "letters": []})), "no dead letters\n");
+    }
+
+    #[test]
+    fn a_message_is_told_by_where_it_stands() {
+        let message = json!({"id": 8, "failed": "2026-01-01T12:00:00Z", "database": "d", "table": "t", "user": "",
+            "pipeline": "p", "topic": "clicks", "partition": 3, "offset": 77, "rows": 0, "bytes": 9, "attempts": 0,
+            "code": 0, "error": "no", "key": null, "headers": [{"name": "h", "value": "v"}], "value": "{x"});
+        let shown = list(&json!({"total": 1, "letters": [message]}));
+        assert!(shown.contains("d.t    clicks:3:77  0     9      0         0     no"), "{shown}");
+        let shown = letter(&message);
+        assert!(shown.contains("offset     77\n") && shown.contains("headers    h=v\n"), "{shown}");
+        assert!(shown.contains("value      {x\n") && !shown.contains("key"), "{shown}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Dead letters as JSON.
 
 use serde_json::{json, Map, Value};
-use windrow_gatherer::dead_letters::{write_moment, DeadLetter, LetterSummary, Listing};
+use windrow_gatherer::dead_letters::{
+    write_moment, DeadLetter, Kept, KeptInsert, LetterSummary, Listing, MessageLetter,
+};
 use windrow_sink::Form;
 
 pub fn listing_json(listing: &Listing) -> Value {
@@ -10,11 +12,16 @@ pub fn listing_json(listing: &Listing) -> Value {
 }
 
 fn summary_json(letter: &LetterSummary) -> Value {
+    let (stream, message) = (letter.origin.stream.as_deref(), letter.message);
     json!({
         "id": letter.id.0,
         "database": letter.origin.database,
         "table": letter.origin.table,
         "user": letter.origin.user,
+        "pipeline": stream.map(|stream| &stream.pipeline),
+        "topic": stream.map(|stream| &stream.topic),
+        "partition": message.map(|message| message.partition),
+        "offset": message.map(|message| message.offset),
         "code": letter.code,
         "error": &*letter.error,
         "arrived": write_moment(letter.arrived_micros),
@@ -29,10 +36,21 @@ fn summary_json(letter: &LetterSummary) -> Value {
     })
 }
 
-/// Everything but the rows.
+/// Everything but the rows; a message with its value.
 pub fn letter_json(letter: &DeadLetter) -> Value {
     let mut value = summary_json(&letter.summary);
-    let destination = &letter.destination;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("error".to_owned(), Value::from(letter.error.as_str()));
+        match &letter.kept {
+            Kept::Insert(insert) => add_insert(fields, insert),
+            Kept::Message(message) => add_message(fields, message),
+        }
+    }
+    value
+}
+
+fn add_insert(fields: &mut Map<String, Value>, insert: &KeptInsert) {
+    let destination = &insert.destination;
     let columns: Vec<Value> = match &destination.form {
         Form::Native { types } => {
             let columns = destination.columns.iter().zip(types);
@@ -46,13 +64,26 @@ pub fn letter_json(letter: &DeadLetter) -> Value {
         Form::Native { .. } => "Native",
         Form::Text { format, .. } => format,
     };
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("error".to_owned(), Value::from(letter.error.as_str()));
-        fields.insert("kept_as".to_owned(), Value::from(kept_as));
-        fields.insert("columns".to_owned(), Value::from(columns));
-        fields.insert("settings".to_owned(), Value::from(settings));
-        fields.insert("roles".to_owned(), Value::from(destination.roles.clone()));
-        fields.insert("quota_key".to_owned(), Value::from(destination.quota_key.as_str()));
-    }
-    value
+    fields.insert("kept_as".to_owned(), Value::from(kept_as));
+    fields.insert("columns".to_owned(), Value::from(columns));
+    fields.insert("settings".to_owned(), Value::from(settings));
+    fields.insert("roles".to_owned(), Value::from(destination.roles.clone()));
+    fields.insert("quota_key".to_owned(), Value::from(destination.quota_key.as_str()));
+}
+
+fn add_message(fields: &mut Map<String, Value>, message: &MessageLetter) {
+    let header = |(name, value): &(String, Option<Vec<u8>>)| json!({ "name": name, "value": shown(value.as_deref()) });
+    fields.insert("kept_as".to_owned(), Value::from(message.source.format.as_str()));
+    fields.insert("timestamp_ms".to_owned(), Value::from(message.timestamp_ms));
+    fields.insert("key".to_owned(), shown(message.key.as_deref()));
+    fields.insert("headers".to_owned(), Value::from(message.headers.iter().map(header).collect::<Vec<_>>()));
+    fields.insert("value".to_owned(), shown(message.value.as_deref()));
+}
+
+/// The beginning of a message's key or value, as text: what is not UTF-8 can only be seen to be so. /payload has the bytes.
+fn shown(bytes: Option<&[u8]>) -> Value {
+    const SHOWN_BYTES: usize = 64 << 10;
+    bytes.map_or(Value::Null, |bytes| {
+        Value::from(String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]).into_owned())
+    })
 }

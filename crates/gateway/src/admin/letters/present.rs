@@ -10,18 +10,16 @@ use windrow_sink::{Destination, Partitioning};
 use crate::admission::TableKey;
 use crate::data::State;
 
-fn key(destination: &Destination) -> TableKey {
-    TableKey { database: destination.database.clone(), table: destination.table.clone() }
-}
-
 /// Whoever repaired it may have done so behind our back.
-pub(super) fn look_again(state: &State, destination: &Destination) {
-    state.admission.doubt_table(&key(destination), Duration::ZERO);
+pub(super) fn look_again(state: &State, database: &str, table: &str) {
+    let key = TableKey { database: database.to_owned(), table: table.to_owned() };
+    state.admission.doubt_table(&key, Duration::ZERO);
 }
 
 /// As far as the backend can be asked. If it can't, or if there is no such table, nothing is known better.
 pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Destination {
-    let (admission, key) = (&state.admission, key(&destination));
+    let admission = &state.admission;
+    let key = TableKey { database: destination.database.clone(), table: destination.table.clone() };
     let own = admission.backend().own_credentials();
     let Ok(schema) = admission.table(key.clone(), own).await else { return destination };
     let will_recognise = admission.windows.will_recognise_batches(schema.window);

@@ -1,5 +1,5 @@
 //! Letters go back to the gatherer: as inserts of ack level `disk`, the oldest first. A letter goes when its insert is in the
-//! journal.
+//! journal. A message is read first, as its pipeline reads now.
 //!
 //! Some are on their way at once, so that one sync of the journal serves them all; how many is bounded by their bytes.
 
@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use serde_json::{json, Value};
-use windrow_gatherer::dead_letters::{DeadLetter, Gone, LetterId, Origin, Revived, Selection};
+use windrow_gatherer::dead_letters::{
+    DeadLetter, Gone, Kept, LetterId, MessageLetter, MessageRows, Origin, Revived, Selection,
+};
 
 use super::super::answer::Answer;
 use super::forget::forget;
@@ -73,8 +75,9 @@ async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
     let mut pushes = Vec::new();
     for Read { id, letter } in read(api, ids).await {
         if let Ok(Some(letter)) = &letter {
-            if tally.known.insert(table_of(&letter.summary.origin)) {
-                look_again(&api.state, &letter.destination);
+            let origin = &letter.summary.origin;
+            if tally.known.insert(table_of(origin)) {
+                look_again(&api.state, &origin.database, &origin.table);
             }
         }
         match letter {
@@ -91,7 +94,8 @@ async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
     for Pushed { id, origin, outcome } in all(pushes).await {
         match outcome {
             Ok(()) => retried.push(id),
-            Err(why) => {
+            Err(NotRetried::Unread(why)) => tally.fail(id, why),
+            Err(NotRetried::NotTaken(why)) => {
                 tally.stuck.insert(table_of(&origin));
                 tally.fail(id, why);
             }
@@ -129,15 +133,46 @@ async fn read(api: &LettersApi, ids: &[LetterId]) -> Vec<Read> {
 struct Pushed {
     id: LetterId,
     origin: Arc<Origin>,
-    outcome: Result<(), String>,
+    outcome: Result<(), NotRetried>,
+}
+
+enum NotRetried {
+    /// The message can't be read. Others may be.
+    Unread(String),
+    NotTaken(String),
 }
 
 async fn push(api: &LettersApi, letter: DeadLetter) -> Pushed {
     let (id, origin) = (letter.summary.id, letter.summary.origin.clone());
-    let Revived { destination, insert } = letter.revive();
-    let shape = api.state.gatherer.shape(as_it_is_now(&api.state, destination).await);
-    let outcome = api.state.gatherer.push(&shape, insert).await;
-    Pushed { id, origin, outcome: outcome.map(drop).map_err(|error| Refusal::push(&error).line("")) }
+    let outcome = match revive(api, letter).await {
+        Ok(Revived { destination, insert }) => {
+            let shape = api.state.gatherer.shape(as_it_is_now(&api.state, destination).await);
+            let pushed = api.state.gatherer.push(&shape, insert).await;
+            pushed.map(drop).map_err(|error| NotRetried::NotTaken(Refusal::push(&error).line("")))
+        }
+        Err(why) => Err(NotRetried::Unread(why)),
+    };
+    Pushed { id, origin, outcome }
+}
+
+async fn revive(api: &LettersApi, letter: DeadLetter) -> Result<Revived, String> {
+    match letter.kept {
+        Kept::Insert(insert) => Ok(Revived::of_insert(letter.summary, *insert)),
+        Kept::Message(message) => {
+            if message.value.as_ref().map_or(0, |value| value.len() as u64) < letter.summary.payload_bytes {
+                return Err("the message was too long to be kept whole: only Kafka has all of it".to_owned());
+            }
+            read_again(api, &message).await.map(|rows| Revived::of_message(letter.summary, rows))
+        }
+    }
+}
+
+async fn read_again(api: &LettersApi, message: &MessageLetter) -> Result<MessageRows, String> {
+    let pipeline = &message.source.pipeline;
+    match api.letters().message_retrier() {
+        Some(retrier) => retrier.read(message).await,
+        None => Err(format!("there is no pipeline '{pipeline}' in this gateway that could read the message")),
+    }
 }
 
 /// All of them at once, begun in their order.

@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use windrow_block::Rows;
 use windrow_client::{Call, CallError, Client};
 use windrow_duckdb::record_batch;
-use windrow_gatherer::dead_letters::DeadLetter;
+use windrow_gatherer::dead_letters::{DeadLetter, Kept, KeptInsert};
 use windrow_results::{Encoder, Format, OutputSettings, ResultError, Statistics};
 use windrow_sink::{Destination, Form};
 use windrow_statement::backquote;
@@ -22,23 +22,32 @@ use crate::multipart::Multipart;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The rows as they would be sent to ClickHouse, with the format as the end of the file's name.
+/// The rows as they would be sent to ClickHouse, or the message's value, with the format as the end of the file's name.
 pub(super) fn payload(letter: &DeadLetter) -> Answer {
-    let extension = match &letter.destination.form {
-        Form::Native { .. } => "native",
-        Form::Text { format, .. } => format,
+    let extension = match &letter.kept {
+        Kept::Insert(insert) => match &insert.destination.form {
+            Form::Native { .. } => "native",
+            Form::Text { format, .. } => format,
+        },
+        Kept::Message(message) => message.source.format.as_str(),
     };
     let name = format!("dead-letter-{}.{}", letter.summary.id, extension.to_ascii_lowercase());
     Answer::file(name, letter.payload())
 }
 
 pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize) -> Answer {
+    let Kept::Insert(insert) = &letter.kept else {
+        return Answer::error(
+            422,
+            "a message is kept as it was, and has no rows before it is retried; see its value, or /payload",
+        );
+    };
     let Backend::ClickHouse(ClickHouse { client, .. }) = backend else {
-        return written_here(letter, limit).unwrap_or_else(|why| {
+        return written_here(insert, limit).unwrap_or_else(|why| {
             Answer::error(422, &format!("the rows can't be shown; they can be had as they are under /payload. {why}"))
         });
     };
-    match ask(client, letter, limit).await {
+    match ask(client, insert, &letter.payload(), limit).await {
         Ok(body) => Answer::new(200, "application/json", body),
         Err(CallError::Exception(exception)) => Answer::error(
             422,
@@ -48,7 +57,7 @@ pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize
     }
 }
 
-fn written_here(letter: &DeadLetter, limit: usize) -> Result<Answer, String> {
+fn written_here(letter: &KeptInsert, limit: usize) -> Result<Answer, String> {
     let (Rows::Typed(block), Form::Native { types }) = (&letter.rows, &letter.destination.form) else {
         return Err("They are text of a format that is not known here".to_owned());
     };
@@ -68,7 +77,7 @@ fn json_of(rows: &RecordBatch) -> Result<Vec<u8>, ResultError> {
     Ok(body)
 }
 
-async fn ask(client: &Client, letter: &DeadLetter, limit: usize) -> Result<Vec<u8>, CallError> {
+async fn ask(client: &Client, letter: &KeptInsert, payload: &[u8], limit: usize) -> Result<Vec<u8>, CallError> {
     let destination = &letter.destination;
     let (format, structure) = match &destination.form {
         Form::Native { types } => {
@@ -80,7 +89,7 @@ async fn ask(client: &Client, letter: &DeadLetter, limit: usize) -> Result<Vec<u
         }
     };
     let mut parts = Multipart::new();
-    parts.table("letter", &[&letter.payload()]);
+    parts.table("letter", &[payload]);
     let form = parts.end();
     let query = format!("SELECT * FROM letter LIMIT {limit} FORMAT JSON");
     let mut call = Call::new(&client.endpoint().credentials, &query)

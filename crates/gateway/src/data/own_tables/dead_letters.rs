@@ -23,6 +23,10 @@ pub(super) const COLUMNS: ColumnList = &[
     ("format", "LowCardinality(String)"),
     ("query", "String"),
     ("query_id", "String"),
+    ("pipeline", "LowCardinality(String)"),
+    ("topic", "LowCardinality(String)"),
+    ("partition", "Nullable(Int32)"),
+    ("offset", "Nullable(Int64)"),
 ];
 
 /// More letters than this make the table too large to be sent along: the latest of them are.
@@ -38,6 +42,7 @@ pub(super) fn rows(letters: &DeadLetters, visible: &Visible<'_>) -> Vec<serde_js
 }
 
 fn row(letter: &LetterSummary) -> serde_json::Value {
+    let (stream, message) = (letter.origin.stream.as_deref(), letter.message);
     json!({
         "id": letter.id.0,
         "database": letter.origin.database,
@@ -54,5 +59,9 @@ fn row(letter: &LetterSummary) -> serde_json::Value {
         "format": letter.origin.format,
         "query": letter.origin.query,
         "query_id": letter.query_id.to_string(),
+        "pipeline": stream.map_or("", |stream| &stream.pipeline),
+        "topic": stream.map_or("", |stream| &stream.topic),
+        "partition": message.map(|message| message.partition),
+        "offset": message.map(|message| message.offset),
     })
 }

@@ -26,6 +26,14 @@ pub struct MemoryFile {
 }
 
 impl MemoryDisk {
+    pub fn of(files: impl Iterator<Item = (String, Vec<u8>)>) -> MemoryDisk {
+        MemoryDisk { state: Arc::new(Mutex::new(State { files: files.collect(), is_broken: false })) }
+    }
+
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        self.state.lock().unwrap().files.clone()
+    }
+
     pub fn break_down(&self, is_broken: bool) {
         self.state.lock().unwrap().is_broken = is_broken;
     }

@@ -1,12 +1,14 @@
 //! The store of dead letters, on a disk in memory.
 
 mod disk;
+mod golden;
+mod messages;
 mod model;
 
 use std::sync::Arc;
 
 use windrow_client::{Credentials, Exception};
-use windrow_gatherer::dead_letters::{Gone, LetterId, Page, Revived, Selection};
+use windrow_gatherer::dead_letters::{DeadLetter, Gone, Kept, KeptInsert, LetterId, Page, Revived, Selection};
 use windrow_gatherer::{AckLevel, DeadLetterStore, Insert, InsertError, InsertKind, Letter, QueryId, TableName};
 use windrow_policy::FlushLimits;
 use windrow_sink::{BatchId, Destination};
@@ -48,9 +50,17 @@ fn numbers(opened: &Opened) -> Vec<u64> {
     assert_eq!(listing.total, listing.letters.len());
     let number = |id| {
         let letter = opened.letters.read(id).unwrap().expect("it is in the list");
-        numbers_of(Arc::new(letter.destination), letter.rows)[0]
+        let kept = insert_of(letter.kept);
+        numbers_of(Arc::new(kept.destination), kept.rows)[0]
     };
     listing.letters.iter().rev().map(|letter| number(letter.id)).collect()
+}
+
+fn insert_of(kept: Kept) -> KeptInsert {
+    match kept {
+        Kept::Insert(insert) => *insert,
+        Kept::Message(message) => panic!("{message:?} is no insert"),
+    }
 }
 
 fn ids(opened: &Opened) -> Vec<LetterId> {
@@ -149,7 +159,10 @@ async fn a_disk_that_fails_keeps_nothing_and_is_tried_again() {
 async fn a_retried_letter_is_the_insert_it_was() {
     let opened = Opened::on(MemoryDisk::default(), ROOM);
     opened.letters.keep(vec![letter("t", 4), letter("t", 5)]).await.unwrap();
-    let revived = |at: usize| opened.letters.read(ids(&opened)[at]).unwrap().unwrap().revive();
+    let revived = |at: usize| {
+        let DeadLetter { summary, kept, .. } = opened.letters.read(ids(&opened)[at]).unwrap().unwrap();
+        Revived::of_insert(summary, insert_of(kept))
+    };
     let Revived { destination, insert } = revived(0);
     assert!(destination.own_account && destination.credentials.user == "joe");
     let Insert { ack, history, dedup, query_id, payload_bytes, .. } = insert;
