@@ -26,7 +26,7 @@ use crate::report::{median, Section};
 use crate::stack::{Stack, StackOptions};
 use messages::{views_of, Format, Hour};
 use peak::Peak;
-use reader::{Route, Side};
+use reader::{Route, Side, Threads};
 use steady::{Load, Steady};
 use target::{Engine, Target};
 
@@ -46,7 +46,7 @@ const WITHIN_A_SECOND: Side = Side::Windrow { exactly_once: true, max_latency: "
 #[derive(Debug, Clone, clap::Args)]
 pub struct KafkaOptions {
     /// How long each steady load runs, and the Kafka engine when it reads a full topic.
-    #[arg(long, default_value_t = 15.0)]
+    #[arg(long, default_value_t = 12.0)]
     pub seconds: f64,
     /// In a full topic; four times as many in messages of 500 rows.
     #[arg(long, default_value_t = 6_000_000)]
@@ -137,6 +137,8 @@ impl Bench<'_> {
 pub struct Peaks {
     format: Format,
     engine: Engine,
+    /// The faster of its two ways.
+    threads: Threads,
     kafka_engine: Vec<Peak>,
     windrow: Vec<Peak>,
     at_least_once: Vec<Peak>,
@@ -208,29 +210,57 @@ impl KafkaOptions {
         let mut all = Vec::new();
         for format in self.formats.iter().copied() {
             bench.filled(format)?;
-            for engine in self.engines.iter().copied().filter(|engine| engine.holds(format)) {
-                all.push(self.peaks_of(bench, format, engine)?);
+            let mut threads = Threads::OnePerConsumer;
+            if self.engines.contains(&Engine::MergeTree) {
+                let peaks = self.peaks_into_merge_tree(bench, format)?;
+                threads = peaks.threads;
+                all.push(peaks);
+            }
+            for engine in self.engines.iter().copied() {
+                if engine != Engine::MergeTree && engine.holds(format) {
+                    all.push(self.peaks_into(bench, format, engine, threads)?);
+                }
             }
         }
         Ok(all)
     }
 
-    fn peaks_of(&self, bench: &Bench<'_>, format: Format, engine: Engine) -> Result<Peaks, BenchError> {
-        let (mut kafka_engine, mut windrow, mut at_least_once) = (Vec::new(), Vec::new(), Vec::new());
-        let rounds = if engine == Engine::MergeTree { self.rounds } else { 1 };
-        for _ in 0..rounds {
+    /// Several rounds of all there is, alternately. Which of its two ways is the engine's better one is found here.
+    fn peaks_into_merge_tree(&self, bench: &Bench<'_>, format: Format) -> Result<Peaks, BenchError> {
+        let (mut shared, mut one_per_consumer) = (Vec::new(), Vec::new());
+        let (mut windrow, mut at_least_once) = (Vec::new(), Vec::new());
+        let engine = Engine::MergeTree;
+        for _ in 0..self.rounds {
             if self.sides.contains(&Sides::Engine) {
-                kafka_engine.push(self.peak(bench, Side::KafkaEngine, format, engine)?);
+                shared.push(self.peak(bench, Side::KafkaEngine(Threads::Shared), format, engine)?);
+                one_per_consumer.push(self.peak(bench, Side::KafkaEngine(Threads::OnePerConsumer), format, engine)?);
             }
             if self.sides.contains(&Sides::Windrow) {
                 windrow.push(self.peak(bench, WINDROW, format, engine)?);
-                // The other tables can't tell what comes twice from what comes once.
-                if engine == Engine::MergeTree {
-                    at_least_once.push(self.peak(bench, AT_LEAST_ONCE, format, engine)?);
-                }
+                at_least_once.push(self.peak(bench, AT_LEAST_ONCE, format, engine)?);
             }
         }
-        Ok(Peaks { format, engine, kafka_engine, windrow, at_least_once })
+        let (threads, kafka_engine) = match Peaks::rate(&shared) > Peaks::rate(&one_per_consumer) {
+            true => (Threads::Shared, shared),
+            false => (Threads::OnePerConsumer, one_per_consumer),
+        };
+        Ok(Peaks { format, engine, threads, kafka_engine, windrow, at_least_once })
+    }
+
+    /// The other tables can't tell what comes twice from what comes once.
+    fn peaks_into(
+        &self,
+        bench: &Bench<'_>,
+        format: Format,
+        engine: Engine,
+        threads: Threads,
+    ) -> Result<Peaks, BenchError> {
+        let run = |side: Side| match self.sides.contains(&side.chosen_as()) {
+            true => self.peak(bench, side, format, engine).map(|peak| vec![peak]),
+            false => Ok(Vec::new()),
+        };
+        let (kafka_engine, windrow) = (run(Side::KafkaEngine(threads))?, run(WINDROW)?);
+        Ok(Peaks { format, engine, threads, kafka_engine, windrow, at_least_once: Vec::new() })
     }
 
     fn peak(&self, bench: &Bench<'_>, side: Side, format: Format, engine: Engine) -> Result<Peak, BenchError> {
@@ -240,7 +270,7 @@ impl KafkaOptions {
         let group = format!("peak-{}", bench.next_run());
         let route = Route { broker: bench.broker, topic: &topic, group: &group, format, target: &target };
         // What a pipeline has stored is counted; the engine would take too long for that.
-        let limit = (side == Side::KafkaEngine).then(|| Duration::from_secs_f64(self.seconds));
+        let limit = matches!(side, Side::KafkaEngine(_)).then(|| Duration::from_secs_f64(self.seconds));
         let peak = peak::measure(bench, side, &route, limit)?;
         target.drop(sql)?;
         eprintln!(
@@ -264,7 +294,7 @@ impl KafkaOptions {
         let (engine, windrow) = (Peaks::rate(&peaks.kafka_engine), Peaks::rate(&peaks.windrow));
         let mut all = Vec::new();
         for (of, peak, sides) in [
-            ("Kafka engine", engine, [Side::KafkaEngine, WITHIN_A_SECOND].as_slice()),
+            ("Kafka engine", engine, [Side::KafkaEngine(peaks.threads), WITHIN_A_SECOND].as_slice()),
             ("Windrow", windrow, [WITHIN_A_SECOND].as_slice()),
         ] {
             let Some(peak) = peak else { continue };

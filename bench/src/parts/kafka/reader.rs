@@ -20,14 +20,22 @@ const CONSUMERS: u32 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    KafkaEngine,
+    KafkaEngine(Threads),
     Windrow { exactly_once: bool, max_latency: &'static str },
+}
+
+/// Of the engine's, behind its consumers: which serves better depends on what they read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// One block of what all consumers have read, stored by one of them.
+    Shared,
+    OnePerConsumer,
 }
 
 impl Side {
     pub fn chosen_as(self) -> Sides {
         match self {
-            Side::KafkaEngine => Sides::Engine,
+            Side::KafkaEngine(_) => Sides::Engine,
             Side::Windrow { .. } => Sides::Windrow,
         }
     }
@@ -36,7 +44,8 @@ impl Side {
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Side::KafkaEngine => "Kafka engine",
+            Side::KafkaEngine(Threads::Shared) => "Kafka engine",
+            Side::KafkaEngine(Threads::OnePerConsumer) => "Kafka engine, a thread per consumer",
             Side::Windrow { exactly_once: true, .. } => "Windrow",
             Side::Windrow { exactly_once: false, .. } => "Windrow, at least once",
         })
@@ -61,7 +70,7 @@ pub enum Reader {
 impl Reader {
     pub fn start(side: Side, route: &Route<'_>, stack: &Stack, options: &StackOptions) -> Result<Reader, BenchError> {
         match side {
-            Side::KafkaEngine => start_engine(&stack.clickhouse, route),
+            Side::KafkaEngine(threads) => start_engine(&stack.clickhouse, threads, route),
             Side::Windrow { exactly_once, max_latency } => {
                 let folder = DataDir::create()?;
                 let schema = folder.write("stats.proto", SCHEMA)?;
@@ -94,11 +103,11 @@ impl Reader {
     }
 }
 
-fn start_engine(sql: &Sql, route: &Route<'_>) -> Result<Reader, BenchError> {
-    // Without it, the one thread that stores what both consumers have read is busy with reading as well.
+fn start_engine(sql: &Sql, threads: Threads, route: &Route<'_>) -> Result<Reader, BenchError> {
+    let thread_per_consumer = u8::from(threads == Threads::OnePerConsumer);
     let mut settings = format!(
         "kafka_broker_list = '{}', kafka_topic_list = '{}', kafka_group_name = '{}', kafka_format = '{}', \
-         kafka_num_consumers = {CONSUMERS}, kafka_flush_interval_ms = {FLUSH_INTERVAL_MS}, kafka_thread_per_consumer = 1",
+         kafka_num_consumers = {CONSUMERS}, kafka_flush_interval_ms = {FLUSH_INTERVAL_MS}, kafka_thread_per_consumer = {thread_per_consumer}",
         route.broker.address,
         route.topic.name,
         route.group,

@@ -69,7 +69,8 @@ impl Target {
             Engine::MergeTree => format!(
                 "CREATE TABLE {name} ({columns}) ENGINE = MergeTree ORDER BY (property_id, event_datetime, video_title)"
             ),
-            // The article's, but for a column in its key that the article doesn't have, and for replicas.
+            // The article's, without its replicas and without a column in its key that it doesn't have. ClickHouse
+            // wants to be told today that the date, which follows from the time, is in no key.
             Engine::AggregatingMergeTree => format!(
                 "CREATE TABLE {name} (event_date Date CODEC(DoubleDelta, ZSTD(1)), \
                  event_datetime DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)), \
@@ -77,7 +78,7 @@ impl Target {
                  total_view_count SimpleAggregateFunction(sum, UInt64) CODEC(ZSTD(1))) ENGINE = AggregatingMergeTree \
                  PARTITION BY toStartOfInterval(event_datetime, toIntervalHour(1)) \
                  PRIMARY KEY (property_id, event_datetime) ORDER BY (property_id, event_datetime, video_title) \
-                 TTL event_datetime + toIntervalDay(1)"
+                 TTL event_datetime + toIntervalDay(1) SETTINGS allow_dimensions_outside_sorting_key = 1"
             ),
         }
     }
