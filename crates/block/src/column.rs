@@ -241,7 +241,7 @@ impl Column {
     pub(crate) fn note_strings(&self, ends: &mut Vec<StringsEnd>) {
         match self {
             Column::Fixed { .. } => {}
-            Column::Strings { rows, data } => ends.push(StringsEnd { rows: *rows, bytes: data.len() }),
+            Column::Strings { rows, data } => ends.push(StringsEnd::of(*rows, data)),
             Column::Nullable { inner, .. } | Column::Array { inner, .. } => inner.note_strings(ends),
             Column::Tuple { elements: parts } | Column::Variant { alternatives: parts, .. } => {
                 parts.iter().for_each(|part| part.note_strings(ends));
@@ -257,8 +257,7 @@ impl Column {
             Column::Strings { rows: all, data } => {
                 let end = ends.next().expect("every column of strings was noted");
                 if *all > rows {
-                    let start = StringWalk { data, row: end.rows, at: end.bytes }.to(rows);
-                    data.truncate(start);
+                    data.truncate(strings_end(data, *end, rows));
                     *all = rows;
                 }
             }
@@ -385,10 +384,21 @@ impl Column {
 }
 
 /// How many strings a stream had, and where they ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StringsEnd {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StringsEnd {
     rows: usize,
     bytes: usize,
+}
+
+impl StringsEnd {
+    pub(crate) fn of(rows: usize, data: &[u8]) -> Self {
+        StringsEnd { rows, bytes: data.len() }
+    }
+}
+
+/// Where the strings end after so many rows, more than there were at `known`.
+pub(crate) fn strings_end(data: &[u8], known: StringsEnd, rows: usize) -> usize {
+    StringWalk { data, row: known.rows, at: known.bytes }.to(rows)
 }
 
 /// A way through the values of a string stream, which has no index: only walked where a batch is split, and only forwards.

@@ -23,6 +23,7 @@ mod view;
 mod zone;
 
 pub use block::Block;
+pub use column::StringsEnd;
 pub use format::{families, Families, Format, Lines};
 pub use native::{decode_columns, decode_native, NativeBlock, NativeError, NativeLimits};
 pub use opaque::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueRows, OpaqueSettings};
@@ -30,7 +31,7 @@ pub use partition::PartitionKey;
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan};
 pub use present::Present;
 pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed};
-pub use read::{BlockBuilder, ColumnData, Series, SeriesError, StringData};
+pub use read::{BlockBuilder, ColumnData, Series, SeriesError, StringData, TextValues};
 pub use rows::Rows;
 pub use settings::{reading_settings, InlineSchema, ReadSettings, ReadingSetting, SettingEffect};
 pub use types::{write_identifier, CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};

@@ -113,6 +113,11 @@ impl ReadPlan {
         self.by_name.get(name).copied()
     }
 
+    /// Positions of Array columns that have to be of equal length row by row.
+    pub fn nested_groups(&self) -> &[Vec<usize>] {
+        &self.nested
+    }
+
     /// What stands before the dot in names like `n.a`.
     pub(crate) fn structures(&self) -> impl Iterator<Item = &str> {
         structures(&self.columns)

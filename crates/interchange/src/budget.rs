@@ -8,6 +8,8 @@ use windrow_block::NotTypedReason;
 /// All that a payload expands to. A larger one is ClickHouse's to read, under its own limits.
 const MAX_EXPANDED_BYTES: usize = 256 << 20;
 
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
 pub(crate) struct Budget {
     left_bytes: usize,
 }
@@ -15,6 +17,11 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new() -> Self {
         Budget { left_bytes: MAX_EXPANDED_BYTES }
+    }
+
+    /// For a message of a topic, of which many are held at once.
+    pub(crate) fn of_message() -> Self {
+        Budget { left_bytes: MAX_MESSAGE_BYTES }
     }
 
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), NotTypedReason> {

@@ -17,3 +17,4 @@ mod parquet;
 mod protobuf;
 
 pub use format::{format, formats};
+pub use protobuf::{ProtobufPlan, ProtobufRows, ProtobufSchema};

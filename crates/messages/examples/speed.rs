@@ -20,6 +20,10 @@ const fn case(name: &'static str, format: &'static str, rows_per_message: usize)
     Case { name, format, rows_per_message, virtual_columns: false }
 }
 
+const SCHEMA: &str =
+    "syntax = \"proto3\"; package demo; message Event { uint64 id = 1; string user = 2; double value = 3; \
+    uint32 ok = 4; int64 time = 5; }";
+
 const CASES: &[Case] = &[
     case("JSONEachRow", "JSONEachRow", 1),
     Case {
@@ -32,6 +36,9 @@ const CASES: &[Case] = &[
     case("TabSeparated", "TabSeparated", 1),
     case("RowBinary", "RowBinary", 1),
     case("RawBLOB", "RawBLOB", 1),
+    case("ProtobufSingle", "ProtobufSingle", 1),
+    case("Protobuf, 1 row a message", "Protobuf", 1),
+    case("Protobuf, 500 rows a message", "Protobuf", 500),
 ];
 
 fn main() {
@@ -95,7 +102,8 @@ fn plan(case: &Case) -> MessagePlan {
         data_type: DataType::parse(data_type).expect("a known type"),
         default_kind: DefaultKind::None,
     };
-    let format = MessageFormat::new(case.format, SchemaSource::default()).expect("a known format");
+    let schema = SchemaSource { text: Some(SCHEMA), message: None };
+    let format = MessageFormat::new(case.format, schema).expect("a known format");
     let columns = columns.into_iter().map(column).collect();
     MessagePlan::new(format, columns, &Mapping::default(), ReadSettings::default())
         .expect("a table that can be read into")
@@ -122,8 +130,30 @@ fn value(case: &Case, index: usize) -> Vec<u8> {
                 out.push(ok as u8);
                 out.extend_from_slice(&(1_767_323_045_000 + id as i64).to_le_bytes());
             }
+            "Protobuf" | "ProtobufSingle" => {
+                let mut row = vec![1 << 3];
+                push_varint(id, &mut row);
+                row.extend_from_slice(&[2 << 3 | 2, user.len() as u8]);
+                row.extend_from_slice(user.as_bytes());
+                row.push(3 << 3 | 1);
+                row.extend_from_slice(&value.to_le_bytes());
+                row.extend_from_slice(&[4 << 3, ok as u8, 5 << 3]);
+                push_varint(1_767_323_045 + id, &mut row);
+                if case.format == "Protobuf" {
+                    push_varint(row.len() as u64, &mut out);
+                }
+                out.extend_from_slice(&row);
+            }
             _ => out.extend_from_slice(user.as_bytes()),
         }
     }
     out
+}
+
+fn push_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
 }

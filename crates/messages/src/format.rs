@@ -1,6 +1,7 @@
 //! The formats that messages are read in.
 
 use windrow_block::Format;
+use windrow_interchange::ProtobufSchema;
 
 use crate::error::PlanError;
 
@@ -42,6 +43,11 @@ pub struct MessageFormat {
 pub(crate) enum Kind {
     /// A message is a payload like that of an insert.
     Payload(&'static Format),
+    Protobuf {
+        schema: ProtobufSchema,
+        /// Many messages in one, each behind its length.
+        has_lengths: bool,
+    },
 }
 
 /// What a format needs beside its name.
@@ -55,7 +61,14 @@ pub struct SchemaSource<'s> {
 
 impl MessageFormat {
     /// A format by its name, in any case of its letters.
-    pub fn new(name: &str, _schema: SchemaSource<'_>) -> Result<MessageFormat, PlanError> {
+    pub fn new(name: &str, schema: SchemaSource<'_>) -> Result<MessageFormat, PlanError> {
+        let is_named = |known: &str| known.eq_ignore_ascii_case(name);
+        if is_named("Protobuf") || is_named("ProtobufSingle") {
+            let text =
+                schema.text.ok_or_else(|| PlanError::Schema(format!("{name} needs a schema: name its .proto file")))?;
+            let schema = ProtobufSchema::parse(text, schema.message).map_err(PlanError::Schema)?;
+            return Ok(MessageFormat { kind: Kind::Protobuf { schema, has_lengths: is_named("Protobuf") } });
+        }
         match Format::named(name).or_else(|| windrow_interchange::format(name)) {
             Some(format) => Ok(MessageFormat { kind: Kind::Payload(format) }),
             None => Err(PlanError::UnknownFormat(name.to_owned())),
@@ -66,6 +79,8 @@ impl MessageFormat {
     pub fn name(&self) -> &'static str {
         match &self.kind {
             Kind::Payload(format) => format.name,
+            Kind::Protobuf { has_lengths: true, .. } => "Protobuf",
+            Kind::Protobuf { .. } => "ProtobufSingle",
         }
     }
 

@@ -1,10 +1,11 @@
 //! How messages of one format become rows of one table: worked out once, shared by all partitions.
 
 use windrow_block::{BlockBuilder, ColumnSpec, DataType, DefaultKind, NotTypedReason, ReadPlan, ReadSettings};
+use windrow_interchange::{ProtobufPlan, ProtobufSchema};
 
 use crate::error::PlanError;
-use crate::format::MessageFormat;
-use crate::mapping::{Mapping, Source};
+use crate::format::{Kind, MessageFormat};
+use crate::mapping::{left_out, Mapping, Source};
 use crate::virtual_columns::VirtualColumn;
 
 pub struct MessagePlan {
@@ -18,6 +19,8 @@ pub struct MessagePlan {
     pub(crate) virtual_columns: Vec<VirtualColumn>,
     /// What the blocks of virtual columns are checked against, if there are any.
     pub(crate) virtual_plan: Option<ReadPlan>,
+    /// Of that format.
+    pub(crate) protobuf: Option<ProtobufPlan>,
 }
 
 /// A column as `windrow kafka check` shows it.
@@ -49,7 +52,10 @@ impl MessagePlan {
         mapping: &Mapping,
         settings: ReadSettings,
     ) -> Result<MessagePlan, PlanError> {
-        let sources = mapping.sources(&columns)?;
+        let mut sources = mapping.sources(&columns)?;
+        if let Kind::Protobuf { schema, .. } = &format.kind {
+            find_in_schema(schema, &columns, mapping, &mut sources)?;
+        }
         let field_columns: Vec<usize> =
             (0..columns.len()).filter(|index| matches!(sources[*index], Source::Field(_))).collect();
         let fields = field_specs(&format, &columns, &sources, &field_columns)?;
@@ -59,7 +65,13 @@ impl MessagePlan {
         let names = field_columns.iter().map(|index| columns[*index].name.as_str());
         let fields = ReadPlan::of_fields(fields, names, settings);
         check(&fields)?;
-        Ok(MessagePlan { format, columns, sources, fields, field_columns, virtual_columns, virtual_plan })
+        let protobuf = match &format.kind {
+            Kind::Protobuf { schema, has_lengths } => {
+                Some(ProtobufPlan::new(schema, &fields, *has_lengths).map_err(PlanError::Columns)?)
+            }
+            _ => None,
+        };
+        Ok(MessagePlan { format, columns, sources, fields, field_columns, virtual_columns, virtual_plan, protobuf })
     }
 
     pub fn columns(&self) -> &[ColumnSpec] {
@@ -86,11 +98,55 @@ impl MessagePlan {
         explained.collect()
     }
 
-    /// Nothing if ClickHouse's answer would not say which columns a message left out.
+    /// Nothing if ClickHouse's answer would not say which columns a message left out, or has no words for where the fields are.
     pub fn question(&self) -> Option<Question> {
         let columns = self.fields.columns().iter().map(asked).collect::<Option<Vec<_>>>()?;
-        Some(Question { format: self.format.name(), columns, settings: Vec::new() })
+        let mut settings = Vec::new();
+        if let Kind::Protobuf { schema, .. } = &self.format.kind {
+            if !schema.is_whole() {
+                return None;
+            }
+            let values = [schema.text(), "string", schema.message_name()];
+            let names = ["format_schema", "format_schema_source", "format_schema_message_name"];
+            settings.extend(names.iter().zip(values).map(|(name, value)| (name.to_string(), value.to_owned())));
+        }
+        let dots = |field: &ColumnSpec| field.name.matches('.').count();
+        let deepest = self.fields.columns().iter().map(dots).max().unwrap_or(0);
+        match self.format.kind {
+            Kind::Payload(_) if deepest > 1 => return None,
+            Kind::Payload(_) if deepest > 0 => {
+                settings.push(("input_format_import_nested_json".to_owned(), "1".to_owned()));
+            }
+            _ => {}
+        }
+        Some(Question { format: self.format.name(), columns, settings })
     }
+}
+
+/// Finds the fields that columns take by their own name, and leaves out the columns that have none. Of a field that is in the schema and
+/// not in a message ClickHouse stores the zero, whatever the column's DEFAULT expression.
+fn find_in_schema(
+    schema: &ProtobufSchema,
+    columns: &[ColumnSpec],
+    mapping: &Mapping,
+    sources: &mut [Source],
+) -> Result<(), PlanError> {
+    for (column, source) in columns.iter().zip(sources) {
+        let Source::Field(field) = source else { continue };
+        *source = match schema.field(field) {
+            Some(found) => Source::Field(found),
+            None if mapping.field(&column.name).is_some() => {
+                let message = schema.message_name();
+                let text = format!(
+                    "column `{}` is to take {field}, but the schema's message {message} has no such field",
+                    column.name
+                );
+                return Err(PlanError::Schema(text));
+            }
+            None => left_out(column),
+        };
+    }
+    Ok(())
 }
 
 /// A column as ClickHouse is asked for it.
@@ -125,7 +181,11 @@ fn field_specs(
             let columns = [columns[field_columns[other]].name.clone(), column.name.clone()];
             return Err(PlanError::SharedField { field: field.clone(), columns });
         }
-        specs.push(ColumnSpec { name: field.clone(), ..column.clone() });
+        let default_kind = match format.kind {
+            Kind::Protobuf { .. } => DefaultKind::None,
+            _ => column.default_kind,
+        };
+        specs.push(ColumnSpec { name: field.clone(), default_kind, ..column.clone() });
     }
     Ok(specs)
 }

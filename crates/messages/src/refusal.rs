@@ -21,7 +21,7 @@ pub(crate) fn refused(plan: &MessagePlan, value: &[u8], error: SeriesError) -> U
     }
     text.push_str(&format!(": (at row {row})"));
     let data_type = column.map(|column| &column.data_type);
-    let certain = is_certain(plan.format.name(), value, &error, data_type);
+    let certain = error.is_refused || is_certain(plan.format.name(), value, &error, data_type);
     Unread::Refused(MessageError { text, row, column: column.map(|column| column.name.clone()), certain })
 }
 

@@ -6,7 +6,7 @@
 
 use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
-use crate::column::Column;
+use crate::column::{strings_end, Column, StringsEnd};
 use crate::plan::ReadPlan;
 use crate::types::DataType;
 use crate::varint::write_varint;
@@ -51,6 +51,19 @@ impl StringData {
 
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// To be noted, so that strings can be taken back.
+    pub fn end(&self) -> StringsEnd {
+        StringsEnd::of(self.rows, &self.data)
+    }
+
+    /// Drops all but the first strings. `known` is an end from when there were no more than these.
+    pub fn truncate(&mut self, rows: usize, known: StringsEnd) {
+        if self.rows > rows {
+            self.data.truncate(strings_end(&self.data, known, rows));
+            self.rows = rows;
+        }
     }
 
     /// Of all values with their lengths.

@@ -35,6 +35,8 @@ pub struct SeriesError {
     pub column: Option<usize>,
     /// How far reading has come, in bytes; `None` if that isn't known.
     pub at: Option<usize>,
+    /// ClickHouse is known to refuse it as well.
+    pub is_refused: bool,
 }
 
 /// What is kept from payload to payload to save its making.
@@ -99,10 +101,10 @@ impl<'p> Series<'p> {
             Ok(()) if self.rows.plan.nested.is_empty() || self.rows.nested_lengths_agree(before) => {
                 return Ok(self.rows.count() - before);
             }
-            Ok(()) => SeriesError { reason: NotTypedReason::Value, row: 0, column: None, at: None },
+            Ok(()) => SeriesError { reason: NotTypedReason::Value, row: 0, column: None, at: None, is_refused: false },
             Err(Stopped { reason, at }) => {
                 let row = (self.rows.count() - before) as u64;
-                SeriesError { reason, row, column: self.rows.failed(), at: Some(at) }
+                SeriesError { reason, row, column: self.rows.failed(), at: Some(at), is_refused: false }
             }
         };
         self.take_back(before);
@@ -111,7 +113,7 @@ impl<'p> Series<'p> {
 
     fn read_whole(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
         let no_place =
-            |not_typed: NotTyped| SeriesError { reason: not_typed.reason, row: not_typed.row, column: None, at: None };
+            |NotTyped { reason, row }| SeriesError { reason, row, column: None, at: None, is_refused: false };
         let parsed = (self.format.read)(payload, self.rows.plan).map_err(no_place)?;
         let rows = parsed.block.rows();
         match &mut self.whole {

@@ -1,16 +1,21 @@
-//! Messages, field by field, into columns.
+//! Messages, field by field, into columns as a table has them.
 
-use windrow_block::{DataType, NotTypedReason};
+use std::sync::Arc;
 
+use windrow_block::{ColumnData, DataType, NotTypedReason, StringData, StringsEnd, TextValues};
+
+use super::number::{read_integer, Misfit, NumberForm};
 use super::schema::{Enumeration, Field, Kind, Message, Scalar};
+use super::Rules;
 use crate::budget::Budget;
-use crate::column::{Column, Field as StructField, Strings, Values};
 use crate::input::Input;
 
 /// One field of the rows.
+#[derive(Clone)]
 pub(super) struct Growing {
-    name: String,
     number: u32,
+    /// Of the table's column that it is, at the top.
+    column: Option<usize>,
     kind: GrowingKind,
     rows: usize,
     /// For a column that takes NULL, which a field that isn't there is.
@@ -19,13 +24,71 @@ pub(super) struct Growing {
     seen: bool,
 }
 
+#[derive(Clone)]
 enum GrowingKind {
-    Number { scalar: Scalar, is_date: bool, data: Vec<u8> },
-    Strings { ends: Vec<usize>, data: Vec<u8> },
-    Enum { names: std::sync::Arc<Enumeration>, ends: Vec<usize>, data: Vec<u8> },
-    List { ends: Vec<u64>, inner: Box<Growing> },
-    Map { ends: Vec<u64>, pair: Vec<Growing> },
+    Number {
+        scalar: Scalar,
+        form: NumberForm,
+        data: Vec<u8>,
+    },
+    /// A number of the wire as its digits.
+    Digits {
+        scalar: Scalar,
+        texts: StringData,
+    },
+    Strings(StringData),
+    FixedString {
+        width: usize,
+        data: Vec<u8>,
+    },
+    Text {
+        values: Box<TextValues>,
+        width: usize,
+        absent: Absent,
+        data: Vec<u8>,
+    },
+    Enum {
+        entries: Arc<[EnumEntry]>,
+        width: usize,
+        data: Vec<u8>,
+    },
+    EnumName {
+        names: Arc<Enumeration>,
+        texts: StringData,
+    },
+    List {
+        ends: Vec<u64>,
+        inner: Box<Growing>,
+    },
+    Map {
+        ends: Vec<u64>,
+        pair: Vec<Growing>,
+    },
     Message(Vec<Growing>),
+}
+
+#[derive(Clone)]
+struct EnumEntry {
+    number: i32,
+    /// None if the column has no such name.
+    value: Option<i16>,
+}
+
+/// What becomes of a text that a message hasn't.
+#[derive(Clone, Copy, PartialEq)]
+enum Absent {
+    Zero,
+    /// An empty text is none of the type's.
+    Refused,
+}
+
+/// What reading a message needs beside its fields.
+pub(super) struct Reading {
+    pub(super) budget: Budget,
+    /// The column whose value can't be read.
+    pub(super) failed: Option<usize>,
+    /// ClickHouse refuses it as well.
+    pub(super) is_refused: bool,
 }
 
 const VARINT: u64 = 0;
@@ -36,102 +99,185 @@ const FOUR_BYTES: u64 = 5;
 const BROKEN: NotTypedReason = NotTypedReason::Syntax;
 type Read<T> = Result<T, NotTypedReason>;
 
-impl Growing {
-    /// Nothing if ClickHouse may read such a field into such a type in another way than its values suggest.
-    pub(super) fn new(field: &Field, wanted: &DataType) -> Option<Self> {
-        match (field.repeated, unwrapped(wanted)) {
-            (true, DataType::Array(inner)) if !is_nullable(wanted) => {
-                let element = Growing::single(&field.name, field.number, &field.kind, inner)?;
-                let kind = GrowingKind::List { ends: Vec::new(), inner: Box::new(element) };
-                Some(Growing::of(&field.name, field.number, kind, false))
-            }
-            (true, _) => None,
-            (false, _) => Growing::single(&field.name, field.number, &field.kind, wanted),
+impl Reading {
+    pub(super) fn new(budget: Budget) -> Self {
+        Reading { budget, failed: None, is_refused: false }
+    }
+
+    /// `rest` begins with the number.
+    #[cold]
+    fn misfit(&mut self, misfit: Misfit, wire: u64, rest: &[u8]) -> NotTypedReason {
+        self.is_refused = match misfit {
+            Misfit::Refused => true,
+            Misfit::Broken => is_cut(wire, rest),
+            Misfit::Doubtful => false,
+        };
+        match misfit {
+            Misfit::Broken => BROKEN,
+            _ => NotTypedReason::Value,
         }
     }
 
-    fn of(name: &str, number: u32, kind: GrowingKind, takes_null: bool) -> Self {
-        let nulls = takes_null.then(Vec::new);
-        Growing { name: name.to_owned(), number, kind, rows: 0, nulls, seen: false }
+    #[cold]
+    fn refuse<T>(&mut self) -> Read<T> {
+        self.is_refused = true;
+        Err(NotTypedReason::Value)
     }
 
-    fn single(name: &str, number: u32, kind: &Kind, wanted: &DataType) -> Option<Self> {
+    #[cold]
+    pub(super) fn cut<T>(&mut self) -> Read<T> {
+        self.is_refused = true;
+        Err(BROKEN)
+    }
+}
+
+impl Growing {
+    /// Nothing if ClickHouse may read such a field into such a type in another way than its values suggest.
+    pub(super) fn new(field: &Field, wanted: &DataType, rules: &Rules) -> Option<Self> {
+        match (field.repeated, unwrapped(wanted)) {
+            (true, DataType::Array(inner)) if !is_nullable(wanted) => {
+                let element = Growing::single(field.number, &field.kind, inner, rules)?;
+                let kind = GrowingKind::List { ends: Vec::new(), inner: Box::new(element) };
+                Some(Growing::of(field.number, kind, false))
+            }
+            (true, _) => None,
+            (false, _) => Growing::single(field.number, &field.kind, wanted, rules),
+        }
+    }
+
+    /// A message whose fields are columns of the table.
+    pub(super) fn path(number: u32, fields: Vec<Growing>) -> Self {
+        Growing::of(number, GrowingKind::Message(fields), false)
+    }
+
+    pub(super) fn for_column(mut self, column: usize) -> Self {
+        self.column = Some(column);
+        self
+    }
+
+    fn of(number: u32, kind: GrowingKind, takes_null: bool) -> Self {
+        Growing { number, column: None, kind, rows: 0, nulls: takes_null.then(Vec::new), seen: false }
+    }
+
+    fn single(number: u32, kind: &Kind, wanted: &DataType, rules: &Rules) -> Option<Self> {
         let takes_null = is_nullable(wanted);
         let wanted = unwrapped(wanted);
         let kind = match (kind, wanted) {
-            (Kind::Scalar(Scalar::String | Scalar::Bytes), wanted) if is_text(wanted) => {
-                GrowingKind::Strings { ends: Vec::new(), data: Vec::new() }
+            (Kind::Scalar(Scalar::String | Scalar::Bytes), wanted) => text(wanted, rules)?,
+            (Kind::Scalar(scalar), DataType::String)
+                if rules.every_pair && !matches!(scalar, Scalar::Float | Scalar::Double | Scalar::Bool) =>
+            {
+                GrowingKind::Digits { scalar: *scalar, texts: StringData::default() }
             }
-            (Kind::Scalar(scalar), wanted) if is_number(*scalar, wanted) => {
-                let is_date = *wanted == DataType::Date;
-                GrowingKind::Number { scalar: *scalar, is_date, data: Vec::new() }
+            (Kind::Scalar(scalar), wanted) => {
+                let form = NumberForm::new(*scalar, wanted, rules)?;
+                GrowingKind::Number { scalar: *scalar, form, data: Vec::new() }
             }
-            (Kind::Enum(names), DataType::Enum8(_) | DataType::Enum16(_) | DataType::String) => {
-                GrowingKind::Enum { names: names.clone(), ends: Vec::new(), data: Vec::new() }
+            (Kind::Enum(names), DataType::Enum8(values) | DataType::Enum16(values)) => {
+                let value = |name: &str| values.iter().find(|entry| entry.name == name).map(|entry| entry.value);
+                let entries =
+                    names.values.iter().map(|known| EnumEntry { number: known.number, value: value(&known.name) });
+                GrowingKind::Enum { entries: entries.collect(), width: wanted.fixed_width()?, data: Vec::new() }
+            }
+            (Kind::Enum(names), DataType::String) => {
+                GrowingKind::EnumName { names: names.clone(), texts: StringData::default() }
+            }
+            (Kind::Enum(_), wanted) if rules.every_pair => {
+                let form = NumberForm::new(Scalar::Int32, wanted, rules)?;
+                GrowingKind::Number { scalar: Scalar::Int32, form, data: Vec::new() }
             }
             (Kind::Map { key, value }, DataType::Map(wanted_key, wanted_value)) => {
-                let key = Growing::single("key", 1, &Kind::Scalar(*key), wanted_key)?;
-                let value = Growing::single("value", 2, value, wanted_value)?;
+                let key = Growing::single(1, &Kind::Scalar(*key), wanted_key, rules)?;
+                let value = Growing::single(2, value, wanted_value, rules)?;
                 GrowingKind::Map { ends: Vec::new(), pair: vec![key, value] }
             }
             (Kind::Message(message), DataType::Tuple(tuple)) if !takes_null => {
                 let names = tuple.names.as_ref()?;
-                GrowingKind::Message(elements(message, names, &tuple.elements)?)
+                GrowingKind::Message(elements(message, names, &tuple.elements, rules)?)
             }
             _ => return None,
         };
-        Some(Growing::of(name, number, kind, takes_null))
+        Some(Growing::of(number, kind, takes_null))
     }
 
-    fn value(&mut self, wire: u64, input: &mut Input<'_>, budget: &mut Budget) -> Read<()> {
-        if let GrowingKind::List { inner, .. } = &mut self.kind {
-            return inner.element(wire, input, budget);
-        }
-        if let GrowingKind::Map { pair, .. } = &mut self.kind {
-            return message(pair, &mut delimited(wire, input)?, budget);
+    #[inline]
+    fn value(&mut self, wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
+        match &mut self.kind {
+            GrowingKind::List { inner, .. } => return inner.element(wire, input, reading),
+            GrowingKind::Map { pair, .. } => {
+                let mut inside = delimited(wire, input, reading)?;
+                return message(pair, &mut inside, reading);
+            }
+            _ => {}
         }
         // ClickHouse takes the last of several, or makes something of all of them.
         if std::mem::replace(&mut self.seen, true) {
             return Err(NotTypedReason::DuplicateField);
         }
-        self.push(wire, input, budget)
+        self.push(wire, input, reading)
     }
 
     /// Elements of a list may come one by one or packed.
-    fn element(&mut self, wire: u64, input: &mut Input<'_>, budget: &mut Budget) -> Read<()> {
-        let GrowingKind::Number { scalar, .. } = &self.kind else { return self.push(wire, input, budget) };
-        let own_wire = wire_of(*scalar);
+    fn element(&mut self, wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
+        let own_wire = match &self.kind {
+            GrowingKind::Number { scalar, .. } | GrowingKind::Digits { scalar, .. } => wire_of(*scalar),
+            _ => return self.push(wire, input, reading),
+        };
         if wire != DELIMITED {
-            return self.push(wire, input, budget);
+            return self.push(wire, input, reading);
         }
-        let mut packed = delimited(wire, input)?;
+        let mut packed = delimited(wire, input, reading)?;
         while !packed.is_empty() {
-            self.push(own_wire, &mut packed, budget)?;
+            self.push(own_wire, &mut packed, reading)?;
         }
         Ok(())
     }
 
-    fn push(&mut self, wire: u64, input: &mut Input<'_>, budget: &mut Budget) -> Read<()> {
+    #[inline]
+    fn push(&mut self, wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
         match &mut self.kind {
-            GrowingKind::Number { scalar, data, .. } => {
+            GrowingKind::Number { scalar, form, data } => {
                 if wire != wire_of(*scalar) {
                     return Err(NotTypedReason::Value);
                 }
-                number(*scalar, input, data).ok_or(BROKEN)?;
+                let rest = input.rest();
+                form.push(*scalar, input, data).map_err(|misfit| reading.misfit(misfit, wire, rest))?;
             }
-            GrowingKind::Strings { ends, data } => {
-                data.extend_from_slice(delimited(wire, input)?.rest());
-                ends.push(data.len());
+            GrowingKind::Strings(texts) => texts.push(delimited(wire, input, reading)?.rest()),
+            GrowingKind::Digits { scalar, texts } => {
+                if wire != wire_of(*scalar) {
+                    return Err(NotTypedReason::Value);
+                }
+                let rest = input.rest();
+                let number = read_integer(*scalar, input).map_err(|misfit| reading.misfit(misfit, wire, rest))?;
+                texts.push(number.to_string().as_bytes());
             }
-            GrowingKind::Enum { names, ends, data } => {
-                let number = if wire == VARINT { input.varint() } else { None }.ok_or(NotTypedReason::Value)?;
-                let value = names.values.iter().find(|value| i64::from(value.number) == number as i64);
-                let value = value.ok_or(NotTypedReason::Value)?;
-                budget.take(value.name.len())?;
-                data.extend_from_slice(value.name.as_bytes());
-                ends.push(data.len());
+            GrowingKind::FixedString { width, data } => {
+                let text = delimited(wire, input, reading)?.rest();
+                let Some(padding) = width.checked_sub(text.len()) else { return reading.refuse() };
+                reading.budget.take(padding)?;
+                data.extend_from_slice(text);
+                data.resize(data.len() + padding, 0);
             }
-            GrowingKind::Message(fields) => message(fields, &mut delimited(wire, input)?, budget)?,
+            GrowingKind::Text { values, data, .. } => values.push(delimited(wire, input, reading)?.rest(), data)?,
+            GrowingKind::Enum { entries, width, data } => {
+                let number = enum_number(wire, input, reading)?;
+                let entry = entries.iter().find(|entry| i64::from(entry.number) == number);
+                let Some(value) = entry.and_then(|entry| entry.value) else { return Err(NotTypedReason::Value) };
+                data.extend_from_slice(&value.to_le_bytes()[..*width]);
+            }
+            GrowingKind::EnumName { names, texts } => {
+                let number = enum_number(wire, input, reading)?;
+                let Some(value) = names.values.iter().find(|value| i64::from(value.number) == number) else {
+                    return reading.refuse();
+                };
+                reading.budget.take(value.name.len())?;
+                texts.push(value.name.as_bytes());
+            }
+            GrowingKind::Message(fields) => {
+                let mut inside = delimited(wire, input, reading)?;
+                message(fields, &mut inside, reading)?;
+            }
             GrowingKind::List { .. } | GrowingKind::Map { .. } => return Err(NotTypedReason::Value),
         }
         self.rows += 1;
@@ -142,7 +288,8 @@ impl Growing {
     }
 
     /// The message at hand is over.
-    fn end(&mut self, budget: &mut Budget) -> Read<()> {
+    #[inline]
+    pub(super) fn end(&mut self, reading: &mut Reading) -> Read<()> {
         match &mut self.kind {
             GrowingKind::List { ends, inner } => {
                 ends.push(inner.rows as u64);
@@ -155,98 +302,256 @@ impl Growing {
                 Ok(())
             }
             _ if std::mem::take(&mut self.seen) => Ok(()),
-            _ => self.absent(budget),
+            _ => self.absent(reading).inspect_err(|_| reading.failed = reading.failed.or(self.column)),
         }
     }
 
-    fn absent(&mut self, budget: &mut Budget) -> Read<()> {
-        budget.take(16)?;
+    fn absent(&mut self, reading: &mut Reading) -> Read<()> {
+        reading.budget.take(16)?;
         self.rows += 1;
-        if let Some(nulls) = &mut self.nulls {
-            nulls.push(1);
-        }
-        match &mut self.kind {
-            GrowingKind::Number { scalar, data, .. } => data.resize(data.len() + width_of(*scalar), 0),
-            GrowingKind::Strings { ends, data } => ends.push(data.len()),
-            GrowingKind::Enum { names, ends, data } => {
-                if self.nulls.is_none() {
-                    let first = names.values.first().ok_or(BROKEN)?;
-                    budget.take(first.name.len())?;
-                    data.extend_from_slice(first.name.as_bytes());
-                }
-                ends.push(data.len());
+        let is_null = match &mut self.nulls {
+            Some(nulls) => {
+                nulls.push(1);
+                true
             }
-            GrowingKind::Message(fields) => fields.iter_mut().try_for_each(|field| field.end(budget))?,
+            None => false,
+        };
+        match &mut self.kind {
+            GrowingKind::Number { form: NumberForm::Enum { values, width }, data, .. } if !is_null => {
+                // Zero is what a message means that has no number.
+                let Ok(_) = values.binary_search(&0) else { return Err(NotTypedReason::Value) };
+                data.resize(data.len() + *width, 0);
+            }
+            GrowingKind::Number { form, data, .. } => data.resize(data.len() + form.width(), 0),
+            GrowingKind::Digits { texts, .. } => texts.push(if is_null { b"" } else { b"0" }),
+            GrowingKind::Strings(texts) => texts.push(b""),
+            GrowingKind::FixedString { width, data } => {
+                reading.budget.take(*width)?;
+                data.resize(data.len() + *width, 0);
+            }
+            GrowingKind::Text { absent: Absent::Refused, .. } if !is_null => return Err(NotTypedReason::Value),
+            GrowingKind::Text { width, data, .. } => data.resize(data.len() + *width, 0),
+            GrowingKind::Enum { entries, width, data } => {
+                let first = if is_null { Some(0) } else { entries.first().and_then(|entry| entry.value) };
+                data.extend_from_slice(&first.ok_or(NotTypedReason::Value)?.to_le_bytes()[..*width]);
+            }
+            GrowingKind::EnumName { texts, .. } if is_null => texts.push(b""),
+            GrowingKind::EnumName { names, texts } => {
+                let first = names.values.first().ok_or(BROKEN)?;
+                reading.budget.take(first.name.len())?;
+                texts.push(first.name.as_bytes());
+            }
+            GrowingKind::Message(fields) => fields.iter_mut().try_for_each(|field| field.end(reading))?,
             GrowingKind::List { .. } | GrowingKind::Map { .. } => {}
         }
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Option<Column<'static>> {
-        let values = match self.kind {
-            GrowingKind::Number { scalar, is_date, data } => number_values(scalar, is_date, data)?,
-            GrowingKind::Strings { ends, data } | GrowingKind::Enum { ends, data, .. } => {
-                Values::Strings(Strings { ends, data: data.into() })
+    /// Notes where all strings end, in the order in which `truncate` looks for them.
+    pub(super) fn note_strings(&self, ends: &mut Vec<StringsEnd>) {
+        match &self.kind {
+            GrowingKind::Strings(texts) | GrowingKind::Digits { texts, .. } | GrowingKind::EnumName { texts, .. } => {
+                ends.push(texts.end());
             }
-            GrowingKind::List { ends, inner } => Values::List { ends, inner: Box::new(inner.finish()?) },
-            GrowingKind::Map { ends, pair } => {
-                let [key, value] = <[Growing; 2]>::try_from(pair).ok()?;
-                Values::Map { ends, key: Box::new(key.finish()?), value: Box::new(value.finish()?) }
+            GrowingKind::List { inner, .. } => inner.note_strings(ends),
+            GrowingKind::Map { pair: fields, .. } | GrowingKind::Message(fields) => {
+                fields.iter().for_each(|field| field.note_strings(ends));
             }
-            GrowingKind::Message(fields) => {
-                Values::Struct(fields.into_iter().map(struct_field).collect::<Option<_>>()?)
-            }
-        };
-        let nulls = self.nulls.filter(|nulls| nulls.contains(&1));
-        Some(Column { rows: self.rows, nulls, values })
+            _ => {}
+        }
     }
-}
 
-fn struct_field(field: Growing) -> Option<StructField<'static>> {
-    Some(StructField { name: field.name.clone(), column: field.finish()? })
+    /// Drops all rows but the first ones, and what was begun of another.
+    pub(super) fn truncate(&mut self, rows: usize, noted: &mut std::slice::Iter<'_, StringsEnd>) {
+        self.seen = false;
+        self.rows = self.rows.min(rows);
+        if let Some(nulls) = &mut self.nulls {
+            nulls.truncate(rows);
+        }
+        match &mut self.kind {
+            GrowingKind::Number { form, data, .. } => data.truncate(rows * form.width()),
+            GrowingKind::FixedString { width, data }
+            | GrowingKind::Text { width, data, .. }
+            | GrowingKind::Enum { width, data, .. } => data.truncate(rows * *width),
+            GrowingKind::Strings(texts) | GrowingKind::Digits { texts, .. } | GrowingKind::EnumName { texts, .. } => {
+                texts.truncate(rows, *noted.next().expect("every field of strings was noted"));
+            }
+            GrowingKind::List { ends, inner } => {
+                ends.truncate(rows);
+                inner.truncate(ends.last().map_or(0, |end| *end as usize), noted);
+            }
+            GrowingKind::Map { ends, pair } => {
+                ends.truncate(rows);
+                let inner = ends.last().map_or(0, |end| *end as usize);
+                pair.iter_mut().for_each(|field| field.truncate(inner, noted));
+            }
+            GrowingKind::Message(fields) => fields.iter_mut().for_each(|field| field.truncate(rows, noted)),
+        }
+    }
+
+    /// Where a list's rows end.
+    pub(super) fn list_ends(&self, column: usize) -> Option<&[u64]> {
+        match &self.kind {
+            GrowingKind::List { ends, .. } if self.column == Some(column) => Some(ends),
+            GrowingKind::Message(fields) if self.column.is_none() => {
+                fields.iter().find_map(|field| field.list_ends(column))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let values = match &self.kind {
+            GrowingKind::Number { data, .. }
+            | GrowingKind::FixedString { data, .. }
+            | GrowingKind::Text { data, .. }
+            | GrowingKind::Enum { data, .. } => data.len(),
+            GrowingKind::Strings(texts) | GrowingKind::Digits { texts, .. } | GrowingKind::EnumName { texts, .. } => {
+                texts.bytes()
+            }
+            GrowingKind::List { ends, inner } => 8 * ends.len() + inner.bytes(),
+            GrowingKind::Map { ends, pair } => 8 * ends.len() + pair.iter().map(Growing::bytes).sum::<usize>(),
+            GrowingKind::Message(fields) => fields.iter().map(Growing::bytes).sum(),
+        };
+        values + self.nulls.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Hands out the columns of the table with their positions, and goes on without rows.
+    pub(super) fn take_columns(&mut self, columns: &mut Vec<(usize, ColumnData)>) {
+        match (self.column, &mut self.kind) {
+            (Some(column), _) => columns.push((column, self.take())),
+            (None, GrowingKind::Message(fields)) => {
+                self.rows = 0;
+                fields.iter_mut().for_each(|field| field.take_columns(columns));
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn take(&mut self) -> ColumnData {
+        use std::mem::take;
+        self.rows = 0;
+        let values = match &mut self.kind {
+            GrowingKind::Number { data, .. }
+            | GrowingKind::FixedString { data, .. }
+            | GrowingKind::Text { data, .. }
+            | GrowingKind::Enum { data, .. } => ColumnData::Fixed(take(data)),
+            GrowingKind::Strings(texts) | GrowingKind::Digits { texts, .. } | GrowingKind::EnumName { texts, .. } => {
+                ColumnData::Strings(take(texts))
+            }
+            GrowingKind::List { ends, inner } => {
+                ColumnData::Array { offsets: take(ends), inner: Box::new(inner.take()) }
+            }
+            GrowingKind::Map { ends, pair } => {
+                let pair = pair.iter_mut().map(Growing::take).collect();
+                ColumnData::Array { offsets: take(ends), inner: Box::new(ColumnData::Tuple(pair)) }
+            }
+            GrowingKind::Message(fields) => ColumnData::Tuple(fields.iter_mut().map(Growing::take).collect()),
+        };
+        match &mut self.nulls {
+            Some(nulls) => ColumnData::Nullable { nulls: take(nulls), inner: Box::new(values) },
+            None => values,
+        }
+    }
 }
 
 /// A whole message; the fields that it has not are ended as well.
-pub(super) fn message(fields: &mut [Growing], input: &mut Input<'_>, budget: &mut Budget) -> Read<()> {
+#[inline]
+pub(super) fn message(fields: &mut [Growing], input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
+    // Fields mostly come in the order of their numbers, which is mostly that of the columns.
+    let mut next = 0;
     while !input.is_empty() {
-        let tag = input.varint().ok_or(BROKEN)?;
+        let Some(tag) = input.varint() else { return reading.cut() };
         let (number, wire) = (tag >> 3, tag & 7);
-        if number == 0 || number > u64::from(u32::MAX >> 3) {
-            return Err(BROKEN);
-        }
-        match fields.iter_mut().find(|field| u64::from(field.number) == number) {
-            Some(field) => field.value(wire, input, budget)?,
-            None => skip(wire, input)?,
+        let is_number = |field: &Growing| u64::from(field.number) == number;
+        let found = match fields.get(next) {
+            Some(field) if is_number(field) => Some(next),
+            _ => fields.iter().position(is_number),
+        };
+        match found {
+            Some(index) => {
+                next = index + 1;
+                let field = &mut fields[index];
+                if let Err(reason) = field.value(wire, input, reading) {
+                    reading.failed = reading.failed.or(field.column);
+                    return Err(reason);
+                }
+            }
+            None if number == 0 || number > u64::from(u32::MAX >> 3) => return Err(BROKEN),
+            None => skip(wire, input, reading)?,
         }
     }
-    fields.iter_mut().try_for_each(|field| field.end(budget))
+    fields.iter_mut().try_for_each(|field| field.end(reading))
 }
 
-fn skip(wire: u64, input: &mut Input<'_>) -> Read<()> {
+fn skip(wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
+    let rest = input.rest();
     let skipped = match wire {
         VARINT => input.varint().map(drop),
         EIGHT_BYTES => input.take(8).map(drop),
         FOUR_BYTES => input.take(4).map(drop),
-        _ => return delimited(wire, input).map(drop),
+        _ => return delimited(wire, input, reading).map(drop),
     };
-    skipped.ok_or(BROKEN)
+    match skipped {
+        None if is_cut(wire, rest) => reading.cut(),
+        skipped => skipped.ok_or(BROKEN),
+    }
 }
 
-pub(super) fn delimited<'a>(wire: u64, input: &mut Input<'a>) -> Read<Input<'a>> {
+/// Whether a value has no end.
+fn is_cut(wire: u64, rest: &[u8]) -> bool {
+    match wire {
+        VARINT => rest.len() < 10 && rest.iter().all(|byte| byte & 0x80 != 0),
+        EIGHT_BYTES => rest.len() < 8,
+        FOUR_BYTES => rest.len() < 4,
+        _ => false,
+    }
+}
+
+#[inline]
+pub(super) fn delimited<'a>(wire: u64, input: &mut Input<'a>, reading: &mut Reading) -> Read<Input<'a>> {
     if wire != DELIMITED {
         return Err(NotTypedReason::Value);
     }
-    let length = input.varint().and_then(|length| usize::try_from(length).ok()).ok_or(BROKEN)?;
-    input.take(length).map(Input::new).ok_or(BROKEN)
+    let taken = input.varint().and_then(|length| input.take(usize::try_from(length).ok()?));
+    match taken {
+        Some(taken) => Ok(Input::new(taken)),
+        None => reading.cut(),
+    }
 }
 
-fn elements(message: &Message, names: &[String], wanted: &[DataType]) -> Option<Vec<Growing>> {
-    if names.len() != message.fields.len() {
+fn enum_number(wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<i64> {
+    match (wire, input.varint()) {
+        (VARINT, Some(number)) => Ok(number as i64),
+        (VARINT, None) => reading.cut(),
+        _ => Err(NotTypedReason::Value),
+    }
+}
+
+fn text(wanted: &DataType, rules: &Rules) -> Option<GrowingKind> {
+    Some(match wanted {
+        DataType::String => GrowingKind::Strings(StringData::default()),
+        DataType::FixedString(width) => GrowingKind::FixedString { width: *width, data: Vec::new() },
+        wanted if *wanted == DataType::Uuid || rules.every_pair => {
+            let absent = match wanted {
+                DataType::Uuid | DataType::DateTime64 { .. } => Absent::Zero,
+                _ => Absent::Refused,
+            };
+            let values = Box::new(TextValues::new(wanted, &rules.settings)?);
+            GrowingKind::Text { values, width: wanted.fixed_width()?, absent, data: Vec::new() }
+        }
+        _ => return None,
+    })
+}
+
+/// A named tuple's elements, in its order. ClickHouse takes other sets of fields as well, with defaults for those that the schema hasn't.
+fn elements(message: &Message, names: &[String], wanted: &[DataType], rules: &Rules) -> Option<Vec<Growing>> {
+    if names.len() != message.fields.len() && !rules.every_pair {
         return None;
     }
     let element = |(name, wanted): (&String, &DataType)| {
         let field = message.fields.iter().find(|field| field.name == *name)?;
-        Growing::new(field, wanted)
+        Growing::new(field, wanted, rules)
     };
     names.iter().zip(wanted).map(element).collect()
 }
@@ -257,69 +562,6 @@ fn wire_of(scalar: Scalar) -> u64 {
         Scalar::Fixed64 | Scalar::SFixed64 | Scalar::Double => EIGHT_BYTES,
         _ => VARINT,
     }
-}
-
-fn width_of(scalar: Scalar) -> usize {
-    match scalar {
-        Scalar::Bool => 1,
-        Scalar::Int32 | Scalar::UInt32 | Scalar::SInt32 | Scalar::Fixed32 | Scalar::SFixed32 | Scalar::Float => 4,
-        _ => 8,
-    }
-}
-
-/// Appends a number that has the scalar's range.
-fn number(scalar: Scalar, input: &mut Input<'_>, data: &mut Vec<u8>) -> Option<()> {
-    match scalar {
-        Scalar::Int32 => data.extend_from_slice(&i32::try_from(input.varint()? as i64).ok()?.to_le_bytes()),
-        Scalar::UInt32 => data.extend_from_slice(&u32::try_from(input.varint()?).ok()?.to_le_bytes()),
-        Scalar::SInt32 => data.extend_from_slice(&i32::try_from(input.zigzag()?).ok()?.to_le_bytes()),
-        Scalar::Int64 | Scalar::UInt64 => data.extend_from_slice(&input.varint()?.to_le_bytes()),
-        Scalar::SInt64 => data.extend_from_slice(&input.zigzag()?.to_le_bytes()),
-        Scalar::Bool => data.push(u8::try_from(input.varint()?).ok().filter(|byte| *byte <= 1)?),
-        Scalar::String | Scalar::Bytes => return None,
-        fixed => data.extend_from_slice(input.take(width_of(fixed))?),
-    }
-    Some(())
-}
-
-fn number_values(scalar: Scalar, is_date: bool, data: Vec<u8>) -> Option<Values<'static>> {
-    let width = width_of(scalar);
-    let signed = match scalar {
-        Scalar::Bool => return Some(Values::Bool(data)),
-        Scalar::Float | Scalar::Double => return Some(Values::Float { width, data: data.into() }),
-        Scalar::String | Scalar::Bytes => return None,
-        Scalar::UInt32 | Scalar::UInt64 | Scalar::Fixed32 | Scalar::Fixed64 => false,
-        _ => true,
-    };
-    // A number of days in 32 bits: those that Date holds are the same with and without sign.
-    Some(if is_date { Values::Date(data.into()) } else { Values::Int { width, signed, data: data.into() } })
-}
-
-fn is_number(scalar: Scalar, wanted: &DataType) -> bool {
-    use DataType as T;
-    match scalar {
-        Scalar::Bool => matches!(wanted, T::Bool | T::UInt8),
-        Scalar::Float | Scalar::Double => matches!(wanted, T::Float32 | T::Float64),
-        Scalar::UInt32 | Scalar::Fixed32 if matches!(wanted, T::Date | T::Ipv4) => true,
-        _ => matches!(
-            wanted,
-            T::UInt8
-                | T::UInt16
-                | T::UInt32
-                | T::UInt64
-                | T::Int8
-                | T::Int16
-                | T::Int32
-                | T::Int64
-                | T::Float32
-                | T::Float64
-                | T::DateTime { .. }
-        ),
-    }
-}
-
-fn is_text(wanted: &DataType) -> bool {
-    matches!(wanted, DataType::String | DataType::FixedString(_) | DataType::Uuid)
 }
 
 fn unwrapped(data_type: &DataType) -> &DataType {

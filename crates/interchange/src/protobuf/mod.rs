@@ -1,27 +1,38 @@
-//! Protobuf messages, of which the insert itself carries the schema (`format_schema_source = 'string'`). Schemas in files
-//! are the server's.
+//! Protobuf messages. Of an insert's payload the insert itself carries the schema (`format_schema_source = 'string'`), since schemas in files
+//! are the server's; messages of a topic are read by a schema that was read before.
 //!
 //! A field that a message has not is its default, NULL where the column takes it; one that comes twice, or as another
 //! kind of value than its schema says, is left to ClickHouse.
 
 mod grow;
+mod number;
+mod rows;
 mod schema;
 mod tokens;
 
-use windrow_block::{BlockBuilder, DefaultKind, NotTyped, NotTypedReason, Parsed, ReadPlan};
+use windrow_block::{BlockBuilder, DefaultKind, NotTyped, NotTypedReason, Parsed, ReadPlan, ReadSettings};
 
 use crate::budget::Budget;
-use crate::convert::Converter;
 use crate::input::Input;
-use grow::Growing;
+use grow::{Growing, Reading};
+pub use rows::{ProtobufPlan, ProtobufRows, ProtobufSchema};
 use schema::Message;
+
+/// What is read into what.
+pub(super) struct Rules {
+    /// No digit may be lost.
+    exact: bool,
+    /// Also pairs of types that are seldom meant: texts as times, seconds as a DateTime64, numbers as digits.
+    every_pair: bool,
+    settings: ReadSettings,
+}
 
 /// Messages, each behind its length.
 pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     read(payload, plan, |rows| {
         let mut input = Input::new(payload);
         while !input.is_empty() {
-            let mut row = grow::delimited(2, &mut input)?;
+            let mut row = grow::delimited(2, &mut input, &mut rows.reading)?;
             rows.add(&mut row)?;
         }
         Ok(())
@@ -39,13 +50,13 @@ pub(crate) fn read_single(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, Not
 struct GrowingRows {
     fields: Vec<Growing>,
     count: usize,
-    budget: Budget,
+    reading: Reading,
 }
 
 impl GrowingRows {
     fn add(&mut self, row: &mut Input<'_>) -> Result<(), NotTypedReason> {
         self.count += 1;
-        grow::message(&mut self.fields, row, &mut self.budget)
+        grow::message(&mut self.fields, row, &mut self.reading)
     }
 }
 
@@ -55,17 +66,13 @@ fn read(
     add_rows: impl FnOnce(&mut GrowingRows) -> Result<(), NotTypedReason>,
 ) -> Result<Parsed, NotTyped> {
     let mut builder = BlockBuilder::new(plan, payload.len())?;
-    let mut count = 0;
     let outcome = fields(plan).and_then(|fields| {
-        let mut rows = GrowingRows { fields, count: 0, budget: Budget::new() };
+        let mut rows = GrowingRows { fields, count: 0, reading: Reading::new(Budget::new()) };
         add_rows(&mut rows)?;
-        count = rows.count;
-        let converter = Converter::new(plan);
-        for (index, field) in rows.fields.into_iter().enumerate() {
-            let column = field.finish().ok_or(NotTypedReason::Value)?;
-            converter.put(&mut builder, index, &column)?;
-        }
-        builder.end_rows(count)
+        let mut columns = Vec::with_capacity(rows.fields.len());
+        rows.fields.iter_mut().for_each(|field| field.take_columns(&mut columns));
+        columns.into_iter().try_for_each(|(index, column)| builder.put(index, column, rows.count))?;
+        builder.end_rows(rows.count)
     });
     match outcome {
         Ok(()) => builder.finish(),
@@ -78,6 +85,7 @@ fn read(
 fn fields(plan: &ReadPlan) -> Result<Vec<Growing>, NotTypedReason> {
     let schema = plan.settings().inline_schema().ok_or(NotTypedReason::Setting)?;
     let message = schema::message(schema.text, schema.message_name).ok_or(NotTypedReason::Setting)?;
+    let rules = Rules { exact: plan.settings().is_exact(), every_pair: false, settings: plan.settings().clone() };
     let column = |index: usize| {
         let spec = &plan.columns()[index];
         if spec.default_kind != DefaultKind::None {
@@ -86,7 +94,9 @@ fn fields(plan: &ReadPlan) -> Result<Vec<Growing>, NotTypedReason> {
         let field = message.fields.iter().find(|field| field.name == spec.name).ok_or(NotTypedReason::UnknownField)?;
         let is_only = message.fields.iter().filter(|other| is_alike(&other.name, &spec.name)).count() == 1;
         match is_only && is_clear(&message, &spec.name) {
-            true => Growing::new(field, &spec.data_type).ok_or(NotTypedReason::Value),
+            true => Growing::new(field, &spec.data_type, &rules)
+                .map(|growing| growing.for_column(index))
+                .ok_or(NotTypedReason::Value),
             false => Err(NotTypedReason::UnknownField),
         }
     };
@@ -95,15 +105,18 @@ fn fields(plan: &ReadPlan) -> Result<Vec<Growing>, NotTypedReason> {
 
 /// ClickHouse takes names for the same that differ in case, or in `.` and `_`.
 fn is_alike(a: &str, b: &str) -> bool {
-    let plain = |name: &str| name.replace('.', "_").to_ascii_lowercase();
     plain(a) == plain(b)
+}
+
+fn plain(name: &str) -> String {
+    name.replace('.', "_").to_ascii_lowercase()
 }
 
 /// Whether a column's name can't be taken for a field within another one, `a_b` for `b` in `a`.
 fn is_clear(message: &Message, name: &str) -> bool {
     let begins = |field: &schema::Field| {
         let prefix = format!("{}_", field.name.to_ascii_lowercase());
-        name.replace('.', "_").to_ascii_lowercase().starts_with(&prefix)
+        plain(name).starts_with(&prefix)
     };
     !name.contains('.') && !message.fields.iter().any(begins)
 }

@@ -98,7 +98,6 @@ fn schemas_are_read_in_their_plain_form_only() {
         ("syntax", "import \"x.proto\"; syntax"),
         ("uint32 n = 1;", "uint32 n = 1; uint32 N = 10;"),
         ("uint32 n = 1;", "uint32 n = 0;"),
-        ("uint32 n = 1;", "uint32 n = 1 [deprecated = true];"),
         ("uint32 n = 1;", "uint32 n = 2;"),
         ("uint32 n = 1;", "Missing n = 1;"),
         ("low = 0", "low = 1"),
@@ -110,6 +109,13 @@ fn schemas_are_read_in_their_plain_form_only() {
         if changed != SCHEMA {
             assert_eq!(reason(&changed, b"\x02\x08\x07"), Some(NotTypedReason::Setting), "{to}");
         }
+    }
+    for (from, to) in [
+        ("uint32 n = 1;", "uint32 n = 1 [deprecated = true];"),
+        ("message Row", "package p; option java_package = \"x\"; message Row"),
+        ("uint32 n = 1;", "reserved 77 to 99; uint32 n = 1;"),
+    ] {
+        assert_eq!(reason(&SCHEMA.replacen(from, to, 1), b"\x02\x08\x07"), None, "{to}");
     }
     let with_file = plan(format("Protobuf"), COLUMNS, &[("format_schema", "rows:Row")]);
     assert!((format("Protobuf").read)(b"\x02\x08\x07", &with_file).is_err());

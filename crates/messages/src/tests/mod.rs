@@ -1,6 +1,7 @@
 //! Messages against what their rows have to be.
 
 mod payloads;
+mod protobuf;
 mod virtual_columns;
 
 use windrow_block::{Block, ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};

@@ -1,0 +1,299 @@
+//! Message after message of a topic into the same columns. A message is read whole or leaves nothing behind, and nothing is allocated for it.
+
+use std::sync::Arc;
+
+use windrow_block::{BlockBuilder, ColumnSpec, NotTypedReason, Parsed, ReadPlan, SeriesError, StringsEnd};
+
+use super::grow::{self, Growing, Reading};
+use super::schema::{self, Field, Kind, Message};
+use super::{plain, Rules};
+use crate::budget::Budget;
+use crate::input::Input;
+
+/// A message of a `.proto` file, as rows are read by it.
+#[derive(Clone, Debug)]
+pub struct ProtobufSchema {
+    text: String,
+    /// Without the package.
+    name: String,
+    message: Arc<Message>,
+    is_whole: bool,
+}
+
+impl ProtobufSchema {
+    /// `name` is the message's, with the package or without; it may be left out if there is only one.
+    pub fn parse(text: &str, name: Option<&str>) -> Result<Self, String> {
+        let file = schema::file(text)?;
+        let message = match name {
+            Some(name) => file.message(name).ok_or_else(|| {
+                format!(
+                    "the schema has no message {name} at its top; it has {}",
+                    file.names().collect::<Vec<_>>().join(", ")
+                )
+            })?,
+            None => file.only_message().ok_or_else(|| {
+                format!(
+                    "the schema has the messages {}: say which one rows are",
+                    file.names().collect::<Vec<_>>().join(", ")
+                )
+            })?,
+        };
+        Ok(ProtobufSchema { text: text.to_owned(), name: message.name.clone(), message, is_whole: file.is_whole })
+    }
+
+    /// Whether it needs no other file.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The message's name without the package.
+    pub fn message_name(&self) -> &str {
+        &self.name
+    }
+
+    /// The field that a column of this name takes: a path with dots, or, as ClickHouse has it, a name that differs only in case or has
+    /// `_` for the dots. Nothing if there is none, or more than one.
+    pub fn field(&self, name: &str) -> Option<String> {
+        if path(&self.message, name).is_some() {
+            return Some(name.to_owned());
+        }
+        let mut alike = Vec::new();
+        collect_alike(&self.message, "", &plain(name), 0, &mut alike);
+        alike.pop().filter(|_| alike.is_empty())
+    }
+}
+
+/// How deep fields are looked for by names that are written in another way.
+const MAX_PATH_DEPTH: usize = 16;
+
+fn collect_alike(message: &Message, prefix: &str, wanted: &str, depth: usize, found: &mut Vec<String>) {
+    for field in &message.fields {
+        let name = format!("{prefix}{}", field.name);
+        let known = plain(&name);
+        if known == wanted {
+            found.push(name.clone());
+        }
+        if let (Kind::Message(inner), false) = (&field.kind, field.repeated) {
+            if depth < MAX_PATH_DEPTH && wanted.starts_with(&format!("{known}_")) {
+                collect_alike(inner, &format!("{name}."), wanted, depth + 1, found);
+            }
+        }
+    }
+}
+
+/// The fields that lead to one, itself included.
+fn path<'m>(message: &'m Message, name: &str) -> Option<Vec<&'m Field>> {
+    let (mut fields, mut inside) = (Vec::new(), Some(message));
+    for part in name.split('.') {
+        let field = inside?.fields.iter().find(|field| field.name == part)?;
+        inside = match &field.kind {
+            Kind::Message(inner) if !field.repeated => Some(inner),
+            _ => None,
+        };
+        fields.push(field);
+    }
+    Some(fields)
+}
+
+/// Which field becomes which column, and how.
+pub struct ProtobufPlan {
+    fields: Vec<Growing>,
+    has_lengths: bool,
+}
+
+impl ProtobufPlan {
+    /// The plan's columns are named by their fields' paths. `has_lengths`: many messages one after the other, each behind its length.
+    pub fn new(schema: &ProtobufSchema, plan: &ReadPlan, has_lengths: bool) -> Result<Self, String> {
+        let rules = Rules { exact: plan.settings().is_exact(), every_pair: true, settings: plan.settings().clone() };
+        let mut root = Tree::default();
+        for (index, column) in plan.columns().iter().enumerate() {
+            let path = path(&schema.message, &column.name)
+                .ok_or_else(|| format!("the schema's message {} has no field {}", schema.name, column.name))?;
+            root.insert(&path, index).map_err(|()| {
+                format!("field {} is wanted both as a whole and for fields in it; take one of both", column.name)
+            })?;
+        }
+        let fields = root.growing(plan.columns(), &rules)?;
+        Ok(ProtobufPlan { fields, has_lengths })
+    }
+}
+
+/// The fields that are wanted.
+#[derive(Default)]
+struct Tree<'m> {
+    children: Vec<(&'m Field, Node<'m>)>,
+}
+
+enum Node<'m> {
+    Column(usize),
+    Inside(Tree<'m>),
+}
+
+impl<'m> Tree<'m> {
+    fn insert(&mut self, path: &[&'m Field], column: usize) -> Result<(), ()> {
+        let Some((first, rest)) = path.split_first() else { return Err(()) };
+        let known = self.children.iter_mut().find(|(field, _)| field.number == first.number);
+        match (known, rest.is_empty()) {
+            (Some((_, Node::Inside(inner))), false) => inner.insert(rest, column),
+            (Some(_), _) => Err(()),
+            (None, true) => {
+                self.children.push((first, Node::Column(column)));
+                Ok(())
+            }
+            (None, false) => {
+                let mut inner = Tree::default();
+                inner.insert(rest, column)?;
+                self.children.push((first, Node::Inside(inner)));
+                Ok(())
+            }
+        }
+    }
+
+    /// In the order of their numbers, in which messages have them.
+    fn growing(mut self, columns: &[ColumnSpec], rules: &Rules) -> Result<Vec<Growing>, String> {
+        self.children.sort_by_key(|(field, _)| field.number);
+        let growing = self.children.into_iter().map(|(field, node)| match node {
+            Node::Inside(inner) => Ok(Growing::path(field.number, inner.growing(columns, rules)?)),
+            Node::Column(column) => {
+                let spec = &columns[column];
+                let growing = Growing::new(field, &spec.data_type, rules).ok_or_else(|| {
+                    format!(
+                        "field {} ({}) can't be read into a column of type {}",
+                        spec.name,
+                        field.type_name(),
+                        spec.data_type
+                    )
+                })?;
+                Ok(growing.for_column(column))
+            }
+        });
+        growing.collect()
+    }
+}
+
+/// The rows so far.
+pub struct ProtobufRows<'p> {
+    plan: &'p ReadPlan,
+    has_lengths: bool,
+    fields: Vec<Growing>,
+    rows: usize,
+    /// Where the strings ended after so many rows.
+    noted_rows: usize,
+    noted: Vec<StringsEnd>,
+}
+
+/// Noting costs more than a short row, taking back walks these rows.
+const ROWS_BETWEEN_NOTES: usize = 64;
+
+impl<'p> ProtobufRows<'p> {
+    /// `plan` is the one that the Protobuf plan was made with.
+    pub fn new(protobuf: &ProtobufPlan, plan: &'p ReadPlan) -> Self {
+        let mut rows = ProtobufRows {
+            plan,
+            has_lengths: protobuf.has_lengths,
+            fields: protobuf.fields.clone(),
+            rows: 0,
+            noted_rows: 0,
+            noted: Vec::new(),
+        };
+        rows.note();
+        rows
+    }
+
+    /// Reads all rows of a payload and tells how many they are. After an error it is as if there had been no such payload.
+    #[inline]
+    pub fn read(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
+        let before = self.rows;
+        if before >= self.noted_rows + ROWS_BETWEEN_NOTES {
+            self.note();
+        }
+        let mut reading = Reading::new(Budget::of_message());
+        let mut input = Input::new(payload);
+        match self.read_rows(&mut input, &mut reading) {
+            Ok(()) => Ok(self.rows - before),
+            Err(reason) => {
+                let error = SeriesError {
+                    reason,
+                    row: (self.rows - before) as u64,
+                    column: reading.failed,
+                    at: Some(payload.len() - input.rest().len()),
+                    is_refused: reading.is_refused,
+                };
+                self.take_back(before);
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn read_rows(&mut self, input: &mut Input<'_>, reading: &mut Reading) -> Result<(), NotTypedReason> {
+        if !self.has_lengths {
+            return self.read_row(input, reading);
+        }
+        while !input.is_empty() {
+            let mut row = grow::delimited(2, input, reading)?;
+            self.read_row(&mut row, reading)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_row(&mut self, row: &mut Input<'_>, reading: &mut Reading) -> Result<(), NotTypedReason> {
+        grow::message(&mut self.fields, row, reading)?;
+        if !self.plan.nested_groups().is_empty() && !self.nested_lengths_agree() {
+            return Err(NotTypedReason::Value);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// In the row that was read last.
+    fn nested_lengths_agree(&self) -> bool {
+        let length = |column: &usize| {
+            let ends = self.fields.iter().find_map(|field| field.list_ends(*column))?;
+            let before = self.rows.checked_sub(1).map_or(0, |row| ends[row]);
+            Some(ends[self.rows] - before)
+        };
+        self.plan.nested_groups().iter().all(|group| {
+            let mut lengths = group.iter().map(length);
+            let first = lengths.next();
+            lengths.all(|other| Some(other) == first)
+        })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.fields.iter().map(Growing::bytes).sum()
+    }
+
+    /// Hands out the rows that were read, with all columns of the plan.
+    pub fn take(&mut self) -> Parsed {
+        let rows = std::mem::take(&mut self.rows);
+        let mut columns = Vec::with_capacity(self.plan.columns().len());
+        self.fields.iter_mut().for_each(|field| field.take_columns(&mut columns));
+        self.note();
+        let put = || {
+            let mut builder = BlockBuilder::new(self.plan, 0).ok()?;
+            columns.into_iter().try_for_each(|(index, column)| builder.put(index, column, rows)).ok()?;
+            builder.end_rows(rows).ok()?;
+            builder.finish().ok()
+        };
+        put().expect("every field has a value of its column's type for every row")
+    }
+
+    fn note(&mut self) {
+        self.noted_rows = self.rows;
+        self.noted.clear();
+        self.fields.iter().for_each(|field| field.note_strings(&mut self.noted));
+    }
+
+    #[cold]
+    fn take_back(&mut self, rows: usize) {
+        let mut noted = self.noted.iter();
+        self.fields.iter_mut().for_each(|field| field.truncate(rows, &mut noted));
+        self.rows = rows;
+    }
+}
