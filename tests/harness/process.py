@@ -15,12 +15,14 @@ ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") els
 
 
 class Child:
-    def __init__(self, command: list[str], log_path: Path, environment: dict[str, str] | None = None):
+    def __init__(
+        self, command: list[str], log_path: Path, environment: dict[str, str] | None = None, stdin: int = subprocess.DEVNULL
+    ):
         self.log_path = log_path
         with log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [*ENDS_WITH_US, *command],
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=log,
                 stderr=log,
                 env={**surroundings(), **(environment or {})},

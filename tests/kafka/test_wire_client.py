@@ -82,6 +82,37 @@ def test_a_time_to_begin_at(broker: Broker, topics: Topics, topic_name: str) -> 
     assert values(broker.address, topic_name) == ["8", "9"]
 
 
+def test_the_newest_records(broker: Broker, topics: Topics, topic_name: str) -> None:
+    topics.create(topic_name, 3)
+    assert dump(broker.address, topic_name, last=5) == []
+    topics.send(topic_name, [Message(f"{n}".encode(), partition=n % 2, timestamp_ms=OLD_MS + n) for n in range(20)])
+    assert values(broker.address, topic_name, last=5) == ["15", "16", "17", "18", "19"]
+    assert values(broker.address, topic_name, last=50) == [f"{n}" for n in range(20)]
+    # Markers of transactions, and what was aborted, have offsets as well.
+    for n in range(20, 24):
+        sent = [Message(f"{n}".encode(), partition=0, timestamp_ms=OLD_MS + n)]
+        topics.send_in_transaction(topic_name, sent, topic_name, n % 2 == 0)
+    assert values(broker.address, topic_name, last=4) == ["18", "19", "20", "22"]
+
+
+def test_a_range_of_offsets(broker: Broker, topics: Topics, topic_name: str) -> None:
+    topics.create(topic_name, 2)
+    topics.send(topic_name, [Message(f"{n}".encode(), partition=1) for n in range(100)])
+    assert values(broker.address, topic_name, range="1:20-79") == [f"{n}" for n in range(20, 80)]
+    assert values(broker.address, topic_name, range="1:20-20") == ["20"]
+    topics.forget_before(topic_name, 1, 30)
+    done = run(broker.address, topic_name, range="1:20-39")
+    assert [message(line).offset for line in done.stdout.splitlines()] == list(range(30, 40))
+    assert done.stderr == "gap\t20\t29\n"
+    # All of it is gone, and, after some patience, what is behind the end.
+    assert run(broker.address, topic_name, range="1:0-9").stderr == "gap\t0\t9\n"
+    done = run(broker.address, topic_name, range="1:90-109")
+    assert [message(line).offset for line in done.stdout.splitlines()] == list(range(90, 100))
+    assert done.stderr == "gap\t100\t109\n"
+    assert "made anew" in refusal(broker.address, topic_name, range="1:40-49", topic_id="0f" * 16)
+    assert "deleted" in refusal(broker.address, f"{topic_name}.none", range="0:0-1")
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_every_mechanism(

@@ -1,7 +1,8 @@
 //! Prints a topic's records: `dump BROKERS TOPIC [NAME=VALUE...]`, one line of text each: partition, offset, timestamp, key, value.
 //!
 //! Names: `ca`, `certificate`, `key` (files in PEM form; any of them means TLS), `sasl` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
-//! OAUTHBEARER), `user`, `token_file`, `token_command`, `isolation` (read_uncommitted), `from_ms` (a time to begin at). The password is
+//! OAUTHBEARER), `user`, `token_file`, `token_command`, `isolation` (read_uncommitted), `from_ms` (a time to begin at), `last` (so many of the
+//! newest records), `range` (PARTITION:FIRST-LAST, whose gaps are printed too), `topic_id` (of the topic that is meant). The password is
 //! taken from the variable KAFKA_PASSWORD. The first error ends it, with a text and status 1.
 
 use std::collections::HashMap;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 
 use windrow_kafka::{
     ByTopic, Client, ClientOptions, Connection, Decompressor, ErrorCode, FetchPartition, FetchRequest,
-    FetchedPartition, Isolation, OffsetAt, OffsetQuery, Purpose, Sasl, ScramHash, TlsOptions, TokenSource,
-    VisibleBatches,
+    FetchedPartition, Isolation, OffsetAt, OffsetQuery, Purpose, ReadOptions, Sasl, ScramHash, TlsOptions, TokenSource,
+    TopicId, TopicPartition, VisibleBatches,
 };
 
 const FETCH_BYTES: i32 = 4 << 20;
@@ -44,6 +45,22 @@ async fn dump() -> Result<(), Failure> {
     options.retry_for_ms = 5_000;
     let client = Client::connect(options).await?;
     let topic: Arc<str> = topic.into();
+    if let Some(count) = names.get("last") {
+        let sample = client.sample(topic, count.parse()?).await?;
+        for record in &sample.records {
+            print_record(
+                record.partition,
+                record.offset,
+                record.timestamp_ms,
+                record.key.as_deref(),
+                record.value.as_deref(),
+            );
+        }
+        return Ok(());
+    }
+    if let Some(range) = names.get("range") {
+        return print_range(&client, topic, range, names.get("topic_id")).await;
+    }
     let metadata = client.metadata(Some(vec![topic.clone()])).await?;
     let found =
         metadata.topics.into_iter().find(|each| each.name == topic).ok_or("the broker doesn't speak of the topic")?;
@@ -59,6 +76,40 @@ async fn dump() -> Result<(), Failure> {
         let range = range(&client, &topic, partition.partition, isolation, from).await?;
         let connection = client.connection(partition.leader_id, Purpose::Fetch).await?;
         print_partition(&connection, &topic, partition.partition, isolation, range).await?;
+    }
+    Ok(())
+}
+
+fn print_record(partition: i32, offset: i64, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>) {
+    let text = |bytes: Option<&[u8]>| bytes.map_or("null".into(), |bytes| bytes.escape_ascii().to_string());
+    println!("{partition}\t{offset}\t{timestamp_ms}\t{}\t{}", text(key), text(value));
+}
+
+async fn print_range(client: &Client, topic: Arc<str>, range: &str, topic_id: Option<&String>) -> Result<(), Failure> {
+    let (partition, offsets) = range.split_once(':').ok_or("a range is PARTITION:FIRST-LAST")?;
+    let (first, last) = offsets.split_once('-').ok_or("a range is PARTITION:FIRST-LAST")?;
+    let (partition, offsets) = (partition.parse()?, first.parse()?..=last.parse()?);
+    let mut id = TopicId::default();
+    if let Some(text) = topic_id {
+        for (index, byte) in id.0.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2).ok_or("a topic's id has 32 digits")?, 16)?;
+        }
+    }
+    let named = TopicPartition::new(topic, partition);
+    let mut reader = client.read_range(named, id, offsets.clone(), ReadOptions::default());
+    let mut decompressor = Decompressor::new(64 << 20);
+    while let Some(part) = reader.next().await? {
+        for batch in part.batches {
+            for record in decompressor.records(&batch?)? {
+                let record = record?;
+                if record.offset >= part.from_offset && offsets.contains(&record.offset) {
+                    print_record(partition, record.offset, record.timestamp_ms, record.key, record.value);
+                }
+            }
+        }
+    }
+    for gap in reader.gaps() {
+        eprintln!("gap\t{}\t{}", gap.start(), gap.end());
     }
     Ok(())
 }
@@ -97,10 +148,7 @@ async fn print_partition(
             for record in decompressor.records(&batch?)? {
                 let record = record?;
                 if (position..range.end).contains(&record.offset) {
-                    let text =
-                        |bytes: Option<&[u8]>| bytes.map_or("null".into(), |bytes| bytes.escape_ascii().to_string());
-                    let (key, value) = (text(record.key), text(record.value));
-                    println!("{partition}\t{}\t{}\t{key}\t{value}", record.offset, record.timestamp_ms);
+                    print_record(partition, record.offset, record.timestamp_ms, record.key, record.value);
                 }
             }
         }

@@ -103,6 +103,7 @@ const NAMES: [&str; 90] = [
 impl ErrorCode {
     pub const NONE: ErrorCode = ErrorCode(0);
     pub const OFFSET_OUT_OF_RANGE: ErrorCode = ErrorCode(1);
+    pub const CORRUPT_MESSAGE: ErrorCode = ErrorCode(2);
     pub const UNKNOWN_TOPIC_OR_PARTITION: ErrorCode = ErrorCode(3);
     pub const LEADER_NOT_AVAILABLE: ErrorCode = ErrorCode(5);
     pub const NOT_LEADER_OR_FOLLOWER: ErrorCode = ErrorCode(6);

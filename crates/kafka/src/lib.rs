@@ -18,6 +18,8 @@ pub use client::*;
 pub use error::Error;
 pub use error_code::ErrorCode;
 pub use group::Assignor;
+#[cfg(feature = "fuzzing")]
+pub use group::{decode_assignment, encode_assignment, Member, PartitionCounts, Subscription};
 pub use reading::*;
 pub use topic_partition::TopicPartition;
 pub use wire::*;

@@ -87,6 +87,25 @@ fn base_offset(whole: &[u8]) -> i64 {
     whole.first_chunk().map_or(-1, |bytes| i64::from_be_bytes(*bytes))
 }
 
+/// The offset behind the last whole batch of a partition's answer, as the heads say; nothing if there is no whole batch.
+pub(crate) fn end_offset(records: &[u8]) -> Option<i64> {
+    let (mut rest, mut end) = (records, None);
+    while let Some(size) = rest.get(8..PREFIX_BYTES).and_then(|field| field.first_chunk()) {
+        let size = usize::try_from(i32::from_be_bytes(*size)).ok();
+        let Some((whole, behind)) = size.and_then(|size| rest.split_at_checked(PREFIX_BYTES + size)) else { break };
+        let behind_it = match whole.first_chunk().map(Head) {
+            Some(head) if whole[MAGIC_AT] == 2 => {
+                base_offset(whole).saturating_add(i64::from(head.last_offset_delta().max(0))).saturating_add(1)
+            }
+            // Whoever reads it will say what is wrong with it.
+            _ => return Some(end.unwrap_or(i64::MIN)),
+        };
+        end = end.max(Some(behind_it));
+        rest = behind;
+    }
+    end
+}
+
 /// Iterates over the batches of a partition's answer. What is cut off at the end, as brokers do, is left out; after an error there is
 /// nothing more, since where the next batch begins can't be trusted.
 #[derive(Debug, Clone)]

@@ -23,6 +23,10 @@ impl Backoff {
         self.next_ms = self.min_ms;
     }
 
+    pub fn max_delay(&self) -> Duration {
+        Duration::from_millis(self.max_ms)
+    }
+
     /// Between half of the present time and all of it.
     pub fn next_delay(&mut self) -> Duration {
         let upper_ms = self.next_ms;

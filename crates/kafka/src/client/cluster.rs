@@ -17,6 +17,10 @@ pub enum Purpose {
     /// Questions that are answered at once.
     Control,
     Fetch,
+    /// What can't wait until a fetch is answered.
+    FetchBeside,
+    /// Fetching what is known to be there, which nothing waits in the way of.
+    Read,
     /// Joining a group, and heartbeats.
     Group,
     /// Reading and committing offsets.
@@ -116,6 +120,16 @@ impl Client {
                 Err(error) => retry.after(error).await?,
             }
         }
+    }
+
+    /// Once, without trying again.
+    pub(crate) async fn coordinator_once(&self, group: &str) -> Result<i32, Error> {
+        self.ask_for_coordinator(&FindCoordinatorRequest { group: group.to_owned() }).await
+    }
+
+    /// Once, without trying again.
+    pub(crate) async fn metadata_once(&self, topics: Option<Vec<Arc<str>>>) -> Result<MetadataResponse, Error> {
+        self.ask_for_metadata(&MetadataRequest { topics }).await
     }
 
     async fn ask_for_coordinator(&self, request: &FindCoordinatorRequest) -> Result<i32, Error> {

@@ -109,14 +109,16 @@ impl Connection {
         let exchange = self.exchange(request, version);
         match tokio::time::timeout(Duration::from_millis(timeout_ms), exchange).await {
             Ok(outcome) => outcome,
-            Err(_) => {
-                let (broker, doing) = (self.inner.settings.broker.clone(), R::API.name.to_owned());
-                let error = Error::Timeout { broker, doing, after_ms: timeout_ms };
-                // Answers come in turn: where one is stuck, so are all behind it.
-                self.close(error.clone());
-                Err(error)
-            }
+            Err(_) => Err(self.give_up(R::API.name, Duration::from_millis(timeout_ms))),
         }
+    }
+
+    /// For who has waited too long: what is stuck here is in the way of all that comes after it.
+    pub(crate) fn give_up(&self, doing: &str, after: Duration) -> Error {
+        let (broker, doing) = (self.inner.settings.broker.clone(), doing.to_owned());
+        let error = Error::Timeout { broker, doing, after_ms: after.as_millis() as u64 };
+        self.close(error.clone());
+        error
     }
 
     pub(crate) fn close(&self, error: Error) {

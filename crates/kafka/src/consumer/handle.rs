@@ -1,27 +1,40 @@
 //! The handle of a consumer.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use crate::client::Client;
+use crate::client::{Client, Purpose};
+use crate::consumer::conductor::{coordinator, list_one, Channels, Command, Conductor};
 use crate::consumer::event::{Claim, Commit, CommitError, Event, Start, StartError, Watermarks};
 use crate::consumer::options::{ConsumerOptions, FetchSizes};
 use crate::consumer::records::Records;
 use crate::consumer::shared::Shared;
+use crate::consumer::topics::{Subscribed, TopicTable};
 use crate::error::Error;
+use crate::error_code::ErrorCode;
+use crate::topic_partition::TopicPartition;
+use crate::wire::{ByTopic, CommitOffset, Isolation, OffsetAt, OffsetCommitRequest, OffsetCommitResponse};
+
+/// The broker's default. What is longer would be refused for its partition, and taken for the others.
+const MAX_METADATA_BYTES: usize = 4096;
 
 /// Cheap to clone. When the last one is dropped, the consumer leaves its group.
 #[derive(Debug, Clone)]
 pub struct Consumer {
     client: Client,
     shared: Arc<Shared>,
+    commands: mpsc::UnboundedSender<Command>,
+    group: Arc<str>,
+    group_instance_id: Option<Arc<str>>,
+    isolation: Isolation,
 }
 
 /// What [`Consumer::join`] gives.
 #[derive(Debug)]
 pub struct Joined {
     pub consumer: Consumer,
+    /// Ends when the consumer has ended.
     pub events: mpsc::UnboundedReceiver<Event>,
     pub records: Records,
 }
@@ -29,57 +42,177 @@ pub struct Joined {
 impl Consumer {
     /// Joins the group in the background; what becomes of it is told by events. Fails on options that can't be used.
     pub fn join(client: Client, options: ConsumerOptions) -> Result<Joined, Error> {
-        let shared = Arc::new(Shared { fetch: Mutex::new(options.fetch) });
-        let (_, events) = mpsc::unbounded_channel();
-        let (_, receiver) = mpsc::unbounded_channel();
-        let records = Records { receiver, shared: shared.clone() };
-        Ok(Joined { consumer: Consumer { client, shared }, events, records })
+        let topics = TopicTable::new(Subscribed::new(&options.topics)?);
+        if options.assignors.is_empty() || options.group.is_empty() {
+            return Err(Error::Options("A group without a name, or without an assignor, can't be joined".to_owned()));
+        }
+        let shared = Arc::new(Shared::new(options.fetch, options.max_prefetch_bytes));
+        let (command, commands) = mpsc::unbounded_channel();
+        let (event, events) = mpsc::unbounded_channel();
+        let (record, receiver) = mpsc::unbounded_channel();
+        let consumer = Consumer {
+            client: client.clone(),
+            shared: shared.clone(),
+            commands: command,
+            group: options.group.as_str().into(),
+            group_instance_id: options.group_instance_id.as_deref().map(Arc::from),
+            isolation: options.isolation,
+        };
+        let channels = Channels { commands, records: record, events: event };
+        tokio::spawn(Conductor::new(client, options, topics, shared.clone(), channels).run());
+        Ok(Joined { consumer, events, records: Records { receiver, shared } })
     }
 
     /// Begins to fetch, and says at which offset. What was fetched before, and not yet taken, is dropped: a partition that was started
     /// before goes on from here.
     pub async fn start(&self, claim: &Claim, start: Start) -> Result<i64, StartError> {
-        let _ = (&self.client, claim, start);
-        Err(StartError::Lost)
+        if !self.owns(claim) {
+            return Err(StartError::Lost);
+        }
+        let offset = self.offset_of(claim, start).await.map_err(|error| match error.is_retriable() {
+            true => StartError::Passing(error),
+            false => StartError::Refused(error),
+        })?;
+        match self.shared.start(claim, offset) {
+            true => Ok(offset),
+            false => Err(StartError::Lost),
+        }
+    }
+
+    async fn offset_of(&self, claim: &Claim, start: Start) -> Result<i64, Error> {
+        let named = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
+        let at = match start {
+            Start::At(offset) => return Ok(offset),
+            Start::Earliest => OffsetAt::Earliest,
+            Start::Latest => OffsetAt::Latest,
+            Start::Time(timestamp_ms) => OffsetAt::TimestampMs(timestamp_ms),
+        };
+        match list_one(&self.client, &named, self.isolation, at).await? {
+            -1 => list_one(&self.client, &named, self.isolation, OffsetAt::Latest).await,
+            offset => Ok(offset),
+        }
     }
 
     /// Nothing more is fetched of it, until it is resumed.
     pub fn pause(&self, claim: &Claim) {
-        let _ = claim;
+        self.shared.set_paused(claim, true);
     }
 
     pub fn resume(&self, claim: &Claim) {
-        let _ = claim;
+        self.shared.set_paused(claim, false);
     }
 
     /// From the next requests on.
     pub fn set_fetch_sizes(&self, sizes: FetchSizes) {
-        *self.shared.fetch.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = sizes;
+        self.shared.set_sizes(sizes);
     }
 
-    /// Nothing before the first answer of its broker.
+    /// Nothing before its broker has said anything of it. Of a partition that isn't being fetched they are about a second old.
     pub fn watermarks(&self, claim: &Claim) -> Option<Watermarks> {
-        let _ = claim;
-        None
+        self.shared.watermarks(claim)
     }
 
     /// Also while it is being revoked.
     pub fn owns(&self, claim: &Claim) -> bool {
-        let _ = claim;
-        false
+        self.shared.owns(claim)
     }
 
     /// All of them, or none. At the coordinator it is one step.
     pub async fn commit(&self, commits: &[Commit]) -> Result<(), CommitError> {
-        let _ = commits;
-        Err(CommitError::Fenced)
+        if commits.is_empty() {
+            return Ok(());
+        }
+        let request = self.commit_request(commits)?;
+        let answer = self.send_commit(&request).await.map_err(|error| self.failed(error))?;
+        let codes = answer.topics.iter().flat_map(|topic| &topic.partitions).map(|partition| partition.error);
+        let fences = [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::ILLEGAL_GENERATION, ErrorCode::FENCED_INSTANCE_ID];
+        let errors: Vec<ErrorCode> = codes.filter(ErrorCode::is_error).collect();
+        let Some(code) = errors.iter().find(|code| fences.contains(code)).or(errors.first()).copied() else {
+            return Ok(());
+        };
+        if fences.contains(&code) {
+            self.be_fenced(request.generation_id, code).await;
+            if commits.iter().any(|commit| !self.owns(&commit.claim)) {
+                return Err(CommitError::Fenced);
+            }
+            // The group is just going on, with us.
+            return Err(CommitError::Passing(self.refused(code)));
+        }
+        match code {
+            ErrorCode::REBALANCE_IN_PROGRESS => Err(CommitError::Passing(self.refused(code))),
+            code => Err(self.failed(self.refused(code))),
+        }
+    }
+
+    /// Whose they are, and in which generation, is looked at in one moment: when a partition was lost, no later generation is used for it.
+    fn commit_request(&self, commits: &[Commit]) -> Result<OffsetCommitRequest, CommitError> {
+        if let Some(commit) = commits.iter().find(|commit| commit.metadata.len() > MAX_METADATA_BYTES) {
+            let bytes = commit.metadata.len();
+            let text = format!("The metadata of an offset has {bytes} bytes, and may have {MAX_METADATA_BYTES}");
+            return Err(CommitError::Refused(Error::Options(text)));
+        }
+        let mut state = self.shared.state();
+        if commits.iter().any(|commit| state.of(&commit.claim).is_none()) {
+            return Err(CommitError::Fenced);
+        }
+        let Some((generation_id, member_id)) = state.generation.clone() else {
+            return Err(CommitError::Passing(self.refused(ErrorCode::REBALANCE_IN_PROGRESS)));
+        };
+        drop(state);
+        let offsets = commits.iter().map(|commit| {
+            let offset = CommitOffset {
+                partition: commit.claim.partition,
+                offset: commit.offset,
+                leader_epoch: commit.leader_epoch,
+                metadata: commit.metadata.clone(),
+            };
+            (commit.claim.topic.clone(), offset)
+        });
+        Ok(OffsetCommitRequest {
+            group: self.group.to_string(),
+            generation_id,
+            member_id,
+            group_instance_id: self.group_instance_id.as_deref().map(str::to_owned),
+            topics: ByTopic::collect(offsets),
+        })
+    }
+
+    async fn send_commit(&self, request: &OffsetCommitRequest) -> Result<OffsetCommitResponse, Error> {
+        coordinator(&self.client, &self.shared, &self.group, Purpose::Commit).await?.call(request).await
+    }
+
+    async fn be_fenced(&self, generation: i32, code: ErrorCode) {
+        let (seen, is_seen) = oneshot::channel();
+        let _ = self.commands.send(Command::Refused { generation, code, seen });
+        // Without a conductor nothing is ours any more.
+        let _ = is_seen.await;
+    }
+
+    fn failed(&self, error: Error) -> CommitError {
+        match error.is_retriable() {
+            true => {
+                if !matches!(error.kafka_code(), Some(code) if !code.means_stale_coordinator()) {
+                    self.shared.state().coordinator = None;
+                }
+                CommitError::Passing(error)
+            }
+            false => CommitError::Refused(error),
+        }
+    }
+
+    fn refused(&self, code: ErrorCode) -> Error {
+        Error::Refused { doing: format!("commit offsets of the group '{}'", self.group), code, reason: None }
     }
 
     /// The answer to [`Event::Revoking`]: all that was under way is committed or dropped.
     pub fn given_up(&self, claims: &[Claim]) {
-        let _ = claims;
+        let _ = self.commands.send(Command::GivenUp(claims.to_vec()));
     }
 
     /// Leaves the group, so that others get the partitions at once. What is under way should be committed before.
-    pub async fn leave(&self) {}
+    pub async fn leave(&self) {
+        let (left, has_left) = oneshot::channel();
+        let _ = self.commands.send(Command::Leave(left));
+        let _ = has_left.await;
+    }
 }

@@ -1,12 +1,32 @@
 //! A member of a consumer group that reads the partitions it is given.
+//!
+//! ```text
+//!                  commands                 questions and answers
+//!   Consumer  ------------------> conductor <--------------------> coordinator, any broker
+//!      |        events <------------  |  ^
+//!      | commits                      |  | reports
+//!      v                              v  |
+//!   Shared: partitions, positions, budget <----> fetchers, two for each broker --> records
+//! ```
+//!
+//! The *conductor* is one task that never waits for anybody: it drives the group's machine, asks for metadata, announces partitions with what
+//! the group has committed of them, and starts and ends fetchers. Whoever uses the consumer may be slow; heartbeats go on. What that
+//! costs is bounded by `max_prefetch_bytes` for records, while events are few.
+//!
+//! A partition is ours from `Assigned` to `Lost`, or to the moment when it is given up after `Revoking`. In that time, and in no other, offsets
+//! are committed for it; the broker refuses them too when the group has gone on without us.
 
 mod budget;
+mod conductor;
 mod event;
+mod fetcher;
 mod handle;
 mod options;
 mod pattern;
 mod records;
 mod shared;
+mod topics;
+mod troubles;
 
 pub use event::{Assigned, Claim, Commit, CommitError, Committed, Event, Start, StartError, Watermarks};
 pub use handle::{Consumer, Joined};

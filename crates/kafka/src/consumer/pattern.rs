@@ -30,6 +30,7 @@ mod tests {
         let matches = |pattern: &str, name: &str| TopicPattern::new(pattern).unwrap().matches(name);
         assert!(matches("a|b", "b") && !matches("a|b", "ab") && !matches("a|b", "bc"));
         assert!(matches("events-.*", "events-") && !matches("events-.*", "my-events-1"));
+        assert!(matches(r"events_\d+", "events_12") && !matches(r"events_\d+", "events_a"));
         assert!(TopicPattern::new("(").is_err() && TopicPattern::new("a)(b").is_err());
     }
 }

@@ -22,7 +22,7 @@ pub struct Fetched {
     /// On the wire.
     pub bytes: usize,
     /// Bounds what is fetched in advance, until this is dropped.
-    pub(crate) held: Held,
+    pub(crate) _held: Held,
 }
 
 /// Everything that is fetched, in the order of each partition.

@@ -1,12 +1,17 @@
 //! A range of a partition's offsets, whoever owns the partition.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::batch::VisibleBatches;
-use crate::client::Client;
+use crate::batch::{end_offset, VisibleBatches};
+use crate::client::{Client, Purpose, Retry};
 use crate::error::Error;
+use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
-use crate::wire::{Isolation, TopicId};
+use crate::wire::{ByTopic, FetchPartition, FetchRequest, FetchedPartition, Isolation, OffsetAt, OffsetQuery, TopicId};
+
+/// Where nothing comes, the log may have ended; a little patience costs few questions.
+const MAX_WAIT_MS: i32 = 500;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
@@ -30,6 +35,26 @@ pub enum RangeError {
     Client(Error),
 }
 
+impl fmt::Display for RangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AnotherTopic { found: None } => f.write_str("the topic was deleted"),
+            Self::AnotherTopic { found: Some(id) } => {
+                write!(f, "the topic was deleted and made anew, with the id {id}")
+            }
+            Self::Client(error) => fmt::Display::fmt(error, f),
+        }
+    }
+}
+
+impl std::error::Error for RangeError {}
+
+impl From<Error> for RangeError {
+    fn from(error: Error) -> Self {
+        Self::Client(error)
+    }
+}
+
 /// Some of the range's records, next to those before.
 #[derive(Debug, Clone)]
 pub struct RangePart {
@@ -48,7 +73,19 @@ pub struct RangeReader {
     options: ReadOptions,
     position: i64,
     last: i64,
+    leader_id: Option<i32>,
     gaps: Vec<RangeInclusive<i64>>,
+}
+
+/// What one question has brought.
+enum Step {
+    Part(RangePart),
+    /// The position has moved over what is no longer there.
+    Skipped,
+    /// Nothing yet, and perhaps never, for this reason.
+    Nothing(Error),
+    /// The log ends before the range does, unless what its new leader says is not the last word.
+    Ended(Error),
 }
 
 impl Client {
@@ -61,19 +98,164 @@ impl Client {
         options: ReadOptions,
     ) -> RangeReader {
         let (position, last) = offsets.into_inner();
-        RangeReader { client: self.clone(), partition, topic_id, options, position, last, gaps: Vec::new() }
+        let client = self.clone();
+        RangeReader { client, partition, topic_id, options, position, last, leader_id: None, gaps: Vec::new() }
     }
 }
 
 impl RangeReader {
-    /// Nothing at the end of the range. Asked again while that can help; after an error it can be called again.
+    /// Nothing at the end of the range. Asked again while that can help, for as long as the client's options say; after an error it can be
+    /// called again.
     pub async fn next(&mut self) -> Result<Option<RangePart>, RangeError> {
-        let _ = (&self.client, &self.partition, self.topic_id, self.options, self.position, self.last);
+        let mut retry = Retry::new(self.client.options());
+        while self.position <= self.last {
+            let step = match self.step().await {
+                Ok(step) => step,
+                Err(RangeError::Client(error)) if error.is_retriable() => Step::Nothing(error),
+                Err(error) => return Err(error),
+            };
+            match step {
+                Step::Part(part) => return Ok(Some(part)),
+                Step::Skipped => {}
+                Step::Nothing(error) => {
+                    self.leader_id = None;
+                    retry.after(error).await?;
+                }
+                Step::Ended(error) => {
+                    if retry.after(error).await.is_err() {
+                        self.skip_to(self.last.saturating_add(1));
+                    }
+                }
+            }
+        }
         Ok(None)
     }
 
     /// Offsets of the range that are no longer in the log: expired, or lost with a leader.
     pub fn gaps(&self) -> &[RangeInclusive<i64>] {
         &self.gaps
+    }
+
+    fn skip_to(&mut self, offset: i64) {
+        let until = offset.min(self.last.saturating_add(1));
+        if until > self.position {
+            self.gaps.push(self.position..=until - 1);
+            self.position = until;
+        }
+    }
+
+    async fn step(&mut self) -> Result<Step, RangeError> {
+        let leader_id = match self.leader_id {
+            Some(leader_id) => leader_id,
+            None => self.find_leader().await?,
+        };
+        self.leader_id = Some(leader_id);
+        let connection = self.client.connection(leader_id, Purpose::Read).await?;
+        let answer = connection.call(&self.request()).await?;
+        let code = answer.error;
+        let found = answer.topics.into_iter().flat_map(|topic| topic.partitions).next();
+        let Some(fetched) = found.filter(|_| !code.is_error()) else { return Ok(Step::Nothing(self.refused(code))) };
+        match fetched.error {
+            ErrorCode::NONE => Ok(self.take(fetched)),
+            ErrorCode::OFFSET_OUT_OF_RANGE => {
+                let earliest = self.earliest().await?;
+                if earliest <= self.position {
+                    return Ok(Step::Ended(self.refused(fetched.error)));
+                }
+                self.skip_to(earliest);
+                Ok(Step::Skipped)
+            }
+            code if code.is_retriable() => Ok(Step::Nothing(self.refused(code))),
+            code => Err(self.refused(code).into()),
+        }
+    }
+
+    fn take(&mut self, fetched: FetchedPartition) -> Step {
+        let from_offset = self.position;
+        match end_offset(&fetched.records).map(|end| end.max(from_offset)) {
+            Some(next_offset) => {
+                // Where there is no way past what can't be read, whoever reads the part is told.
+                self.position = next_offset;
+                Step::Part(RangePart {
+                    batches: VisibleBatches::new(&fetched, self.options.isolation, from_offset),
+                    from_offset,
+                    next_offset,
+                    high_watermark: fetched.high_watermark,
+                })
+            }
+            None => {
+                let error = self.refused(ErrorCode::OFFSET_NOT_AVAILABLE);
+                match fetched.high_watermark <= self.position {
+                    true => Step::Ended(error),
+                    // A transaction that is still open.
+                    false => Step::Nothing(error),
+                }
+            }
+        }
+    }
+
+    fn request(&self) -> FetchRequest {
+        let max_bytes = i32::try_from(self.options.max_bytes).unwrap_or(i32::MAX);
+        let partition = FetchPartition {
+            partition: self.partition.partition,
+            current_leader_epoch: -1,
+            offset: self.position,
+            max_bytes,
+        };
+        FetchRequest {
+            max_wait_ms: MAX_WAIT_MS,
+            min_bytes: 1,
+            max_bytes,
+            isolation: self.options.isolation,
+            session_id: 0,
+            session_epoch: -1,
+            topics: vec![ByTopic { topic: self.partition.topic.clone(), partitions: vec![partition] }],
+            forgotten: Vec::new(),
+            rack_id: String::new(),
+        }
+    }
+
+    async fn find_leader(&self) -> Result<i32, RangeError> {
+        let mut retry = Retry::new(self.client.options());
+        loop {
+            let metadata = self.client.metadata(Some(vec![self.partition.topic.clone()])).await?;
+            let topic = metadata.topics.into_iter().find(|topic| topic.name == self.partition.topic);
+            let code = topic.as_ref().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |topic| topic.error);
+            if let Some(topic) = topic.filter(|topic| topic.error == ErrorCode::NONE) {
+                if topic.id.is_known() && self.topic_id.is_known() && topic.id != self.topic_id {
+                    return Err(RangeError::AnotherTopic { found: Some(topic.id) });
+                }
+                let mut partitions = topic.partitions.iter();
+                match partitions.find(|partition| partition.partition == self.partition.partition) {
+                    Some(partition) if partition.leader_id >= 0 => return Ok(partition.leader_id),
+                    Some(_) => retry.after(self.refused(ErrorCode::LEADER_NOT_AVAILABLE)).await?,
+                    None => retry.after(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)).await?,
+                }
+            } else if code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
+                // A broker that has just started may not know it yet.
+                if retry.after(self.refused(code)).await.is_err() {
+                    return Err(RangeError::AnotherTopic { found: None });
+                }
+            } else {
+                retry.after(self.refused(code)).await?;
+            }
+        }
+    }
+
+    async fn earliest(&self) -> Result<i64, Error> {
+        let query =
+            OffsetQuery { partition: self.partition.partition, current_leader_epoch: -1, at: OffsetAt::Earliest };
+        let listed =
+            self.client.list_offsets(Isolation::ReadUncommitted, vec![(self.partition.topic.clone(), query)]).await?;
+        let listed = listed.iter().flat_map(|topic| &topic.partitions).next();
+        match listed {
+            Some(listed) if !listed.error.is_error() => Ok(listed.offset),
+            Some(listed) => Err(self.refused(listed.error)),
+            None => Err(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
+        }
+    }
+
+    fn refused(&self, code: ErrorCode) -> Error {
+        Error::Refused { doing: format!("read {} from {}", self.partition, self.position), code, reason: None }
     }
 }

@@ -36,8 +36,10 @@ pub use malformed::Malformed;
 pub use metadata::{BrokerAddress, MetadataRequest, MetadataResponse, PartitionMetadata, TopicId, TopicMetadata};
 pub use offset_commit::{CommitOffset, CommittedPartition, OffsetCommitRequest, OffsetCommitResponse};
 pub use offset_fetch::{FetchedOffset, OffsetFetchRequest, OffsetFetchResponse};
+pub(crate) use reader::{Read, Reader};
 #[cfg(feature = "fuzzing")]
 pub use request::decode as decode_response;
 pub(crate) use request::{correlation_id, decode, encode};
 pub use request::{Api, Request, Response};
 pub(crate) use sasl::{SaslAuthenticateRequest, SaslHandshakeRequest};
+pub(crate) use writer::Writer;

@@ -1,0 +1,169 @@
+//! Which topics there are, of those that are of interest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::consumer::options::Topics;
+use crate::consumer::pattern::TopicPattern;
+use crate::consumer::shared::Leader;
+use crate::error::Error;
+use crate::error_code::ErrorCode;
+use crate::group::PartitionCounts;
+use crate::topic_partition::TopicPartition;
+use crate::wire::{MetadataResponse, TopicId, TopicMetadata};
+
+/// A broker that has just started may not know of a topic yet: it is gone when that was said so many times in a row.
+const MISSES: u32 = 2;
+
+/// What is subscribed to.
+#[derive(Debug)]
+pub(super) enum Subscribed {
+    Named(BTreeSet<Arc<str>>),
+    Pattern(TopicPattern),
+}
+
+impl Subscribed {
+    pub fn new(topics: &Topics) -> Result<Self, Error> {
+        match topics {
+            Topics::Named(names) if names.iter().all(|name| name.is_empty()) => {
+                Err(Error::Options("No topic is named".to_owned()))
+            }
+            Topics::Named(names) => Ok(Self::Named(names.iter().map(|name| Arc::from(name.as_str())).collect())),
+            Topics::Pattern(pattern) => TopicPattern::new(pattern).map(Self::Pattern),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Topic {
+    pub id: TopicId,
+    /// Without a leader while there is none.
+    pub partitions: BTreeMap<i32, Option<Leader>>,
+    misses: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct TopicTable {
+    pub subscribed: Subscribed,
+    known: BTreeMap<Arc<str>, Topic>,
+}
+
+impl TopicTable {
+    pub fn new(subscribed: Subscribed) -> Self {
+        Self { subscribed, known: BTreeMap::new() }
+    }
+
+    /// What metadata has to be asked for, these topics besides: all there is for a pattern.
+    pub fn to_ask(&self, besides: impl IntoIterator<Item = Arc<str>>) -> Option<Vec<Arc<str>>> {
+        match &self.subscribed {
+            Subscribed::Named(names) => {
+                let all: BTreeSet<Arc<str>> = names.iter().cloned().chain(besides).collect();
+                Some(all.into_iter().collect())
+            }
+            Subscribed::Pattern(_) => None,
+        }
+    }
+
+    pub fn topic(&self, name: &str) -> Option<&Topic> {
+        self.known.get(name)
+    }
+
+    pub fn leader(&self, partition: &TopicPartition) -> Option<Leader> {
+        *self.known.get(&partition.topic)?.partitions.get(&partition.partition)?
+    }
+
+    /// The answer to what was asked for: `None` for all topics.
+    pub fn learn(&mut self, asked: Option<&[Arc<str>]>, metadata: &MetadataResponse) {
+        let mut seen = BTreeSet::new();
+        for topic in metadata.topics.iter().filter(|topic| topic.error == ErrorCode::NONE && !topic.is_internal) {
+            seen.insert(topic.name.clone());
+            self.known.insert(topic.name.clone(), known(topic));
+        }
+        let was_asked = |name: &Arc<str>| asked.is_none_or(|asked| asked.contains(name));
+        self.known.retain(|name, topic| {
+            if was_asked(name) && !seen.contains(name) {
+                topic.misses += 1;
+            }
+            topic.misses < MISSES
+        });
+    }
+
+    /// What the member subscribes to.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        match &self.subscribed {
+            Subscribed::Named(names) => names.iter().cloned().collect(),
+            Subscribed::Pattern(pattern) => self.known.keys().filter(|name| pattern.matches(name)).cloned().collect(),
+        }
+    }
+
+    /// Named ones that aren't there.
+    pub fn missing(&self) -> Vec<Arc<str>> {
+        self.names().into_iter().filter(|name| !self.known.contains_key(name)).collect()
+    }
+
+    /// None of a topic that isn't there.
+    pub fn counts(&self, names: impl IntoIterator<Item = Arc<str>>) -> PartitionCounts {
+        let count = |name: Arc<str>| {
+            let count = self.known.get(&name).map_or(0, |topic| topic.partitions.len());
+            (name, count)
+        };
+        names.into_iter().map(count).collect()
+    }
+}
+
+fn known(topic: &TopicMetadata) -> Topic {
+    let leader = |partition: &crate::wire::PartitionMetadata| {
+        let is_there = partition.leader_id >= 0;
+        is_there.then_some(Leader { node_id: partition.leader_id, epoch: partition.leader_epoch })
+    };
+    let partitions = topic.partitions.iter().map(|each| (each.partition, leader(each))).collect();
+    Topic { id: topic.id, partitions, misses: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(topics: &[(&str, ErrorCode)]) -> MetadataResponse {
+        let topic = |(name, error): &(&str, ErrorCode)| TopicMetadata {
+            error: *error,
+            name: Arc::from(*name),
+            id: TopicId::default(),
+            is_internal: name.starts_with("__"),
+            partitions: Vec::new(),
+        };
+        MetadataResponse {
+            throttle_time_ms: 0,
+            brokers: Vec::new(),
+            cluster_id: None,
+            controller_id: 1,
+            topics: topics.iter().map(topic).collect(),
+        }
+    }
+
+    fn names(table: &TopicTable) -> Vec<String> {
+        table.names().iter().map(|name| name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_pattern_is_anchored_and_leaves_out_what_is_kafkas_own() {
+        let pattern = Subscribed::new(&Topics::Pattern("a|events-.*|__.*".into())).unwrap();
+        let mut table = TopicTable::new(pattern);
+        let all = ["a", "ab", "events-1", "my-events-1", "__consumer_offsets"].map(|name| (name, ErrorCode::NONE));
+        table.learn(None, &metadata(&all));
+        assert_eq!(names(&table), ["a", "events-1"]);
+        assert!(Subscribed::new(&Topics::Pattern("(".into())).is_err());
+        assert!(Subscribed::new(&Topics::Named(Vec::new())).is_err());
+    }
+
+    #[test]
+    fn a_topic_is_gone_when_that_was_said_twice() {
+        let mut table = TopicTable::new(Subscribed::new(&Topics::Pattern(".*".into())).unwrap());
+        table.learn(None, &metadata(&[("a", ErrorCode::NONE), ("b", ErrorCode::NONE)]));
+        for left in [vec!["a", "b"], vec!["a"]] {
+            let asked = [Arc::from("b")];
+            table.learn(Some(&asked), &metadata(&[("b", ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)]));
+            assert_eq!(names(&table), left);
+        }
+    }
+}
