@@ -26,7 +26,7 @@ pub trait Tables: Send + Sync + 'static {
 }
 
 /// A table as far as writing to it is concerned.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
     /// Those that can be written, in the table's order.
     pub columns: Vec<TableColumn>,
@@ -42,7 +42,7 @@ pub struct TableDescription {
     pub settings: Vec<(String, String)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumn {
     pub name: String,
     /// As the backend calls it.

@@ -229,6 +229,11 @@ impl Accounts {
         self.step.is_none()
     }
 
+    /// Whether all that was gathered is stored and committed.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.step.is_none() && self.sealed.is_empty() && !self.has_open() && self.entries(None).is_empty()
+    }
+
     /// Whether it may change at any moment what the coordinator has.
     pub(crate) fn is_committing(&self) -> bool {
         matches!(self.step, Some(Step::Commit(_)))

@@ -1,0 +1,42 @@
+//! Writes offsets, and records beside them.
+
+use std::sync::Arc;
+
+use windrow_kafka::consumer::{Claim, Commit, CommitError, Consumer};
+
+use crate::accounts::Entry;
+use crate::engine::backoff::Backoff;
+use crate::view::View;
+
+#[derive(Debug)]
+pub(crate) enum CommitEnd {
+    Committed,
+    /// Some of it isn't ours any more, and nothing was written by the last attempt.
+    Fenced,
+}
+
+/// Goes on until it is clear what has become of it.
+pub(crate) async fn commit(consumer: Consumer, entries: Vec<Entry>, view: Arc<View>) -> CommitEnd {
+    let commits: Vec<Commit> = entries.into_iter().map(as_commit).collect();
+    let mut backoff = Backoff::default();
+    loop {
+        match consumer.commit(&commits).await {
+            Ok(()) => return CommitEnd::Committed,
+            Err(CommitError::Fenced) => return CommitEnd::Fenced,
+            Err(error) => view.kafka_trouble(&format!("offsets can't be committed: {error}")),
+        }
+        backoff.pause().await;
+    }
+}
+
+fn as_commit(entry: Entry) -> Commit {
+    let Entry { partition, epoch, offset, record } = entry;
+    // It was checked when the batch was sealed that it fits.
+    let metadata = record.and_then(|record| record.encode().ok()).unwrap_or_default();
+    Commit {
+        claim: Claim { topic: partition.topic, partition: partition.partition, epoch },
+        offset,
+        leader_epoch: -1,
+        metadata,
+    }
+}

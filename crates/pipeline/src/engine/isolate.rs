@@ -1,0 +1,152 @@
+//! A range that was refused is fetched again and stored message by message, so that only the guilty ones are left out.
+//!
+//! The messages go as members of further batches of [`MESSAGES_TOGETHER`] at most, under ids that follow from the refused one's and from their
+//! offsets: a repeat, also by another member of the group, makes the same batches.
+
+use std::sync::Arc;
+
+use windrow_block::Rows;
+use windrow_gatherer::{InsertError, PushedBatch, QueryId};
+use windrow_messages::{Message, MessageReader};
+use windrow_sink::{BatchId, Destination, Sink};
+
+use crate::engine::chunk::{derived, BadMessage, GroupMember, Reading};
+use crate::engine::push::{Failure, Pusher};
+use crate::engine::read::{bad_message, Fetch, ReadTrouble, Readers};
+use crate::engine::replay::{on_thread, Parts};
+use crate::record::Range;
+
+pub(crate) const MESSAGES_TOGETHER: usize = 1_000;
+
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Fetch(String),
+    Failure(Failure),
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Refusal {
+        Refusal::Failure(failure)
+    }
+}
+
+/// A message with its rows, and as it came.
+struct Single {
+    message: BadMessage,
+    rows: Vec<Rows>,
+}
+
+/// Stores the rows for `target` of the messages in `span`; those that are refused alone. `not_stored` counts their rows.
+pub(crate) async fn isolate<S: Sink>(
+    pusher: &Pusher<S>,
+    reading: &Arc<Reading>,
+    batch: BatchId,
+    span: &Range,
+    target: &Arc<Destination>,
+    sent_before: bool,
+    not_stored: &mut u64,
+) -> Result<Vec<BadMessage>, Refusal> {
+    let mut waiting: Vec<Single> = Vec::new();
+    let mut bad = Vec::new();
+    let mut parts = Parts::of(&pusher.client, span);
+    while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
+        let (readers, reading, wanted) = (pusher.readers.clone(), reading.clone(), target.clone());
+        let singles = on_thread(move || read_singles(&readers, &reading, fetch, &wanted)).await;
+        waiting.extend(singles.map_err(|trouble| Refusal::Fetch(trouble.into_text()))?);
+        while waiting.len() >= MESSAGES_TOGETHER {
+            let rest = waiting.split_off(MESSAGES_TOGETHER);
+            let together = std::mem::replace(&mut waiting, rest);
+            bad.extend(push_singles(pusher, batch, span, target.clone(), together, sent_before, not_stored).await?);
+        }
+    }
+    if !waiting.is_empty() {
+        bad.extend(push_singles(pusher, batch, span, target.clone(), waiting, sent_before, not_stored).await?);
+    }
+    Ok(bad)
+}
+
+fn read_singles(
+    readers: &Readers,
+    reading: &Reading,
+    fetch: Fetch,
+    target: &Arc<Destination>,
+) -> Result<Vec<Single>, ReadTrouble> {
+    let Fetch { partition, batches, first_offset, next_offset, .. } = fetch;
+    let mut singles = Vec::new();
+    readers.with_decompressor(|decompressor| {
+        for batch in batches.into_iter().flatten() {
+            let damaged = |error: windrow_kafka::BatchError| ReadTrouble::Fetched(format!("{partition}: {error}"));
+            let batch = batch.map_err(damaged)?;
+            for record in decompressor.records(&batch).map_err(damaged)? {
+                let record = record.map_err(damaged)?;
+                if record.offset < first_offset {
+                    continue;
+                }
+                if record.offset >= next_offset {
+                    return Ok(());
+                }
+                let mut reader = MessageReader::new(&reading.plan, &partition.topic, partition.partition);
+                // What can't be read was a letter before the batch was pushed.
+                if !readers.read_one(reading, &mut reader, &Message::from(record))? {
+                    continue;
+                }
+                let runs = reader.finish().into_iter().map(|run| reading.rows(run));
+                let rows = runs.filter(|rows| rows.target == *target).map(|rows| Rows::Typed(rows.block));
+                let rows: Vec<Rows> = rows.collect();
+                if !rows.is_empty() {
+                    singles.push(Single { message: bad_message(&record, 0, String::new()), rows });
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(singles)
+}
+
+async fn push_singles<S: Sink>(
+    pusher: &Pusher<S>,
+    batch: BatchId,
+    span: &Range,
+    target: Arc<Destination>,
+    singles: Vec<Single>,
+    sent_before: bool,
+    not_stored: &mut u64,
+) -> Result<Vec<BadMessage>, Refusal> {
+    let Some(first) = singles.first() else { return Ok(Vec::new()) };
+    let (partition, first_offset) = (span.partition(), first.message.offset);
+    let place = [partition.partition.to_le_bytes().as_slice(), &first_offset.to_le_bytes()].concat();
+    let id = derived(batch, &[b"messages", partition.topic.as_bytes(), &place]);
+    let now_ms = crate::latency::wall_ms();
+    let (members, messages): (Vec<_>, Vec<_>) = singles
+        .into_iter()
+        .map(|Single { message, rows }| {
+            let row_count: u64 = rows.iter().map(|rows| rows.count() as u64).sum();
+            let offset = message.offset;
+            let member = GroupMember {
+                partition: partition.clone(),
+                first_offset: offset,
+                last_offset: offset,
+                rows,
+                oldest_fetched_ms: now_ms,
+            };
+            (pusher.member(member, QueryId::Random(id.0)), (message, row_count))
+        })
+        .unzip();
+    let deduplicates = target.deduplicates;
+    let shape = pusher.gatherer.shape((*target).clone());
+    let pushed = pusher.gatherer.push_batch(&shape, PushedBatch { id, members, sent_before }).await;
+    let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
+    pusher.view.set_progress(Some(ticket.progress()));
+    let mut bad = Vec::new();
+    for ((mut message, row_count), outcome) in messages.into_iter().zip(ticket.outcomes().await) {
+        let Err(error) = outcome else { continue };
+        pusher.judge(&error, deduplicates, 0)?;
+        if let InsertError::Exception(exception) = error {
+            (message.code, message.error) = (exception.code, exception.line);
+        }
+        pusher.refuse(&partition, &message)?;
+        *not_stored += row_count;
+        bad.push(message);
+    }
+    Ok(bad)
+}

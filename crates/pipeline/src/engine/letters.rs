@@ -1,0 +1,66 @@
+//! Messages that can't be stored are kept as dead letters before any offset passes them.
+
+use std::sync::Arc;
+
+use windrow_gatherer::dead_letters::{DeadLetters, MessageLetter, MessageSource, MessagesNotKept};
+
+use crate::engine::backoff::Backoff;
+use crate::engine::chunk::BadMessage;
+use crate::latency::wall_ms;
+use crate::metrics::ErrorKind;
+use crate::options::PipelineOptions;
+use crate::record::Range;
+use crate::view::View;
+
+pub(crate) fn source(options: &PipelineOptions, range: &Range) -> MessageSource {
+    MessageSource {
+        pipeline: options.name.clone(),
+        topic: range.topic.to_string(),
+        topic_id: range.topic_id.0,
+        database: options.database.clone(),
+        table: options.table.clone(),
+        format: options.format.name.clone(),
+    }
+}
+
+/// Ends when they are durable, however long that takes.
+pub(crate) async fn keep(
+    store: &DeadLetters,
+    options: &PipelineOptions,
+    range: &Range,
+    bad: Vec<BadMessage>,
+    view: &View,
+) {
+    let source = Arc::new(source(options, range));
+    let mut letters: Vec<MessageLetter> =
+        bad.into_iter().map(|message| letter(source.clone(), range.partition, message)).collect();
+    let mut backoff = Backoff::default();
+    while !letters.is_empty() {
+        match store.keep_messages(letters).await {
+            Ok(()) => return,
+            Err(MessagesNotKept { letters: left, why }) => {
+                view.trouble(ErrorKind::DeadLetters, &format!("messages can't be kept as dead letters: {why}"));
+                letters = left;
+            }
+        }
+        backoff.pause().await;
+    }
+}
+
+fn letter(source: Arc<MessageSource>, partition: i32, message: BadMessage) -> MessageLetter {
+    let BadMessage { offset, timestamp_ms, key, headers, value, code, error } = message;
+    let text = |name: Vec<u8>| String::from_utf8_lossy(&name).into_owned();
+    MessageLetter {
+        source,
+        partition,
+        offset,
+        timestamp_ms,
+        key,
+        headers: headers.into_iter().map(|(name, value)| (text(name), value)).collect(),
+        value,
+        code,
+        error,
+        attempts: 1,
+        failed_wall_micros: (wall_ms().max(0) as u64).saturating_mul(1_000),
+    }
+}

@@ -1,0 +1,121 @@
+//! A partition that is ours: what was fetched of it and waits to be read, and how old is what is not stored.
+
+use std::collections::VecDeque;
+
+use windrow_kafka::consumer::{Claim, Fetched};
+use windrow_kafka::{TopicId, TopicPartition};
+
+use crate::engine::read::Fetch;
+use crate::latency::wall_ms;
+
+pub(crate) struct Partition {
+    pub(crate) claim: Claim,
+    pub(crate) topic_id: TopicId,
+    queue: VecDeque<Job>,
+    /// Some of it is being read.
+    pub(crate) is_being_read: bool,
+    /// Of messages that were read and are not stored, ascending.
+    unstored: VecDeque<Unstored>,
+    /// When it was first seen that there are messages of which none is here, in milliseconds since 1970.
+    behind_since_ms: Option<i64>,
+}
+
+/// What is read at once.
+pub(crate) struct Job {
+    pub(crate) fetch: Fetch,
+    /// They bound what is fetched in advance for as long as they are kept.
+    pub(crate) fetched: Vec<Fetched>,
+}
+
+struct Unstored {
+    next_offset: i64,
+    oldest_ms: i64,
+}
+
+const READ_AT_ONCE_BYTES: usize = 1 << 20;
+
+impl Partition {
+    pub(crate) fn new(claim: Claim, topic_id: TopicId) -> Partition {
+        let (queue, unstored) = (VecDeque::new(), VecDeque::new());
+        Partition { claim, topic_id, queue, is_being_read: false, unstored, behind_since_ms: None }
+    }
+
+    pub(crate) fn partition(&self) -> TopicPartition {
+        TopicPartition { topic: self.claim.topic.clone(), partition: self.claim.partition }
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    pub(crate) fn queue(&mut self, fetched: Fetched) {
+        let fetch = Fetch {
+            partition: self.partition(),
+            batches: vec![fetched.batches.clone()],
+            first_offset: fetched.from_offset,
+            next_offset: fetched.next_offset,
+            fetched_ms: wall_ms(),
+        };
+        self.queue.push_back(Job { fetch, fetched: vec![fetched] });
+    }
+
+    /// The rest of one that was read in part, or could not be read.
+    pub(crate) fn put_back(&mut self, job: Job) {
+        self.queue.push_front(job);
+    }
+
+    /// The next messages from `next_offset` on: so much that reading is worth a thread, and not so much that what is gathered waits for it. What
+    /// lies before is dropped.
+    pub(crate) fn next_job(&mut self, next_offset: i64) -> Option<Job> {
+        let mut job = loop {
+            let job = self.queue.pop_front()?;
+            if job.fetch.next_offset > next_offset {
+                break job;
+            }
+        };
+        job.fetch.first_offset = job.fetch.first_offset.max(next_offset);
+        let mut bytes: usize = job.bytes();
+        while self.queue.front().is_some_and(|next| bytes + next.bytes() <= READ_AT_ONCE_BYTES) {
+            let Some(next) = self.queue.pop_front() else { break };
+            bytes += next.bytes();
+            job.fetch.next_offset = next.fetch.next_offset;
+            job.fetch.batches.extend(next.fetch.batches);
+            job.fetched.extend(next.fetched);
+        }
+        Some(job)
+    }
+
+    /// What was fetched, read or gathered of it is dropped.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+        self.unstored.clear();
+    }
+
+    pub(crate) fn gathered(&mut self, next_offset: i64, oldest_ms: i64) {
+        self.unstored.push_back(Unstored { next_offset, oldest_ms });
+    }
+
+    pub(crate) fn stored(&mut self, next_offset: i64) {
+        while self.unstored.front().is_some_and(|unstored| unstored.next_offset <= next_offset) {
+            self.unstored.pop_front();
+        }
+    }
+
+    /// Since when a message waits to be stored, in milliseconds since 1970. `lag` is how many there are behind what is stored.
+    pub(crate) fn oldest_ms(&mut self, lag: i64) -> Option<i64> {
+        let oldest_ms = self.unstored.iter().map(|unstored| unstored.oldest_ms).min();
+        if lag <= 0 || oldest_ms.is_some() {
+            self.behind_since_ms = None;
+        }
+        match oldest_ms {
+            None if lag > 0 => Some(*self.behind_since_ms.get_or_insert_with(wall_ms)),
+            oldest_ms => oldest_ms,
+        }
+    }
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        self.fetched.iter().map(|fetched| fetched.bytes).sum()
+    }
+}

@@ -1,0 +1,288 @@
+//! Stores a recorded batch: its groups one after another, whatever is refused message by message, and its dead letters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windrow_gatherer::dead_letters::DeadLetters;
+use windrow_gatherer::{Gatherer, InsertError, InsertKind, PushedBatch, PushedMember, QueryId};
+use windrow_kafka::{Client, TopicPartition};
+use windrow_sink::Sink;
+
+use crate::engine::chunk::{groups, BadMessage, Group, GroupMember, RangeRows, Reading};
+use crate::engine::isolate::{isolate, Refusal};
+use crate::engine::letters;
+use crate::engine::read::Readers;
+use crate::engine::replay::fetch_batch;
+use crate::latency::{wall_ms, Timing};
+use crate::metrics::ErrorKind;
+use crate::options::{OnError, PipelineOptions};
+use crate::record::{BatchRecord, Range};
+use crate::view::{error_now, View};
+
+/// ClickHouse's code of "too many parts".
+const TOO_MANY_PARTS: i32 = 252;
+/// How often a batch is sent into a table that can't recognise it, when a part of it may be stored each time.
+const MAX_UNRECOGNISED_ATTEMPTS: u32 = 3;
+
+/// What pushing a batch takes.
+pub(crate) struct Pusher<S: Sink> {
+    pub(crate) gatherer: Gatherer<S>,
+    pub(crate) letters: Option<Arc<DeadLetters>>,
+    pub(crate) client: Client,
+    pub(crate) readers: Arc<Readers>,
+    pub(crate) options: Arc<PipelineOptions>,
+    pub(crate) view: Arc<View>,
+    pub(crate) kind: Arc<InsertKind>,
+}
+
+impl<S: Sink> Clone for Pusher<S> {
+    fn clone(&self) -> Self {
+        Pusher {
+            gatherer: self.gatherer.clone(),
+            letters: self.letters.clone(),
+            client: self.client.clone(),
+            readers: self.readers.clone(),
+            options: self.options.clone(),
+            view: self.view.clone(),
+            kind: self.kind.clone(),
+        }
+    }
+}
+
+/// A batch whose turn has come.
+pub(crate) struct Due {
+    pub(crate) record: Arc<BatchRecord>,
+    /// Nothing if it has to be fetched again.
+    pub(crate) rows: Option<Vec<RangeRows>>,
+    /// It may have been pushed before, by whomever.
+    pub(crate) sent_before: bool,
+    /// How often it could not be stored so far.
+    pub(crate) failures: u32,
+}
+
+#[derive(Debug)]
+pub(crate) enum PushEnd {
+    Stored(StoredBatch),
+    /// It can't be stored for now.
+    Again(Trouble),
+    /// It can't be stored, and nothing else may be.
+    Stop(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) kind: ErrorKind,
+    pub(crate) text: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct StoredBatch {
+    pub(crate) ranges: Vec<StoredRange>,
+    pub(crate) rows: u64,
+    pub(crate) pushed_ms: i64,
+    pub(crate) stored_ms: i64,
+    pub(crate) had_too_many_parts: bool,
+}
+
+/// What became of a range.
+#[derive(Debug)]
+pub(crate) struct StoredRange {
+    pub(crate) range: Range,
+    pub(crate) timings: Vec<Timing>,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) tombstones: u64,
+    /// Messages that were not stored.
+    pub(crate) refused: u64,
+}
+
+impl<S: Sink> Pusher<S> {
+    pub(crate) async fn push(self, reading: Arc<Reading>, due: Due) -> PushEnd {
+        let Due { record, rows, sent_before, failures } = due;
+        let rows = match rows {
+            Some(rows) => Ok(rows),
+            None => self.fetch(&reading, &record, sent_before).await,
+        };
+        let end = match rows {
+            Ok(rows) => self.push_rows(&reading, &record, rows, sent_before, failures).await,
+            Err(trouble) => Err(Failure::Again(trouble)),
+        };
+        self.view.set_progress(None);
+        match end {
+            Ok(stored) => PushEnd::Stored(stored),
+            Err(Failure::Again(trouble)) => PushEnd::Again(trouble),
+            Err(Failure::Stop(text)) => PushEnd::Stop(text),
+        }
+    }
+
+    async fn fetch(
+        &self,
+        reading: &Arc<Reading>,
+        record: &BatchRecord,
+        sent_before: bool,
+    ) -> Result<Vec<RangeRows>, Trouble> {
+        let left_out = |range: &Range| match &self.letters {
+            // They were refused in the earlier life, and are letters since.
+            Some(store) if sent_before => {
+                let source = letters::source(&self.options, range);
+                store.message_offsets(&source, range.partition, range.first_offset..=range.last_offset)
+            }
+            _ => Vec::new(),
+        };
+        let fetched = fetch_batch(&self.client, &self.readers, reading, record, left_out).await;
+        fetched
+            .map_err(|text| Trouble { kind: ErrorKind::Kafka, text: format!("a batch can't be fetched again: {text}") })
+    }
+
+    async fn push_rows(
+        &self,
+        reading: &Arc<Reading>,
+        record: &BatchRecord,
+        mut ranges: Vec<RangeRows>,
+        sent_before: bool,
+        failures: u32,
+    ) -> Result<StoredBatch, Failure> {
+        let pushed_ms = wall_ms();
+        let mut had_too_many_parts = false;
+        let mut refused: BTreeMap<TopicPartition, Vec<BadMessage>> = BTreeMap::new();
+        let mut not_stored = 0;
+        for group in groups(record.id, &mut ranges) {
+            let (target, id) = (group.target.clone(), group.id);
+            let spans: Vec<_> = group
+                .members
+                .iter()
+                .map(|member| (member.partition.clone(), member.first_offset, member.last_offset))
+                .collect();
+            let outcomes = self.push_group(group, sent_before, &mut had_too_many_parts).await?;
+            for ((partition, first_offset, last_offset), outcome) in spans.into_iter().zip(outcomes) {
+                let Err(error) = outcome else { continue };
+                self.judge(&error, target.deduplicates, failures)?;
+                let span = Range { first_offset, last_offset, ..range_of(record, &partition) };
+                let bad = isolate(self, reading, id, &span, &target, sent_before, &mut not_stored).await?;
+                refused.entry(partition).or_default().extend(bad);
+            }
+        }
+        let mut stored = Vec::with_capacity(ranges.len());
+        for RangeRows { range, chunks } in ranges {
+            let mut bad = refused.remove(&range.partition()).unwrap_or_default();
+            let mut of_range = StoredRange {
+                timings: Vec::with_capacity(chunks.len()),
+                rows: chunks.iter().map(|chunk| chunk.row_count).sum(),
+                bytes: chunks.iter().map(|chunk| chunk.bytes).sum(),
+                tombstones: chunks.iter().map(|chunk| chunk.tombstones).sum(),
+                refused: 0,
+                range,
+            };
+            for chunk in chunks {
+                of_range.timings.push(chunk.timing);
+                bad.extend(chunk.bad);
+            }
+            of_range.refused = bad.len() as u64;
+            self.settle(&of_range.range, bad).await;
+            stored.push(of_range);
+        }
+        let rows = stored.iter().map(|range| range.rows).sum::<u64>().saturating_sub(not_stored);
+        Ok(StoredBatch { ranges: stored, rows, pushed_ms, stored_ms: wall_ms(), had_too_many_parts })
+    }
+
+    async fn push_group(
+        &self,
+        group: Group,
+        sent_before: bool,
+        had_too_many_parts: &mut bool,
+    ) -> Result<Vec<Result<(), InsertError>>, Failure> {
+        let Group { id, target, members } = group;
+        let members = members.into_iter().map(|member| self.member(member, QueryId::Random(id.0))).collect();
+        let shape = self.gatherer.shape((*target).clone());
+        let pushed = self.gatherer.push_batch(&shape, PushedBatch { id, members, sent_before }).await;
+        let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
+        let progress = ticket.progress();
+        self.view.set_progress(Some(progress.clone()));
+        let outcomes = ticket.outcomes().await;
+        let last_error = progress.get().last_error;
+        *had_too_many_parts |=
+            matches!(last_error, Some(InsertError::Exception(exception)) if exception.code == TOO_MANY_PARTS);
+        Ok(outcomes)
+    }
+
+    pub(crate) fn member(&self, member: GroupMember, query_id: QueryId) -> PushedMember {
+        let payload_bytes = member.rows.iter().map(|rows| rows.bytes() as u64).sum();
+        let gathered_ms = wall_ms().saturating_sub(member.oldest_fetched_ms).max(0) as u64;
+        PushedMember {
+            rows: member.rows,
+            payload_bytes,
+            gathered_for: Duration::from_millis(gathered_ms),
+            query_id,
+            kind: self.kind.clone(),
+        }
+    }
+
+    /// Whether an error is of the rows of one member; else the whole batch is to be pushed again.
+    pub(crate) fn judge(&self, error: &InsertError, deduplicates: bool, failures: u32) -> Result<(), Failure> {
+        if error.is_of_rows() {
+            return Ok(());
+        }
+        let is_repeated = matches!(error, InsertError::Failed(_)) && !deduplicates;
+        if is_repeated && failures + 1 >= MAX_UNRECOGNISED_ATTEMPTS {
+            return Err(Failure::Stop(format!(
+                "a part of the batch may be stored, and the table could not recognise it if it came again: {error}"
+            )));
+        }
+        Err(Failure::table(error.to_string()))
+    }
+
+    /// Messages that can't be stored come to the end that the pipeline's `on_error` has for them.
+    async fn settle(&self, range: &Range, mut bad: Vec<BadMessage>) {
+        let Some(last) = bad.iter().max_by_key(|message| message.offset) else { return };
+        let (partition, text) = (range.partition(), format!("offset {}: {}", last.offset, last.error));
+        self.view.metrics.error(ErrorKind::Message);
+        tracing::warn!(pipeline = self.view.name(), %partition, messages = bad.len(), "can't be stored: {text}");
+        let count = bad.len() as u64;
+        let keeps = self.options.on_error == OnError::DeadLetter;
+        if let Some(store) = self.letters.as_ref().filter(|_| keeps) {
+            bad.sort_by_key(|message| message.offset);
+            letters::keep(store, &self.options, range, bad, &self.view).await;
+        }
+        self.view.update(&partition, |shown| {
+            let counter = if keeps { &shown.metrics.dead_letters } else { &shown.metrics.skipped };
+            counter.inc_by(count);
+            shown.last_error = Some(error_now(&text));
+        });
+    }
+
+    /// What a refused message means for the batch.
+    pub(crate) fn refuse(&self, partition: &TopicPartition, bad: &BadMessage) -> Result<(), Failure> {
+        match self.options.on_error {
+            OnError::DeadLetter | OnError::Skip => Ok(()),
+            OnError::Stop => Err(Failure::Stop(format!("{partition}:{}: {}", bad.offset, bad.error))),
+        }
+    }
+}
+
+fn range_of(record: &BatchRecord, partition: &TopicPartition) -> Range {
+    let range = record.range_of(&partition.topic, partition.partition);
+    range.expect("a member is of one of the batch's ranges").clone()
+}
+
+/// Why a batch is not stored.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Again(Trouble),
+    Stop(String),
+}
+
+impl Failure {
+    pub(crate) fn table(text: String) -> Failure {
+        Failure::Again(Trouble { kind: ErrorKind::Table, text })
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        match refusal {
+            Refusal::Fetch(text) => Failure::Again(Trouble { kind: ErrorKind::Kafka, text }),
+            Refusal::Failure(failure) => failure,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where partitions go on that were given to us, or of which it isn't known any more what the coordinator has.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use windrow_kafka::consumer::{Claim, Consumer, Start, StartError};
+use windrow_kafka::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, OffsetQuery, TopicId, TopicPartition};
+
+use crate::accounts::{judge, Shown, Void};
+use crate::engine::backoff::Backoff;
+use crate::options::StartAt;
+use crate::record::{BatchRecord, RecordError};
+use crate::view::View;
+
+/// A partition that was given to us.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub(crate) claim: Claim,
+    pub(crate) topic_id: TopicId,
+}
+
+impl Given {
+    pub(crate) fn partition(&self) -> TopicPartition {
+        TopicPartition { topic: self.claim.topic.clone(), partition: self.claim.partition }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    /// Goes on at the committed offset.
+    At(i64),
+    /// The group has no offset yet: here, as the settings say.
+    New(i64),
+    Replay(BatchRecord),
+}
+
+/// What the coordinator has of these partitions, and what follows from it. Goes on until it knows.
+pub(crate) async fn look_up(
+    client: Client,
+    group: String,
+    start: StartAt,
+    given: Vec<Given>,
+    view: Arc<View>,
+) -> Vec<(Given, Beginning)> {
+    let mut backoff = Backoff::default();
+    loop {
+        match try_look_up(&client, &group, start, &given, &view).await {
+            Ok(beginnings) => return given.into_iter().zip(beginnings).collect(),
+            Err(error) => view.kafka_trouble(&format!("the offsets of the group can't be read: {error}")),
+        }
+        backoff.pause().await;
+    }
+}
+
+async fn try_look_up(
+    client: &Client,
+    group: &str,
+    start: StartAt,
+    given: &[Given],
+    view: &View,
+) -> Result<Vec<Beginning>, windrow_kafka::Error> {
+    let ours: Vec<TopicPartition> = given.iter().map(Given::partition).collect();
+    let mut shown = HashMap::new();
+    keep(&mut shown, client.committed(group, &ours).await?, view);
+    // The other partitions of their batches.
+    let records = shown.values().filter_map(|shown: &Option<Shown>| shown.as_ref()?.record.as_ref());
+    let mut others: Vec<TopicPartition> =
+        records.flat_map(|record| &record.ranges).map(|range| range.partition()).collect();
+    others.retain(|partition| !shown.contains_key(partition));
+    others.sort_unstable();
+    others.dedup();
+    if !others.is_empty() {
+        keep(&mut shown, client.committed(group, &others).await?, view);
+    }
+    let mut beginnings = Vec::with_capacity(given.len());
+    for given in given {
+        let partition = given.partition();
+        beginnings.push(match shown.get(&partition).cloned().flatten() {
+            None => Beginning::New(first_offset(client, &partition, start).await?),
+            Some(Shown { offset, record: None }) => Beginning::At(offset),
+            Some(Shown { offset, record: Some(record) }) => {
+                let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
+                match judge(&record, &partition, given.topic_id, find) {
+                    Ok(()) => Beginning::Replay(record),
+                    Err(void) => begin_anew(client, &partition, start, offset, &record, void).await?,
+                }
+            }
+        });
+    }
+    Ok(beginnings)
+}
+
+async fn begin_anew(
+    client: &Client,
+    partition: &TopicPartition,
+    start: StartAt,
+    offset: i64,
+    record: &BatchRecord,
+    void: Void,
+) -> Result<Beginning, windrow_kafka::Error> {
+    tracing::warn!(%partition, batch = %record.id, why = %void, "the recorded batch doesn't count");
+    match void {
+        // Its offsets mean nothing in this one.
+        Void::OtherTopic => Ok(Beginning::New(first_offset(client, partition, start).await?)),
+        Void::Moved | Void::NotShownBy(_) => Ok(Beginning::At(offset)),
+    }
+}
+
+fn keep(shown: &mut HashMap<TopicPartition, Option<Shown>>, offsets: Vec<CommittedOffset>, view: &View) {
+    for CommittedOffset { partition, committed } in offsets {
+        let of_partition = committed.map(|committed| {
+            let record = match BatchRecord::decode(&committed.metadata) {
+                Ok(record) => Some(record),
+                Err(RecordError::Foreign) => None,
+                Err(error) => {
+                    view.kafka_trouble(&format!("{partition}: the record of a batch can't be read: {error}"));
+                    None
+                }
+            };
+            Shown { offset: committed.offset, record }
+        });
+        shown.insert(partition, of_partition);
+    }
+}
+
+/// Where a partition begins that the group has no offset of.
+async fn first_offset(
+    client: &Client,
+    partition: &TopicPartition,
+    start: StartAt,
+) -> Result<i64, windrow_kafka::Error> {
+    let at = match start {
+        StartAt::Earliest => OffsetAt::Earliest,
+        StartAt::Latest => OffsetAt::Latest,
+        StartAt::Time(timestamp_ms) => OffsetAt::TimestampMs(timestamp_ms),
+    };
+    match list_offset(client, partition, at).await? {
+        // There is no message so late.
+        -1 => list_offset(client, partition, OffsetAt::Latest).await,
+        offset => Ok(offset),
+    }
+}
+
+async fn list_offset(client: &Client, partition: &TopicPartition, at: OffsetAt) -> Result<i64, windrow_kafka::Error> {
+    let query = OffsetQuery { partition: partition.partition, current_leader_epoch: -1, at };
+    let listed = client.list_offsets(Isolation::ReadCommitted, vec![(partition.topic.clone(), query)]).await?;
+    let doing = || format!("ask where {partition} begins");
+    let refused = |code| windrow_kafka::Error::Refused { doing: doing(), code, reason: None };
+    let found = listed.iter().flat_map(|topic| &topic.partitions).next();
+    let found = found.ok_or_else(|| refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
+    match found.error.is_error() {
+        true => Err(refused(found.error)),
+        false => Ok(found.offset),
+    }
+}
+
+/// Lets a partition be fetched from an offset on; goes on until that is so, or it isn't ours any more.
+pub(crate) async fn fetch_from(consumer: Consumer, claim: Claim, offset: i64, view: Arc<View>) {
+    let mut backoff = Backoff::default();
+    loop {
+        match consumer.start(&claim, Start::At(offset)).await {
+            Ok(_) | Err(StartError::Lost) => return,
+            Err(error) => view.kafka_trouble(&format!("{claim}: fetching can't begin: {error}")),
+        }
+        backoff.pause().await;
+    }
+}

@@ -1,0 +1,81 @@
+//! A pipeline that runs beside everything else.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use windrow_gatherer::dead_letters::DeadLetters;
+use windrow_gatherer::Gatherer;
+use windrow_sink::Sink;
+
+use crate::engine;
+use crate::engine::Readers;
+use crate::metrics::PipelineMetrics;
+use crate::options::PipelineOptions;
+use crate::registry::SchemaRegistry;
+use crate::status::PipelineStatus;
+use crate::tables::Tables;
+use crate::view::View;
+
+pub struct Pipeline;
+
+/// Goes on until it is stopped or dropped.
+pub struct RunningPipeline {
+    view: Arc<View>,
+    stop: watch::Sender<bool>,
+    consumers: JoinSet<()>,
+}
+
+impl Pipeline {
+    /// Whatever goes wrong from here on is tried again, and shown. Without `letters`, messages that can't be stored are left out.
+    pub fn start<S: Sink>(
+        options: PipelineOptions,
+        gatherer: Gatherer<S>,
+        letters: Option<Arc<DeadLetters>>,
+        tables: Arc<dyn Tables>,
+        metrics: &PipelineMetrics,
+    ) -> RunningPipeline {
+        let own = metrics.for_pipeline(&options.name, options.max_latency.as_secs_f64());
+        let view = Arc::new(View::new(&options, own));
+        let registry = options.format.registry.as_ref().and_then(|registry| match SchemaRegistry::new(registry) {
+            Ok(registry) => Some(registry),
+            Err(text) => {
+                view.trouble(crate::metrics::ErrorKind::Registry, &text);
+                None
+            }
+        });
+        let readers = Readers::new(tables.clone(), registry, options.on_error, options.format.settings.clone());
+        let (stop, stopped) = watch::channel(false);
+        let count = options.overrides.consumers.unwrap_or(1).max(1);
+        let pipeline = engine::Pipeline {
+            options: Arc::new(options),
+            gatherer,
+            letters,
+            tables,
+            readers: Arc::new(readers),
+            view: view.clone(),
+            stop: stopped,
+        };
+        let mut consumers = JoinSet::new();
+        for _ in 0..count {
+            consumers.spawn(engine::run(pipeline.clone()));
+        }
+        RunningPipeline { view, stop, consumers }
+    }
+}
+
+impl RunningPipeline {
+    pub fn name(&self) -> &str {
+        self.view.name()
+    }
+
+    pub fn status(&self) -> PipelineStatus {
+        self.view.status()
+    }
+
+    /// Gathers nothing more, stores what is gathered if that is possible soon, and leaves the group.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        while self.consumers.join_next().await.is_some() {}
+    }
+}
