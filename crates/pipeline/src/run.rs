@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use windrow_gatherer::dead_letters::DeadLetters;
+use windrow_gatherer::dead_letters::{DeadLetters, MessageLetter, MessageRows};
 use windrow_gatherer::Gatherer;
 use windrow_sink::Sink;
 
 use crate::engine;
-use crate::engine::Readers;
+use crate::engine::{Current, Readers};
 use crate::metrics::PipelineMetrics;
 use crate::options::PipelineOptions;
 use crate::registry::SchemaRegistry;
@@ -22,6 +22,9 @@ pub struct Pipeline;
 /// Goes on until it is stopped or dropped.
 pub struct RunningPipeline {
     view: Arc<View>,
+    group: String,
+    readers: Arc<Readers>,
+    current: Arc<Current>,
     stop: watch::Sender<bool>,
     consumers: JoinSet<()>,
 }
@@ -44,7 +47,9 @@ impl Pipeline {
                 None
             }
         });
-        let readers = Readers::new(tables.clone(), registry, options.on_error, options.format.settings.clone());
+        let settings = options.format.settings.clone();
+        let readers = Arc::new(Readers::new(tables.clone(), registry, options.on_error, settings));
+        let (group, current) = (options.group.clone(), Arc::<Current>::default());
         let (stop, stopped) = watch::channel(false);
         let count = options.overrides.consumers.unwrap_or(1).max(1);
         let pipeline = engine::Pipeline {
@@ -52,7 +57,8 @@ impl Pipeline {
             gatherer,
             letters,
             tables,
-            readers: Arc::new(readers),
+            readers: readers.clone(),
+            current: current.clone(),
             view: view.clone(),
             stop: stopped,
         };
@@ -60,7 +66,7 @@ impl Pipeline {
         for _ in 0..count {
             consumers.spawn(engine::run(pipeline.clone()));
         }
-        RunningPipeline { view, stop, consumers }
+        RunningPipeline { view, group, readers, current, stop, consumers }
     }
 }
 
@@ -71,6 +77,11 @@ impl RunningPipeline {
 
     pub fn status(&self) -> PipelineStatus {
         self.view.status()
+    }
+
+    /// Reads a message of this pipeline that is a dead letter, for another attempt to store it. Refused while its batch is not committed.
+    pub async fn revive(&self, letter: &MessageLetter) -> Result<MessageRows, String> {
+        engine::revive(&self.current, &self.readers, &self.group, letter).await
     }
 
     /// Gathers nothing more, stores what is gathered if that is possible soon, and leaves the group.

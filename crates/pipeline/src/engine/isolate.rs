@@ -87,7 +87,7 @@ fn read_singles(
                 }
                 let mut reader = MessageReader::new(&reading.plan, &partition.topic, partition.partition);
                 // What can't be read was a letter before the batch was pushed.
-                if !readers.read_one(reading, &mut reader, &Message::from(record))? {
+                if readers.read_one(reading, &mut reader, &Message::from(record))?.is_err() {
                     continue;
                 }
                 let runs = reader.finish().into_iter().map(|run| reading.rows(run));

@@ -27,10 +27,12 @@ mod partition;
 mod push;
 mod read;
 mod replay;
+mod revive;
 mod session;
 mod setup;
 mod sizes;
 mod start;
 
 pub(crate) use read::Readers;
+pub(crate) use revive::{revive, Current};
 pub(crate) use setup::{run, Pipeline};

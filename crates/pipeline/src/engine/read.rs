@@ -40,16 +40,16 @@ impl Readers {
         Readers { tables, registry, on_error, format_settings, decompressors: Mutex::default() }
     }
 
-    /// A message that is read by itself. False if it has to be left out.
+    /// A message that is read by itself: how many rows it has, or what is wrong with it.
     pub(crate) fn read_one(
         &self,
         reading: &Reading,
         reader: &mut MessageReader<'_>,
         message: &Message<'_>,
-    ) -> Result<bool, ReadTrouble> {
+    ) -> Result<Result<u32, String>, ReadTrouble> {
         match reader.read(message) {
-            Ok(_) => Ok(true),
-            Err(unread) => Ok(self.recover(reading, reader, message, unread)?.is_ok()),
+            Ok(rows) => Ok(Ok(rows)),
+            Err(unread) => self.recover(reading, reader, message, unread),
         }
     }
 

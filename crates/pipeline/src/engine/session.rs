@@ -685,6 +685,7 @@ impl<S: Sink> Session<S> {
                 if !reading.is_like(&self.reading) {
                     tracing::info!(pipeline = %options.name, "the table has changed");
                     self.reading = Arc::new(reading);
+                    self.pipeline.current.set(self.reading.clone(), self.pusher.client.clone());
                 }
             }
             Err((kind, text)) => self.pipeline.view.trouble(kind, &text),

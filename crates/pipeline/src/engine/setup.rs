@@ -14,6 +14,7 @@ use crate::engine::backoff::Backoff;
 use crate::engine::chunk::Reading;
 use crate::engine::push::Pusher;
 use crate::engine::read::Readers;
+use crate::engine::revive::Current;
 use crate::engine::session::{Session, SessionEnd};
 use crate::engine::sizes::Sizes;
 use crate::metrics::ErrorKind;
@@ -30,6 +31,7 @@ pub(crate) struct Pipeline<S: Sink> {
     pub(crate) letters: Option<Arc<DeadLetters>>,
     pub(crate) tables: Arc<dyn Tables>,
     pub(crate) readers: Arc<Readers>,
+    pub(crate) current: Arc<Current>,
     pub(crate) view: Arc<View>,
     /// True from when the pipeline is to stop.
     pub(crate) stop: watch::Receiver<bool>,
@@ -43,6 +45,7 @@ impl<S: Sink> Clone for Pipeline<S> {
             letters: self.letters.clone(),
             tables: self.tables.clone(),
             readers: self.readers.clone(),
+            current: self.current.clone(),
             view: self.view.clone(),
             stop: self.stop.clone(),
         }
@@ -97,6 +100,7 @@ async fn begin<S: Sink>(pipeline: &Pipeline<S>) -> Result<Session<S>, (ErrorKind
     pipeline.view.set_guarantee(if is_exact { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce });
     say_guarantee(options, &reading);
     let client = Client::connect(options.client.clone()).await.map_err(kafka)?;
+    pipeline.current.set(reading.clone(), client.clone());
     let sizes = Sizes::of(options);
     let joined = Consumer::join(client.clone(), consumer_options(options, &sizes)).map_err(kafka)?;
     let pusher = Pusher {

@@ -1,0 +1,68 @@
+//! A message that became a dead letter is read again, as the pipeline reads now.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windrow_block::Rows;
+use windrow_gatherer::dead_letters::{MessageLetter, MessageRows};
+use windrow_kafka::{Client, TopicPartition};
+use windrow_messages::{Headers, Message, MessageReader};
+
+use crate::engine::chunk::{Reading, TargetRows};
+use crate::engine::read::Readers;
+use crate::engine::replay::on_thread;
+
+/// What a pipeline's latest session knew.
+#[derive(Default)]
+pub(crate) struct Current {
+    known: Mutex<Option<(Arc<Reading>, Client)>>,
+}
+
+impl Current {
+    pub(crate) fn set(&self, reading: Arc<Reading>, client: Client) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((reading, client));
+    }
+
+    fn get(&self) -> Option<(Arc<Reading>, Client)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+pub(crate) async fn revive(
+    current: &Current,
+    readers: &Arc<Readers>,
+    group: &str,
+    letter: &MessageLetter,
+) -> Result<MessageRows, String> {
+    let (reading, client) = current.get().ok_or("the pipeline has not reached its brokers and its table yet")?;
+    let partition = TopicPartition::new(letter.source.topic.as_str(), letter.partition);
+    let committed = client.committed(group, std::slice::from_ref(&partition)).await;
+    let committed = committed.map_err(|error| format!("the offsets of the group can't be read: {error}"))?;
+    let offset = committed.into_iter().find_map(|offset| offset.committed).map(|committed| committed.offset);
+    // Until then its batch may come again, and would bring the message along.
+    if offset.is_none_or(|offset| offset <= letter.offset) {
+        return Err("the batch that the message was in is not stored yet; try again when it is".to_owned());
+    }
+    let (readers, letter) = (readers.clone(), letter.clone());
+    on_thread(move || read(&readers, &reading, &letter)).await
+}
+
+fn read(readers: &Readers, reading: &Reading, letter: &MessageLetter) -> Result<MessageRows, String> {
+    let headers: Vec<(Vec<u8>, Option<Vec<u8>>)> =
+        letter.headers.iter().map(|(name, value)| (name.clone().into_bytes(), value.clone())).collect();
+    let message = Message {
+        offset: letter.offset,
+        timestamp_ms: letter.timestamp_ms,
+        key: letter.key.as_deref(),
+        value: letter.value.as_deref(),
+        headers: Headers::Kept(&headers),
+    };
+    let mut reader = MessageReader::new(&reading.plan, &letter.source.topic, letter.partition);
+    let outcome = readers.read_one(reading, &mut reader, &message).map_err(|trouble| trouble.into_text())?;
+    outcome?;
+    let mut rows = reader.finish().into_iter().map(|run| reading.rows(run));
+    let TargetRows { target, block, .. } = rows.next().ok_or("the message has no rows")?;
+    match rows.next() {
+        None => Ok(MessageRows { destination: (*target).clone(), rows: Rows::Typed(block) }),
+        Some(_) => Err("rows of the message leave out different columns that have DEFAULT expressions".to_owned()),
+    }
+}
