@@ -38,15 +38,8 @@ impl Piece {
     }
 }
 
-/// FNV-1a over the batch's id and its members': no generator's state and no library's version changes it. With the marks of a
-/// UUID of version 8.
 fn piece_id(batch: BatchId, members: &[Member]) -> BatchId {
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
-    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    let members = members.iter().flat_map(Member::lasting_id);
-    let bytes = batch.0.to_le_bytes().into_iter().chain(members);
-    let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
-    BatchId(hash & !(0xf << 76) & !(0x3 << 62) | (8 << 76) | (2 << 62))
+    batch.derived(members.iter().flat_map(Member::lasting_id))
 }
 
 /// A batch full of culprits is given up here, so that a flood of bad inserts can't become a flood of tiny parts...

@@ -14,6 +14,7 @@ mod model;
 mod narrowing;
 mod panics;
 mod partitions;
+mod pushed;
 mod retries;
 mod support;
 mod withdrawal;

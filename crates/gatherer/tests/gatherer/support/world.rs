@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use windrow_gatherer::{
-    AckLevel, DedupKeys, Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus, LedgerBounds,
-    PushError, QueryId, Shape, Stores, TableName, Ticket,
+    AckLevel, BatchTicket, DedupKeys, Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus,
+    LedgerBounds, PushError, PushedBatch, PushedMember, QueryId, Shape, Stores, TableName, Ticket,
 };
 use windrow_policy::{FlushLimits, PolicyKind};
+use windrow_sink::BatchId;
 
 use super::letters::FakeLetters;
 use super::rows::{rows_for, shape_of};
@@ -138,6 +139,26 @@ impl World {
             ..self.insert(shape, &[row], true)
         };
         self.gatherer.push(shape, insert).await.expect("there is room").expect("who waits gets a ticket")
+    }
+
+    /// A member of a batch that its source has put together, of one row each.
+    pub fn member(&self, shape: &Shape, rows: &[u64]) -> PushedMember {
+        PushedMember {
+            rows: rows.iter().map(|row| rows_for(shape.destination(), &[*row])).collect(),
+            payload_bytes: 30 * rows.len() as u64,
+            gathered_for: Duration::ZERO,
+            query_id: QueryId::Given(rows[0].to_string().into()),
+            kind: self.kind.clone(),
+        }
+    }
+
+    pub fn batch(&self, shape: &Shape, id: u128, members: &[&[u64]]) -> PushedBatch {
+        let members = members.iter().map(|rows| self.member(shape, rows)).collect();
+        PushedBatch { id: BatchId(id), members, sent_before: false }
+    }
+
+    pub async fn push_batch(&self, shape: &Arc<Shape>, id: u128, members: &[&[u64]]) -> BatchTicket {
+        self.gatherer.push_batch(shape, self.batch(shape, id, members)).await.expect("the gatherer is open")
     }
 
     pub async fn flush(&self) {
