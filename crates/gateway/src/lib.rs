@@ -30,5 +30,5 @@ pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};
 pub use listener::{bind, ListenError};
 pub use options::{temporary_folder, AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
-pub use pipelines::{pipelines_json, BackendTables, PipelineSource, TablesThroughGateway};
+pub use pipelines::{pipelines_json, values_as_text, BackendTables, PipelineSource, TablesThroughGateway};
 pub use users::{Access, Users};

@@ -59,11 +59,12 @@ impl Layers {
         if let Some(path) = sources.config_path.or_else(|| named_by_variable().map(PathBuf::from)) {
             layers.take_file(&path.display().to_string(), file::read(&path, errors), errors);
         }
+        // Before the variables, which may give what a pipeline of the flags lacks.
+        let (of_kafka, flags) = sources.flags.into_iter().partition(|flag| overrides::key_of(flag).is_some());
+        overrides::take_flags(&mut layers.entries.kafka, of_kafka, errors);
         for (name, value) in variables {
             layers.take_variable(name, value, errors);
         }
-        let (of_kafka, flags) = sources.flags.into_iter().partition(|flag| overrides::key_of(flag).is_some());
-        overrides::take_flags(&mut layers.entries.kafka, of_kafka, errors);
         layers.entries.kafka.iter().for_each(|entry| entries::missing_keys(&KAFKA, entry, errors));
         for flag in flags as Vec<Flag> {
             let origin = Origin::Flag { name: flag.name };

@@ -77,7 +77,7 @@ password = "geheim"
     assert_eq!((pipeline.name.as_str(), pipeline.group.as_str()), ("clicks", "g"));
     assert_eq!((pipeline.database.as_str(), pipeline.table.as_str()), ("my.db", "clicks"));
     assert_eq!(pipeline.topics, KafkaTopics::Pattern("clicks-.*".to_owned()));
-    assert_eq!((pipeline.format, pipeline.start), ("TSV", KafkaStart::Time(1_769_860_800_000)));
+    assert_eq!((pipeline.format, pipeline.start), ("TabSeparated", KafkaStart::Time(1_769_860_800_000)));
     assert_eq!((pipeline.max_latency_ms, pipeline.flush_interval_ms), (800, Some(500)));
     let column = |column: &str, field: &str| KafkaColumn { column: column.to_owned(), field: field.to_owned() };
     assert_eq!(pipeline.columns, [column("gone", ""), column("k", "_key"), column("ts", "event.time")]);
@@ -245,6 +245,14 @@ fn flags_make_a_pipeline_or_change_one() {
     assert!(pipeline.of_flags);
     assert_eq!((pipeline.name.as_str(), pipeline.database.as_str(), pipeline.format), ("windrow-t", "d", "RowBinary"));
     assert_eq!(pipeline.topics, KafkaTopics::Named(vec!["e".to_owned(), "f".to_owned()]));
+    let env = [("WINDROW_KAFKA_WINDROW_T_SASL_PASSWORD", "geheim"), ("WINDROW_KAFKA_WINDROW_T_TABLE", "d.other")];
+    let with_login = [("kafka.sasl.mechanism", "--set", "PLAIN"), ("kafka.sasl.user", "--set", "u")];
+    let settings = load(None, &env, &[&made[..], &with_login].concat()).expect("valid settings");
+    assert!(matches!(&only(&settings).sasl, Some(KafkaSasl::Plain { password, .. }) if password.expose() == "geheim"));
+    assert_eq!(only(&settings).table, "t", "flags win");
+    let seen = [("kafka.sasl.password", "--set", "geheim")];
+    let errors = load(None, &[], &[&made[..], &seen].concat()).expect_err("a secret in an argument").to_string();
+    assert!(errors.contains("everybody can see") && !errors.contains("geheim"), "{errors}");
     let file = File::new("kafka-flags", EVENTS);
     let changed = [("kafka.name", "NAME", "windrow-events"), ("kafka.max_latency", "--max-latency", "1m")];
     let settings = load(Some(&file), &[], &changed).expect("valid settings");

@@ -7,6 +7,7 @@ use windrow_settings::Flag;
 use crate::append::AppendArguments;
 use crate::dead_letters::DeadLettersArguments;
 use crate::journal::JournalArguments;
+use crate::kafka::KafkaArguments;
 
 /// Gathers many small inserts into few large ones for ClickHouse.
 #[derive(Parser)]
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Append(Box<AppendArguments>),
     DeadLetters(DeadLettersArguments),
     Journal(JournalArguments),
+    Kafka(KafkaArguments),
 }
 
 /// Settings as flags; they override variables, which override the file.

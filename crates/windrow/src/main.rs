@@ -9,17 +9,19 @@ mod demo;
 mod flight;
 mod gateway;
 mod journal;
+mod kafka;
 mod kept;
 mod ledger;
 mod log_writer;
 mod logging;
 mod readiness;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use windrow_settings::{Settings, Sources};
+use windrow_settings::{Flag, Settings, Sources};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Journal(arguments) => {
             load(arguments.settings()).and_then(|settings| journal::run(&settings, &arguments))
         }
+        Command::Kafka(arguments) => kafka::run(&arguments),
         Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
     };
     outcome.unwrap_or_else(|problem| {
@@ -50,9 +53,26 @@ fn main() -> ExitCode {
 }
 
 fn load(flags: &cli::SettingsFlags) -> Result<Settings, String> {
-    let sources =
-        Sources { config_path: flags.config.clone(), env: std::env::vars_os().filter_map(text), flags: flags.flags() };
+    load_with(flags, Vec::new())
+}
+
+/// With more flags than all commands have.
+fn load_with(flags: &cli::SettingsFlags, more: Vec<Flag>) -> Result<Settings, String> {
+    let sources = Sources {
+        config_path: flags.config.clone(),
+        env: std::env::vars_os().filter_map(text),
+        flags: flags.flags().into_iter().chain(more).collect(),
+    };
     Settings::load(sources).map_err(|errors| errors.to_string())
+}
+
+/// Whoever reads the output may have had enough, which is no error.
+fn write_out(bytes: &[u8]) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
 }
 
 /// Variables that aren't text can't be ours.

@@ -65,8 +65,10 @@ pub enum ScramHash {
 }
 
 /// Where a token is found. It is read again for every connection, so that whoever renews it need not tell us.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum TokenSource {
+    /// One that never changes.
+    Text(String),
     File(PathBuf),
     /// A program with its arguments, which prints the token.
     Command(Vec<String>),
@@ -79,6 +81,17 @@ impl Sasl {
             Self::Scram { hash: ScramHash::Sha256, .. } => "SCRAM-SHA-256",
             Self::Scram { hash: ScramHash::Sha512, .. } => "SCRAM-SHA-512",
             Self::OauthBearer { .. } => "OAUTHBEARER",
+        }
+    }
+}
+
+impl fmt::Debug for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("the settings"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            // Its arguments may be secret.
+            Self::Command(words) => write!(f, "the command {}", words.first().map_or("", String::as_str)),
         }
     }
 }

@@ -65,14 +65,9 @@ fn default_database(backend: &Backend) -> &'static str {
     }
 }
 
-/// Under the one name that the rest of the program knows.
 pub(crate) fn format_of(entry: &Entry) -> &'static str {
     let given = entry.given("format").unwrap_or_default();
-    match FORMATS.iter().find(|known| **known == given) {
-        Some(&"TabSeparated") => "TSV",
-        Some(known) => known,
-        None => FORMATS[0],
-    }
+    FORMATS.iter().find(|known| **known == given).unwrap_or(&FORMATS[0])
 }
 
 fn schema_registry(entry: &Entry, url: &str) -> SchemaRegistry {

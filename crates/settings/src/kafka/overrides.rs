@@ -8,7 +8,7 @@ use crate::entries::Entry;
 use crate::errors::SettingsError;
 use crate::kafka::catalogue::KAFKA;
 use crate::kafka::names::name_of;
-use crate::kind::Raw;
+use crate::kind::{Kind, Raw};
 use crate::layers::{Flag, Resolved};
 use crate::origin::Origin;
 use crate::variables::PREFIX;
@@ -48,8 +48,12 @@ pub(crate) fn take_variable(entries: &mut [Entry], name: &str, value: &str, erro
         }
         return !found.is_empty();
     };
+    let entry = &mut entries[*index];
+    if matches!(entry.values.get(key.path), Some(Resolved { origin: Origin::Flag { .. }, .. })) {
+        return true;
+    }
     let origin = Origin::Variable { name: name.to_owned() };
-    take(&mut entries[*index], key, &Raw::Word(value.to_owned()), origin, errors);
+    take(entry, key, &Raw::Word(value.to_owned()), origin, errors);
     true
 }
 
@@ -76,6 +80,11 @@ pub(crate) fn take_flags(entries: &mut Vec<Entry>, flags: Vec<Flag>, errors: &mu
         let origin = Origin::Flag { name: flag.name.clone() };
         let key = key_of(&flag).unwrap_or_default();
         match KAFKA.keys.iter().find(|known| known.path == key) {
+            Some(key) if matches!(key.kind, Kind::Secret) => {
+                let reason =
+                    "everybody can see the arguments of a process; give it in a variable, or in the file".to_owned();
+                errors.push(SettingsError::BadValue { place: origin.place_of(key.path), reason });
+            }
             Some(key) => take(entry, key, &Raw::Word(flag.value), origin, errors),
             None => errors.push(SettingsError::unknown_key(key, &origin, KAFKA.keys.iter().map(|key| key.path))),
         }

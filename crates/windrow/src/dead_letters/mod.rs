@@ -7,7 +7,6 @@ mod offline;
 mod opened;
 mod print;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -16,6 +15,7 @@ use windrow_settings::Settings;
 use self::api::{Api, ApiError};
 use self::arguments::{ChangeArguments, DeadLettersCommand, ListArguments, OutputFormat, ShowArguments};
 use crate::gateway::runtime;
+use crate::write_out;
 
 pub(crate) use arguments::DeadLettersArguments;
 pub(crate) use opened::open;
@@ -39,8 +39,8 @@ async fn list(settings: &Settings, api: &Api, arguments: &ListArguments) -> Resu
         Err(ApiError::NoGateway(why)) => offline::list(settings, arguments, &why)?,
     };
     match arguments.format {
-        OutputFormat::Table => print(print::list(&listing).as_bytes())?,
-        OutputFormat::Json => print(format!("{listing}\n").as_bytes())?,
+        OutputFormat::Table => write_out(print::list(&listing).as_bytes())?,
+        OutputFormat::Json => write_out(format!("{listing}\n").as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -53,7 +53,7 @@ async fn show(settings: &Settings, api: &Api, arguments: &ShowArguments) -> Resu
             Err(ApiError::Failed(why)) => return Err(why),
             Err(ApiError::NoGateway(why)) => offline::letter(settings, id, &why)?.payload(),
         };
-        print(&payload)?;
+        write_out(&payload)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (letter, rows) = match api.get_json(&format!("/{id}")).await {
@@ -64,8 +64,8 @@ async fn show(settings: &Settings, api: &Api, arguments: &ShowArguments) -> Resu
         }
     };
     match arguments.format {
-        OutputFormat::Table => print(format!("{}{}", print::letter(&letter), print::rows(&rows)).as_bytes())?,
-        OutputFormat::Json => print(format!("{}\n", with_rows(letter, &rows)).as_bytes())?,
+        OutputFormat::Table => write_out(format!("{}{}", print::letter(&letter), print::rows(&rows)).as_bytes())?,
+        OutputFormat::Json => write_out(format!("{}\n", with_rows(letter, &rows)).as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -98,18 +98,9 @@ async fn change(api: &Api, arguments: &ChangeArguments, path: &str, deed: &str) 
         Err(ApiError::NoGateway(why)) => return Err(format!("{why}; only a running gateway can change them")),
     };
     match arguments.format {
-        OutputFormat::Table => print(print::change(&answer, deed).as_bytes())?,
-        OutputFormat::Json => print(format!("{answer}\n").as_bytes())?,
+        OutputFormat::Table => write_out(print::change(&answer, deed).as_bytes())?,
+        OutputFormat::Json => write_out(format!("{answer}\n").as_bytes())?,
     }
     let all_done = answer.get("failed").and_then(Value::as_array).is_none_or(Vec::is_empty);
     Ok(if all_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Whoever reads the output may have had enough, which is no error.
-fn print(bytes: &[u8]) -> Result<(), String> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
-        _ => Ok(()),
-    }
 }

@@ -61,6 +61,7 @@ async fn read_token(source: &TokenSource) -> Result<String, String> {
                 .await
                 .map_err(|error| format!("the token file {} can't be read: {error}", path.display()))?
         }
+        TokenSource::Text(token) => token.clone(),
         TokenSource::Command(words) => token_of_command(words).await?,
     };
     let token = text.trim();

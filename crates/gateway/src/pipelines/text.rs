@@ -1,0 +1,65 @@
+//! Values of a block for people.
+
+use serde_json::Value;
+use windrow_block::{Block, ColumnSpec};
+use windrow_duckdb::record_batch;
+use windrow_results::{Encoder, Format, OutputSettings, Statistics};
+
+/// For each column its values, as ClickHouse writes them; nothing for types that nobody here can write.
+pub fn values_as_text(columns: &[ColumnSpec], block: &Block) -> Vec<Option<Vec<String>>> {
+    let of_column = |(at, column)| of_column(column, Block::beside(vec![block.clone()], [(0, at)]));
+    columns.iter().enumerate().map(of_column).collect()
+}
+
+fn of_column(column: &ColumnSpec, values: Block) -> Option<Vec<String>> {
+    let rows =
+        record_batch(&values, std::slice::from_ref(&column.name), std::slice::from_ref(&column.data_type)).ok()?;
+    let mut lines = Vec::new();
+    let mut encoder = Encoder::new(
+        Format::JsonCompactEachRow { names: false, types: false },
+        rows.schema(),
+        Some(&rows),
+        OutputSettings::default(),
+    )
+    .ok()?;
+    encoder.begin(&mut lines);
+    encoder.batch(&rows, &mut lines).ok()?;
+    encoder.finish(&Statistics::default(), &mut lines).ok()?;
+    let text = String::from_utf8_lossy(&lines).into_owned();
+    text.lines().map(|line| Some(shown(serde_json::from_str::<Vec<Value>>(line).ok()?.pop()?))).collect()
+}
+
+fn shown(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null => "NULL".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_block::{read_json_each_row, DataType, DefaultKind, ReadPlan, ReadSettings};
+
+    #[test]
+    fn values_are_written_as_clickhouse_would() {
+        let column = |(name, data_type): (&str, &str)| ColumnSpec {
+            name: name.to_owned(),
+            data_type: DataType::parse(data_type).expect("a known type"),
+            default_kind: DefaultKind::None,
+        };
+        let columns =
+            [("n", "UInt64"), ("s", "LowCardinality(Nullable(String))"), ("d", "Date"), ("a", "Array(UInt8)")];
+        let columns: Vec<ColumnSpec> = columns.into_iter().map(column).collect();
+        let plan = ReadPlan::new(columns.clone(), ReadSettings::default());
+        let rows = "{\"n\":18446744073709551615,\"s\":\"é\\n\",\"d\":\"2026-01-31\",\"a\":[1,2]}\n{\"n\":0,\"s\":null,\"d\":\"1970-01-01\",\"a\":[]}";
+        let Ok(parsed) = read_json_each_row(rows.as_bytes(), &plan) else { panic!("good rows") };
+        let shown: Vec<Vec<String>> =
+            values_as_text(&columns, &parsed.block).into_iter().map(|values| values.expect("known types")).collect();
+        assert_eq!(
+            shown,
+            [["18446744073709551615", "0"], ["é\n", "NULL"], ["2026-01-31", "1970-01-01"], ["[1,2]", "[]"]]
+        );
+    }
+}

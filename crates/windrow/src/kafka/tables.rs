@@ -1,0 +1,97 @@
+//! The tables of a check: of the backend itself, or, where a gateway has it to itself, of that gateway.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use windrow_client::{Client, ClientOptions, Credentials, Endpoint};
+use windrow_embedded::{DataDirLock, LockError};
+use windrow_gateway::{BackendTables, ClickHouse, TablesThroughGateway};
+use windrow_pipeline::Tables;
+use windrow_settings::{Backend, DuckDbPlace, Settings};
+
+use crate::backend::RunningBackend;
+
+pub(super) struct CheckTables {
+    pub(super) tables: Box<dyn Tables>,
+    /// What had to be started to ask it.
+    started: Option<(RunningBackend, DataDirLock)>,
+}
+
+impl CheckTables {
+    pub(super) async fn open(settings: &Settings) -> Result<CheckTables, String> {
+        if let Backend::ClickHouse(_) = &settings.backend {
+            let backend = RunningBackend::start(settings).await?;
+            return Ok(CheckTables {
+                tables: Box::new(BackendTables::alone(backend.gateway, settings)),
+                started: None,
+            });
+        }
+        // A check is not to make one: there would be no table in it.
+        if !settings.data_dir.is_dir() {
+            let directory = settings.data_dir.display();
+            return Err(format!(
+                "there is no data directory {directory}, and so no table: run windrow serve, and make it there"
+            ));
+        }
+        let lock = match DataDirLock::acquire(&settings.data_dir) {
+            Ok(lock) => lock,
+            Err(LockError::Held { .. }) => return Self::through_gateway(settings),
+            Err(error) => return Err(error.to_string()),
+        };
+        match &settings.backend {
+            Backend::DuckDb(DuckDbPlace::Memory) => {
+                return Err("a database in memory has tables only while windrow serve runs".to_owned());
+            }
+            Backend::DuckDb(DuckDbPlace::File(path)) if !path.exists() => {
+                return Err(format!("there is no database {}, and so no table", path.display()));
+            }
+            _ => {}
+        }
+        let backend = RunningBackend::start(settings).await?;
+        let tables = BackendTables::alone(backend.gateway.clone(), settings);
+        Ok(CheckTables { tables: Box::new(tables), started: Some((backend, lock)) })
+    }
+
+    fn through_gateway(settings: &Settings) -> Result<CheckTables, String> {
+        let http = &settings.http;
+        let host = match http.listen.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ip => ip,
+        };
+        let password = match settings.backend {
+            Backend::DuckDb(_) => &settings.duckdb.default_password,
+            Backend::Embedded | Backend::ClickHouse(_) => &settings.embedded.default_password,
+        };
+        let endpoint = Endpoint {
+            host: host.to_string(),
+            port: http.listen.port(),
+            tls: http.tls.is_some(),
+            credentials: Credentials {
+                user: "default".to_owned(),
+                password: password.as_ref().map_or("", |secret| secret.expose()).to_owned(),
+            },
+        };
+        let options = ClientOptions {
+            ca_file: http.tls.as_ref().map(|files| files.certificate.clone()),
+            ..ClientOptions::default()
+        };
+        let client = Client::new(endpoint, options).map(Arc::new).map_err(|error| error.to_string())?;
+        let tables: Box<dyn Tables> = match settings.backend {
+            Backend::DuckDb(_) => Box::new(TablesThroughGateway::new(client)),
+            Backend::Embedded | Backend::ClickHouse(_) => {
+                let clickhouse = ClickHouse { client: client.clone(), relay: client };
+                Box::new(BackendTables::alone(windrow_gateway::Backend::ClickHouse(clickhouse), settings))
+            }
+        };
+        Ok(CheckTables { tables, started: None })
+    }
+
+    pub(super) async fn close(self) {
+        let CheckTables { tables, started } = self;
+        drop(tables);
+        if let Some((backend, _lock)) = started {
+            backend.stop().await;
+        }
+    }
+}
