@@ -155,7 +155,8 @@ def test_metadata_comes_back(topics: Topics, topic_name: str, join: Join) -> Non
     member.await_line("committed", place)
     member.leave()
     found = topics.committed(topic_name, topic_name)[0]
-    assert (found.offset, found.metadata) == (5, longest)
+    # librdkafka reads on behind the end of so long a text.
+    assert (found.offset, found.metadata[:4096]) == (5, longest)
     assert join().await_line("assigned").rest[:2] == ("5", longest)
 
 
@@ -223,15 +224,18 @@ def test_paused_partitions_wait_and_their_ends_move_on(topics: Topics, topic_nam
     member = join()
     await_shares([member], 2)
     member.order(f"pause {topic_name} 0")
-    topics.send(topic_name, numbered(10, 2))
-    eventually(lambda: len(member.values()) >= 5, "the other one is read")
 
-    def high() -> str:
+    def high() -> tuple[str, ...]:
+        """Nothing before its broker has said anything of it."""
         member.order(f"watermarks {topic_name} 0")
-        return member.await_line("watermarks", (topic_name, 0)).rest[1]
+        return member.await_line("watermarks", (topic_name, 0)).rest[1:2]
 
-    eventually(lambda: high() == "5", "its end is known")
-    assert all(int(value) % 2 for value in member.values())
+    topics.send(topic_name, numbered(2, 2))
+    # A request that was under way may have brought it; there is none any more.
+    eventually(lambda: high() == ("1",), "its end is known")
+    topics.send(topic_name, numbered(8, 2, first=2))
+    eventually(lambda: high() == ("5",) and "9" in member.values(), "its end is known, and the other one is read")
+    assert not {"2", "4", "6", "8"} & set(member.values())
     member.order(f"resume {topic_name} 0")
     await_delivered([member], 10)
 
@@ -277,6 +281,7 @@ class Peer:
         own = {"partition.assignment.strategy": assignor, "enable.auto.commit": False}
         self.consumer = Consumer({**config, **times, **own})
         self.values: list[str] = []
+        self.assigned: set[tuple[str, int]] = set()
         self.stopped = threading.Event()
         self.consumer.subscribe([topic])
         self.thread = threading.Thread(target=self._read, daemon=True)
@@ -285,13 +290,11 @@ class Peer:
     def _read(self) -> None:
         while not self.stopped.is_set():
             message = self.consumer.poll(0.05)
+            self.assigned = {(each.topic, each.partition) for each in self.consumer.assignment()}
             if message is not None and message.error() is None:
                 self.values.append((message.value() or b"").decode())
                 self.consumer.commit(message, asynchronous=False)
         self.consumer.close()
-
-    def owned(self) -> set[tuple[str, int]]:
-        return set() if self.stopped.is_set() else {(each.topic, each.partition) for each in self.consumer.assignment()}
 
     def stop(self) -> None:
         self.stopped.set()
@@ -309,11 +312,11 @@ def test_librdkafka_in_the_same_group(
         await_shares([member], 6)
     peer = Peer(broker, topic_name, topic_name, assignor)
     if who_is_first == "they":
-        eventually(lambda: len(peer.owned()) == 6, "it has all of them")
+        eventually(lambda: len(peer.assigned) == 6, "it has all of them")
         member = join()
 
     def shared_out() -> bool:
-        ours, theirs = member.owned(), peer.owned()
+        ours, theirs = member.owned(), peer.assigned
         return len(ours) == len(theirs) == 3 and not ours & theirs
 
     eventually(shared_out, "each has half of them", 60)

@@ -93,7 +93,7 @@ impl Consumer {
         }
     }
 
-    /// Nothing more is fetched of it, until it is resumed.
+    /// Nothing more is asked for, until it is resumed; what is under way comes all the same.
     pub fn pause(&self, claim: &Claim) {
         self.shared.set_paused(claim, true);
     }
