@@ -205,3 +205,111 @@ pub(crate) fn derived(batch: BatchId, parts: &[&[u8]]) -> BatchId {
     let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
     BatchId(hash & !(0xf << 76) & !(0x3 << 62) | (8 << 76) | (2 << 62))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::tests::description;
+    use windrow_block::{DataType, DefaultKind};
+    use windrow_kafka::TopicId;
+
+    const BATCH: BatchId = BatchId(77);
+
+    fn target(columns: &str) -> Arc<Destination> {
+        let column = |name: &str| ColumnSpec {
+            name: name.to_owned(),
+            data_type: DataType::String,
+            default_kind: DefaultKind::None,
+        };
+        let columns: Vec<ColumnSpec> = columns.split(',').map(column).collect();
+        Arc::new(description(&[]).destination(&columns))
+    }
+
+    /// Chunks of messages, one after another: the columns that each message gives.
+    fn range(partition: i32, chunks: &[&[&str]]) -> RangeRows {
+        let mut next_offset = 0;
+        let chunks: Vec<Chunk> = chunks
+            .iter()
+            .map(|messages| {
+                let first_offset = next_offset;
+                next_offset += messages.len() as i64;
+                let rows = messages.iter().zip(first_offset..).map(|(columns, offset)| TargetRows {
+                    target: target(columns),
+                    first_offset: offset,
+                    last_offset: offset,
+                    block: Block::default(),
+                });
+                let timing = Timing { messages: 1, oldest_ms: 0, newest_ms: 0, fetched_ms: 0, read_ms: 0 };
+                Chunk {
+                    next_offset,
+                    rows: rows.collect(),
+                    bad: Vec::new(),
+                    tombstones: 0,
+                    row_count: 0,
+                    bytes: 0,
+                    held_bytes: 0,
+                    timing,
+                    stopped_by: None,
+                }
+            })
+            .collect();
+        let topic_id = TopicId::default();
+        let range = Range { topic: "t".into(), partition, topic_id, first_offset: 0, last_offset: next_offset - 1 };
+        RangeRows { range, chunks }
+    }
+
+    /// Each group's id, columns, and members as partition, first and last offset.
+    type Shape = Vec<(BatchId, String, Vec<(i32, i64, i64)>)>;
+
+    fn shape(mut ranges: Vec<RangeRows>) -> Shape {
+        let member = |member: &GroupMember| (member.partition.partition, member.first_offset, member.last_offset);
+        let shape = |group: Group| {
+            (group.id, group.target.columns.join(","), group.members.iter().map(member).collect::<Vec<_>>())
+        };
+        groups(BATCH, &mut ranges).into_iter().map(shape).collect()
+    }
+
+    #[test]
+    fn rows_of_the_same_columns_are_one_member_for_each_range_under_the_batchs_id() {
+        let ranges = vec![range(0, &[&["a", "a"], &["a"]]), range(3, &[&["a"]])];
+        assert_eq!(shape(ranges), [(BATCH, "a".to_owned(), vec![(0, 0, 2), (3, 0, 0)])]);
+    }
+
+    #[test]
+    fn what_is_stored_together_does_not_depend_on_how_it_was_fetched() {
+        let at_once = vec![range(0, &[&["a", "a,b", "a"]]), range(1, &[&["a,b", "a"]])];
+        let bit_by_bit = vec![range(0, &[&["a"], &["a,b"], &["a"]]), range(1, &[&["a,b"], &["a"]])];
+        let found = shape(at_once);
+        assert_eq!(found, shape(bit_by_bit));
+        let members: Vec<_> = found.iter().map(|(_, columns, members)| (columns.as_str(), members.as_slice())).collect();
+        let expected: [(&str, &[(i32, i64, i64)]); 4] = [
+            ("a", &[(0, 0, 0)]),
+            ("a,b", &[(1, 0, 0)]),
+            ("a,b", &[(0, 1, 1)]),
+            ("a", &[(1, 1, 1), (0, 2, 2)]),
+        ];
+        // Within a level, columns stand in the order of the ranges.
+        assert_eq!(members.len(), 5);
+        assert_eq!(members[..3], expected[..3]);
+        let mut ids: Vec<u128> = found.iter().map(|(id, ..)| id.0).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), found.len(), "every group has an id of its own");
+    }
+
+    #[test]
+    fn columns_that_change_with_every_message_do_not_make_a_part_of_every_message() {
+        let messages: Vec<&str> = (0..100).map(|index| if index % 2 == 0 { "a" } else { "a,b" }).collect();
+        let found = shape(vec![range(0, &[&messages])]);
+        let members: Vec<_> = found.into_iter().map(|(_, columns, members)| (columns, members)).collect();
+        assert_eq!(members, [("a".to_owned(), vec![(0, 0, 98)]), ("a,b".to_owned(), vec![(0, 1, 99)])]);
+    }
+
+    #[test]
+    fn derived_ids_stay_as_they_are() {
+        let id = derived(BatchId(1), &[b"messages", b"events"]);
+        assert_eq!(id.to_string(), derived(BatchId(1), &[b"messages", b"events"]).to_string());
+        assert_ne!(id, derived(BatchId(1), &[b"message", b"sevents"]));
+        assert_ne!(id, derived(BatchId(2), &[b"messages", b"events"]));
+    }
+}
