@@ -10,7 +10,7 @@ use windrow_gatherer::{InsertError, PushedBatch, QueryId};
 use windrow_messages::{Message, MessageReader};
 use windrow_sink::{BatchId, Destination, Sink};
 
-use crate::engine::chunk::{derived, BadMessage, GroupMember, Reading};
+use crate::engine::chunk::{BadMessage, GroupMember, Reading};
 use crate::engine::push::{Failure, Pusher};
 use crate::engine::read::{bad_message, Fetch, ReadTrouble, Readers};
 use crate::engine::replay::{on_thread, Parts};
@@ -114,8 +114,8 @@ async fn push_singles<S: Sink>(
 ) -> Result<Vec<BadMessage>, Refusal> {
     let Some(first) = singles.first() else { return Ok(Vec::new()) };
     let (partition, first_offset) = (span.partition(), first.message.offset);
-    let place = [partition.partition.to_le_bytes().as_slice(), &first_offset.to_le_bytes()].concat();
-    let id = derived(batch, &[b"messages", partition.topic.as_bytes(), &place]);
+    let place = [partition.topic.as_bytes(), &partition.partition.to_le_bytes(), &first_offset.to_le_bytes()].concat();
+    let id = batch.derived(place);
     let now_ms = crate::latency::wall_ms();
     let (members, messages): (Vec<_>, Vec<_>) = singles
         .into_iter()
