@@ -172,7 +172,7 @@ fn strings_at<'b>(strings: &Strings<'_>, indices: &[u32], budget: &mut Budget) -
 }
 
 /// A big-endian number in `width` bytes, if it fits; the first 32 bytes of the result count.
-fn little_endian(value: &[u8], width: usize) -> Option<[u8; 32]> {
+pub(crate) fn little_endian(value: &[u8], width: usize) -> Option<[u8; 32]> {
     let sign = if value.first().is_some_and(|first| first & 0x80 != 0) { 0xFF } else { 0 };
     let mut number = [sign; 32];
     for (place, byte) in number.iter_mut().zip(value.iter().rev()) {

@@ -11,10 +11,13 @@ mod column;
 mod convert;
 mod decompress;
 mod format;
+mod growing;
 mod input;
 mod mapping;
+mod number_form;
 mod parquet;
 mod protobuf;
 
+pub use avro::{AvroDecoder, AvroRows};
 pub use format::{format, formats};
 pub use protobuf::{ProtobufPlan, ProtobufRows, ProtobufSchema};

@@ -3,12 +3,22 @@
 use windrow_block::{Parsed, Series, SeriesError};
 use windrow_interchange::ProtobufRows;
 
+use crate::avro::AvroMessages;
 use crate::format::Kind;
 use crate::plan::MessagePlan;
 
 pub(crate) enum FieldRows<'p> {
     Payload(Series<'p>),
     Protobuf(ProtobufRows<'p>),
+    Avro(AvroMessages<'p>),
+}
+
+/// Why a value became no rows.
+pub(crate) enum FieldError {
+    Refused(SeriesError),
+    /// The schema has no place in the table.
+    Schema(String),
+    MissingSchema(u32),
 }
 
 impl<'p> FieldRows<'p> {
@@ -18,6 +28,7 @@ impl<'p> FieldRows<'p> {
                 let protobuf = plan.protobuf.as_ref().expect("it was made with the plan");
                 FieldRows::Protobuf(ProtobufRows::new(protobuf, &plan.fields))
             }
+            Kind::Avro | Kind::AvroConfluent => FieldRows::Avro(AvroMessages::new(plan)),
             Kind::Payload(format) => {
                 FieldRows::Payload(Series::new(format, &plan.fields).expect("the plan was checked when it was made"))
             }
@@ -26,10 +37,11 @@ impl<'p> FieldRows<'p> {
 
     /// Reads all rows of a value, or leaves no trace of it.
     #[inline]
-    pub(crate) fn read(&mut self, value: &[u8]) -> Result<usize, SeriesError> {
+    pub(crate) fn read(&mut self, value: &[u8]) -> Result<usize, FieldError> {
         match self {
-            FieldRows::Payload(series) => series.read(value),
-            FieldRows::Protobuf(rows) => rows.read(value),
+            FieldRows::Payload(series) => series.read(value).map_err(FieldError::Refused),
+            FieldRows::Protobuf(rows) => rows.read(value).map_err(FieldError::Refused),
+            FieldRows::Avro(messages) => messages.read(value),
         }
     }
 
@@ -37,6 +49,7 @@ impl<'p> FieldRows<'p> {
         match self {
             FieldRows::Payload(series) => series.bytes(),
             FieldRows::Protobuf(rows) => rows.bytes(),
+            FieldRows::Avro(messages) => messages.bytes(),
         }
     }
 
@@ -44,6 +57,7 @@ impl<'p> FieldRows<'p> {
         match self {
             FieldRows::Payload(series) => series.take(),
             FieldRows::Protobuf(rows) => rows.take(),
+            FieldRows::Avro(messages) => messages.take(),
         }
     }
 }

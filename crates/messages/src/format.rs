@@ -48,6 +48,10 @@ pub(crate) enum Kind {
         /// Many messages in one, each behind its length.
         has_lengths: bool,
     },
+    /// Object container files.
+    Avro,
+    /// Rows behind the id of their schema in a registry.
+    AvroConfluent,
 }
 
 /// What a format needs beside its name.
@@ -69,6 +73,9 @@ impl MessageFormat {
             let schema = ProtobufSchema::parse(text, schema.message).map_err(PlanError::Schema)?;
             return Ok(MessageFormat { kind: Kind::Protobuf { schema, has_lengths: is_named("Protobuf") } });
         }
+        if is_named("Avro") || is_named("AvroConfluent") {
+            return Ok(MessageFormat { kind: if is_named("Avro") { Kind::Avro } else { Kind::AvroConfluent } });
+        }
         match Format::named(name).or_else(|| windrow_interchange::format(name)) {
             Some(format) => Ok(MessageFormat { kind: Kind::Payload(format) }),
             None => Err(PlanError::UnknownFormat(name.to_owned())),
@@ -81,6 +88,8 @@ impl MessageFormat {
             Kind::Payload(format) => format.name,
             Kind::Protobuf { has_lengths: true, .. } => "Protobuf",
             Kind::Protobuf { .. } => "ProtobufSingle",
+            Kind::Avro => "Avro",
+            Kind::AvroConfluent => "AvroConfluent",
         }
     }
 

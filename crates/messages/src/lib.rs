@@ -5,6 +5,7 @@
 //! docs/kafka-engine.md; here it is the same, but for messages with a bad row, which are refused whole and leave nothing behind.
 
 mod answer;
+mod avro;
 mod error;
 mod fields;
 mod format;

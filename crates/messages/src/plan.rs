@@ -1,8 +1,11 @@
 //! How messages of one format become rows of one table: worked out once, shared by all partitions.
 
-use windrow_block::{BlockBuilder, ColumnSpec, DataType, DefaultKind, NotTypedReason, ReadPlan, ReadSettings};
-use windrow_interchange::{ProtobufPlan, ProtobufSchema};
+use std::sync::Arc;
 
+use windrow_block::{BlockBuilder, ColumnSpec, DataType, DefaultKind, NotTypedReason, ReadPlan, ReadSettings};
+use windrow_interchange::{AvroDecoder, ProtobufPlan, ProtobufSchema};
+
+use crate::avro::Schemas;
 use crate::error::PlanError;
 use crate::format::{Kind, MessageFormat};
 use crate::mapping::{left_out, Mapping, Source};
@@ -21,6 +24,10 @@ pub struct MessagePlan {
     pub(crate) virtual_plan: Option<ReadPlan>,
     /// Of that format.
     pub(crate) protobuf: Option<ProtobufPlan>,
+    /// Of AvroConfluent.
+    pub(crate) schemas: Schemas,
+    /// Of the format's fields, those that the user has named: messages have to have them.
+    named_fields: Vec<bool>,
 }
 
 /// A column as `windrow kafka check` shows it.
@@ -71,11 +78,44 @@ impl MessagePlan {
             }
             _ => None,
         };
-        Ok(MessagePlan { format, columns, sources, fields, field_columns, virtual_columns, virtual_plan, protobuf })
+        let is_named = |index: &usize| mapping.field(&columns[*index].name).is_some();
+        let named_fields = field_columns.iter().map(is_named).collect();
+        let schemas = Schemas::default();
+        Ok(MessagePlan {
+            format,
+            columns,
+            sources,
+            fields,
+            field_columns,
+            virtual_columns,
+            virtual_plan,
+            protobuf,
+            schemas,
+            named_fields,
+        })
     }
 
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
+    }
+
+    /// Gives a schema of the registry, in its JSON, which a message was [missing](crate::Unread::MissingSchema). If it has no place in the
+    /// table, all messages of this schema are refused, with the same text.
+    pub fn add_schema(&self, id: u32, schema: &str) -> Result<(), PlanError> {
+        let is_required = |field: usize| self.is_named_field(field);
+        let known = AvroDecoder::new(schema.as_bytes(), &self.fields, &is_required).map(Arc::new);
+        let outcome = known.as_ref().map(drop).map_err(|text| PlanError::Schema(format!("schema {id}: {text}")));
+        self.schemas.add(id, known);
+        outcome
+    }
+
+    /// Remembers that the registry has no schema of this id: its messages are refused, with this text.
+    pub fn refuse_schema(&self, id: u32, reason: &str) {
+        self.schemas.add(id, Err(reason.to_owned()));
+    }
+
+    pub(crate) fn is_named_field(&self, field: usize) -> bool {
+        self.named_fields.get(field).copied().unwrap_or(false)
     }
 
     /// The table's column that takes a field.
@@ -100,6 +140,9 @@ impl MessagePlan {
 
     /// Nothing if ClickHouse's answer would not say which columns a message left out, or has no words for where the fields are.
     pub fn question(&self) -> Option<Question> {
+        if matches!(self.format.kind, Kind::Avro | Kind::AvroConfluent) {
+            return None;
+        }
         let columns = self.fields.columns().iter().map(asked).collect::<Option<Vec<_>>>()?;
         let mut settings = Vec::new();
         if let Kind::Protobuf { schema, .. } = &self.format.kind {

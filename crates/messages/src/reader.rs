@@ -1,10 +1,10 @@
 //! Message after message into rows.
 
-use windrow_block::{Block, BlockBuilder, NotTypedReason, Parsed, Present, SeriesError};
+use windrow_block::{Block, BlockBuilder, NotTypedReason, Parsed, Present};
 
 use crate::answer;
-use crate::error::Unread;
-use crate::fields::FieldRows;
+use crate::error::{MessageError, Unread};
+use crate::fields::{FieldError, FieldRows};
 use crate::message::Message;
 use crate::plan::MessagePlan;
 use crate::refusal::refused;
@@ -56,15 +56,19 @@ impl<'p> MessageReader<'p> {
 
     /// A message that gives other columns than those before it can be read in a run of its own.
     #[cold]
-    fn read_again(&mut self, value: &[u8], error: SeriesError) -> Result<usize, Unread> {
-        let outcome = match error.reason {
-            NotTypedReason::MixedDefaults if self.span.is_some() => {
+    fn read_again(&mut self, value: &[u8], error: FieldError) -> Result<usize, Unread> {
+        let outcome = match &error {
+            FieldError::Refused(refused) if refused.reason == NotTypedReason::MixedDefaults && self.span.is_some() => {
                 self.close();
                 self.fields.read(value)
             }
             _ => Err(error),
         };
-        outcome.map_err(|error| refused(self.plan, value, error))
+        outcome.map_err(|error| match error {
+            FieldError::Refused(error) => refused(self.plan, value, error),
+            FieldError::Schema(text) => Unread::Refused(MessageError { text, row: 1, column: None, certain: true }),
+            FieldError::MissingSchema(id) => Unread::MissingSchema(id),
+        })
     }
 
     /// Takes ClickHouse's answer for a message that wasn't certain: the columns of the plan's [`question`](MessagePlan::question).

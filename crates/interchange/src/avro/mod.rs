@@ -1,6 +1,8 @@
 //! Avro's object container files: a header with the schema, then blocks of rows, each closed by the file's own mark.
 
 mod container;
+mod decode;
+mod messages;
 mod pairs;
 mod rows;
 mod schema;
@@ -12,6 +14,7 @@ use crate::convert::Converter;
 use crate::input::Input;
 use crate::mapping::positions;
 use container::Container;
+pub use messages::{AvroDecoder, AvroRows};
 use rows::Growing;
 
 const BROKEN: NotTypedReason = NotTypedReason::Syntax;

@@ -44,6 +44,10 @@ impl Growing {
         let wanted = wanted.map(unwrapped);
         let boxed = |data_type: &Type, wanted: Option<&DataType>| Box::new(Growing::new(data_type, wanted));
         let kind = match &data_type.kind {
+            // In the schemas of messages only; nothing is read into it.
+            Kind::Null | Kind::Union(_) => {
+                GrowingKind::Enum { symbols: Vec::new(), ends: Vec::new(), data: Vec::new() }
+            }
             Kind::Bool => GrowingKind::Bool(Vec::new()),
             Kind::Int => GrowingKind::Int(Vec::new()),
             Kind::Long => GrowingKind::Long(Vec::new()),

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use windrow_block::{ColumnData, DataType, NotTypedReason, StringData, StringsEnd, TextValues};
 
-use super::number::{read_integer, Misfit, NumberForm};
+use super::number::{number_form, push_number, read_integer};
 use super::schema::{Enumeration, Field, Kind, Message, Scalar};
 use super::Rules;
 use crate::budget::Budget;
 use crate::input::Input;
+use crate::number_form::{Misfit, NumberForm};
 
 /// One field of the rows.
 #[derive(Clone)]
@@ -170,7 +171,7 @@ impl Growing {
                 GrowingKind::Digits { scalar: *scalar, texts: StringData::default() }
             }
             (Kind::Scalar(scalar), wanted) => {
-                let form = NumberForm::new(*scalar, wanted, rules)?;
+                let form = number_form(*scalar, wanted, rules)?;
                 GrowingKind::Number { scalar: *scalar, form, data: Vec::new() }
             }
             (Kind::Enum(names), DataType::Enum8(values) | DataType::Enum16(values)) => {
@@ -183,7 +184,7 @@ impl Growing {
                 GrowingKind::EnumName { names: names.clone(), texts: StringData::default() }
             }
             (Kind::Enum(_), wanted) if rules.every_pair => {
-                let form = NumberForm::new(Scalar::Int32, wanted, rules)?;
+                let form = number_form(Scalar::Int32, wanted, rules)?;
                 GrowingKind::Number { scalar: Scalar::Int32, form, data: Vec::new() }
             }
             (Kind::Map { key, value }, DataType::Map(wanted_key, wanted_value)) => {
@@ -241,7 +242,7 @@ impl Growing {
                     return Err(NotTypedReason::Value);
                 }
                 let rest = input.rest();
-                form.push(*scalar, input, data).map_err(|misfit| reading.misfit(misfit, wire, rest))?;
+                push_number(form, *scalar, input, data).map_err(|misfit| reading.misfit(misfit, wire, rest))?;
             }
             GrowingKind::Strings(texts) => texts.push(delimited(wire, input, reading)?.rest()),
             GrowingKind::Digits { scalar, texts } => {

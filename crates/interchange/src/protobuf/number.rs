@@ -1,148 +1,50 @@
-//! Numbers of the wire as a column stores them.
+//! Numbers of the wire.
 
 use windrow_block::DataType;
 
 use super::schema::Scalar;
 use super::Rules;
 use crate::input::Input;
+use crate::number_form::{is_plain_integer, Misfit, NumberForm};
 
-/// Seconds of 1900-01-01 and of the last one of 2299, which DateTime64 holds whatever the version.
-const SECONDS: (i128, i128) = (-2_208_988_800, 10_413_791_999);
-/// Days of 1900-01-01 and 2299-12-31, which Date32 holds.
-const DAYS: (i128, i128) = (-25_567, 120_529);
-
-/// What becomes of an integer or a float.
-#[derive(Clone, Debug)]
-pub(super) enum NumberForm {
-    /// As it is, if it lies between these.
-    Integer {
-        low: i128,
-        high: i128,
-        width: usize,
-        is_sure: bool,
-    },
-    Float32 {
-        exact: bool,
-    },
-    Float64 {
-        exact: bool,
-    },
-    /// Times `factor`, if it lies between these before.
-    Scaled {
-        low: i128,
-        high: i128,
-        factor: i128,
-        width: usize,
-    },
-    /// One of these.
-    Enum {
-        values: Vec<i16>,
-        width: usize,
-    },
+/// Nothing if ClickHouse may read such a number into such a type in another way than its value suggests.
+pub(super) fn number_form(scalar: Scalar, wanted: &DataType, rules: &Rules) -> Option<NumberForm> {
+    let form = match scalar {
+        Scalar::String | Scalar::Bytes => return None,
+        Scalar::Float | Scalar::Double => return NumberForm::float(wanted, rules.exact),
+        _ => NumberForm::integer(wanted, rules.exact)?,
+    };
+    if rules.every_pair {
+        let is_refused = scalar == Scalar::Bool && !is_for_bool(wanted);
+        return (!is_refused).then_some(form);
+    }
+    use DataType as T;
+    let is_read = match scalar {
+        Scalar::Bool => matches!(wanted, T::Bool | T::UInt8),
+        Scalar::UInt32 | Scalar::Fixed32 if matches!(wanted, T::Date | T::Ipv4) => true,
+        _ => is_plain_integer(wanted) || matches!(wanted, T::Float32 | T::Float64 | T::DateTime { .. }),
+    };
+    is_read.then_some(form)
 }
 
-/// Why a number has no place in its column.
-pub(super) enum Misfit {
-    /// It is no number of the scalar's.
-    Broken,
-    /// ClickHouse refuses it too.
-    Refused,
-    /// ClickHouse may make something of it.
-    Doubtful,
-}
-
-impl NumberForm {
-    /// Nothing if ClickHouse may read such a number into such a type in another way than its value suggests.
-    pub(super) fn new(scalar: Scalar, wanted: &DataType, rules: &Rules) -> Option<Self> {
-        let form = match scalar {
-            Scalar::String | Scalar::Bytes => return None,
-            Scalar::Float | Scalar::Double => return float(wanted, rules),
-            _ => integer(wanted, rules)?,
-        };
-        if rules.every_pair {
-            let is_refused = scalar == Scalar::Bool && !is_for_bool(wanted);
-            return (!is_refused).then_some(form);
-        }
-        use DataType as T;
-        let is_read = match scalar {
-            Scalar::Bool => matches!(wanted, T::Bool | T::UInt8),
-            Scalar::UInt32 | Scalar::Fixed32 if matches!(wanted, T::Date | T::Ipv4) => true,
-            _ => is_plain_integer(wanted) || matches!(wanted, T::Float32 | T::Float64 | T::DateTime { .. }),
-        };
-        is_read.then_some(form)
-    }
-
-    pub(super) fn width(&self) -> usize {
-        match self {
-            NumberForm::Integer { width, .. } | NumberForm::Scaled { width, .. } | NumberForm::Enum { width, .. } => {
-                *width
-            }
-            NumberForm::Float32 { .. } => 4,
-            NumberForm::Float64 { .. } => 8,
-        }
-    }
-
-    #[inline]
-    pub(super) fn push(&self, scalar: Scalar, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Misfit> {
-        match scalar {
-            Scalar::Float => self.push_float(f32::from_le_bytes(input.array().ok_or(Misfit::Broken)?).into(), out),
-            Scalar::Double => self.push_float(f64::from_le_bytes(input.array().ok_or(Misfit::Broken)?), out),
-            _ => self.push_integer(read_integer(scalar, input)?, out),
-        }
-    }
-
-    #[inline]
-    pub(super) fn push_integer(&self, value: i128, out: &mut Vec<u8>) -> Result<(), Misfit> {
-        match self {
-            NumberForm::Integer { low, high, width, is_sure } => {
-                if value < *low || value > *high {
-                    return Err(if *is_sure { Misfit::Refused } else { Misfit::Doubtful });
-                }
-                push_bytes(value, *width, out);
-            }
-            NumberForm::Scaled { low, high, factor, width } => {
-                if value < *low || value > *high {
-                    return Err(Misfit::Doubtful);
-                }
-                push_bytes(value * factor, *width, out);
-            }
-            NumberForm::Float32 { exact } if !exact || (value as f32) as i128 == value => {
-                out.extend_from_slice(&(value as f32).to_le_bytes());
-            }
-            NumberForm::Float64 { exact } if !exact || (value as f64) as i128 == value => {
-                out.extend_from_slice(&(value as f64).to_le_bytes());
-            }
-            NumberForm::Float32 { .. } | NumberForm::Float64 { .. } => return Err(Misfit::Doubtful),
-            NumberForm::Enum { values, width } => {
-                let value = i16::try_from(value).map_err(|_| Misfit::Refused)?;
-                values.binary_search(&value).map_err(|_| Misfit::Refused)?;
-                out.extend_from_slice(&value.to_le_bytes()[..*width]);
-            }
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn push_float(&self, value: f64, out: &mut Vec<u8>) -> Result<(), Misfit> {
-        match self {
-            NumberForm::Float32 { exact } => {
-                let narrow = value as f32;
-                if *exact && !value.is_nan() && f64::from(narrow) != value {
-                    return Err(Misfit::Doubtful);
-                }
-                out.extend_from_slice(&narrow.to_le_bytes());
-            }
-            NumberForm::Float64 { .. } => out.extend_from_slice(&value.to_le_bytes()),
-            _ => return Err(Misfit::Doubtful),
-        }
-        Ok(())
+#[inline]
+pub(super) fn push_number(
+    form: &NumberForm,
+    scalar: Scalar,
+    input: &mut Input<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Misfit> {
+    match scalar {
+        Scalar::Float => form.push_float(f32::from_le_bytes(input.array().ok_or(Misfit::Broken)?).into(), out),
+        Scalar::Double => form.push_float(f64::from_le_bytes(input.array().ok_or(Misfit::Broken)?), out),
+        _ => form.push_integer(read_integer(scalar, input)?, out),
     }
 }
 
 /// A number that has the scalar's range.
 #[inline]
 pub(super) fn read_integer(scalar: Scalar, input: &mut Input<'_>) -> Result<i128, Misfit> {
-    let read = || {
+    let mut read = || {
         Some(match scalar {
             Scalar::Int32 => i32::try_from(input.varint()? as i64).ok()?.into(),
             Scalar::UInt32 => u32::try_from(input.varint()?).ok()?.into(),
@@ -158,74 +60,10 @@ pub(super) fn read_integer(scalar: Scalar, input: &mut Input<'_>) -> Result<i128
             Scalar::Float | Scalar::Double | Scalar::String | Scalar::Bytes => return None,
         })
     };
-    let mut read = read;
     read().ok_or(Misfit::Broken)
-}
-
-#[inline]
-fn push_bytes(value: i128, width: usize, out: &mut Vec<u8>) {
-    let bytes = value.to_le_bytes();
-    match width {
-        1 => out.push(bytes[0]),
-        2 => out.extend_from_slice(&bytes[..2]),
-        4 => out.extend_from_slice(&bytes[..4]),
-        8 => out.extend_from_slice(&bytes[..8]),
-        16 => out.extend_from_slice(&bytes),
-        _ => {
-            out.extend_from_slice(&bytes);
-            out.resize(out.len() + width - 16, if value < 0 { 0xFF } else { 0 });
-        }
-    }
-}
-
-fn integer(wanted: &DataType, rules: &Rules) -> Option<NumberForm> {
-    use DataType as T;
-    let width = wanted.fixed_width()?;
-    let within = |low, high| Some(NumberForm::Integer { low, high, width, is_sure: true });
-    let doubtful = |low, high| Some(NumberForm::Integer { low, high, width, is_sure: false });
-    match wanted {
-        T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 | T::Date | T::DateTime { .. } => {
-            within(0, (1i128 << (8 * width)) - 1)
-        }
-        T::Int8 | T::Int16 | T::Int32 | T::Int64 => within(-(1i128 << (8 * width - 1)), (1i128 << (8 * width - 1)) - 1),
-        T::Int128 | T::Int256 => within(i128::MIN, i128::MAX),
-        T::UInt128 | T::UInt256 => doubtful(0, i128::MAX),
-        T::Bool => doubtful(0, 1),
-        T::Ipv4 => doubtful(0, u32::MAX.into()),
-        T::Date32 => doubtful(DAYS.0, DAYS.1),
-        T::DateTime64 { precision, .. } => {
-            let factor = 10i128.checked_pow(u32::from(*precision))?;
-            let most = i128::from(i64::MAX) / factor;
-            let (low, high) = (SECONDS.0.max(-most), SECONDS.1.min(most));
-            Some(NumberForm::Scaled { low, high, factor, width })
-        }
-        T::Decimal { precision, scale } => {
-            let factor = 10i128.checked_pow(u32::from(*scale))?;
-            let digits = u32::from(precision.checked_sub(*scale)?).min(38);
-            let most = (10i128.checked_pow(digits)? - 1).min(i128::MAX / factor);
-            Some(NumberForm::Scaled { low: -most, high: most, factor, width })
-        }
-        T::Enum8(values) | T::Enum16(values) => {
-            Some(NumberForm::Enum { values: values.iter().map(|entry| entry.value).collect(), width })
-        }
-        _ => float(wanted, rules),
-    }
-}
-
-fn float(wanted: &DataType, rules: &Rules) -> Option<NumberForm> {
-    match wanted {
-        DataType::Float32 => Some(NumberForm::Float32 { exact: rules.exact }),
-        DataType::Float64 => Some(NumberForm::Float64 { exact: rules.exact }),
-        _ => None,
-    }
 }
 
 fn is_for_bool(wanted: &DataType) -> bool {
     use DataType as T;
     is_plain_integer(wanted) || matches!(wanted, T::Bool | T::UInt128 | T::Int128 | T::UInt256 | T::Int256)
-}
-
-fn is_plain_integer(wanted: &DataType) -> bool {
-    use DataType::*;
-    matches!(wanted, UInt8 | UInt16 | UInt32 | UInt64 | Int8 | Int16 | Int32 | Int64)
 }

@@ -1,5 +1,6 @@
 //! Messages against what their rows have to be.
 
+mod avro;
 mod payloads;
 mod protobuf;
 mod virtual_columns;
