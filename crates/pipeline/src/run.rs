@@ -26,7 +26,7 @@ pub struct RunningPipeline {
     readers: Arc<Readers>,
     current: Arc<Current>,
     stop: watch::Sender<bool>,
-    consumers: JoinSet<()>,
+    consumers: tokio::sync::Mutex<JoinSet<()>>,
 }
 
 impl Pipeline {
@@ -66,7 +66,7 @@ impl Pipeline {
         for _ in 0..count {
             consumers.spawn(engine::run(pipeline.clone()));
         }
-        RunningPipeline { view, group, readers, current, stop, consumers }
+        RunningPipeline { view, group, readers, current, stop, consumers: consumers.into() }
     }
 }
 
@@ -85,8 +85,9 @@ impl RunningPipeline {
     }
 
     /// Gathers nothing more, stores what is gathered if that is possible soon, and leaves the group.
-    pub async fn stop(mut self) {
+    pub async fn stop(&self) {
         self.stop.send_replace(true);
-        while self.consumers.join_next().await.is_some() {}
+        let mut consumers = self.consumers.lock().await;
+        while consumers.join_next().await.is_some() {}
     }
 }

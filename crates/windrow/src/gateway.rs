@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{signal, SignalKind};
@@ -17,6 +17,7 @@ use crate::appends;
 use crate::backend::RunningBackend;
 use crate::dead_letters;
 use crate::flight;
+use crate::kafka::{self, Pipelines};
 use crate::kept::{self, Kept};
 use crate::ledger;
 use crate::logging;
@@ -24,6 +25,8 @@ use crate::readiness::Readiness;
 
 /// What streams of Flight SQL have left to come to their end.
 const STREAMS_GRACE: Duration = Duration::from_secs(2);
+/// What the rest has, however long pipelines took.
+const LAST_GRACE: Duration = Duration::from_secs(1);
 
 /// A gateway that accepts requests.
 pub(crate) struct Gateway {
@@ -32,6 +35,7 @@ pub(crate) struct Gateway {
     data: Arc<DataServer>,
     appends: Appends,
     flight: Option<FlightServer>,
+    pipelines: Pipelines,
     backend: RunningBackend,
     readiness: Readiness,
     shutdown_timeout: Duration,
@@ -43,6 +47,7 @@ impl Gateway {
     /// earlier run left in the journal is stored meanwhile.
     pub(crate) async fn start(settings: Settings) -> Result<Gateway, String> {
         let settings = Arc::new(settings);
+        let pipelines = kafka::all_options(&settings)?;
         let tls = match &settings.http.tls {
             None => None,
             Some(files) => {
@@ -63,6 +68,7 @@ impl Gateway {
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
         let dead_letters = dead_letters::open(&settings, &mut registry)?;
         let ledger = ledger::open(&settings)?;
+        let letters = dead_letters.letters.clone();
         let stores = GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: dead_letters.letters };
         let behind = backend.gateway.clone();
         let appends = appends::start(&settings, &behind, &mut registry)?;
@@ -77,6 +83,7 @@ impl Gateway {
             Some(listener) => Some(flight::start(listener, &settings, &backend, appends.clone(), &mut registry)?),
             None => None,
         };
+        let pipelines = Pipelines::start(pipelines, &data, &letters, &mut registry);
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
         let admin_server = AdminServer::new(registry, &data, AdminOptions { token }, ready);
         tokio::spawn(Arc::new(admin_server).run(admin_listener));
@@ -88,23 +95,26 @@ impl Gateway {
         tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
         let kept = Kept::new(lock, vec![journal.writer, ledger.writer, dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
-        Ok(Gateway { http, admin, data, appends, flight, backend, readiness, shutdown_timeout, kept })
+        Ok(Gateway { http, admin, data, appends, flight, pipelines, backend, readiness, shutdown_timeout, kept })
     }
 
     pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
         self.backend.engine_state()
     }
 
-    /// The ports first, then what has been gathered, then the backend, and last the journal: until the backend has ended
+    /// Pipelines first, which go on storing while they have something; then the ports, then what has been gathered, then the backend, and last the journal: until the backend has ended
     /// there may be word that something is stored. False: something acknowledged is neither stored nor in the journal.
     pub(crate) async fn stop(self) -> bool {
         tracing::info!("shutting down: no more requests are taken, buffers are flushed");
         self.readiness.note_end();
+        let began = Instant::now();
+        self.pipelines.stop(self.shutdown_timeout).await;
+        let left = self.shutdown_timeout.saturating_sub(began.elapsed()).max(LAST_GRACE);
         if let Some(flight) = self.flight {
             flight.shut_down(STREAMS_GRACE).await;
         }
         self.appends.shut_down().await;
-        let ShutDown { lost_inserts, .. } = self.data.shut_down(self.shutdown_timeout).await;
+        let ShutDown { lost_inserts, .. } = self.data.shut_down(left).await;
         self.backend.stop().await;
         let Leftovers { inserts, bytes } = self.data.gatherer().leftovers();
         self.kept.stop().await;

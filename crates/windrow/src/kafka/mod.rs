@@ -3,6 +3,7 @@
 mod arguments;
 mod check;
 mod options;
+mod pipelines;
 mod print;
 mod tables;
 
@@ -15,7 +16,8 @@ use crate::gateway;
 use crate::load_with;
 
 pub(crate) use arguments::KafkaArguments;
-pub(crate) use options::pipeline_options;
+use options::pipeline_options;
+pub(crate) use pipelines::{all_options, Pipelines};
 
 pub(crate) fn run(arguments: &KafkaArguments) -> Result<ExitCode, String> {
     match &arguments.command {
