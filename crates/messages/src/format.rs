@@ -93,6 +93,19 @@ impl MessageFormat {
         }
     }
 
+    /// Whether a field that a message hasn't can be read as NULL: not where the types of columns decide how values are written.
+    pub(crate) fn reads_absence_as_null(&self) -> bool {
+        match &self.kind {
+            Kind::Payload(format) => {
+                let is_typed = format.name.ends_with("AndTypes") || format.name.starts_with("RowBinary");
+                !is_typed && !matches!(format.name, "Native" | "LineAsString" | "RawBLOB" | "JSONAsString")
+            }
+            // What isn't in its schema is left out by the plan; what is in it always has a value.
+            Kind::Protobuf { .. } => false,
+            Kind::Avro | Kind::AvroConfluent => true,
+        }
+    }
+
     /// Whether fields have no names and are told by their order.
     pub(crate) fn is_positional(&self) -> bool {
         let name = self.name();

@@ -8,6 +8,9 @@ use crate::error::PlanError;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
     pub columns: Vec<(String, String)>,
+    /// Whether the backend computes a column's DEFAULT expression where it is given NULL and the type has none, as ClickHouse does under
+    /// `input_format_null_as_default`. Then messages that have a field and messages that have it not become rows of the same columns.
+    pub null_asks_for_default: bool,
 }
 
 /// Where a column's values come from.

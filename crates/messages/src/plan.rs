@@ -14,6 +14,8 @@ use crate::virtual_columns::VirtualColumn;
 pub struct MessagePlan {
     pub(crate) format: MessageFormat,
     columns: Vec<ColumnSpec>,
+    /// As runs have them.
+    written: Vec<ColumnSpec>,
     sources: Vec<Source>,
     /// What the format reads, with columns that are named as its fields.
     pub(crate) fields: ReadPlan,
@@ -65,7 +67,12 @@ impl MessagePlan {
         }
         let field_columns: Vec<usize> =
             (0..columns.len()).filter(|index| matches!(sources[*index], Source::Field(_))).collect();
-        let fields = field_specs(&format, &columns, &sources, &field_columns)?;
+        let as_null = mapping.null_asks_for_default && settings.null_as_default() && format.reads_absence_as_null();
+        let mut written = columns.clone();
+        for &index in field_columns.iter().filter(|_| as_null) {
+            written[index] = asked(&columns[index]).unwrap_or_else(|| columns[index].clone());
+        }
+        let fields = field_specs(&format, &written, &sources, &field_columns)?;
         let virtual_columns = virtual_columns(&columns, &sources)?;
         let virtual_specs: Vec<_> = virtual_columns.iter().map(|column| columns[column.index].clone()).collect();
         let virtual_plan = (!virtual_specs.is_empty()).then(|| ReadPlan::new(virtual_specs, ReadSettings::default()));
@@ -84,6 +91,7 @@ impl MessagePlan {
         Ok(MessagePlan {
             format,
             columns,
+            written,
             sources,
             fields,
             field_columns,
@@ -95,8 +103,15 @@ impl MessagePlan {
         })
     }
 
+    /// The table's, in its order.
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
+    }
+
+    /// The same with the types that the blocks of runs have. A column with a DEFAULT expression may be Nullable here: NULL asks for the
+    /// expression.
+    pub fn written(&self) -> &[ColumnSpec] {
+        &self.written
     }
 
     /// Gives a schema of the registry, in its JSON, which a message was [missing](crate::Unread::MissingSchema). If it has no place in the
@@ -199,6 +214,7 @@ fn asked(column: &ColumnSpec) -> Option<ColumnSpec> {
         (_, DataType::LowCardinality(inner)) if !matches!(**inner, DataType::Nullable(_)) => {
             DataType::Nullable(inner.clone())
         }
+        (_, DataType::Custom(_) | DataType::Interval(_)) => return None,
         (_, data_type) if data_type.fixed_width().is_some() || *data_type == DataType::String => {
             DataType::Nullable(Box::new(data_type.clone()))
         }

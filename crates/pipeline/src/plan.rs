@@ -74,8 +74,18 @@ pub(crate) fn plan_for(
     let schema = SchemaSource { text: text.as_deref(), message: format.message.as_deref() };
     let message_format = MessageFormat::new(&format.name, schema).map_err(PlanFault::Plan)?;
     let settings = read_settings(format, table)?;
-    let mapping = Mapping { columns: mapping.to_vec() };
+    let mapping = Mapping { columns: mapping.to_vec(), null_asks_for_default: null_asks_for_default(table) };
     MessagePlan::new(message_format, columns, &mapping, settings).map_err(PlanFault::Plan)
+}
+
+/// ClickHouse does, unless the account that stores the batches has a profile that says otherwise.
+fn null_asks_for_default(table: &TableDescription) -> bool {
+    let is_off = |name: &str| {
+        table.settings.iter().any(|(given, value)| given == name && !matches!(value.as_str(), "1" | "true"))
+    };
+    table.server_version.is_some()
+        && !is_off("input_format_null_as_default")
+        && !is_off("input_format_defaults_for_omitted_fields")
 }
 
 pub(crate) fn writable_columns(

@@ -19,7 +19,8 @@ pub(crate) fn defaulted(name: &str, type_text: &str) -> ColumnSpec {
 }
 
 pub(crate) fn mapping(columns: &[(&str, &str)]) -> Mapping {
-    Mapping { columns: columns.iter().map(|(column, field)| (column.to_string(), field.to_string())).collect() }
+    let columns = columns.iter().map(|(column, field)| (column.to_string(), field.to_string())).collect();
+    Mapping { columns, null_asks_for_default: false }
 }
 
 pub(crate) fn settings() -> ReadSettings {

@@ -4,7 +4,7 @@ use fastrand::Rng;
 use windrow_block::{Block, ColumnSpec, Format, NotTypedReason, Present, ReadPlan};
 
 use super::{column, defaulted, message, plan, rows, settings};
-use crate::{MessageReader, Run, Unread};
+use crate::{Mapping, MessageFormat, MessagePlan, MessageReader, Run, SchemaSource, Unread};
 
 const SEED: u64 = 20_261_122;
 
@@ -272,6 +272,63 @@ fn columns_with_a_default_that_are_left_out_part_the_runs() {
     let spans: Vec<_> =
         runs.iter().map(|run| (run.first_offset, run.last_offset, run.rows, run.present.count())).collect();
     assert_eq!(spans, [(0, 1, 2, 1), (2, 3, 3, 2), (4, 4, 1, 1)]);
+}
+
+#[test]
+fn where_null_asks_for_the_default_all_messages_are_rows_of_the_same_columns() {
+    let columns = || {
+        vec![
+            column("n", "UInt8"),
+            defaulted("d", "LowCardinality(String)"),
+            defaulted("e", "Enum8('a' = 1)"),
+            defaulted("l", "Array(UInt8)"),
+            defaulted("x", "Nullable(UInt8)"),
+            column("_offset", "UInt64"),
+        ]
+    };
+    let mapping = Mapping { columns: Vec::new(), null_asks_for_default: true };
+    let written = vec![
+        column("n", "UInt8"),
+        column("d", "Nullable(String)"),
+        column("e", "Nullable(Enum8('a' = 1))"),
+        column("l", "Array(UInt8)"),
+        column("x", "Nullable(UInt8)"),
+        column("_offset", "UInt64"),
+    ];
+    let cases: [(&str, &[&str]); 2] = [
+        (
+            "JSONEachRow",
+            &[r#"{"n":1,"l":[1],"x":1}"#, r#"{"n":2,"d":"x","l":[],"x":null,"e":"a"}{"n":3,"d":null,"l":[2],"x":2}"#],
+        ),
+        ("CSV", &["1,,,[1],1\n", "2,x,a,[],\\N\n3,\\N,,[2],2\n"]),
+    ];
+    for (name, values) in cases {
+        let format = MessageFormat::new(name, SchemaSource::default()).unwrap();
+        let plan = MessagePlan::new(format, columns(), &mapping, settings()).unwrap();
+        let types =
+            |columns: &[ColumnSpec]| columns.iter().map(|column| column.data_type.to_string()).collect::<Vec<_>>();
+        assert_eq!(types(plan.written()), types(&written));
+        assert_eq!(plan.columns(), columns());
+        let mut reader = MessageReader::new(&plan, "t", 0);
+        for (offset, value) in values.iter().enumerate() {
+            assert!(reader.read(&message(offset as i64, value.as_bytes())).is_ok(), "{value}");
+        }
+        let runs = reader.finish();
+        let expected = r#"{"n":1,"d":null,"e":null,"l":[1],"x":1,"_offset":0}
+            {"n":2,"d":"x","e":"a","l":[],"x":null,"_offset":1}{"n":3,"d":null,"e":null,"l":[2],"x":2,"_offset":1}"#;
+        assert_eq!(runs.len(), 1, "{name}");
+        assert_eq!(runs[0].block, rows(&written, expected), "{name}");
+    }
+    // How a value is written depends on the column's type here, and every row has one.
+    let format = MessageFormat::new("RowBinary", SchemaSource::default()).unwrap();
+    let plan = MessagePlan::new(format, columns(), &mapping, settings()).unwrap();
+    assert_eq!(plan.written(), plan.columns());
+    // NULL is the DEFAULT expression only where the setting says so.
+    let mut strict = settings();
+    strict.set("input_format_null_as_default", "0");
+    let format = MessageFormat::new("JSONEachRow", SchemaSource::default()).unwrap();
+    let plan = MessagePlan::new(format, columns(), &mapping, strict).unwrap();
+    assert_eq!(plan.written(), plan.columns());
 }
 
 #[test]

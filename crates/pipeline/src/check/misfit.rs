@@ -1,6 +1,6 @@
 //! Which columns a refused message doesn't fit, and with what value: it is read again into one column at a time.
 
-use windrow_block::{Block, ColumnSpec, DataType, Layout};
+use windrow_block::{Block, ColumnSpec, DataType, DefaultKind, Layout};
 use windrow_kafka::SampledRecord;
 use windrow_messages::{MessagePlan, Source};
 
@@ -64,7 +64,7 @@ impl Misfits<'_> {
     }
 
     fn as_text(&self, at: usize) -> ColumnSpec {
-        ColumnSpec { data_type: DataType::String, ..self.column(at) }
+        ColumnSpec { data_type: DataType::String, default_kind: DefaultKind::None, ..self.column(at) }
     }
 
     fn mapping(&self, columns: &[ColumnSpec]) -> Vec<(String, String)> {

@@ -172,7 +172,7 @@ impl Reading<'_> {
         if self.report.sample.rows_read.is_some() {
             return;
         }
-        let columns: Vec<ColumnSpec> = run.present.iter().map(|at| self.plan.columns()[at].clone()).collect();
+        let columns: Vec<ColumnSpec> = run.present.iter().map(|at| self.plan.written()[at].clone()).collect();
         let mut block = run.block.clone();
         block.clear();
         block.append_range(&run.block, 0..run.rows.min(SHOWN_ROWS));

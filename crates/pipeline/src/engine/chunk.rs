@@ -40,7 +40,7 @@ impl Reading {
         if let Some((_, target)) = targets.iter().find(|(known, _)| known == present) {
             return target.clone();
         }
-        let columns: Vec<&ColumnSpec> = present.iter().map(|index| &self.plan.columns()[index]).collect();
+        let columns: Vec<&ColumnSpec> = present.iter().map(|index| &self.plan.written()[index]).collect();
         let target = Arc::new(self.description.destination(columns));
         targets.push((present.clone(), target.clone()));
         target
