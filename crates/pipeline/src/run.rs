@@ -59,6 +59,7 @@ impl Pipeline {
             tables,
             readers: readers.clone(),
             current: current.clone(),
+            existing: Arc::default(),
             view: view.clone(),
             stop: stopped,
         };

@@ -84,7 +84,7 @@ impl Readers {
             return Ok(Err(format!("the message has the schema {id}, and no schema_registry is set")));
         };
         match Handle::current().block_on(registry.schema(id)) {
-            Ok(schema) => Ok(Err(format!("schema {id} can't be used: {}", schema.len()))),
+            Ok(schema) => Ok(reading.plan.add_schema(id, &schema).map_err(|error| error.to_string())),
             Err(RegistryError::Unavailable(text)) => Err(ReadTrouble::Registry(text)),
             Err(RegistryError::Refused(text)) => Ok(Err(text)),
         }

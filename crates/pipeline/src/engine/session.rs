@@ -21,7 +21,7 @@ use crate::engine::push::{Due, PushEnd, Pusher, StoredBatch, Trouble};
 use crate::engine::read::{read, ReadTrouble};
 use crate::engine::setup::{read_table, Pipeline};
 use crate::engine::sizes::Sizes;
-use crate::engine::start::{fetch_from, look_up, Beginning, Given};
+use crate::engine::start::{fetch_from, look_up, Beginner, Beginning, Given};
 use crate::latency::{wall_ms, MissedReason};
 use crate::metrics::ErrorKind;
 use crate::record::{token, BatchRecord};
@@ -232,7 +232,8 @@ impl<S: Sink> Session<S> {
         }
         let given = std::mem::take(&mut self.to_look_up);
         let (client, options) = (self.pusher.client.clone(), &self.pipeline.options);
-        let looking = look_up(client, options.group.clone(), options.start, given, self.pipeline.view.clone());
+        let beginner = Beginner { start: options.start, existing: self.pipeline.existing.clone() };
+        let looking = look_up(client, options.group.clone(), beginner, given, self.pipeline.view.clone());
         self.tasks.spawn(async move { Done::LookedUp(looking.await) });
     }
 

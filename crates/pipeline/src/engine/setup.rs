@@ -17,6 +17,7 @@ use crate::engine::read::Readers;
 use crate::engine::revive::Current;
 use crate::engine::session::{Session, SessionEnd};
 use crate::engine::sizes::Sizes;
+use crate::engine::start::Existing;
 use crate::metrics::ErrorKind;
 use crate::options::{PipelineOptions, Topics};
 use crate::plan;
@@ -32,6 +33,7 @@ pub(crate) struct Pipeline<S: Sink> {
     pub(crate) tables: Arc<dyn Tables>,
     pub(crate) readers: Arc<Readers>,
     pub(crate) current: Arc<Current>,
+    pub(crate) existing: Arc<Existing>,
     pub(crate) view: Arc<View>,
     /// True from when the pipeline is to stop.
     pub(crate) stop: watch::Receiver<bool>,
@@ -46,6 +48,7 @@ impl<S: Sink> Clone for Pipeline<S> {
             tables: self.tables.clone(),
             readers: self.readers.clone(),
             current: self.current.clone(),
+            existing: self.existing.clone(),
             view: self.view.clone(),
             stop: self.stop.clone(),
         }
@@ -100,6 +103,7 @@ async fn begin<S: Sink>(pipeline: &Pipeline<S>) -> Result<Session<S>, (ErrorKind
     pipeline.view.set_guarantee(if is_exact { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce });
     say_guarantee(options, &reading);
     let client = Client::connect(options.client.clone()).await.map_err(kafka)?;
+    pipeline.existing.find(&client, &options.topics).await.map_err(kafka)?;
     pipeline.current.set(reading.clone(), client.clone());
     let sizes = Sizes::of(options);
     let joined = Consumer::join(client.clone(), consumer_options(options, &sizes)).map_err(kafka)?;

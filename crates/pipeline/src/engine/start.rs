@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tokio::sync::OnceCell;
 use windrow_kafka::consumer::{Claim, Consumer, Start, StartError};
 use windrow_kafka::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, OffsetQuery, TopicId, TopicPartition};
 
 use crate::accounts::{judge, Shown, Void};
 use crate::engine::backoff::Backoff;
-use crate::options::StartAt;
+use crate::options::{StartAt, Topics};
 use crate::record::{BatchRecord, RecordError};
 use crate::view::View;
 
@@ -34,17 +35,64 @@ pub(crate) enum Beginning {
     Replay(BatchRecord),
 }
 
+/// The partitions that were there when the pipeline began. In those that come later nothing is passed over, wherever the others begin.
+#[derive(Debug, Default)]
+pub(crate) struct Existing {
+    /// By topic, how many.
+    partitions: OnceCell<HashMap<Arc<str>, i32>>,
+}
+
+impl Existing {
+    /// Asks the brokers, the first time.
+    pub(crate) async fn find(&self, client: &Client, topics: &Topics) -> Result<(), windrow_kafka::Error> {
+        let named = match topics {
+            Topics::Named(names) => Some(names.iter().map(|name| Arc::from(name.as_str())).collect()),
+            Topics::Pattern(_) => None,
+        };
+        let ask = async {
+            let metadata = client.metadata(named).await?;
+            let counts = metadata.topics.into_iter().map(|topic| {
+                let beyond = topic.partitions.iter().map(|partition| partition.partition + 1).max();
+                (topic.name, beyond.unwrap_or(0))
+            });
+            Ok(counts.collect())
+        };
+        self.partitions.get_or_try_init(|| ask).await.map(|_| ())
+    }
+
+    fn has(&self, partition: &TopicPartition) -> bool {
+        let count = self.partitions.get().and_then(|counts| counts.get(&partition.topic));
+        count.is_some_and(|count| partition.partition < *count)
+    }
+}
+
+/// Where to begin, as the settings say.
+#[derive(Clone)]
+pub(crate) struct Beginner {
+    pub(crate) start: StartAt,
+    pub(crate) existing: Arc<Existing>,
+}
+
+impl Beginner {
+    fn start(&self, partition: &TopicPartition) -> StartAt {
+        match self.existing.has(partition) {
+            true => self.start,
+            false => StartAt::Earliest,
+        }
+    }
+}
+
 /// What the coordinator has of these partitions, and what follows from it. Goes on until it knows.
 pub(crate) async fn look_up(
     client: Client,
     group: String,
-    start: StartAt,
+    beginner: Beginner,
     given: Vec<Given>,
     view: Arc<View>,
 ) -> Vec<(Given, Beginning)> {
     let mut backoff = Backoff::default();
     loop {
-        match try_look_up(&client, &group, start, &given, &view).await {
+        match try_look_up(&client, &group, &beginner, &given, &view).await {
             Ok(beginnings) => return given.into_iter().zip(beginnings).collect(),
             Err(error) => view.kafka_trouble(&format!("the offsets of the group can't be read: {error}")),
         }
@@ -55,7 +103,7 @@ pub(crate) async fn look_up(
 async fn try_look_up(
     client: &Client,
     group: &str,
-    start: StartAt,
+    beginner: &Beginner,
     given: &[Given],
     view: &View,
 ) -> Result<Vec<Beginning>, windrow_kafka::Error> {
@@ -75,6 +123,7 @@ async fn try_look_up(
     let mut beginnings = Vec::with_capacity(given.len());
     for given in given {
         let partition = given.partition();
+        let start = beginner.start(&partition);
         beginnings.push(match shown.get(&partition).cloned().flatten() {
             None => Beginning::New(first_offset(client, &partition, start).await?),
             Some(Shown { offset, record: None }) => Beginning::At(offset),
