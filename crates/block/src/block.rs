@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -147,6 +148,25 @@ impl Block {
             column.write_native(&mut out);
         }
         out
+    }
+
+    /// As `encode_native`, in pieces that are written one after the other; the values are lent, not copied.
+    pub fn native_pieces<N: AsRef<str>>(&self, names: &[N], types: &[DataType]) -> Vec<Cow<'_, [u8]>> {
+        let mut head = Vec::with_capacity(64);
+        self.write_counts(&mut head);
+        let mut pieces = Vec::with_capacity(2 * self.columns.len() + 1);
+        for ((column, name), data_type) in self.columns.iter().zip(names).zip(types) {
+            write_header(&mut head, name.as_ref(), data_type);
+            if self.rows > 0 {
+                column.write_prefix(&mut head);
+            }
+            pieces.push(Cow::from(std::mem::take(&mut head)));
+            column.native_pieces(&mut pieces);
+        }
+        if !head.is_empty() {
+            pieces.push(Cow::from(head));
+        }
+        pieces
     }
 
     /// As `encode_native`, in pieces for a vectored write; the values are handed over, not copied, and the pieces

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -358,6 +359,26 @@ impl Column {
             Column::Variant { discriminators, alternatives } => {
                 out.extend_from_slice(discriminators);
                 alternatives.iter().for_each(|alternative| alternative.write_native(out));
+            }
+        }
+    }
+
+    /// Lends the column's streams, one after the other.
+    pub(crate) fn native_pieces<'a>(&'a self, out: &mut Vec<Cow<'a, [u8]>>) {
+        match self {
+            Column::Fixed { data, .. } | Column::Strings { data, .. } => out.push(Cow::from(data)),
+            Column::Nullable { nulls, inner } => {
+                out.push(Cow::from(nulls));
+                inner.native_pieces(out);
+            }
+            Column::Array { offsets, inner } => {
+                out.push(Cow::from(offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect::<Vec<u8>>()));
+                inner.native_pieces(out);
+            }
+            Column::Tuple { elements } => elements.iter().for_each(|element| element.native_pieces(out)),
+            Column::Variant { discriminators, alternatives } => {
+                out.push(Cow::from(discriminators));
+                alternatives.iter().for_each(|alternative| alternative.native_pieces(out));
             }
         }
     }

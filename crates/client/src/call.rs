@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub struct Call<'a> {
     credentials: &'a Credentials,
     target: String,
     fields: String,
-    body: &'a [Bytes],
+    body: Vec<&'a [u8]>,
     timeout: Duration,
 }
 
@@ -38,7 +39,7 @@ impl<'a> Call<'a> {
         let mut target = String::with_capacity(query.len() + 256);
         target.push('/');
         push_param(&mut target, "query", query);
-        Call { credentials, target, fields: String::new(), body: &[], timeout: Duration::from_secs(30) }
+        Call { credentials, target, fields: String::new(), body: Vec::new(), timeout: Duration::from_secs(30) }
     }
 
     pub fn param(mut self, name: &str, value: &str) -> Self {
@@ -53,8 +54,8 @@ impl<'a> Call<'a> {
     }
 
     /// The body, in pieces that are sent one after the other.
-    pub fn body(mut self, pieces: &'a [Bytes]) -> Self {
-        self.body = pieces;
+    pub fn body<P: AsRef<[u8]>>(mut self, pieces: &'a [P]) -> Self {
+        self.body = pieces.iter().map(AsRef::as_ref).collect();
         self
     }
 
@@ -65,7 +66,7 @@ impl<'a> Call<'a> {
     }
 
     fn head(&self, authority: &str) -> String {
-        let length: usize = self.body.iter().map(Bytes::len).sum();
+        let length: usize = self.body.iter().map(|piece| piece.len()).sum();
         let mut head = String::with_capacity(self.target.len() + self.fields.len() + 256);
         head.push_str("POST ");
         head.push_str(&self.target);
@@ -174,19 +175,71 @@ async fn send(
     call: &Call<'_>,
     authority: &str,
 ) -> std::io::Result<()> {
-    const SMALL_BYTES: usize = 16 * 1024;
-    let mut head = call.head(authority).into_bytes();
-    let mut pieces = call.body;
-    // A small body goes out with the head, in one system call.
-    if let [first, rest @ ..] = pieces {
-        if first.len() <= SMALL_BYTES {
-            head.extend_from_slice(first);
-            pieces = rest;
-        }
-    }
-    connection.send(&head, call.timeout).await?;
-    for piece in pieces {
-        connection.send(piece, call.timeout).await?;
+    for together in Together::new(call.head(authority).into_bytes(), &call.body) {
+        connection.send(&together, call.timeout).await?;
     }
     Ok(())
+}
+
+/// What is sent at once: a large piece as it is; small ones in one, the first of them with the head. Each sending is a system call,
+/// and often a packet.
+struct Together<'a> {
+    waiting: Vec<u8>,
+    pieces: std::slice::Iter<'a, &'a [u8]>,
+    large: Option<&'a [u8]>,
+}
+
+impl<'a> Together<'a> {
+    const SMALL_BYTES: usize = 32 * 1024;
+
+    fn new(head: Vec<u8>, pieces: &'a [&'a [u8]]) -> Together<'a> {
+        Together { waiting: head, pieces: pieces.iter(), large: None }
+    }
+}
+
+impl<'a> Iterator for Together<'a> {
+    type Item = Cow<'a, [u8]>;
+
+    fn next(&mut self) -> Option<Cow<'a, [u8]>> {
+        if let Some(large) = self.large.take() {
+            return Some(Cow::from(large));
+        }
+        for piece in self.pieces.by_ref() {
+            if self.waiting.len() + piece.len() <= Self::SMALL_BYTES {
+                self.waiting.extend_from_slice(piece);
+                continue;
+            }
+            let before = std::mem::take(&mut self.waiting);
+            match piece.len() <= Self::SMALL_BYTES {
+                true => self.waiting.extend_from_slice(piece),
+                false if before.is_empty() => return Some(Cow::from(*piece)),
+                false => self.large = Some(piece),
+            }
+            return Some(Cow::from(before));
+        }
+        let last = std::mem::take(&mut self.waiting);
+        (!last.is_empty()).then(|| Cow::from(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_pieces_go_together_and_large_ones_as_they_are() {
+        let small = vec![1; 10_000];
+        let large = vec![2; Together::SMALL_BYTES + 1];
+        let sizes = |pieces: &[&[u8]]| {
+            let sent: Vec<_> = Together::new(b"head".to_vec(), pieces).collect();
+            assert_eq!(sent.concat(), [b"head", pieces.concat().as_slice()].concat());
+            sent.iter().map(|together| together.len()).collect::<Vec<_>>()
+        };
+        let (small, large) = (small.as_slice(), large.as_slice());
+        assert_eq!(sizes(&[]), [4]);
+        assert_eq!(sizes(&[small, &[], small]), [20_004]);
+        assert_eq!(sizes(&[small, small, small, small]), [30_004, 10_000]);
+        assert_eq!(sizes(&[large, large]), [4, 32_769, 32_769]);
+        assert_eq!(sizes(&[small, large, small, large]), [10_004, 32_769, 10_000, 32_769]);
+    }
 }

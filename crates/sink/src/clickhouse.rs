@@ -1,7 +1,7 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use windrow_block::Rows;
 use windrow_client::{Call, CallError, Client, Credentials};
 
@@ -102,13 +102,12 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
     call.timeout(STORE_TIMEOUT)
 }
 
-fn body(batch: &Batch) -> Vec<Bytes> {
+/// A batch may be large, and is needed for another attempt: it is lent, not copied.
+fn body(batch: &Batch) -> Vec<Cow<'_, [u8]>> {
     let destination = &batch.destination;
     match (&batch.rows, &destination.form) {
-        (Rows::Typed(block), Form::Native { types }) => {
-            vec![Bytes::from(block.encode_native(&destination.columns, types))]
-        }
-        (Rows::Opaque(rows), Form::Text { header, .. }) => vec![Bytes::from([header, rows.text()].concat())],
+        (Rows::Typed(block), Form::Native { types }) => block.native_pieces(&destination.columns, types),
+        (Rows::Opaque(rows), Form::Text { header, .. }) => vec![Cow::from(header), Cow::from(rows.text())],
         _ => panic!("the rows of a batch are of its destination's form"),
     }
 }

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use windrow_block::{read_json_each_row, Block, DataType, Parsed};
+use windrow_block::{read_json_each_row, Block, DataType, Parsed, Rows};
 
 use crate::render::{render_native, render_rows};
 use crate::samples::{random_json_row, COLUMNS};
@@ -28,7 +28,7 @@ fn blocks_behave_like_lists_of_rows() {
         for step in 0..30 {
             let source = random.usize(..sources.len());
             let rows = texts[source].len();
-            match random.u8(..9) {
+            match random.u8(..10) {
                 0..=2 => {
                     block.append(&sources[source].block);
                     model.extend_from_slice(&texts[source]);
@@ -50,6 +50,14 @@ fn blocks_behave_like_lists_of_rows() {
                     let start = random.usize(..=taken.rows());
                     block.append_range(&taken, start..taken.rows());
                     model.drain(..start);
+                }
+                8 => {
+                    let some: Vec<usize> = (0..random.usize(..4)).map(|_| random.usize(..sources.len())).collect();
+                    let mut parts = vec![Rows::Typed(block.take())];
+                    parts.extend(some.iter().map(|&source| Rows::Typed(sources[source].block.clone())));
+                    let Rows::Typed(joined) = Rows::joined(parts) else { unreachable!("all parts are typed") };
+                    block = joined;
+                    model.extend(some.iter().flat_map(|&source| texts[source].clone()));
                 }
                 _ if random.u8(..4) == 0 => {
                     block.clear();

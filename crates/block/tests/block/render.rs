@@ -10,7 +10,8 @@ pub fn render_rows(parsed: &Parsed, plan: &ReadPlan) -> Vec<String> {
     assert_eq!(parsed.block.columns(), types.len(), "one column in the block for each that is present");
     let native = parsed.block.encode_native(&names, &types);
     let pieces = parsed.block.clone().into_native(&names, &types);
-    assert_eq!(native, pieces.concat(), "both ways of encoding give the same bytes");
+    assert_eq!(native, pieces.concat(), "all ways of encoding give the same bytes");
+    assert_eq!(native, parsed.block.native_pieces(&names, &types).concat(), "all ways of encoding give the same bytes");
     render_native(&native, &types)
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn ask(client: &Client, question: FormatQuestion<'_>) -> Result
     for (name, value) in question.settings {
         call = call.param(name, value);
     }
-    let body = [form.body.into()];
+    let body = [form.body];
     match client.call(call.body(&body)).await {
         Ok(answer) => read(&answer.body, question.columns).map_err(AskError::Refused),
         Err(CallError::Exception(exception)) if !exception.is_passing() => Err(AskError::Refused(exception)),

@@ -49,7 +49,7 @@ impl Metrics {
             not_kept: Counter::default(),
         };
         metrics.max_bytes.set(max_bytes);
-        let help = "Acknowledged inserts that could not be stored and became dead letters, by ClickHouse's error code";
+        let help = "Acknowledged inserts, and messages of pipelines, that could not be stored and became dead letters, by ClickHouse's error code";
         registry.register("windrow_dead_letters", help, metrics.new.clone());
         let help = "Dead letters that are no more, by how they went";
         registry.register("windrow_dead_letters_gone", help, metrics.gone.clone());

@@ -100,7 +100,7 @@ async fn ask(client: &Client, letter: &KeptInsert, payload: &[u8], limit: usize)
     for (name, value) in &destination.settings {
         call = call.param(name, value);
     }
-    let body = [form.body.into()];
+    let body = [form.body];
     Ok(client.call(call.body(&body)).await?.body.to_vec())
 }
 
