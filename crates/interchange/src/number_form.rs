@@ -58,9 +58,9 @@ impl NumberForm {
             T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 | T::Date | T::DateTime { .. } => {
                 within(0, (1i128 << (8 * width)) - 1)
             }
-            T::Int8 | T::Int16 | T::Int32 | T::Int64 => {
-                within(-(1i128 << (8 * width - 1)), (1i128 << (8 * width - 1)) - 1)
-            }
+            // ClickHouse cuts numbers down to this one type.
+            T::Int8 => doubtful(i8::MIN.into(), i8::MAX.into()),
+            T::Int16 | T::Int32 | T::Int64 => within(-(1i128 << (8 * width - 1)), (1i128 << (8 * width - 1)) - 1),
             T::Int128 | T::Int256 => within(i128::MIN, i128::MAX),
             T::UInt128 | T::UInt256 => doubtful(0, i128::MAX),
             T::Bool => doubtful(0, 1),

@@ -55,22 +55,37 @@ fn near(value: &[u8], at: usize) -> String {
     }
 }
 
-/// Only the plainest rubbish: everything else is ClickHouse's to judge.
+/// Only plain rubbish: everything else is ClickHouse's to judge. What stands here was compared with it on damaged messages.
 fn is_certain(format: &str, value: &[u8], error: &SeriesError, data_type: Option<&DataType>) -> bool {
-    if error.reason == NotTypedReason::Syntax && error.at == Some(value.len()) {
-        return matches!(format, "JSONEachRow" | "RowBinary" | "MsgPack");
+    let (is_broken, at) = (error.reason == NotTypedReason::Syntax, error.at.unwrap_or(0));
+    match format {
+        "RowBinary" | "MsgPack" => is_broken && at == value.len(),
+        "JSONEachRow" if is_broken || error.reason == NotTypedReason::Value => {
+            is_no_json(value, at) || is_broken && is_broken_json(value, at) || is_word(value, at, data_type)
+        }
+        _ => false,
     }
-    if format != "JSONEachRow" {
-        return false;
-    }
+}
+
+/// No object at all, or one that is cut off.
+fn is_no_json(value: &[u8], at: usize) -> bool {
     let first = value.iter().find(|byte| !byte.is_ascii_whitespace() && **byte != 0x0B);
     // A mark of byte order and separators may be passed over.
-    if !first.is_some_and(|first| matches!(first, b'{' | b'[' | b',' | b';' | 0xEF)) {
-        return true;
-    }
-    let at = error.at.unwrap_or(value.len());
+    let is_other = !first.is_some_and(|first| matches!(first, b'{' | b'[' | b',' | b';' | 0xEF));
+    let is_open_string = at > 0 && value[at - 1] == b'"' && !value[at..].contains(&b'"');
+    is_other || at >= value.len() || is_open_string
+}
+
+/// An object with something in it that can't stand there. Of some signs it isn't known where they are passed over.
+fn is_broken_json(value: &[u8], at: usize) -> bool {
+    let is_object = value.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    is_object && value.get(at).is_some_and(|byte| !b"+.;,'}]\0".contains(byte))
+}
+
+/// A word where an integer has to be.
+fn is_word(value: &[u8], at: usize, data_type: Option<&DataType>) -> bool {
     let is_letter = value.get(at).is_some_and(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b't' | b'f' | b'n'));
-    error.reason == NotTypedReason::Value && is_letter && data_type.is_some_and(is_integer)
+    is_letter && data_type.is_some_and(is_integer)
 }
 
 /// Which no word is read into.

@@ -228,6 +228,10 @@ impl Growing {
             return self.push(wire, input, reading);
         }
         let mut packed = delimited(wire, input, reading)?;
+        // No encoder writes such a one, and ClickHouse does not take it.
+        if packed.is_empty() {
+            return Err(NotTypedReason::Value);
+        }
         while !packed.is_empty() {
             self.push(own_wire, &mut packed, reading)?;
         }
