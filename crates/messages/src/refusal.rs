@@ -72,14 +72,27 @@ fn is_no_json(value: &[u8], at: usize) -> bool {
     let first = value.iter().find(|byte| !byte.is_ascii_whitespace() && **byte != 0x0B);
     // A mark of byte order and separators may be passed over.
     let is_other = !first.is_some_and(|first| matches!(first, b'{' | b'[' | b',' | b';' | 0xEF));
-    let is_open_string = at > 0 && value[at - 1] == b'"' && !value[at..].contains(&b'"');
-    is_other || at >= value.len() || is_open_string
+    is_other || at >= value.len() || is_open_string(value, at)
+}
+
+/// Whether there is a string around a place, and no end of it.
+fn is_open_string(value: &[u8], at: usize) -> bool {
+    let (mut inside, mut escaped) = (false, false);
+    for byte in &value[..at] {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if inside => escaped = true,
+            b'"' => inside = !inside,
+            _ => {}
+        }
+    }
+    inside && !value[at..].contains(&b'"')
 }
 
 /// An object with something in it that can't stand there. Of some signs it isn't known where they are passed over.
 fn is_broken_json(value: &[u8], at: usize) -> bool {
     let is_object = value.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    is_object && value.get(at).is_some_and(|byte| !b"+.;,'}]\0".contains(byte))
+    is_object && value.get(at).is_some_and(|byte| !b"+.;,'}]eE\0".contains(byte))
 }
 
 /// A word where an integer has to be.

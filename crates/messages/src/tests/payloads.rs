@@ -405,17 +405,41 @@ fn fields_within_fields_are_found_by_their_path() {
 
 #[test]
 fn rubbish_is_certain_and_doubt_is_not() {
-    let columns = vec![column("n", "UInt32"), column("d", "DateTime('UTC')")];
+    let columns = vec![column("n", "UInt32"), column("d", "DateTime('UTC')"), column("z", "Decimal(9, 2)")];
     let plan = plan("JSONEachRow", columns, &[]);
     let mut reader = MessageReader::new(&plan, "t", 0);
     let mut refused = |value: &str| match reader.read(&message(0, value.as_bytes())) {
         Err(Unread::Refused(error)) => error,
         other => panic!("{value}: {other:?}"),
     };
-    for value in ["hello", "\0\u{1}", r#"{"n":1"#, r#"{"n":"abc"}"#, r#"{"n":1}{"n":xyz}"#, "<xml/>", "12"] {
+    for value in [
+        "hello",
+        "\0\u{1}",
+        r#"{"n":1"#,
+        r#"{"n":"#,
+        r#"{"n":"abc"}"#,
+        r#"{"n":1}{"n":xyz}"#,
+        "<xml/>",
+        "12",
+        r#"{"d":"2024-01-02 03"#,
+        r#"{"n":1 "d":2}"#,
+        r#"{"n" 1}"#,
+        r#"{"n":1}#"#,
+    ] {
         assert!(refused(value).certain, "{value}");
     }
-    for value in [r#"{"n":-1}"#, r#"{"n":1e2}"#, r#"{"d":"02.03.2024"}"#, "{'n':1}", r#"{"N":1}"#, "\u{feff}{}"] {
+    for value in [
+        r#"{"n":-1}"#,
+        r#"{"n":1e2}"#,
+        r#"{"z":1e2}"#,
+        r#"{"n":1,}"#,
+        r#"{"x":+1}"#,
+        r#"[{"n":1}] x"#,
+        r#"{"d":"02.03.2024"}"#,
+        "{'n':1}",
+        r#"{"N":1}"#,
+        "\u{feff}{}",
+    ] {
         assert!(!refused(value).certain, "{value}");
     }
     let error = refused(r#"{"n":1}{"n":"abc"}"#);
