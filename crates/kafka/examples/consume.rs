@@ -3,7 +3,7 @@
 //!
 //! Names: `start` (earliest, latest, or a time in milliseconds: where the group has no offset), `session_ms`, `heartbeat_ms`,
 //! `rebalance_ms`, `refresh_ms`, `assignors`, `instance`, `prefetch_bytes`, `commit=no`, `give_up=no` (what is revoked is kept until
-//! `release` is said), `quiet=yes` (no line for a record, but how many there were, each second).
+//! `release` is said), `quiet=yes` (no line for a record, but each second how many there were, and in how many seconds).
 //!
 //! Orders: `pause TOPIC PARTITION`, `resume TOPIC PARTITION`, `start TOPIC PARTITION OFFSET`, `commit TOPIC PARTITION OFFSET METADATA`,
 //! `watermarks TOPIC PARTITION`, `release`, `leave`. At the end of its orders it leaves, too.
@@ -39,9 +39,15 @@ struct Member {
     /// What is revoked and not given up yet.
     revoked: Vec<Claim>,
     decompressor: Decompressor,
+    counted: Counted,
+}
+
+/// Since it was last reported.
+#[derive(Default)]
+struct Counted {
     records: u64,
     bytes: u64,
-    reported: Instant,
+    first_and_last: Option<(Instant, Instant)>,
 }
 
 async fn consume() -> Result<(), Failure> {
@@ -55,8 +61,9 @@ async fn consume() -> Result<(), Failure> {
     let client = Client::connect(ClientOptions::new(brokers.split(',').map(str::to_owned).collect())).await?;
     let Joined { consumer, mut events, mut records } = Consumer::join(client, options(&group, &topics, &names)?)?;
     let decompressor = Decompressor::new(128 << 20);
-    let (claims, revoked, reported) = (BTreeMap::new(), Vec::new(), Instant::now());
-    let mut member = Member { consumer, names, claims, revoked, decompressor, records: 0, bytes: 0, reported };
+    let (claims, revoked, counted) = (BTreeMap::new(), Vec::new(), Counted::default());
+    let mut member = Member { consumer, names, claims, revoked, decompressor, counted };
+    let mut report = tokio::time::interval(REPORT_EVERY);
     let mut orders = orders();
     loop {
         tokio::select! {
@@ -69,6 +76,7 @@ async fn consume() -> Result<(), Failure> {
                 Some(order) => member.obey(&order).await?,
                 None => return Ok(member.consumer.leave().await),
             },
+            _ = report.tick() => member.report(),
             Some(fetched) = records.next() => member.read(fetched).await?,
         }
     }
@@ -194,8 +202,8 @@ impl Member {
                 if record.offset < fetched.from_offset {
                     continue;
                 }
-                self.records += 1;
-                self.bytes += record.value.map_or(0, <[u8]>::len) as u64;
+                self.counted.records += 1;
+                self.counted.bytes += record.value.map_or(0, <[u8]>::len) as u64;
                 if !is_quiet {
                     let value = record.value.map_or("null".into(), |value| value.escape_ascii().to_string());
                     let age_ms = now_ms() - record.timestamp_ms;
@@ -206,11 +214,16 @@ impl Member {
         if !self.is("commit", "no") {
             self.commit(&fetched.claim, fetched.next_offset, &format!("from {}", fetched.from_offset)).await;
         }
-        if is_quiet && self.reported.elapsed() >= REPORT_EVERY {
-            println!("read\t{}\t{}\t{:.3}", self.records, self.bytes, self.reported.elapsed().as_secs_f64());
-            (self.records, self.bytes, self.reported) = (0, 0, Instant::now());
-        }
+        let (first, now) = (self.counted.first_and_last.map(|(first, _)| first), Instant::now());
+        self.counted.first_and_last = Some((first.unwrap_or(now), now));
         Ok(())
+    }
+
+    fn report(&mut self) {
+        let Counted { records, bytes, first_and_last } = std::mem::take(&mut self.counted);
+        if let Some((first, last)) = first_and_last.filter(|_| self.is("quiet", "yes")) {
+            println!("read\t{records}\t{bytes}\t{:.3}", last.duration_since(first).as_secs_f64());
+        }
     }
 
     async fn commit(&self, claim: &Claim, offset: i64, metadata: &str) {
