@@ -74,7 +74,10 @@ async fn consume() -> Result<(), Failure> {
             },
             order = orders.recv() => match order {
                 Some(order) => member.obey(&order).await?,
-                None => return Ok(member.consumer.leave().await),
+                None => {
+                    member.consumer.leave().await;
+                    return Ok(());
+                }
             },
             _ = report.tick() => member.report(),
             Some(fetched) = records.next() => member.read(fetched).await?,
