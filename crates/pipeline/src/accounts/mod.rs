@@ -110,6 +110,11 @@ impl Accounts {
         Accounts { records, accounts: BTreeMap::new(), sealed: VecDeque::new(), step: None }
     }
 
+    /// Whether batches are recorded from now on. To be said before the first of them is sealed.
+    pub(crate) fn set_records(&mut self, records: bool) {
+        self.records = records;
+    }
+
     /// A partition is ours. What the coordinator has of it is to be looked at next.
     pub(crate) fn assign(&mut self, partition: TopicPartition, epoch: u64, topic_id: TopicId) {
         let account =
@@ -239,8 +244,8 @@ impl Accounts {
         matches!(self.step, Some(Step::Commit(_)))
     }
 
-    /// What is to be done now, if nothing is being done.
-    pub(crate) fn next_step(&mut self) -> Option<Step> {
+    /// What is to be done now, if nothing is being done. Unless it may push, offsets are committed at most.
+    pub(crate) fn next_step(&mut self, may_push: bool) -> Option<Step> {
         if self.step.is_some() {
             return None;
         }
@@ -248,6 +253,7 @@ impl Accounts {
         let entries = self.entries(unrecorded);
         let step = match entries.is_empty() {
             false => Step::Commit(entries),
+            true if !may_push => return None,
             true => {
                 let Sealed { record, is_replay, .. } = self.sealed.pop_front()?;
                 Step::Push { record, is_replay }

@@ -136,7 +136,7 @@ impl World {
 
     fn step(&mut self, member: usize, weather: Weather) {
         let Member { accounts, step, .. } = &mut self.members[member];
-        let Some(taken) = step.take().or_else(|| accounts.next_step()) else { return };
+        let Some(taken) = step.take().or_else(|| accounts.next_step(true)) else { return };
         match taken.clone() {
             Step::Commit(entries) => self.commit(member, weather, taken, entries),
             Step::Push { record, .. } => self.push(member, weather, taken, &record),

@@ -12,8 +12,8 @@ pub(crate) struct Partition {
     pub(crate) claim: Claim,
     pub(crate) topic_id: TopicId,
     queue: VecDeque<Job>,
-    /// Some of it is being read.
-    pub(crate) is_being_read: bool,
+    /// Some of it is being read, of which the oldest message is of this time.
+    being_read_ms: Option<i64>,
     /// Of messages that were read and are not stored, ascending.
     unstored: VecDeque<Unstored>,
     /// When it was first seen that there are messages of which none is here, in milliseconds since 1970.
@@ -25,6 +25,8 @@ pub(crate) struct Job {
     pub(crate) fetch: Fetch,
     /// They bound what is fetched in advance for as long as they are kept.
     pub(crate) fetched: Vec<Fetched>,
+    /// Of the first message of each; what is waiting in Kafka and was not fetched is younger, as a rule.
+    oldest_ms: i64,
 }
 
 struct Unstored {
@@ -37,15 +39,27 @@ const READ_AT_ONCE_BYTES: usize = 1 << 20;
 impl Partition {
     pub(crate) fn new(claim: Claim, topic_id: TopicId) -> Partition {
         let (queue, unstored) = (VecDeque::new(), VecDeque::new());
-        Partition { claim, topic_id, queue, is_being_read: false, unstored, behind_since_ms: None }
+        Partition { claim, topic_id, queue, being_read_ms: None, unstored, behind_since_ms: None }
     }
 
     pub(crate) fn partition(&self) -> TopicPartition {
         TopicPartition { topic: self.claim.topic.clone(), partition: self.claim.partition }
     }
 
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.queue.is_empty()
+    /// Whether there is something to be read, and nothing is being read.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.queue.is_empty() && self.being_read_ms.is_none()
+    }
+
+    /// What was being read has come back, or can be tried again.
+    pub(crate) fn was_read(&mut self) {
+        self.being_read_ms = None;
+    }
+
+    /// The rest of what was being read, or all of it, to be read before all else; but not before [`Partition::was_read`] is called.
+    pub(crate) fn put_back(&mut self, job: Job) {
+        self.being_read_ms = Some(job.oldest_ms);
+        self.queue.push_front(job);
     }
 
     pub(crate) fn queue(&mut self, fetched: Fetched) {
@@ -56,12 +70,10 @@ impl Partition {
             next_offset: fetched.next_offset,
             fetched_ms: wall_ms(),
         };
-        self.queue.push_back(Job { fetch, fetched: vec![fetched] });
-    }
-
-    /// The rest of one that was read in part, or could not be read.
-    pub(crate) fn put_back(&mut self, job: Job) {
-        self.queue.push_front(job);
+        let first = fetched.batches.clone().next().and_then(Result::ok);
+        let stamped = first.map(|batch| batch.base_timestamp_ms).filter(|timestamp_ms| *timestamp_ms >= 0);
+        let oldest_ms = stamped.unwrap_or(fetch.fetched_ms);
+        self.queue.push_back(Job { fetch, fetched: vec![fetched], oldest_ms });
     }
 
     /// The next messages from `next_offset` on: so much that reading is worth a thread, and not so much that what is gathered waits for it. What
@@ -81,7 +93,9 @@ impl Partition {
             job.fetch.next_offset = next.fetch.next_offset;
             job.fetch.batches.extend(next.fetch.batches);
             job.fetched.extend(next.fetched);
+            job.oldest_ms = job.oldest_ms.min(next.oldest_ms);
         }
+        self.being_read_ms = Some(job.oldest_ms);
         Some(job)
     }
 
@@ -103,7 +117,8 @@ impl Partition {
 
     /// Since when a message waits to be stored, in milliseconds since 1970. `lag` is how many there are behind what is stored.
     pub(crate) fn oldest_ms(&mut self, lag: i64) -> Option<i64> {
-        let oldest_ms = self.unstored.iter().map(|unstored| unstored.oldest_ms).min();
+        let read = self.unstored.iter().map(|unstored| unstored.oldest_ms).min();
+        let oldest_ms = read.or(self.being_read_ms).or_else(|| self.queue.front().map(|job| job.oldest_ms));
         if lag <= 0 || oldest_ms.is_some() {
             self.behind_since_ms = None;
         }

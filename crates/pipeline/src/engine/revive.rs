@@ -1,7 +1,9 @@
 //! A message that became a dead letter is read again, as the pipeline reads now.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::watch;
 use windrow_block::Rows;
 use windrow_gatherer::dead_letters::{MessageLetter, MessageRows};
 use windrow_kafka::{Client, TopicPartition};
@@ -12,18 +14,35 @@ use crate::engine::read::Readers;
 use crate::engine::replay::on_thread;
 
 /// What a pipeline's latest session knew.
-#[derive(Default)]
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) reading: Arc<Reading>,
+    pub(crate) client: Client,
+}
+
 pub(crate) struct Current {
-    known: Mutex<Option<(Arc<Reading>, Client)>>,
+    known: watch::Sender<Option<Known>>,
+}
+
+/// A pipeline that has only just started may not have reached its brokers and its table yet.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Default for Current {
+    fn default() -> Self {
+        Current { known: watch::Sender::new(None) }
+    }
 }
 
 impl Current {
     pub(crate) fn set(&self, reading: Arc<Reading>, client: Client) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((reading, client));
+        self.known.send_replace(Some(Known { reading, client }));
     }
 
-    fn get(&self) -> Option<(Arc<Reading>, Client)> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    async fn get(&self) -> Option<Known> {
+        let mut known = self.known.subscribe();
+        let found = tokio::time::timeout(PATIENCE, known.wait_for(Option::is_some)).await.ok()?;
+        let found = found.ok()?.clone();
+        found
     }
 }
 
@@ -33,7 +52,8 @@ pub(crate) async fn revive(
     group: &str,
     letter: &MessageLetter,
 ) -> Result<MessageRows, String> {
-    let (reading, client) = current.get().ok_or("the pipeline has not reached its brokers and its table yet")?;
+    let known = current.get().await.ok_or("the pipeline has not reached its brokers and its table yet")?;
+    let Known { reading, client } = known;
     let partition = TopicPartition::new(letter.source.topic.as_str(), letter.partition);
     let committed = client.committed(group, std::slice::from_ref(&partition)).await;
     let committed = committed.map_err(|error| format!("the offsets of the group can't be read: {error}"))?;

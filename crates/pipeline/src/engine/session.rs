@@ -19,7 +19,7 @@ use crate::engine::commit::{commit, CommitEnd};
 use crate::engine::partition::{Job, Partition};
 use crate::engine::push::{Due, PushEnd, Pusher, StoredBatch, Trouble};
 use crate::engine::read::{read, ReadTrouble};
-use crate::engine::setup::{read_table, Pipeline};
+use crate::engine::setup::{read_table, tell_guarantee, Pipeline};
 use crate::engine::sizes::Sizes;
 use crate::engine::start::{fetch_from, look_up, Beginner, Beginning, Given};
 use crate::latency::{wall_ms, MissedReason};
@@ -33,7 +33,8 @@ pub(crate) struct Session<S: Sink> {
     consumer: Consumer,
     events: mpsc::UnboundedReceiver<Event>,
     records: Records,
-    reading: Arc<Reading>,
+    /// Nothing before the table has been described: until then partitions are fetched, as far as there is room, and not read.
+    reading: Option<Arc<Reading>>,
     sizes: Sizes,
     accounts: Accounts,
     policy: DeadlinePolicy,
@@ -97,21 +98,16 @@ enum Done {
 const TICK: Duration = Duration::from_millis(500);
 /// How often the table is asked whether it has changed.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(20);
+/// While it isn't known.
+const DESCRIBE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// After a message or a fetch that can't be read for now.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long what is gathered may take to be stored when the pipeline stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
 impl<S: Sink> Session<S> {
-    pub(crate) fn new(
-        pipeline: Pipeline<S>,
-        pusher: Pusher<S>,
-        joined: Joined,
-        reading: Arc<Reading>,
-        sizes: Sizes,
-    ) -> Session<S> {
+    pub(crate) fn new(pipeline: Pipeline<S>, pusher: Pusher<S>, joined: Joined, sizes: Sizes) -> Session<S> {
         let Joined { consumer, events, records } = joined;
-        let is_exact = reading.deduplicates(&pipeline.options);
         let now = Instant::now();
         Session {
             pipeline,
@@ -119,9 +115,9 @@ impl<S: Sink> Session<S> {
             consumer,
             events,
             records,
-            reading,
+            reading: None,
             sizes,
-            accounts: Accounts::new(is_exact),
+            accounts: Accounts::new(true),
             policy: DeadlinePolicy::new(sizes.limits()),
             partitions: BTreeMap::new(),
             to_look_up: Vec::new(),
@@ -147,6 +143,7 @@ impl<S: Sink> Session<S> {
         let mut stop = self.pipeline.stop.clone();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        self.describe();
         while !self.is_over() {
             let wake = self.advance();
             let is_ending = self.ending.is_some();
@@ -257,14 +254,12 @@ impl<S: Sink> Session<S> {
     }
 
     fn start_reads(&mut self) {
-        if self.is_paused || self.ending.is_some() {
-            return;
-        }
+        let Some(reading) = self.reading.as_ref().filter(|_| !self.is_paused && self.ending.is_none()) else { return };
         for (partition, own) in &mut self.partitions {
             if self.readers >= self.max_readers {
                 return;
             }
-            if own.is_being_read || !own.has_waiting() {
+            if !own.is_ready() {
                 continue;
             }
             let Some(next_offset) = self.accounts.gathered(partition) else {
@@ -272,9 +267,8 @@ impl<S: Sink> Session<S> {
                 continue;
             };
             let Some(job) = own.next_job(next_offset) else { continue };
-            own.is_being_read = true;
             self.readers += 1;
-            let (readers, reading) = (self.pipeline.readers.clone(), self.reading.clone());
+            let (readers, reading) = (self.pipeline.readers.clone(), reading.clone());
             let (claim, fetch) = (own.claim.clone(), job.fetch.clone());
             self.tasks.spawn_blocking(move || {
                 let outcome = read(&readers, &reading, fetch, &[]);
@@ -321,7 +315,7 @@ impl<S: Sink> Session<S> {
     }
 
     fn start_step(&mut self) {
-        match self.accounts.next_step() {
+        match self.accounts.next_step(self.reading.is_some()) {
             None => {}
             Some(Step::Commit(entries)) => {
                 let committing = commit(self.consumer.clone(), entries, self.pipeline.view.clone());
@@ -332,6 +326,7 @@ impl<S: Sink> Session<S> {
     }
 
     fn push(&mut self, record: Arc<BatchRecord>, is_replay: bool) {
+        let Some(reading) = self.reading.clone() else { return };
         let rows = self.sealed.remove(&record.id.0);
         self.pushed_bytes = rows.iter().flatten().map(RangeRows::held_bytes).sum();
         if is_replay && self.failing.is_none() {
@@ -344,7 +339,7 @@ impl<S: Sink> Session<S> {
         let failures = self.failing.take().map_or(0, |failing| failing.failures);
         self.pipeline.view.set_token(&token(&record.ranges));
         let due = Due { sent_before: is_replay || rows.is_none(), record, rows, failures };
-        let (pusher, reading) = (self.pusher.clone(), self.reading.clone());
+        let pusher = self.pusher.clone();
         self.tasks.spawn(async move { Done::Pushed(pusher.push(reading, due).await) });
     }
 
@@ -362,7 +357,7 @@ impl<S: Sink> Session<S> {
             Done::LookedUp(beginnings) => self.looked_up(beginnings),
             Done::ReadAgain(claim) => {
                 if let Some(own) = self.partitions.values_mut().find(|own| own.claim == claim) {
-                    own.is_being_read = false;
+                    own.was_read();
                 }
             }
             Done::Fetching => {}
@@ -389,7 +384,7 @@ impl<S: Sink> Session<S> {
         self.readers -= 1;
         let partition = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
         let Some(own) = self.partitions.get_mut(&partition).filter(|own| own.claim == claim) else { return };
-        own.is_being_read = false;
+        own.was_read();
         let gathered = self.accounts.gathered(&partition);
         if gathered != Some(job.fetch.first_offset) || self.ending.is_some() {
             return;
@@ -399,6 +394,7 @@ impl<S: Sink> Session<S> {
                 if chunk.next_offset < job.fetch.next_offset && chunk.stopped_by.is_none() {
                     job.fetch.first_offset = chunk.next_offset;
                     own.put_back(job);
+                    own.was_read();
                 }
                 self.gather(partition, chunk);
             }
@@ -410,8 +406,6 @@ impl<S: Sink> Session<S> {
                 let kind = trouble.kind();
                 self.pipeline.view.trouble(kind, &trouble.into_text());
                 own.put_back(job);
-                // Until it is tried again.
-                own.is_being_read = true;
                 self.tasks.spawn(async move {
                     tokio::time::sleep(READ_AGAIN_AFTER).await;
                     Done::ReadAgain(claim)
@@ -641,9 +635,9 @@ impl<S: Sink> Session<S> {
             return;
         }
         if offset < earliest {
-            let lost = earliest - offset;
-            let text =
-                format!("{partition}: {lost} messages from offset {offset} on had expired before they were read");
+            let text = format!(
+                "{partition}: the messages from offset {offset} on had expired before they were read; reading goes on at {earliest}"
+            );
             self.pipeline.view.kafka_trouble(&text);
             if self.accounts.gather(&partition, earliest) {
                 self.fetch_after(Duration::ZERO, claim, earliest);
@@ -678,23 +672,35 @@ impl<S: Sink> Session<S> {
         self.is_describing = false;
         self.described_at = Instant::now();
         match outcome {
-            Ok(reading) => {
-                let options = &self.pipeline.options;
-                if reading.deduplicates(options) != self.reading.deduplicates(options) {
-                    self.ending.get_or_insert(SessionEnd::Again);
-                }
-                if !reading.is_like(&self.reading) {
-                    tracing::info!(pipeline = %options.name, "the table has changed");
-                    self.reading = Arc::new(reading);
-                    self.pipeline.current.set(self.reading.clone(), self.pusher.client.clone());
-                }
-            }
+            Ok(reading) => self.take_reading(reading),
             Err((kind, text)) => self.pipeline.view.trouble(kind, &text),
         }
+        self.show_partitions();
+    }
+
+    fn take_reading(&mut self, reading: Reading) {
+        let options = &self.pipeline.options;
+        match &self.reading {
+            Some(known) if reading.is_like(known) => return,
+            Some(known) => {
+                tracing::info!(pipeline = %options.name, "the table has changed");
+                if reading.deduplicates(options) != known.deduplicates(options) {
+                    self.ending.get_or_insert(SessionEnd::Again);
+                }
+            }
+            None => {
+                tell_guarantee(&self.pipeline.view, options, &reading);
+                self.accounts.set_records(reading.deduplicates(options));
+            }
+        }
+        let reading = Arc::new(reading);
+        self.pipeline.current.set(reading.clone(), self.pusher.client.clone());
+        self.reading = Some(reading);
     }
 
     fn tick(&mut self) {
-        if self.described_at.elapsed() >= DESCRIBE_EVERY {
+        let every = if self.reading.is_some() { DESCRIBE_EVERY } else { DESCRIBE_AGAIN_AFTER };
+        if self.described_at.elapsed() >= every {
             self.describe();
         }
         self.show_partitions();
@@ -705,10 +711,11 @@ impl<S: Sink> Session<S> {
         let has_partitions = !self.partitions.is_empty();
         let view = &self.pipeline.view;
         view.metrics.held.set(self.held_bytes as i64);
-        view.set_state(match (&self.failing, has_partitions) {
-            (Some(_), _) => State::Failed,
-            (None, true) => State::Running,
-            (None, false) => State::Waiting,
+        let is_failing = self.failing.is_some() || self.reading.is_none() && !self.is_describing;
+        view.set_state(match (is_failing, has_partitions) {
+            (true, _) => State::Failed,
+            (false, true) => State::Running,
+            (false, false) => State::Waiting,
         });
         for (partition, own) in &mut self.partitions {
             let phase = self.accounts.phase(partition);

@@ -98,13 +98,8 @@ fn stay_stopped<S: Sink>(pipeline: &Pipeline<S>, text: &str) {
 async fn begin<S: Sink>(pipeline: &Pipeline<S>) -> Result<Session<S>, (ErrorKind, String)> {
     let options = &pipeline.options;
     let kafka = |error: windrow_kafka::Error| (ErrorKind::Kafka, error.to_string());
-    let reading = Arc::new(read_table(pipeline).await?);
-    let is_exact = reading.deduplicates(options);
-    pipeline.view.set_guarantee(if is_exact { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce });
-    say_guarantee(options, &reading);
     let client = Client::connect(options.client.clone()).await.map_err(kafka)?;
     pipeline.existing.find(&client, &options.topics).await.map_err(kafka)?;
-    pipeline.current.set(reading.clone(), client.clone());
     let sizes = Sizes::of(options);
     let joined = Consumer::join(client.clone(), consumer_options(options, &sizes)).map_err(kafka)?;
     let pusher = Pusher {
@@ -116,7 +111,7 @@ async fn begin<S: Sink>(pipeline: &Pipeline<S>) -> Result<Session<S>, (ErrorKind
         view: pipeline.view.clone(),
         kind: Arc::new(insert_kind(options)),
     };
-    Ok(Session::new(pipeline.clone(), pusher, joined, reading, sizes))
+    Ok(Session::new(pipeline.clone(), pusher, joined, sizes))
 }
 
 /// The table as it is now, and how messages are read into it.
@@ -128,7 +123,10 @@ pub(crate) async fn read_table<S: Sink>(pipeline: &Pipeline<S>) -> Result<Readin
     Ok(Reading::new(Arc::new(plan), description))
 }
 
-fn say_guarantee(options: &PipelineOptions, reading: &Reading) {
+/// What the table lets be promised, in the log and for whoever asks.
+pub(crate) fn tell_guarantee(view: &View, options: &PipelineOptions, reading: &Reading) {
+    let is_exact = reading.deduplicates(options);
+    view.set_guarantee(if is_exact { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce });
     let (pipeline, table) = (&options.name, format!("{}.{}", options.database, options.table));
     match &reading.description.no_deduplication {
         _ if !options.exactly_once => tracing::info!(%pipeline, %table, "rows are stored at least once, as it is set"),
