@@ -22,6 +22,7 @@ pub(super) fn read_rows(
 }
 
 /// Tells in `count` how many rows were read.
+#[inline]
 fn append_rows(
     input: &mut BinaryInput<'_>,
     rows: &mut Rows<'_>,
@@ -38,11 +39,17 @@ fn append_rows(
             *count = read_fixed_rows(input, &mut rows.columns, targets, &widths);
         }
     }
+    let (mut failed, mut read) = (None, *count);
     while !input.at_end() {
-        read_row(input, rows, targets)?;
-        *count += 1;
+        if let Err(reason) = read_row(input, &mut rows.columns, targets, &mut failed) {
+            failed.into_iter().for_each(|column| rows.fail(column));
+            *count = read;
+            return Err(reason);
+        }
+        read += 1;
     }
-    rows.end_rows(*count)
+    *count = read;
+    rows.end_rows(read)
 }
 
 /// The rows of one payload more, in the format RowBinary.
@@ -61,16 +68,20 @@ pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, kept: &mut Kept) -> Re
 /// Shorter payloads are read row by row: looking at the columns first is not worth it.
 const MIN_BYTES_BY_COLUMN: usize = 1024;
 
-#[inline]
-fn read_row(input: &mut BinaryInput<'_>, rows: &mut Rows<'_>, targets: &mut [Target]) -> Result<(), NotTypedReason> {
+#[inline(always)]
+fn read_row(
+    input: &mut BinaryInput<'_>,
+    columns: &mut [Column],
+    targets: &mut [Target],
+    failed: &mut Option<usize>,
+) -> Result<(), NotTypedReason> {
     for target in targets {
         match target {
             Target::Column(column) => {
-                let outcome = read_value(input, &mut rows.columns[*column]);
-                if outcome.is_err() {
-                    rows.fail(*column);
+                if let Err(reason) = read_value(input, &mut columns[*column]) {
+                    *failed = Some(*column);
+                    return Err(reason);
                 }
-                outcome?;
             }
             Target::Nowhere(scratch) => {
                 read_value(input, scratch)?;

@@ -39,14 +39,14 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
     /// Reads the field at the cursor, which is left where it ends.
     #[inline]
     pub(super) fn read_field(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
-        let outcome = self.read_into(rows, column);
-        if outcome.is_err() {
+        if let Err(reason) = self.read_into(rows, column) {
             rows.fail(column);
+            return Err(reason);
         }
-        outcome
+        Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_into(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
         let reader = &rows.plan.readers[column];
         self.dialect.start_field(&mut self.cursor);

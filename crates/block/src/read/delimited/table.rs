@@ -51,6 +51,7 @@ pub(super) fn append_table<'p, D: Dialect>(
     outcome.map_err(|reason| Stopped { reason, at })
 }
 
+#[inline(always)]
 fn read_all<D: Dialect>(
     fields: &mut Fields<'_, '_, D>,
     rows: &mut Rows<'_>,

@@ -11,6 +11,7 @@ use super::outcome::{NotTyped, NotTypedReason, Parsed};
 use super::rows::Rows;
 use super::series::{Kept, Stopped};
 use crate::plan::ReadPlan;
+use crate::types::DataType;
 use item::{read_item, Item};
 
 /// Reads a payload in the format MsgPack.
@@ -35,17 +36,26 @@ fn read_row(input: &mut BinaryInput<'_>, rows: &mut Rows<'_>) -> Result<(), NotT
     let plan = rows.plan;
     for (column, spec) in plan.columns().iter().enumerate() {
         rows.see(column)?;
-        let outcome = read_item(input).and_then(|item| match item {
-            Item::Nil if !plan.readers[column].nullable => rows.give_null(column),
-            item => {
-                rows.give(column)?;
-                value::read(input, item, &spec.data_type, &mut rows.columns[column], &plan.settings)
-            }
-        });
-        if outcome.is_err() {
+        if let Err(reason) = read_column(input, rows, column, &spec.data_type) {
             rows.fail(column);
+            return Err(reason);
         }
-        outcome?;
     }
     rows.end_row()
+}
+
+#[inline(always)]
+fn read_column(
+    input: &mut BinaryInput<'_>,
+    rows: &mut Rows<'_>,
+    column: usize,
+    data_type: &DataType,
+) -> Result<(), NotTypedReason> {
+    match read_item(input)? {
+        Item::Nil if !rows.plan.readers[column].nullable => rows.give_null(column),
+        item => {
+            rows.give(column)?;
+            value::read(input, item, data_type, &mut rows.columns[column], &rows.plan.settings)
+        }
+    }
 }
