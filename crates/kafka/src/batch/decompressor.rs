@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use flate2::Decompress as Inflater;
 use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
 use crate::batch::compression::Compression;
 use crate::batch::error::BatchError;
+use crate::batch::gzip;
 use crate::batch::lz4;
 use crate::batch::output::{Failure, Output};
 use crate::batch::record_batch::RecordBatch;
@@ -18,6 +20,7 @@ const ZSTD_MAX_WINDOW_LOG: u32 = 27;
 /// Keeps what decompressing needs, so that the next batch costs no allocation. One for each thread that decodes.
 pub struct Decompressor {
     output: Output,
+    inflater: Option<Inflater>,
     zstd: Option<ZstdDecoder<'static>>,
 }
 
@@ -30,7 +33,7 @@ impl fmt::Debug for Decompressor {
 impl Decompressor {
     /// A batch may have `max_bytes` when it is decompressed.
     pub fn new(max_bytes: usize) -> Self {
-        Self { output: Output::new(max_bytes), zstd: None }
+        Self { output: Output::new(max_bytes), inflater: None, zstd: None }
     }
 
     /// The records of a batch. They lie here until the next call, or, uncompressed, in the batch.
@@ -39,7 +42,11 @@ impl Decompressor {
         self.output.clear();
         let decompressed = match batch.compression {
             Compression::None => return Ok(batch.uncompressed_records()),
-            Compression::Gzip => self.output.read_all(flate2::bufread::MultiGzDecoder::new(&*batch.body)),
+            Compression::Gzip => {
+                let without_zlib_head = false;
+                let inflater = self.inflater.get_or_insert_with(|| Inflater::new(without_zlib_head));
+                gzip::decompress(&batch.body, inflater, &mut self.output)
+            }
             Compression::Snappy => snappy::decompress(&batch.body, &mut self.output),
             Compression::Lz4 => lz4::decompress(&batch.body, &mut self.output),
             Compression::Zstd => self.zstd(&batch.body),

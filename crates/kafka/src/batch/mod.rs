@@ -9,6 +9,7 @@ mod decompressor;
 mod error;
 #[cfg(test)]
 mod golden;
+mod gzip;
 mod head;
 mod lz4;
 mod output;

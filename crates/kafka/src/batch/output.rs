@@ -63,6 +63,10 @@ impl Output {
         Ok(&mut self.bytes[self.filled..])
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled == self.max_bytes
+    }
+
     /// Some room, to find out how much is needed.
     pub(crate) fn some_room(&mut self) -> Result<&mut [u8], Failure> {
         let wanted = MIN_GROWTH_BYTES.min(self.max_bytes - self.filled).max(1);

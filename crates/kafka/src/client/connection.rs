@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use crate::client::frame_pool::FramePool;
 use crate::client::frames::read_frame;
 use crate::client::pending::Pending;
 use crate::error::Error;
@@ -47,6 +48,7 @@ pub(crate) struct ConnectionSettings {
     pub client_id: String,
     pub request_timeout_ms: u64,
     pub max_answer_bytes: usize,
+    pub pool: Arc<FramePool>,
 }
 
 impl Connection {
@@ -58,7 +60,7 @@ impl Connection {
         let pending = Arc::new(Pending::default());
         let (requests, to_write) = mpsc::channel(MAX_UNWRITTEN_REQUESTS);
         tokio::spawn(write_requests(writer, to_write, pending.clone(), settings.broker.clone()));
-        let reading = read_answers(reader, pending.clone(), settings.broker.clone(), settings.max_answer_bytes);
+        let reading = read_answers(reader, pending.clone(), settings.clone());
         let reading = tokio::spawn(reading).abort_handle();
         let inner = Inner {
             settings,
@@ -202,10 +204,11 @@ async fn write_requests(
     let _ = writer.shutdown().await;
 }
 
-async fn read_answers(reader: impl AsyncRead + Unpin, pending: Arc<Pending>, broker: String, max_answer_bytes: usize) {
+async fn read_answers(reader: impl AsyncRead + Unpin, pending: Arc<Pending>, settings: ConnectionSettings) {
+    let ConnectionSettings { broker, max_answer_bytes, pool, .. } = settings;
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
     let reason = loop {
-        let frame = match read_frame(&mut reader, max_answer_bytes).await {
+        let frame = match read_frame(&mut reader, max_answer_bytes, &pool).await {
             Ok(Some(frame)) => frame,
             Ok(None) => break "it closed the connection".to_owned(),
             Err(error) => break error.to_string(),

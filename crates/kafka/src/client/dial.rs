@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::client::connection::{Connection, ConnectionSettings};
+use crate::client::frame_pool::FramePool;
 use crate::client::options::{ClientOptions, TlsOptions};
 use crate::client::sasl;
 use crate::error::Error;
@@ -41,12 +42,14 @@ impl Address {
 pub(crate) struct Dialer {
     options: Arc<ClientOptions>,
     tls: Option<TlsConnector>,
+    /// For the answers of all brokers.
+    pool: Arc<FramePool>,
 }
 
 impl Dialer {
     pub(crate) fn new(options: Arc<ClientOptions>) -> Result<Self, Error> {
         let tls = options.tls.as_ref().map(connector).transpose()?;
-        Ok(Self { options, tls })
+        Ok(Self { options, tls, pool: Arc::default() })
     }
 
     /// `broker` is how errors call it.
@@ -72,6 +75,7 @@ impl Dialer {
             client_id: self.options.client_id.clone(),
             request_timeout_ms: self.options.request_timeout_ms,
             max_answer_bytes: self.options.max_answer_bytes,
+            pool: self.pool.clone(),
         };
         let connection = match &self.tls {
             None => {

@@ -1,15 +1,24 @@
 //! Frames: four bytes that say how many follow.
 
 use std::io;
+use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::client::frame_pool::FramePool;
 
 /// For which room is made at once; a larger frame gets more as its bytes come.
 const MAX_RESERVED_BYTES: usize = 8 << 20;
+/// Smaller ones are served well enough by the allocator.
+const POOLED_FROM_BYTES: usize = 256 << 10;
 
 /// The next frame without its size; nothing at the end of the stream.
-pub(crate) async fn read_frame(reader: &mut (impl AsyncRead + Unpin), max_bytes: usize) -> io::Result<Option<Bytes>> {
+pub(crate) async fn read_frame(
+    reader: &mut (impl AsyncRead + Unpin),
+    max_bytes: usize,
+    pool: &Arc<FramePool>,
+) -> io::Result<Option<Bytes>> {
     let mut size = [0; 4];
     if reader.read(&mut size[..1]).await? == 0 {
         return Ok(None);
@@ -22,19 +31,54 @@ pub(crate) async fn read_frame(reader: &mut (impl AsyncRead + Unpin), max_bytes:
             format!("an answer of {size} bytes, where {max_bytes} are allowed (is it a Kafka broker, and is TLS set as it has to be?)"),
         )
     })?;
-    let mut frame = BytesMut::with_capacity(wanted.min(MAX_RESERVED_BYTES));
-    while frame.len() < wanted {
-        let missing = (wanted - frame.len()) as u64;
-        if (&mut *reader).take(missing).read_buf(&mut frame).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+    if wanted < POOLED_FROM_BYTES {
+        pool.trim();
+        let mut frame = BytesMut::with_capacity(wanted);
+        fill(reader, &mut frame, wanted).await?;
+        return Ok(Some(frame.freeze()));
+    }
+    let new = || Vec::with_capacity(FramePool::rounded(wanted.min(MAX_RESERVED_BYTES)));
+    let mut frame = pool.take(wanted).unwrap_or_else(new);
+    fill(reader, &mut frame, wanted).await?;
+    Ok(Some(pool.share(frame)))
+}
+
+async fn fill(reader: &mut (impl AsyncRead + Unpin), frame: &mut impl BufMut, wanted: usize) -> io::Result<()> {
+    let mut missing = wanted;
+    while missing > 0 {
+        match (&mut *reader).take(missing as u64).read_buf(frame).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => missing -= count,
         }
     }
-    Ok(Some(frame.freeze()))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    async fn read_frame(reader: &mut &[u8], max_bytes: usize) -> io::Result<Option<Bytes>> {
+        super::read_frame(reader, max_bytes, &Arc::default()).await
+    }
+
+    #[tokio::test]
+    async fn large_frames_use_each_others_memory() {
+        let pool = Arc::default();
+        for size in [300_000usize, 900_000, 10 << 20] {
+            let body: Vec<u8> = (0..size).map(|index| (index % 251) as u8).collect();
+            let stream = [&(size as i32).to_be_bytes()[..], &body].concat();
+            let first = super::read_frame(&mut &stream[..], usize::MAX, &pool).await.unwrap().unwrap();
+            let second = super::read_frame(&mut &stream[..], usize::MAX, &pool).await.unwrap().unwrap();
+            assert!(first == body && second == body);
+            let memory = first.as_ptr();
+            drop(first);
+            let third = super::read_frame(&mut &stream[..], usize::MAX, &pool).await.unwrap().unwrap();
+            assert_eq!((third.as_ptr(), third == body), (memory, true));
+            let cut = &stream[..stream.len() - 1];
+            assert!(super::read_frame(&mut &cut[..], usize::MAX, &pool).await.is_err());
+        }
+    }
 
     #[tokio::test]
     async fn frames_are_read_whole_or_not_at_all() {

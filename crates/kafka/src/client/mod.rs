@@ -8,6 +8,7 @@ mod backoff;
 mod cluster;
 mod connection;
 mod dial;
+mod frame_pool;
 mod frames;
 mod offsets;
 mod options;
