@@ -126,6 +126,7 @@ fn message() -> MessageRecord<'static> {
         failed_micros: 1_700_000_000_000_000,
         code: -1,
         error: "no nümber",
+        was_read: true,
         attempts: 2,
         partition: 3,
         offset: 1 << 40,
@@ -140,7 +141,15 @@ fn message() -> MessageRecord<'static> {
 #[test]
 fn messages_come_back_with_all_they_had() {
     assert_eq!(decode_stream(&encode_stream(&stream())), Ok(stream()));
-    let bare = MessageRecord { key: None, headers: Vec::new(), value: None, value_bytes: 0, error: "", ..message() };
+    let bare = MessageRecord {
+        key: None,
+        headers: Vec::new(),
+        value: None,
+        value_bytes: 0,
+        error: "",
+        was_read: false,
+        ..message()
+    };
     let empty = MessageRecord { key: Some(b""), value: Some(b""), offset: i64::MAX, ..bare.clone() };
     for message in [message(), bare, empty] {
         assert_eq!(decode_message(&encode_message(&message)), Ok(message));
@@ -159,6 +168,7 @@ fn a_message_is_laid_out_as_it_was() {
         "00401e18240a0600",
         "ffffffff",
         "020000006e6f",
+        "01",
         "02000000",
         "03000000",
         "0000000000010000",

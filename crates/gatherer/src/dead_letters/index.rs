@@ -160,14 +160,23 @@ impl Index {
         }
     }
 
-    /// Which messages of a partition are letters, from one offset to another.
-    pub(super) fn offsets(&self, stream: &Arc<Stream>, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
+    /// Which messages of a partition could not be read, from one offset to another.
+    pub(super) fn unread_offsets(
+        &self,
+        stream: &Arc<Stream>,
+        partition: i32,
+        offsets: RangeInclusive<i64>,
+    ) -> Vec<i64> {
         if offsets.is_empty() {
             return Vec::new();
         }
         let key = |offset: i64| MessageKey { stream: stream.clone(), partition, offset };
         let found = self.by_message.range(key(*offsets.start())..=key(*offsets.end()));
-        found.map(|(key, _)| key.offset).collect()
+        let is_unread = |id: &LetterId| {
+            let message = self.letters.get(id).and_then(|entry| entry.summary.message);
+            message.is_some_and(|message| !message.was_read)
+        };
+        found.filter(|(_, id)| is_unread(id)).map(|(key, _)| key.offset).collect()
     }
 
     pub(super) fn all(&self) -> Amount {

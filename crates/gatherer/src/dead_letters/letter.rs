@@ -103,14 +103,14 @@ pub(super) fn summary(id: LetterId, origin: Arc<Origin>, head: &LetterHead, inse
 }
 
 pub(super) fn message_summary(id: LetterId, origin: Arc<Origin>, message: &MessageRecord<'_>) -> LetterSummary {
-    let MessageRecord { partition, offset, timestamp_ms, .. } = *message;
+    let MessageRecord { partition, offset, timestamp_ms, was_read, .. } = *message;
     LetterSummary {
         id,
         origin,
         query_id: QueryId::Given(Arc::from("")),
         // Its offset was to be committed when it is stored.
         ack: AckLevel::Stored,
-        message: Some(MessagePlace { partition, offset, timestamp_ms }),
+        message: Some(MessagePlace { partition, offset, timestamp_ms, was_read }),
         // Brokers may give no time, which is said by a negative one.
         arrived_micros: u64::try_from(timestamp_ms).map_or(message.failed_micros, |ms| ms.saturating_mul(1000)),
         failed_micros: message.failed_micros,

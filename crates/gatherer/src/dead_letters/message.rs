@@ -40,9 +40,11 @@ pub struct MessageLetter {
     pub key: Option<Vec<u8>>,
     pub headers: Vec<(String, Option<Vec<u8>>)>,
     pub value: Option<Vec<u8>>,
-    /// The backend's code of the error; 0 if the pipeline itself could not read it.
+    /// The backend's code of the error; 0: none of the backend's.
     pub code: i32,
     pub error: String,
+    /// Whether it could be read: then its rows were sent, and the backend refused them.
+    pub was_read: bool,
     /// How often it was tried to store it.
     pub attempts: u32,
     pub failed_wall_micros: u64,
@@ -69,6 +71,7 @@ impl MessageLetter {
             failed_micros: self.failed_wall_micros,
             code: self.code,
             error: beginning(&self.error, MAX_ERROR_BYTES),
+            was_read: self.was_read,
             attempts: self.attempts,
             partition: self.partition,
             offset: self.offset,
@@ -92,6 +95,7 @@ impl MessageLetter {
             value: record.value.map(<[u8]>::to_vec),
             code: record.code,
             error: record.error.to_owned(),
+            was_read: record.was_read,
             attempts: record.attempts,
             failed_wall_micros: record.failed_micros,
         }

@@ -211,11 +211,13 @@ impl DeadLetters {
         ids.iter().filter_map(journal_id).collect()
     }
 
-    /// Which messages of a partition are letters, from one offset to another.
-    pub fn message_offsets(&self, source: &MessageSource, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
+    /// Which messages of a partition are letters because they could not be read, from one offset to another. They were in no batch,
+    /// and should be in none when theirs is pushed again, whatever can be read by then. A message that the backend refused was in its
+    /// batch: without it the batch would be another, and go through where it was stored in parts before.
+    pub fn unread_offsets(&self, source: &MessageSource, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
         let MessageSource { pipeline, topic, topic_id, .. } = source;
         let stream = Stream { pipeline: pipeline.clone(), topic: topic.clone(), topic_id: *topic_id };
-        self.shared.lock().index.offsets(&Arc::new(stream), partition, offsets)
+        self.shared.lock().index.unread_offsets(&Arc::new(stream), partition, offsets)
     }
 
     /// Who reads messages when they are retried. Without, none can be.

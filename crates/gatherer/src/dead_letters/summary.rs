@@ -42,6 +42,8 @@ pub struct MessagePlace {
     pub partition: i32,
     pub offset: i64,
     pub timestamp_ms: i64,
+    /// Whether it could be read: then its rows were sent, and the backend refused them.
+    pub was_read: bool,
 }
 
 /// All of a letter but its rows, its settings and the end of a long error text: what is kept in memory.

@@ -25,6 +25,8 @@ pub struct MessageRecord<'a> {
     /// ClickHouse's code of the error; 0: none of ClickHouse's.
     pub code: i32,
     pub error: &'a str,
+    /// Whether it could be read: then its rows were sent, and the backend refused them.
+    pub was_read: bool,
     /// How often it was tried to store it.
     pub attempts: u32,
     pub partition: i32,
@@ -73,6 +75,7 @@ pub fn encode_message(message: &MessageRecord<'_>) -> Vec<u8> {
     out.u64(message.failed_micros);
     out.u32(message.code.cast_unsigned());
     out.bytes(message.error.as_bytes());
+    out.u8(u8::from(message.was_read));
     out.u32(message.attempts);
     out.u32(message.partition.cast_unsigned());
     out.u64(message.offset.cast_unsigned());
@@ -106,6 +109,7 @@ pub fn decode_message(payload: &[u8]) -> Result<MessageRecord<'_>, RecordError> 
         failed_micros: bytes.u64()?,
         code: bytes.u32()?.cast_signed(),
         error: bytes.text()?,
+        was_read: bytes.bool()?,
         attempts: bytes.u32()?,
         partition: bytes.u32()?.cast_signed(),
         offset: bytes.u64()?.cast_signed(),

@@ -73,9 +73,11 @@ pub(crate) struct BadMessage {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(crate) value: Option<Vec<u8>>,
-    /// Of the backend's error; 0 if the message could not even be read.
+    /// Of the backend's error, if it is one.
     pub(crate) code: i32,
     pub(crate) error: String,
+    /// It was in a batch, and was refused there.
+    pub(crate) was_read: bool,
 }
 
 /// What was read of a partition at once.

@@ -144,6 +144,7 @@ async fn push_singles<S: Sink>(
         if let InsertError::Exception(exception) = error {
             (message.code, message.error) = (exception.code, exception.line);
         }
+        message.was_read = true;
         pusher.refuse(&partition, &message)?;
         *not_stored += row_count;
         bad.push(message);

@@ -48,7 +48,7 @@ pub(crate) async fn keep(
 }
 
 fn letter(source: Arc<MessageSource>, partition: i32, message: BadMessage) -> MessageLetter {
-    let BadMessage { offset, timestamp_ms, key, headers, value, code, error } = message;
+    let BadMessage { offset, timestamp_ms, key, headers, value, code, error, was_read } = message;
     let text = |name: Vec<u8>| String::from_utf8_lossy(&name).into_owned();
     MessageLetter {
         source,
@@ -60,6 +60,7 @@ fn letter(source: Arc<MessageSource>, partition: i32, message: BadMessage) -> Me
         value,
         code,
         error,
+        was_read,
         attempts: 1,
         failed_wall_micros: (wall_ms().max(0) as u64).saturating_mul(1_000),
     }

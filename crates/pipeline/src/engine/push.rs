@@ -123,10 +123,10 @@ impl<S: Sink> Pusher<S> {
         sent_before: bool,
     ) -> Result<Vec<RangeRows>, Trouble> {
         let left_out = |range: &Range| match &self.letters {
-            // They were refused in the earlier life, and are letters since.
+            // They could not be read in the earlier life, and are letters since. (What the table refused was in the batch.)
             Some(store) if sent_before => {
                 let source = letters::source(&self.options, range);
-                store.message_offsets(&source, range.partition, range.first_offset..=range.last_offset)
+                store.unread_offsets(&source, range.partition, range.first_offset..=range.last_offset)
             }
             _ => Vec::new(),
         };

@@ -294,5 +294,6 @@ pub(crate) fn bad_message(record: &Record<'_>, code: i32, error: String) -> BadM
         value: record.value.map(<[u8]>::to_vec),
         code,
         error,
+        was_read: false,
     }
 }

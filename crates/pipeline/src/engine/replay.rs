@@ -9,7 +9,7 @@ use crate::engine::read::{read, Fetch, ReadTrouble, Readers};
 use crate::latency::wall_ms;
 use crate::record::{BatchRecord, Range};
 
-/// All rows of the batch. `left_out` gives the offsets of a range that are dead letters already, ascending.
+/// All rows of the batch. `left_out` gives the offsets of a range that are dead letters already since they could not be read, ascending.
 pub(crate) async fn fetch_batch(
     client: &Client,
     readers: &Arc<Readers>,

@@ -53,7 +53,7 @@ fn line<'a>(text: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a
 }
 
 /// In the order in which one asks: what, why, when, and then the rest.
-const FIELDS: [&str; 28] = [
+const FIELDS: [&str; 29] = [
     "id",
     "database",
     "table",
@@ -79,6 +79,7 @@ const FIELDS: [&str; 28] = [
     "roles",
     "quota_key",
     "timestamp_ms",
+    "was_read",
     "key",
     "headers",
     "value",

@@ -74,6 +74,7 @@ fn add_insert(fields: &mut Map<String, Value>, insert: &KeptInsert) {
 fn add_message(fields: &mut Map<String, Value>, message: &MessageLetter) {
     let header = |(name, value): &(String, Option<Vec<u8>>)| json!({ "name": name, "value": shown(value.as_deref()) });
     fields.insert("kept_as".to_owned(), Value::from(message.source.format.as_str()));
+    fields.insert("was_read".to_owned(), Value::from(message.was_read));
     fields.insert("timestamp_ms".to_owned(), Value::from(message.timestamp_ms));
     fields.insert("key".to_owned(), shown(message.key.as_deref()));
     fields.insert("headers".to_owned(), Value::from(message.headers.iter().map(header).collect::<Vec<_>>()));

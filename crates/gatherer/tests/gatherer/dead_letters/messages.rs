@@ -35,13 +35,14 @@ pub fn message(topic: &str, partition: i32, offset: i64) -> MessageLetter {
         value: Some(format!("{{\"number\": no {offset}}}").into_bytes()),
         code: 0,
         error: format!("Cannot parse number at offset {offset}"),
+        was_read: false,
         attempts: 2,
         failed_wall_micros: 1_800_000_000_000_000,
     }
 }
 
 fn offsets(opened: &Opened) -> Vec<i64> {
-    opened.letters.message_offsets(&source("a"), 0, i64::MIN..=i64::MAX)
+    opened.letters.unread_offsets(&source("a"), 0, i64::MIN..=i64::MAX)
 }
 
 fn read(opened: &Opened, id: LetterId) -> MessageLetter {
@@ -63,7 +64,7 @@ async fn messages_are_kept_with_all_that_they_had() {
     assert_eq!(opened.letters.list(&Selection::default(), ALL), before);
     assert_eq!(ids(&opened).iter().map(|id| read(&opened, *id)).collect::<Vec<_>>(), letters);
     let [of_bare, of_first] = &before.letters[..] else { panic!("{before:?}") };
-    let place = MessagePlace { partition: 0, offset: 41, timestamp_ms: 1_700_000_000_123 };
+    let place = MessagePlace { partition: 0, offset: 41, timestamp_ms: 1_700_000_000_123, was_read: false };
     assert_eq!((of_first.message, of_first.arrived_micros), (Some(place), 1_700_000_000_123_000));
     assert_eq!((of_first.attempts, of_first.code, of_first.rows, of_first.ack), (2, 0, 0, AckLevel::Stored));
     assert_eq!(of_first.payload_bytes, letters[0].value.as_ref().unwrap().len() as u64);
@@ -117,12 +118,15 @@ async fn a_message_that_is_kept_twice_at_once_is_one_letter() {
 }
 
 #[tokio::test]
-async fn the_letters_of_a_range_can_be_asked_for() {
+async fn what_could_not_be_read_of_a_range_can_be_asked_for() {
     let opened = Opened::on(MemoryDisk::default(), ROOM);
     let letters = [3, 5, 8, 13].map(|offset| message("a", 0, offset));
     opened.letters.keep_messages(letters.to_vec()).await.unwrap();
     opened.letters.keep_messages(vec![message("a", 1, 6), message("b", 0, 7)]).await.unwrap();
-    let of = |first, last| opened.letters.message_offsets(&source("a"), 0, first..=last);
+    // This one was in its batch.
+    opened.letters.keep_messages(vec![MessageLetter { was_read: true, ..message("a", 0, 6) }]).await.unwrap();
+    let opened = opened.again(ROOM);
+    let of = |first, last| opened.letters.unread_offsets(&source("a"), 0, first..=last);
     assert_eq!((of(5, 8), of(6, 7), of(0, 4), of(14, 99)), (vec![5, 8], vec![], vec![3], vec![]));
     assert_eq!(of(8, 5), [], "an empty range has none");
 }
