@@ -36,7 +36,7 @@ pub(super) enum Value {
     Double(NumberForm),
     Text,
     Padded(usize),
-    Spelled(TextValues),
+    Spelled(Box<TextValues>),
     Fixed(usize),
     Uuid,
     Decimal {
@@ -126,7 +126,7 @@ impl Value {
             (Kind::String | Kind::Bytes, _) => match wanted {
                 T::String => Value::Text,
                 T::FixedString(width) => Value::Padded(*width),
-                T::Uuid => Value::Spelled(TextValues::new(wanted, &windrow_block::ReadSettings::default())?),
+                T::Uuid => Value::Spelled(Box::new(TextValues::new(wanted, &windrow_block::ReadSettings::default())?)),
                 _ => return None,
             },
             (Kind::Fixed(width), _) => match wanted {
