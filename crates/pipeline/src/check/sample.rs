@@ -1,7 +1,7 @@
 //! Some of the latest messages, read as the pipeline would, ClickHouse asked where it would be.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use windrow_block::{Block, ColumnSpec};
@@ -12,6 +12,7 @@ use super::fields::Fields;
 use super::misfit::{Misfit, Misfits};
 use super::report::{CheckReport, RefusedMessage, SampledRows};
 use crate::options::PipelineOptions;
+use crate::registry::{RegistryError, SchemaRegistry};
 use crate::tables::{AskError, FormatQuestion, TableDescription, Tables};
 
 /// Refused messages that are told one by one, and whose columns are looked for.
@@ -29,6 +30,31 @@ pub(super) struct Ask<'c> {
     pub tables: &'c dyn Tables,
     /// ClickHouse's settings of reading.
     pub settings: &'c [(String, String)],
+    /// Where schemas are that messages name.
+    pub schemas: Option<&'c Schemas>,
+}
+
+/// A registry, and what it has said: many plans ask for the same schemas.
+pub(super) struct Schemas {
+    registry: SchemaRegistry,
+    said: Mutex<HashMap<u32, Result<String, RegistryError>>>,
+}
+
+impl Schemas {
+    fn of(options: &PipelineOptions) -> Result<Option<Schemas>, String> {
+        let Some(registry) = &options.format.registry else { return Ok(None) };
+        SchemaRegistry::new(registry).map(|registry| Some(Schemas { registry, said: Mutex::default() }))
+    }
+
+    async fn schema(&self, id: u32) -> Result<String, RegistryError> {
+        let known = self.said.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let said = self.registry.schema(id).await;
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(id, said.clone());
+        said
+    }
 }
 
 pub(super) fn message_of(record: &SampledRecord) -> Message<'_> {
@@ -53,7 +79,14 @@ pub(super) async fn read(
     plan: &MessagePlan,
     sampled: &[SampledTopic],
 ) {
-    let ask = Ask { tables, settings: &options.format.settings };
+    let schemas = match Schemas::of(options) {
+        Ok(schemas) => schemas,
+        Err(problem) => {
+            report.problems.push(problem);
+            return;
+        }
+    };
+    let ask = Ask { tables, settings: &options.format.settings, schemas: schemas.as_ref() };
     let mut reading = Reading {
         report,
         plan,
@@ -69,17 +102,13 @@ pub(super) async fn read(
                 .collect::<Vec<_>>()
                 .into_iter(),
         ),
-        is_unanswered: false,
+        unanswered: None,
     };
     for topic in sampled {
         reading.topic(topic).await;
     }
-    let Reading { fields, is_unanswered, .. } = reading;
-    if is_unanswered {
-        report
-            .unreachable
-            .push("ClickHouse could not be asked about some messages that only it can read for certain".to_owned());
-    }
+    let Reading { fields, unanswered, .. } = reading;
+    report.unreachable.extend(unanswered.map(|why| format!("some messages could not be read: {why}")));
     report.sample.knows_fields = options.format.name.starts_with("JSON") && !plan.is_positional();
     if report.sample.knows_fields {
         for column in &mut report.columns {
@@ -95,8 +124,8 @@ struct Reading<'c> {
     ask: Ask<'c>,
     misfits: Misfits<'c>,
     fields: Fields,
-    /// Whether ClickHouse was away when it was asked.
-    is_unanswered: bool,
+    /// Why somebody could not be asked who had to be.
+    unanswered: Option<String>,
 }
 
 /// Why a message became no rows.
@@ -104,7 +133,7 @@ struct Refusal {
     text: String,
     row: u64,
     column: Option<String>,
-    /// Nobody knows: ClickHouse is away.
+    /// Nobody knows: who has to be asked is away.
     is_unanswered: bool,
 }
 
@@ -133,7 +162,7 @@ impl Reading<'_> {
         self.fields.see(record.value.as_deref().unwrap_or_default());
         match self.ask.read(self.plan, reader, &message_of(record)).await {
             Ok(rows) => self.report.sample.rows += u64::from(rows),
-            Err(refusal) if refusal.is_unanswered => self.is_unanswered = true,
+            Err(refusal) if refusal.is_unanswered => self.unanswered = Some(refusal.text),
             Err(refusal) => self.refused(topic, record, refusal).await,
         }
     }
@@ -205,8 +234,21 @@ impl Ask<'_> {
             Ok(rows) => Ok(rows),
             Err(Unread::Refused(error)) if !error.certain => self.ask_clickhouse(plan, reader, message, error).await,
             Err(Unread::Refused(error)) => Err(Refusal::of(error)),
-            Err(unread @ Unread::MissingSchema(_)) => {
-                Err(Refusal { text: unread.to_string(), row: 0, column: None, is_unanswered: true })
+            Err(unread @ Unread::MissingSchema(id)) => {
+                let refused = |text| Refusal { text, row: 0, column: None, is_unanswered: false };
+                let Some(schemas) = self.schemas else { return Err(refused(unread.to_string())) };
+                match schemas.schema(id).await {
+                    // What is wrong with it is said of the messages that name it.
+                    Ok(schema) => drop(plan.add_schema(id, &schema)),
+                    Err(RegistryError::Refused(text)) => return Err(refused(text)),
+                    Err(RegistryError::Unavailable(text)) => {
+                        return Err(Refusal { is_unanswered: true, ..refused(text) });
+                    }
+                }
+                reader.read(message).map_err(|unread| match unread {
+                    Unread::Refused(error) => Refusal::of(error),
+                    unread => refused(unread.to_string()),
+                })
             }
         }
     }

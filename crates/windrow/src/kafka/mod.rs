@@ -9,7 +9,7 @@ mod tables;
 
 use std::process::ExitCode;
 
-use windrow_settings::{KafkaSettings, Settings};
+use windrow_settings::{KafkaSettings, Origin, Settings};
 
 use self::arguments::{KafkaCommand, RunArguments};
 use crate::gateway;
@@ -37,9 +37,11 @@ fn run_one(arguments: &RunArguments) -> Result<ExitCode, String> {
             return Err(format!("which pipeline? There are {}; windrow serve runs them all", names.join(", ")));
         }
     };
-    if !arguments.settings.names_ports() {
-        // The usual ones may be in use by a gateway; who wants to ask the table here can read in the log where.
+    // The usual ports may be in use by a gateway; who wants to ask for the table here can read in the log where.
+    if settings.origin("http.listen") == Some(&Origin::Default) {
         settings.http.listen.set_port(0);
+    }
+    if settings.origin("flight.listen") == Some(&Origin::Default) {
         settings.flight.listen = None;
     }
     gateway::serve(settings)
