@@ -9,7 +9,7 @@ import pytest
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.kafka import Broker
-from harness.kafka_numbers import Target
+from harness.kafka_numbers import Target, numbered
 from harness.kafka_topics import Message, Topics
 from harness.pipelines import Seen, pipeline
 from harness.process import resident_bytes
@@ -67,15 +67,14 @@ def test_a_backend_that_breaks_off(
 ) -> None:
     """Requests that end in the middle, answers that are lost: each row once all the same."""
     topics.create(topic_name, PARTITIONS)
-    target = Target(direct, more=", more String")
-    settings = pipeline(broker, target.full_name, topic_name, max_batch_bytes="1MiB")
+    target = Target(direct)
+    settings = pipeline(broker, target.full_name, topic_name, max_batch_rows=500)
     seen = start_pipelines(settings, through=relay.address)
     seen.owns(PARTITIONS)
-    relay.misbehave({Fault.BROKEN_REQUEST: 0.02, Fault.LOST_ANSWER: 0.2, Fault.HALF_ANSWER: 0.1})
+    relay.misbehave({Fault.BROKEN_REQUEST: 0.1, Fault.LOST_ANSWER: 0.2, Fault.HALF_ANSWER: 0.1})
     sent = 10_000
-    topics.send(topic_name, (large(number) for number in range(sent)))
+    topics.send(topic_name, numbered(0, sent, PARTITIONS))
     eventually(lambda: relay.done[Fault.LOST_ANSWER] >= 3, "answers were lost", 60)
-    target.wait(sent // 2)
     relay.behave()
     target.wait(sent)
     target.check(range(sent))

@@ -161,7 +161,7 @@ def test_columns_are_mapped(
     text = b'{"event":{"time":1600000000,"user":{"id":7}},"id":1,"left_out":"given","named":"n"}'
     topics.send(topic_name, [Message(text, b"k1", 0, OLD_MS, (("trace", b"t1"),)), Message(text, None, 0, OLD_MS)])
     columns = (
-        "id UInt64, ts DateTime('UTC'), user UInt32, k Nullable(String), partition UInt16, at DateTime64(3, 'UTC'), "
+        "id UInt64, ts DateTime('UTC'), user UInt32, k Nullable(String), partition UInt32, at DateTime64(3, 'UTC'), "
         "trace String, left_out String DEFAULT concat('made of ', toString(id)), named String"
     )
     direct.sql(f"CREATE TABLE events ({columns}) {MERGE_TREE}")
