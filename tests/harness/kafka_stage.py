@@ -126,7 +126,7 @@ class OnClickHouse(KafkaStage):
 class OnDuckDb(KafkaStage):
     """DuckDB dies with its gateway."""
 
-    database = "main"
+    database = "default"
 
     def __init__(self, folder: Path, broker: Broker):
         super().__init__(broker)

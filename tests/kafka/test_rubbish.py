@@ -265,7 +265,7 @@ def test_rubbish_on_the_way_into_duckdb(
     target = DuckDbTarget(seen.gateway.direct, more=", CHECK (id % 100 != 7)")
     topics.send(topic_name, messages)
     bad = [number for number in range(sent) if is_bad(number) or number % 100 == 7]
-    found = Letters(seen.gateway, "main").come(len(bad))
+    found = Letters(seen.gateway, "default").come(len(bad))
     assert places(found) == {(topic_name, number % PARTITIONS, number // PARTITIONS) for number in bad}
     target.wait(sent - len(bad))
     target.check([number for number in range(sent) if number not in set(bad)])
