@@ -17,7 +17,7 @@ from harness.pipelines import Seen, clickhouse_gateway, duckdb_gateway, pipeline
 
 TOPIC, PARTITIONS = "events", 4
 # A table refuses one message in so many, and another one in so many can't be read.
-REFUSED_ONE_IN, UNREADABLE_ONE_IN = 211, 193
+REFUSED_ONE_IN, UNREADABLE_ONE_IN = 1009, 193
 Place = tuple[str, int, int]
 
 
