@@ -527,9 +527,10 @@ impl Conductor {
             if latest.error.is_error() || latest.offset < 0 {
                 continue;
             }
-            let high = latest.offset;
-            let watermarks = partition.watermarks.get_or_insert(Watermarks { low: 0, high, last_stable: high });
-            watermarks.high = watermarks.high.max(high);
+            let end = latest.offset;
+            let watermarks = partition.watermarks.get_or_insert(Watermarks { low: 0, high: end, last_stable: end });
+            watermarks.last_stable = watermarks.last_stable.max(end);
+            watermarks.high = watermarks.high.max(end);
             watermarks.low = earliest.unwrap_or(watermarks.low);
         }
     }

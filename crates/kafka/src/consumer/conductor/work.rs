@@ -187,7 +187,8 @@ pub(super) async fn watermarks(client: Client, partitions: Vec<(TopicPartition, 
     let all: Vec<TopicPartition> = partitions.iter().map(|(named, _)| named.clone()).collect();
     let new: Vec<TopicPartition> =
         partitions.into_iter().filter(|(_, is_new)| *is_new).map(|(named, _)| named).collect();
-    let latest = list(&client, &all, Isolation::ReadUncommitted, OffsetAt::Latest).await.unwrap_or_default();
+    // What readers may see: the end of a partition with an open transaction is before it.
+    let latest = list(&client, &all, Isolation::ReadCommitted, OffsetAt::Latest).await.unwrap_or_default();
     let earliest = match new.is_empty() {
         true => Vec::new(),
         false => list(&client, &new, Isolation::ReadUncommitted, OffsetAt::Earliest).await.unwrap_or_default(),
