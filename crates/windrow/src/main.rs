@@ -1,5 +1,6 @@
 //! The `windrow` program: command line, settings, and the order in which the parts start and stop.
 
+mod allocator;
 mod append;
 mod appends;
 mod backend;

@@ -11,6 +11,7 @@ use windrow_pipeline::{Pipeline, PipelineMetrics, PipelineOptions, RunningPipeli
 use windrow_settings::Settings;
 
 use super::pipeline_options;
+use crate::allocator;
 
 /// What all pipelines are told. Asked before anything is started: a mistake there shows at once.
 pub(crate) fn all_options(settings: &Settings) -> Result<Vec<PipelineOptions>, String> {
@@ -31,6 +32,7 @@ impl Pipelines {
     ) -> Pipelines {
         let mut running = Vec::with_capacity(options.len());
         if !options.is_empty() {
+            allocator::give_back_soon();
             let metrics = PipelineMetrics::register(registry);
             let tables = Arc::new(data.tables());
             let shared_letters = Arc::new(letters.clone());
