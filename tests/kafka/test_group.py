@@ -170,6 +170,22 @@ def test_new_partitions_and_new_topics_of_a_pattern(topics: Topics, topic_name: 
     await_delivered(members, 9)
     topics.drop(f"{topic_name}.b")
     await_shares(members, 3)
+    # Nobody was asked to finish what can't be committed any more, or could not be told otherwise.
+    gone = [line.place[0] for member in members for line in member.all("lost")]
+    assert set(gone) <= {f"{topic_name}.b"}
+
+
+def test_a_topic_that_vanishes_is_lost_and_found(topics: Topics, topic_name: str, join: Join) -> None:
+    topics.create(f"{topic_name}.a", 1)
+    topics.create(f"{topic_name}.b", 1)
+    # It gives nothing up: the group could take the partition from it only after a minute.
+    member = join(f"{topic_name}.a,{topic_name}.b", give_up="no", rebalance_ms=60_000)
+    await_shares([member], 2)
+    topics.drop(f"{topic_name}.b")
+    assert member.await_line("lost").place == (f"{topic_name}.b", 0)
+    topics.create(f"{topic_name}.b", 1)
+    topics.send(f"{topic_name}.b", numbered(3, 1))
+    await_delivered([member], 3)
 
 
 def test_a_topic_that_is_not_there_yet(topics: Topics, topic_name: str, join: Join) -> None:

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::consumer::options::Topics;
 use crate::consumer::pattern::TopicPattern;
@@ -12,8 +13,8 @@ use crate::group::PartitionCounts;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{MetadataResponse, TopicId, TopicMetadata};
 
-/// A broker that has just started may not know of a topic yet: it is gone when that was said so many times in a row.
-const MISSES: u32 = 2;
+/// A broker that has just started may not know of a topic yet: it is gone when nobody has known it for so long.
+const GONE_AFTER: Duration = Duration::from_secs(1);
 
 /// What is subscribed to.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub(super) struct Topic {
     pub id: TopicId,
     /// Without a leader while there is none.
     pub partitions: BTreeMap<i32, Option<Leader>>,
-    misses: u32,
+    missing_since: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -73,7 +74,7 @@ impl TopicTable {
     }
 
     /// The answer to what was asked for: `None` for all topics.
-    pub fn learn(&mut self, asked: Option<&[Arc<str>]>, metadata: &MetadataResponse) {
+    pub fn learn(&mut self, asked: Option<&[Arc<str>]>, metadata: &MetadataResponse, now: Instant) {
         let mut seen = BTreeSet::new();
         for topic in metadata.topics.iter().filter(|topic| topic.error == ErrorCode::NONE && !topic.is_internal) {
             seen.insert(topic.name.clone());
@@ -81,10 +82,11 @@ impl TopicTable {
         }
         let was_asked = |name: &Arc<str>| asked.is_none_or(|asked| asked.contains(name));
         self.known.retain(|name, topic| {
-            if was_asked(name) && !seen.contains(name) {
-                topic.misses += 1;
+            if seen.contains(name) || !was_asked(name) {
+                return true;
             }
-            topic.misses < MISSES
+            let since = *topic.missing_since.get_or_insert(now);
+            now.duration_since(since) < GONE_AFTER
         });
     }
 
@@ -117,7 +119,7 @@ fn known(topic: &TopicMetadata) -> Topic {
         is_there.then_some(Leader { node_id: partition.leader_id, epoch: partition.leader_epoch })
     };
     let partitions = topic.partitions.iter().map(|each| (each.partition, leader(each))).collect();
-    Topic { id: topic.id, partitions, misses: 0 }
+    Topic { id: topic.id, partitions, missing_since: None }
 }
 
 #[cfg(test)]
@@ -146,24 +148,28 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_anchored_and_leaves_out_what_is_kafkas_own() {
+    fn what_is_kafkas_own_is_left_out_of_a_pattern() {
         let pattern = Subscribed::new(&Topics::Pattern("a|events-.*|__.*".into())).unwrap();
         let mut table = TopicTable::new(pattern);
         let all = ["a", "ab", "events-1", "my-events-1", "__consumer_offsets"].map(|name| (name, ErrorCode::NONE));
-        table.learn(None, &metadata(&all));
+        table.learn(None, &metadata(&all), Instant::now());
         assert_eq!(names(&table), ["a", "events-1"]);
         assert!(Subscribed::new(&Topics::Pattern("(".into())).is_err());
         assert!(Subscribed::new(&Topics::Named(Vec::new())).is_err());
     }
 
     #[test]
-    fn a_topic_is_gone_when_that_was_said_twice() {
+    fn a_topic_is_gone_when_nobody_has_known_it_for_a_while() {
         let mut table = TopicTable::new(Subscribed::new(&Topics::Pattern(".*".into())).unwrap());
-        table.learn(None, &metadata(&[("a", ErrorCode::NONE), ("b", ErrorCode::NONE)]));
-        for left in [vec!["a", "b"], vec!["a"]] {
-            let asked = [Arc::from("b")];
-            table.learn(Some(&asked), &metadata(&[("b", ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)]));
-            assert_eq!(names(&table), left);
-        }
+        let (now, asked) = (Instant::now(), [Arc::from("b")]);
+        let unknown = metadata(&[("b", ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)]);
+        let both = metadata(&[("a", ErrorCode::NONE), ("b", ErrorCode::NONE)]);
+        table.learn(None, &both, now);
+        table.learn(Some(&asked), &unknown, now);
+        table.learn(None, &both, now);
+        table.learn(Some(&asked), &unknown, now + GONE_AFTER);
+        assert_eq!(names(&table), ["a", "b"]);
+        table.learn(Some(&asked), &unknown, now + 2 * GONE_AFTER);
+        assert_eq!(names(&table), ["a"]);
     }
 }

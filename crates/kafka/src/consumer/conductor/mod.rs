@@ -32,6 +32,8 @@ const WATERMARKS_EVERY: Duration = Duration::from_secs(1);
 /// How soon an urgent question is asked again.
 const MIN_URGENT_MS: u64 = 100;
 const MAX_URGENT_MS: u64 = 2_000;
+/// When there is no such topic at present.
+const ANNOUNCE_AGAIN: Duration = Duration::from_millis(500);
 const NOTHING_DUE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -370,7 +372,7 @@ impl Conductor {
     }
 
     fn learn(&mut self, asked: Option<&[Arc<str>]>, metadata: &MetadataResponse) {
-        self.topics.learn(asked, metadata);
+        self.topics.learn(asked, metadata, Instant::now());
         for name in self.topics.missing() {
             let reason = metadata.topics.iter().find(|topic| topic.name == name).map(|topic| topic.error);
             let reason = reason.filter(ErrorCode::is_error).map_or(String::new(), |code| format!(": {code}"));
@@ -390,23 +392,29 @@ impl Conductor {
         self.follow_leaders();
     }
 
-    /// A topic that was deleted and made anew: what we had of it is gone, and what it has now is ours.
+    /// A topic that was deleted: what we had of it is gone, and nothing can be committed for it. Its partitions are still assigned to us;
+    /// they are announced anew when there is such a topic again, unless the group takes them from us before.
     fn forget_former_topics(&mut self) {
-        let mut anew = Vec::new();
+        let (mut claims, mut assigned, mut revoking) = (Vec::new(), Vec::new(), Vec::new());
         let mut state = self.shared.state();
         for (named, partition) in &state.partitions {
-            let known = self.topics.topic(&named.topic).map(|topic| topic.id).filter(|id| id.is_known());
-            let is_another = known.is_some_and(|id| partition.topic_id.is_known() && id != partition.topic_id);
-            if is_another && !partition.is_revoking {
-                anew.push(named.clone());
+            let is_there = self.topics.topic(&named.topic).is_some_and(|topic| {
+                topic.id == partition.topic_id || !topic.id.is_known() || !partition.topic_id.is_known()
+            });
+            match partition.is_revoking {
+                _ if is_there => {}
+                true => revoking.push(named.clone()),
+                false => assigned.push(named.clone()),
             }
         }
-        let claims: Vec<Claim> = anew.iter().filter_map(|named| state.remove(named)).collect();
+        claims.extend(assigned.iter().chain(&revoking).filter_map(|named| state.remove(named)));
         drop(state);
-        if !claims.is_empty() {
-            self.say(Event::Lost(claims));
-            self.assigned(anew);
+        if claims.is_empty() {
+            return;
         }
+        self.say(Event::Lost(claims));
+        self.assigned(assigned);
+        self.tell(Input::GivenUp(revoking));
     }
 
     /// Sends each partition's requests to who leads it now.
@@ -463,16 +471,19 @@ impl Conductor {
         metadata: &MetadataResponse,
     ) {
         let asked: Vec<Arc<str>> = metadata.topics.iter().map(|topic| topic.name.clone()).collect();
-        self.topics.learn(Some(&asked), metadata);
-        let mut announced = Vec::new();
+        self.topics.learn(Some(&asked), metadata, Instant::now());
+        let (mut announced, mut later) = (Vec::new(), Vec::new());
         let mut state = self.shared.state();
         for ((partition, epoch), found) in epochs.iter().zip(committed) {
             // It may have been revoked or lost meanwhile, and even have come back.
             if self.unannounced.get(partition) != Some(epoch) {
                 continue;
             }
+            let Some(topic_id) = self.topics.topic(&partition.topic).map(|topic| topic.id) else {
+                later.push((partition.clone(), *epoch));
+                continue;
+            };
             self.unannounced.remove(partition);
-            let topic_id = self.topics.topic(&partition.topic).map(|topic| topic.id).unwrap_or_default();
             let leader = self.topics.leader(partition);
             let claim = state.add(partition.clone(), *epoch, topic_id, leader);
             announced.push(Assigned { claim, topic_id, committed: found.committed });
@@ -482,6 +493,7 @@ impl Conductor {
             self.say(Event::Assigned(announced));
             self.follow_leaders();
         }
+        self.ask_for_committed(later, ANNOUNCE_AGAIN);
     }
 
     fn planned(
@@ -493,7 +505,7 @@ impl Conductor {
         metadata: Result<MetadataResponse, Error>,
     ) {
         let plan = metadata.map(|metadata| {
-            self.topics.learn(Some(&asked), &metadata);
+            self.topics.learn(Some(&asked), &metadata, Instant::now());
             let counts = self.topics.counts(asked);
             let plan = assignor.assign(&members, &counts);
             self.shared_out = Some(counts);
@@ -502,11 +514,16 @@ impl Conductor {
         self.tell(Input::Planned(call, plan));
     }
 
-    fn out_of_range(&mut self, claim: Claim, start: u64, offset: i64, found: Result<(i64, i64), Error>) {
+    fn out_of_range(&mut self, claim: Claim, start: u64, offset: i64, found: Result<work::Ends, Error>) {
+        // Perhaps it is the offset of another topic, which had this name before.
+        if let Ok(ends) = &found {
+            self.topics.learn(Some(std::slice::from_ref(&claim.topic)), &ends.metadata, Instant::now());
+            self.forget_former_topics();
+        }
         let is_current = self.shared.state().of(&claim).is_some_and(|partition| partition.start == start);
         match found {
             _ if !is_current => {}
-            Ok((earliest, latest)) if !(earliest..=latest).contains(&offset) => {
+            Ok(work::Ends { earliest, latest, .. }) if !(earliest..=latest).contains(&offset) => {
                 self.say(Event::OutOfRange { claim, offset, earliest, latest });
             }
             // It has passed, or can't be told yet.

@@ -34,15 +34,21 @@ pub(super) enum Done {
         epochs: Vec<(TopicPartition, u64)>,
         found: Result<(Vec<CommittedOffset>, MetadataResponse), Error>,
     },
-    /// The earliest and the latest offset.
     Range {
         claim: Claim,
         start: u64,
         offset: i64,
-        found: Result<(i64, i64), Error>,
+        found: Result<Ends, Error>,
     },
     /// The latest offset, and the earliest one where that was not known.
     Watermarks(Vec<(TopicPartition, ListedOffset, Option<i64>)>),
+}
+
+/// Of a partition, and what is known of its topic.
+pub(super) struct Ends {
+    pub earliest: i64,
+    pub latest: i64,
+    pub metadata: MetadataResponse,
 }
 
 pub(super) async fn ask_coordinator(
@@ -144,7 +150,8 @@ pub(super) async fn range(client: Client, claim: Claim, start: u64, offset: i64)
     let ends = async {
         let earliest = list_one(&client, &named, Isolation::ReadUncommitted, OffsetAt::Earliest).await?;
         let latest = list_one(&client, &named, Isolation::ReadUncommitted, OffsetAt::Latest).await?;
-        Ok((earliest, latest))
+        let metadata = client.metadata_once(Some(vec![claim.topic.clone()])).await?;
+        Ok(Ends { earliest, latest, metadata })
     };
     let found = ends.await;
     Done::Range { claim, start, offset, found }
