@@ -239,6 +239,10 @@ impl Accounts {
         self.step.is_none() && self.sealed.is_empty() && !self.has_open() && self.entries(None).is_empty()
     }
 
+    pub(crate) fn is_pushing(&self) -> bool {
+        matches!(self.step, Some(Step::Push { .. }))
+    }
+
     /// Whether it may change at any moment what the coordinator has.
     pub(crate) fn is_committing(&self) -> bool {
         matches!(self.step, Some(Step::Commit(_)))
@@ -322,6 +326,19 @@ impl Accounts {
             }
         }
         begun
+    }
+
+    /// The batch is stored but for what lies in these partitions from these offsets on, which is not to be stored at all: what was gathered
+    /// behind is dropped.
+    pub(crate) fn push_stopped(&mut self, stops: &[(TopicPartition, i64)]) -> Vec<Recut> {
+        self.push_succeeded();
+        for (partition, offset) in stops {
+            if let Some(account) = self.accounts.get_mut(partition).filter(|account| account.stored > *offset) {
+                account.go_on_at(*offset);
+            }
+        }
+        let partitions: Vec<TopicPartition> = stops.iter().map(|(partition, _)| partition.clone()).collect();
+        self.cut_out(&partitions)
     }
 
     /// The batch can't be stored for now, and is pushed again as it is.

@@ -31,9 +31,61 @@ impl From<Failure> for Refusal {
 }
 
 /// A message with its rows, and as it came.
-struct Single {
+pub(crate) struct Single {
     message: BadMessage,
     rows: Vec<Rows>,
+}
+
+impl Single {
+    pub(crate) fn offset(&self) -> i64 {
+        self.message.offset
+    }
+
+    pub(crate) fn rows(&self) -> &[Rows] {
+        &self.rows
+    }
+
+    pub(crate) fn row_count(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.count() as u64).sum()
+    }
+
+    pub(crate) fn refused_by(self, error: &InsertError) -> BadMessage {
+        refused_by(self.message, error)
+    }
+}
+
+fn refused_by(message: BadMessage, error: &InsertError) -> BadMessage {
+    let (code, error) = match error {
+        InsertError::Exception(exception) => (exception.code, exception.line.clone()),
+        other => (0, other.to_string()),
+    };
+    BadMessage { code, error, was_read: true, ..message }
+}
+
+/// The messages in `span` that have rows for `target`.
+pub(crate) async fn fetch_singles<S: Sink>(
+    pusher: &Pusher<S>,
+    reading: &Arc<Reading>,
+    span: &Range,
+    target: &Arc<Destination>,
+) -> Result<Vec<Single>, Refusal> {
+    let mut singles = Vec::new();
+    let mut parts = Parts::of(&pusher.client, span);
+    while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
+        singles.extend(read_part(pusher, reading, fetch, target).await?);
+    }
+    Ok(singles)
+}
+
+async fn read_part<S: Sink>(
+    pusher: &Pusher<S>,
+    reading: &Arc<Reading>,
+    fetch: Fetch,
+    target: &Arc<Destination>,
+) -> Result<Vec<Single>, Refusal> {
+    let (readers, reading, target) = (pusher.readers.clone(), reading.clone(), target.clone());
+    let singles = on_thread(move || read_singles(&readers, &reading, fetch, &target)).await;
+    singles.map_err(|trouble| Refusal::Fetch(trouble.into_text()))
 }
 
 /// Stores the rows for `target` of the messages in `span`; those that are refused alone. `not_stored` counts their rows.
@@ -50,9 +102,7 @@ pub(crate) async fn isolate<S: Sink>(
     let mut bad = Vec::new();
     let mut parts = Parts::of(&pusher.client, span);
     while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
-        let (readers, reading, wanted) = (pusher.readers.clone(), reading.clone(), target.clone());
-        let singles = on_thread(move || read_singles(&readers, &reading, fetch, &wanted)).await;
-        waiting.extend(singles.map_err(|trouble| Refusal::Fetch(trouble.into_text()))?);
+        waiting.extend(read_part(pusher, reading, fetch, target).await?);
         while waiting.len() >= MESSAGES_TOGETHER {
             let rest = waiting.split_off(MESSAGES_TOGETHER);
             let together = std::mem::replace(&mut waiting, rest);
@@ -119,9 +169,9 @@ async fn push_singles<S: Sink>(
     let now_ms = crate::latency::wall_ms();
     let (members, messages): (Vec<_>, Vec<_>) = singles
         .into_iter()
-        .map(|Single { message, rows }| {
-            let row_count: u64 = rows.iter().map(|rows| rows.count() as u64).sum();
-            let offset = message.offset;
+        .map(|single| {
+            let (row_count, offset) = (single.row_count(), single.offset());
+            let Single { message, rows } = single;
             let member = GroupMember {
                 partition: partition.clone(),
                 first_offset: offset,
@@ -138,16 +188,11 @@ async fn push_singles<S: Sink>(
     let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
     pusher.view.set_progress(Some(ticket.progress()));
     let mut bad = Vec::new();
-    for ((mut message, row_count), outcome) in messages.into_iter().zip(ticket.outcomes().await) {
+    for ((message, row_count), outcome) in messages.into_iter().zip(ticket.outcomes().await) {
         let Err(error) = outcome else { continue };
         pusher.judge(&error, deduplicates, 0)?;
-        if let InsertError::Exception(exception) = error {
-            (message.code, message.error) = (exception.code, exception.line);
-        }
-        message.was_read = true;
-        pusher.refuse(&partition, &message)?;
         *not_stored += row_count;
-        bad.push(message);
+        bad.push(refused_by(message, &error));
     }
     Ok(bad)
 }

@@ -24,6 +24,7 @@ mod commit;
 mod isolate;
 mod letters;
 mod partition;
+mod prefix;
 mod push;
 mod read;
 mod replay;

@@ -46,9 +46,15 @@ impl Partition {
         TopicPartition { topic: self.claim.topic.clone(), partition: self.claim.partition }
     }
 
-    /// Whether there is something to be read, and nothing is being read.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.queue.is_empty() && self.being_read_ms.is_none()
+    /// Since when there is something to be read, if nothing is being read.
+    pub(crate) fn ready_since_ms(&self) -> Option<i64> {
+        let front = self.queue.front().filter(|_| self.being_read_ms.is_none());
+        front.map(|job| job.fetch.fetched_ms)
+    }
+
+    /// Whether something was fetched and is not read.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.queue.is_empty() || self.being_read_ms.is_some()
     }
 
     /// What was being read has come back, or can be tried again.
@@ -101,8 +107,13 @@ impl Partition {
 
     /// What was fetched, read or gathered of it is dropped.
     pub(crate) fn clear(&mut self) {
-        self.queue.clear();
+        self.clear_queue();
         self.unstored.clear();
+    }
+
+    pub(crate) fn clear_queue(&mut self) {
+        self.queue.clear();
+        self.being_read_ms = None;
     }
 
     pub(crate) fn gathered(&mut self, next_offset: i64, oldest_ms: i64) {

@@ -12,6 +12,7 @@ use windrow_sink::Sink;
 use crate::engine::chunk::{groups, BadMessage, Group, GroupMember, RangeRows, Reading};
 use crate::engine::isolate::{isolate, Refusal};
 use crate::engine::letters;
+use crate::engine::prefix::store_prefix;
 use crate::engine::read::Readers;
 use crate::engine::replay::fetch_batch;
 use crate::latency::{wall_ms, Timing};
@@ -83,6 +84,8 @@ pub(crate) struct StoredBatch {
     pub(crate) pushed_ms: i64,
     pub(crate) stored_ms: i64,
     pub(crate) had_too_many_parts: bool,
+    /// Messages that stop the pipeline: nothing of their partitions is stored from there on.
+    pub(crate) stopped_by: Vec<(TopicPartition, BadMessage)>,
 }
 
 /// What became of a range.
@@ -95,6 +98,15 @@ pub(crate) struct StoredRange {
     pub(crate) tombstones: u64,
     /// Messages that were not stored.
     pub(crate) refused: u64,
+}
+
+impl StoredRange {
+    /// What is behind is read again. How much of the rest was stored is not worth another reading.
+    fn end_before(&mut self, offset: i64) {
+        self.range.last_offset = offset - 1;
+        self.timings.clear();
+        (self.rows, self.bytes, self.tombstones) = (0, 0, 0);
+    }
 }
 
 impl<S: Sink> Pusher<S> {
@@ -147,8 +159,13 @@ impl<S: Sink> Pusher<S> {
         let mut had_too_many_parts = false;
         let mut refused: BTreeMap<TopicPartition, Vec<BadMessage>> = BTreeMap::new();
         let mut not_stored = 0;
-        for group in groups(record.id, &mut ranges) {
+        let mut stopped: BTreeMap<TopicPartition, BadMessage> = BTreeMap::new();
+        for mut group in groups(record.id, &mut ranges) {
             let (target, id) = (group.target.clone(), group.id);
+            group.members.retain(|member| !stopped.contains_key(&member.partition));
+            if group.members.is_empty() {
+                continue;
+            }
             let spans: Vec<_> = group
                 .members
                 .iter()
@@ -159,6 +176,11 @@ impl<S: Sink> Pusher<S> {
                 let Err(error) = outcome else { continue };
                 self.judge(&error, target.deduplicates, failures)?;
                 let span = Range { first_offset, last_offset, ..range_of(record, &partition) };
+                if self.options.on_error == OnError::Stop {
+                    let bad = store_prefix(self, reading, id, &span, &target, sent_before).await?;
+                    stopped.extend(bad.map(|bad| (partition, bad)));
+                    continue;
+                }
                 let bad = isolate(self, reading, id, &span, &target, sent_before, &mut not_stored).await?;
                 refused.entry(partition).or_default().extend(bad);
             }
@@ -178,12 +200,16 @@ impl<S: Sink> Pusher<S> {
                 of_range.timings.push(chunk.timing);
                 bad.extend(chunk.bad);
             }
+            if let Some(stop) = stopped.get(&of_range.range.partition()) {
+                of_range.end_before(stop.offset);
+            }
             of_range.refused = bad.len() as u64;
             self.settle(&of_range.range, bad).await;
             stored.push(of_range);
         }
         let rows = stored.iter().map(|range| range.rows).sum::<u64>().saturating_sub(not_stored);
-        Ok(StoredBatch { ranges: stored, rows, pushed_ms, stored_ms: wall_ms(), had_too_many_parts })
+        let stopped_by = stopped.into_iter().collect();
+        Ok(StoredBatch { stopped_by, ranges: stored, rows, pushed_ms, stored_ms: wall_ms(), had_too_many_parts })
     }
 
     async fn push_group(
@@ -249,14 +275,6 @@ impl<S: Sink> Pusher<S> {
             counter.inc_by(count);
             shown.last_error = Some(error_now(&text));
         });
-    }
-
-    /// What a refused message means for the batch.
-    pub(crate) fn refuse(&self, partition: &TopicPartition, bad: &BadMessage) -> Result<(), Failure> {
-        match self.options.on_error {
-            OnError::DeadLetter | OnError::Skip => Ok(()),
-            OnError::Stop => Err(Failure::Stop(format!("{partition}:{}: {}", bad.offset, bad.error))),
-        }
     }
 }
 

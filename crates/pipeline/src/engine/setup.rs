@@ -1,8 +1,10 @@
 //! What a session needs before it can begin, and what comes after it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, InsertKind};
 use windrow_kafka::consumer::{self, Consumer, ConsumerOptions};
@@ -55,6 +57,9 @@ impl<S: Sink> Clone for Pipeline<S> {
     }
 }
 
+/// A session that has come so far was a good one.
+const LASTING: Duration = Duration::from_secs(30);
+
 /// One of the pipeline's consumers, session after session.
 pub(crate) async fn run<S: Sink>(mut pipeline: Pipeline<S>) {
     let mut backoff = Backoff::default();
@@ -68,8 +73,13 @@ pub(crate) async fn run<S: Sink>(mut pipeline: Pipeline<S>) {
         };
         match begun {
             Ok(session) => {
-                backoff.reset();
-                match session.run().await {
+                let began = Instant::now();
+                let end = session.run().await;
+                // One that ends as soon as it has begun will do so again.
+                if began.elapsed() >= LASTING {
+                    backoff.reset();
+                }
+                match end {
                     SessionEnd::Stopped => break,
                     SessionEnd::Refused(text) => return stay_stopped(&pipeline, &text),
                     SessionEnd::Again => {}
