@@ -49,7 +49,7 @@ impl Block {
     ///
     /// # Panics
     /// If the columns are of other types.
-    pub(crate) fn reserve(&mut self, more: &[&Block]) {
+    pub(crate) fn reserve(&mut self, more: &[Block]) {
         assert!(
             more.iter().all(|block| block.columns.len() == self.columns.len()),
             "blocks are only joined when they have the same columns"
@@ -128,11 +128,15 @@ impl Block {
         self.columns.iter_mut().for_each(Column::clear);
     }
 
+    /// An empty block of the same columns.
+    pub(crate) fn like(&self) -> Block {
+        Block { rows: 0, columns: self.columns.iter().map(Column::like).collect() }
+    }
+
     /// Hands out the rows and leaves an empty block of the same columns.
     pub fn take(&mut self) -> Block {
-        let mut empty = Block { rows: 0, columns: self.columns.iter().map(Column::like).collect() };
-        std::mem::swap(self, &mut empty);
-        empty
+        let empty = self.like();
+        std::mem::replace(self, empty)
     }
 
     /// One Native block as the HTTP interface takes it, without BlockInfo. `names` and `types` are those of the
@@ -148,25 +152,6 @@ impl Block {
             column.write_native(&mut out);
         }
         out
-    }
-
-    /// As `encode_native`, in pieces that are written one after the other; the values are lent, not copied.
-    pub fn native_pieces<N: AsRef<str>>(&self, names: &[N], types: &[DataType]) -> Vec<Cow<'_, [u8]>> {
-        let mut head = Vec::with_capacity(64);
-        self.write_counts(&mut head);
-        let mut pieces = Vec::with_capacity(2 * self.columns.len() + 1);
-        for ((column, name), data_type) in self.columns.iter().zip(names).zip(types) {
-            write_header(&mut head, name.as_ref(), data_type);
-            if self.rows > 0 {
-                column.write_prefix(&mut head);
-            }
-            pieces.push(Cow::from(std::mem::take(&mut head)));
-            column.native_pieces(&mut pieces);
-        }
-        if !head.is_empty() {
-            pieces.push(Cow::from(head));
-        }
-        pieces
     }
 
     /// As `encode_native`, in pieces for a vectored write; the values are handed over, not copied, and the pieces
@@ -205,6 +190,33 @@ impl Block {
         write_varint(out, self.columns.len() as u64);
         write_varint(out, self.rows as u64);
     }
+}
+
+/// All rows of these blocks, which have the same columns, as one Native block: as `encode_native` would write it, in pieces that are
+/// written one after the other. The values are lent, not copied.
+///
+/// # Panics
+/// If the blocks have different columns.
+pub fn native_pieces<'a, N: AsRef<str>>(blocks: &'a [Block], names: &[N], types: &[DataType]) -> Vec<Cow<'a, [u8]>> {
+    let columns = blocks.first().map_or(0, Block::columns);
+    let rows: usize = blocks.iter().map(Block::rows).sum();
+    let mut head = Vec::with_capacity(64);
+    write_varint(&mut head, columns as u64);
+    write_varint(&mut head, rows as u64);
+    let mut pieces = Vec::with_capacity((blocks.len() + 1) * columns + 1);
+    for (at, (name, data_type)) in names.iter().zip(types).enumerate().take(columns) {
+        let column: Vec<&Column> = blocks.iter().map(|block| &block.columns[at]).collect();
+        write_header(&mut head, name.as_ref(), data_type);
+        if rows > 0 {
+            column[0].write_prefix(&mut head);
+        }
+        pieces.push(Cow::from(std::mem::take(&mut head)));
+        Column::native_pieces(&column, &mut pieces);
+    }
+    if !head.is_empty() {
+        pieces.push(Cow::from(head));
+    }
+    pieces
 }
 
 fn write_header(out: &mut Vec<u8>, name: &str, data_type: &DataType) {

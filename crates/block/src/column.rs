@@ -117,54 +117,26 @@ impl Column {
 
     /// Makes room for all rows of these columns of the same type.
     pub(crate) fn reserve(&mut self, more: &[&Column]) {
-        fn inner_of<'a>(more: &[&'a Column], inner: impl Fn(&'a Column) -> Option<&'a Column>) -> Vec<&'a Column> {
-            more.iter().filter_map(|column| inner(column)).collect()
-        }
-        let streams = more.iter().map(|column| column.own_stream_length());
+        let rows = more.iter().map(|column| column.rows()).sum();
+        let bytes = more.iter().filter_map(|column| column.own_stream()).map(<[u8]>::len).sum();
         match self {
-            Column::Fixed { data, .. } | Column::Strings { data, .. } => data.reserve_exact(streams.sum()),
-            Column::Nullable { nulls, inner } => {
-                nulls.reserve_exact(streams.sum());
-                inner.reserve(&inner_of(more, |column| match column {
-                    Column::Nullable { inner, .. } => Some(inner),
-                    _ => None,
-                }));
-            }
-            Column::Array { offsets, inner } => {
-                offsets.reserve_exact(streams.sum());
-                inner.reserve(&inner_of(more, |column| match column {
-                    Column::Array { inner, .. } => Some(inner),
-                    _ => None,
-                }));
-            }
-            Column::Tuple { elements } => {
-                for (index, element) in elements.iter_mut().enumerate() {
-                    element.reserve(&inner_of(more, |column| match column {
-                        Column::Tuple { elements } => elements.get(index),
-                        _ => None,
-                    }));
-                }
-            }
-            Column::Variant { discriminators, alternatives } => {
-                discriminators.reserve_exact(streams.sum());
-                for (index, alternative) in alternatives.iter_mut().enumerate() {
-                    alternative.reserve(&inner_of(more, |column| match column {
-                        Column::Variant { alternatives, .. } => alternatives.get(index),
-                        _ => None,
-                    }));
-                }
-            }
+            Column::Fixed { data, .. } | Column::Strings { data, .. } => data.reserve_exact(bytes),
+            Column::Nullable { nulls, .. } => nulls.reserve_exact(bytes),
+            Column::Variant { discriminators, .. } => discriminators.reserve_exact(bytes),
+            Column::Array { offsets, .. } => offsets.reserve_exact(rows),
+            Column::Tuple { .. } => {}
+        }
+        for (at, inner) in self.inner_columns_mut().iter_mut().enumerate() {
+            inner.reserve(&more.iter().filter_map(|column| column.inner_columns().get(at)).collect::<Vec<_>>());
         }
     }
 
-    /// How many items the column's own stream has, beside those of the columns in it.
-    fn own_stream_length(&self) -> usize {
+    fn inner_columns_mut(&mut self) -> &mut [Column] {
         match self {
-            Column::Fixed { data, .. } | Column::Strings { data, .. } => data.len(),
-            Column::Nullable { nulls, .. } => nulls.len(),
-            Column::Array { offsets, .. } => offsets.len(),
-            Column::Tuple { .. } => 0,
-            Column::Variant { discriminators, .. } => discriminators.len(),
+            Column::Fixed { .. } | Column::Strings { .. } => &mut [],
+            Column::Nullable { inner, .. } | Column::Array { inner, .. } => std::slice::from_mut(inner),
+            Column::Tuple { elements } => elements,
+            Column::Variant { alternatives, .. } => alternatives,
         }
     }
 
@@ -363,23 +335,36 @@ impl Column {
         }
     }
 
-    /// Lends the column's streams, one after the other.
-    pub(crate) fn native_pieces<'a>(&'a self, out: &mut Vec<Cow<'a, [u8]>>) {
+    /// Lends the streams of a column that is in several blocks, one after the other.
+    pub(crate) fn native_pieces<'a>(blocks: &[&'a Column], out: &mut Vec<Cow<'a, [u8]>>) {
+        let Some(first) = blocks.first() else { return };
+        if let Column::Array { .. } = first {
+            out.push(Cow::from(joined_offsets(blocks)));
+        } else {
+            out.extend(blocks.iter().filter_map(|column| column.own_stream()).map(Cow::from));
+        }
+        for inner in 0..first.inner_columns().len() {
+            let inner: Vec<&Column> = blocks.iter().map(|column| &column.inner_columns()[inner]).collect();
+            Column::native_pieces(&inner, out);
+        }
+    }
+
+    /// What it has beside the columns in it, if that stands in Native as it stands here.
+    fn own_stream(&self) -> Option<&[u8]> {
         match self {
-            Column::Fixed { data, .. } | Column::Strings { data, .. } => out.push(Cow::from(data)),
-            Column::Nullable { nulls, inner } => {
-                out.push(Cow::from(nulls));
-                inner.native_pieces(out);
-            }
-            Column::Array { offsets, inner } => {
-                out.push(Cow::from(offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect::<Vec<u8>>()));
-                inner.native_pieces(out);
-            }
-            Column::Tuple { elements } => elements.iter().for_each(|element| element.native_pieces(out)),
-            Column::Variant { discriminators, alternatives } => {
-                out.push(Cow::from(discriminators));
-                alternatives.iter().for_each(|alternative| alternative.native_pieces(out));
-            }
+            Column::Fixed { data, .. } | Column::Strings { data, .. } => Some(data),
+            Column::Nullable { nulls, .. } => Some(nulls),
+            Column::Variant { discriminators, .. } => Some(discriminators),
+            Column::Array { .. } | Column::Tuple { .. } => None,
+        }
+    }
+
+    fn inner_columns(&self) -> &[Column] {
+        match self {
+            Column::Fixed { .. } | Column::Strings { .. } => &[],
+            Column::Nullable { inner, .. } | Column::Array { inner, .. } => std::slice::from_ref(inner),
+            Column::Tuple { elements } => elements,
+            Column::Variant { alternatives, .. } => alternatives,
         }
     }
 
@@ -420,6 +405,20 @@ impl StringsEnd {
 /// Where the strings end after so many rows, more than there were at `known`.
 pub(crate) fn strings_end(data: &[u8], known: StringsEnd, rows: usize) -> usize {
     StringWalk { data, row: known.rows, at: known.bytes }.to(rows)
+}
+
+/// The offsets of arrays in several blocks, as they are in one.
+fn joined_offsets(blocks: &[&Column]) -> Vec<u8> {
+    let mut base = 0;
+    let mut joined = Vec::with_capacity(8 * blocks.iter().map(|column| column.rows()).sum::<usize>());
+    for column in blocks {
+        let Column::Array { offsets, .. } = column else {
+            panic!("blocks are only joined when their columns have the same types")
+        };
+        joined.extend(offsets.iter().flat_map(|offset| (base + offset).to_le_bytes()));
+        base += offsets.last().copied().unwrap_or(0);
+    }
+    joined
 }
 
 /// A way through the values of a string stream, which has no index: only walked where a batch is split, and only forwards.

@@ -22,7 +22,7 @@ mod varint;
 mod view;
 mod zone;
 
-pub use block::Block;
+pub use block::{native_pieces, Block};
 pub use column::StringsEnd;
 pub use format::{families, Families, Format, Lines};
 pub use native::{decode_columns, decode_native, NativeBlock, NativeError, NativeLimits};

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::block::Block;
@@ -8,6 +9,8 @@ use crate::opaque::OpaqueRows;
 pub enum Rows {
     /// Parsed, in columns.
     Typed(Block),
+    /// Parsed, in several blocks of the same columns, one after the other: too many bytes to be copied into one without need.
+    Blocks(Vec<Block>),
     /// As their senders wrote them.
     Opaque(OpaqueRows),
 }
@@ -22,6 +25,7 @@ impl Rows {
     pub fn count(&self) -> usize {
         match self {
             Rows::Typed(block) => block.rows(),
+            Rows::Blocks(blocks) => blocks.iter().map(Block::rows).sum(),
             Rows::Opaque(rows) => rows.count(),
         }
     }
@@ -29,7 +33,26 @@ impl Rows {
     pub fn bytes(&self) -> usize {
         match self {
             Rows::Typed(block) => block.bytes(),
+            Rows::Blocks(blocks) => blocks.iter().map(Block::bytes).sum(),
             Rows::Opaque(rows) => rows.text().len(),
+        }
+    }
+
+    /// Parsed rows, in order. `None`: they are not parsed.
+    pub fn blocks(&self) -> Option<&[Block]> {
+        match self {
+            Rows::Typed(block) => Some(std::slice::from_ref(block)),
+            Rows::Blocks(blocks) => Some(blocks),
+            Rows::Opaque(_) => None,
+        }
+    }
+
+    /// Parsed rows as one block, which costs a copy where they are in several.
+    pub fn to_block(&self) -> Option<Cow<'_, Block>> {
+        match self {
+            Rows::Typed(block) => Some(Cow::Borrowed(block)),
+            Rows::Blocks(blocks) => Some(Cow::Owned(join(blocks.clone()))),
+            Rows::Opaque(_) => None,
         }
     }
 
@@ -38,8 +61,10 @@ impl Rows {
     /// # Panics
     /// If they are of another: rows of different tables would be mixed.
     pub fn append(&mut self, other: &Rows) {
+        self.copy_into_one();
         match (self, other) {
             (Rows::Typed(block), Rows::Typed(more)) => block.append(more),
+            (Rows::Typed(block), Rows::Blocks(more)) => more.iter().for_each(|more| block.append(more)),
             (Rows::Opaque(rows), Rows::Opaque(more)) => rows.append(more),
             _ => mixed(),
         }
@@ -50,11 +75,7 @@ impl Rows {
     /// # Panics
     /// If they are of another shape, or if the range does not begin and end where inserts do.
     pub fn append_range(&mut self, other: &Rows, rows: Range<usize>) {
-        match (self, other) {
-            (Rows::Typed(block), Rows::Typed(more)) => block.append_range(more, rows),
-            (Rows::Opaque(opaque), Rows::Opaque(more)) => opaque.append_range(more, rows),
-            _ => mixed(),
-        }
+        self.append_ranges(other, std::slice::from_ref(&rows));
     }
 
     /// Appends several such ranges, which ascend, in one pass over the other rows.
@@ -62,8 +83,10 @@ impl Rows {
     /// # Panics
     /// As [`append_range`](Rows::append_range).
     pub fn append_ranges(&mut self, other: &Rows, ranges: &[Range<usize>]) {
+        self.copy_into_one();
         match (self, other) {
             (Rows::Typed(block), Rows::Typed(more)) => block.append_ranges(more, ranges),
+            (Rows::Typed(block), Rows::Blocks(more)) => append_ranges_of(block, more, ranges),
             (Rows::Opaque(opaque), Rows::Opaque(more)) => {
                 ranges.iter().for_each(|rows| opaque.append_range(more, rows.clone()));
             }
@@ -71,22 +94,39 @@ impl Rows {
         }
     }
 
-    /// All rows of these, which are of the same shape, in one piece. Each part is let go as soon as its rows are taken, so that
-    /// hardly more memory is needed than the rows take once.
+    /// All rows of these, which are of the same shape. Where they are large they stay in their blocks.
     ///
     /// # Panics
     /// If they are of different shapes: rows of different tables would be mixed.
-    pub fn joined(parts: Vec<Rows>) -> Rows {
+    pub fn of_parts(parts: Vec<Rows>) -> Rows {
+        const LARGE_BYTES: usize = 16 << 10;
+        let bytes: usize = parts.iter().map(Rows::bytes).sum();
+        let is_large = parts.len() > 1 && bytes / parts.len() >= LARGE_BYTES;
         let mut parts = parts.into_iter();
-        let mut joined = parts.next().unwrap_or_default();
-        if let Rows::Typed(block) = &mut joined {
-            let more = parts.as_slice().iter();
-            let blocks: Vec<&Block> =
-                more.map(|rows| if let Rows::Typed(block) = rows { block } else { mixed() }).collect();
-            block.reserve(&blocks);
+        let first = parts.next().unwrap_or_default();
+        if let Rows::Opaque(_) = first {
+            return parts.fold(first, |mut joined, part| {
+                joined.append(&part);
+                joined
+            });
         }
-        parts.for_each(|part| joined.append(&part));
+        let blocks = std::iter::once(first).chain(parts).flat_map(|part| match part {
+            Rows::Typed(block) => vec![block],
+            Rows::Blocks(blocks) => blocks,
+            Rows::Opaque(_) => mixed(),
+        });
+        let mut joined = Rows::Blocks(blocks.collect());
+        if !is_large {
+            joined.copy_into_one();
+        }
         joined
+    }
+
+    /// For those who take rows apart.
+    fn copy_into_one(&mut self) {
+        if let Rows::Blocks(blocks) = self {
+            *self = Rows::Typed(join(std::mem::take(blocks)));
+        }
     }
 
     /// Keeps the rows before `row` and hands out the others.
@@ -124,8 +164,34 @@ impl Rows {
     pub fn take(&mut self) -> Rows {
         match self {
             Rows::Typed(block) => Rows::Typed(block.take()),
+            Rows::Blocks(blocks) => {
+                let empty = blocks.first().map_or_else(Block::default, Block::like);
+                std::mem::replace(self, Rows::Typed(empty))
+            }
             Rows::Opaque(rows) => Rows::Opaque(std::mem::take(rows)),
         }
+    }
+}
+
+/// Each block is let go as soon as its rows are copied, so that hardly more memory is needed than the rows take once.
+fn join(blocks: Vec<Block>) -> Block {
+    let mut blocks = blocks.into_iter();
+    let mut joined = blocks.next().unwrap_or_default();
+    joined.reserve(blocks.as_slice());
+    blocks.for_each(|block| joined.append(&block));
+    joined
+}
+
+/// The ranges are counted over all blocks.
+fn append_ranges_of(to: &mut Block, blocks: &[Block], ranges: &[Range<usize>]) {
+    let count: usize = blocks.iter().map(Block::rows).sum();
+    assert!(ranges.iter().all(|range| range.end <= count), "ranges {ranges:?} of {count} rows");
+    let mut start = 0;
+    for block in blocks {
+        let end = start + block.rows();
+        let within = |range: &Range<usize>| range.start.clamp(start, end) - start..range.end.clamp(start, end) - start;
+        to.append_ranges(block, &ranges.iter().map(within).filter(|range| !range.is_empty()).collect::<Vec<_>>());
+        start = end;
     }
 }
 

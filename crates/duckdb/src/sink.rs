@@ -102,26 +102,27 @@ impl Attempt {
     fn run(self) -> Result<Stored, StoreError> {
         let rows = self.rows.count() as u64;
         let not_sent = |exception: Exception| StoreError::NotSent(exception.line);
-        let batch = self.record_batch().map_err(StoreError::Refused)?;
+        let batches = self.record_batches().map_err(StoreError::Refused)?;
         let work = Work::begin(self.database.clone()).map_err(not_sent)?;
-        self.store(work, batch)?;
+        self.store(work, &batches)?;
         self.batches.stored(&self.database);
         Ok(Stored { written_rows: Some(rows) })
     }
 
-    fn record_batch(&self) -> Result<arrow_array::RecordBatch, Exception> {
+    fn record_batches(&self) -> Result<Vec<arrow_array::RecordBatch>, Exception> {
         let version = self.database.version_suffix();
-        let (Rows::Typed(block), Form::Native { types }) = (&self.rows, &self.destination.form) else {
+        let (Some(blocks), Form::Native { types }) = (self.rows.blocks(), &self.destination.form) else {
             return Err(Exception::new(NOT_IMPLEMENTED, "DuckDB stores typed rows only", version));
         };
-        record_batch(block, &self.destination.columns, types).map_err(|not_held| not_held.exception(version))
+        let batch = |block| record_batch(block, &self.destination.columns, types);
+        blocks.iter().map(batch).collect::<Result<_, _>>().map_err(|not_held| not_held.exception(version))
     }
 
-    fn store(&self, mut work: Work, batch: arrow_array::RecordBatch) -> Result<(), StoreError> {
+    fn store(&self, mut work: Work, batches: &[arrow_array::RecordBatch]) -> Result<(), StoreError> {
         let Destination { database, table, columns, .. } = &*self.destination;
         let table = TableRef::new(schema_of(database), table);
         let stored = Batches::insert(&self.database, self.id);
-        let written = work.ingest(&table, Some(columns), &[batch]).and_then(|_| work.execute(&stored));
+        let written = work.ingest(&table, Some(columns), batches).and_then(|_| work.execute(&stored));
         if let Err(exception) = written {
             return self.concluded(work.rollback(), exception);
         }

@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 
-use windrow_block::Rows;
 use windrow_sink::{Destination, Form};
 
 use crate::member::{Contents, Member};
@@ -21,12 +20,16 @@ pub(crate) fn cut(contents: Contents, destination: &Destination) -> Vec<Contents
 /// The members before which to cut. `None`: the partitions can't be told, or there can't be too many.
 fn cuts(contents: &Contents, destination: &Destination) -> Option<Vec<usize>> {
     let partitioning = destination.partitioning.as_ref()?;
-    let (Rows::Typed(block), Form::Native { types }) = (&contents.rows, &destination.form) else { return None };
+    let (Some(blocks), Form::Native { types }) = (contents.rows.blocks(), &destination.form) else { return None };
     let max = usize::try_from(partitioning.max_per_insert?).ok()?;
-    if block.rows() <= max {
+    if contents.rows.count() <= max {
         return None;
     }
-    let keys = partitioning.key.as_ref()?.of_rows(&destination.columns, types, block)?;
+    let key = partitioning.key.as_ref()?;
+    let mut keys = Vec::with_capacity(contents.rows.count());
+    for block in blocks {
+        keys.extend(key.of_rows(&destination.columns, types, block)?);
+    }
     Some(greedy(&keys, &contents.members, max))
 }
 

@@ -28,9 +28,6 @@ use crate::member::{Contents, Member};
 use crate::shape::Shape;
 use crate::table::Table;
 
-/// Joining the rows of a larger batch is not for a thread that others wait for.
-const JOINED_AT_ONCE_BYTES: usize = 1 << 20;
-
 /// A batch as its source has written it down: whenever it is pushed, it has this id, these members and their rows.
 pub struct PushedBatch {
     pub id: BatchId,
@@ -140,7 +137,7 @@ impl<S: Sink> Gatherer<S> {
         self.refuse_when_closing()?;
         let PushedBatch { id, members, sent_before } = batch;
         let (sizes, parts) = measure(members);
-        let rows = join(parts).await;
+        let rows = Rows::of_parts(parts);
         let room = table.budget.at_most(sizes.iter().map(|size| size.held_bytes).sum());
         table.budget.take_at_last(room).await;
         // Nothing is awaited from here on: what was taken goes with the members, or back.
@@ -174,21 +171,6 @@ fn measure(members: Vec<PushedMember>) -> (Vec<Measured>, Vec<Rows>) {
         Measured { rows, held_bytes: bytes as u64 + Table::OVERHEAD_BYTES, member }
     });
     (measured.collect(), parts)
-}
-
-async fn join(parts: Vec<Rows>) -> Rows {
-    let bytes: usize = parts.iter().map(Rows::bytes).sum();
-    if parts.len() < 2 || bytes <= JOINED_AT_ONCE_BYTES {
-        return Rows::joined(parts);
-    }
-    match tokio::task::spawn_blocking(|| Rows::joined(parts)).await {
-        Ok(rows) => rows,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it this task.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }
 
 /// The members as they stand in the batch, sharing `room`.

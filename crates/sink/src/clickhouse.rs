@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_block::Rows;
+use windrow_block::{native_pieces, Rows};
 use windrow_client::{Call, CallError, Client, Credentials};
 
 use crate::batch::{Batch, Destination, Form};
@@ -106,7 +106,10 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
 fn body(batch: &Batch) -> Vec<Cow<'_, [u8]>> {
     let destination = &batch.destination;
     match (&batch.rows, &destination.form) {
-        (Rows::Typed(block), Form::Native { types }) => block.native_pieces(&destination.columns, types),
+        (Rows::Typed(block), Form::Native { types }) => {
+            native_pieces(std::slice::from_ref(block), &destination.columns, types)
+        }
+        (Rows::Blocks(blocks), Form::Native { types }) => native_pieces(blocks, &destination.columns, types),
         (Rows::Opaque(rows), Form::Text { header, .. }) => vec![Cow::from(header), Cow::from(rows.text())],
         _ => panic!("the rows of a batch are of its destination's form"),
     }

@@ -4,8 +4,6 @@
 //! that an error in the last leaves the others stored. Asked to, it writes all of them before it keeps the first. That costs
 //! some 3 MiB of its memory for each partition (more for parts that are wide), so it is asked only where there may be several.
 
-use windrow_block::Rows;
-
 use crate::batch::{Batch, Form};
 
 /// So many files and streams may be open before the first part is kept; more than any batch can need.
@@ -17,13 +15,16 @@ pub(crate) fn may_span_partitions(batch: &Batch) -> bool {
     if batch.rows.count() <= 1 {
         return false;
     }
-    let (Some(key), Rows::Typed(block), Form::Native { types }) =
-        (&partitioning.key, &batch.rows, &batch.destination.form)
+    let (Some(key), Some(blocks), Form::Native { types }) =
+        (&partitioning.key, batch.rows.blocks(), &batch.destination.form)
     else {
         return true;
     };
-    let keys = key.of_rows(&batch.destination.columns, types, block);
-    keys.is_none_or(|keys| keys.windows(2).any(|pair| pair[0] != pair[1]))
+    let mut latest = None;
+    blocks.iter().any(|block| {
+        let keys = key.of_rows(&batch.destination.columns, types, block);
+        keys.is_none_or(|keys| keys.into_iter().any(|key| latest.replace(key).is_some_and(|latest| latest != key)))
+    })
 }
 
 #[cfg(test)]
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use windrow_block::{
-        read_json_each_row, ColumnSpec, DataType, DefaultKind, OpaqueRows, PartitionKey, ReadPlan, ReadSettings,
+        read_json_each_row, ColumnSpec, DataType, DefaultKind, OpaqueRows, PartitionKey, ReadPlan, ReadSettings, Rows,
     };
     use windrow_client::Credentials;
 

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use windrow_block::{read_json_each_row, Block, DataType, Parsed, Rows};
+use windrow_block::{native_pieces, read_json_each_row, Block, DataType, Parsed, Rows};
 
 use crate::render::{render_native, render_rows};
 use crate::samples::{random_json_row, COLUMNS};
@@ -53,11 +53,26 @@ fn blocks_behave_like_lists_of_rows() {
                 }
                 8 => {
                     let some: Vec<usize> = (0..random.usize(..4)).map(|_| random.usize(..sources.len())).collect();
-                    let mut parts = vec![Rows::Typed(block.take())];
-                    parts.extend(some.iter().map(|&source| Rows::Typed(sources[source].block.clone())));
-                    let Rows::Typed(joined) = Rows::joined(parts) else { unreachable!("all parts are typed") };
-                    block = joined;
+                    let mut blocks = vec![block.take()];
+                    blocks.extend(some.iter().map(|&source| sources[source].block.clone()));
                     model.extend(some.iter().flat_map(|&source| texts[source].clone()));
+                    let lent = native_pieces(&blocks, &names, &types).concat();
+                    let mut rows = Rows::Blocks(blocks);
+                    assert_eq!(rows.count(), model.len(), "seed {seed}, step {step}");
+                    let ranges = random_ranges(&mut random, model.len());
+                    let mut picked = Rows::Typed(Block::empty(&types));
+                    picked.append_ranges(&rows, &ranges);
+                    let second = rows.split_off(random.usize(..=model.len()));
+                    rows.append(&second);
+                    let (Rows::Typed(joined), Rows::Typed(picked)) = (rows, picked) else { panic!("they are in one") };
+                    assert_eq!(joined.encode_native(&names, &types), lent, "seed {seed}, step {step}");
+                    let expected: Vec<String> = ranges.into_iter().flat_map(|range| model[range].to_vec()).collect();
+                    assert_eq!(
+                        render_native(&picked.encode_native(&names, &types), &types),
+                        expected,
+                        "seed {seed}, step {step}"
+                    );
+                    block = joined;
                 }
                 _ if random.u8(..4) == 0 => {
                     block.clear();

@@ -1,6 +1,6 @@
 //! Blocks as texts, read from their Native bytes by code that shares nothing with the crate.
 
-use windrow_block::{DataType, Parsed, ReadPlan};
+use windrow_block::{native_pieces, DataType, Parsed, ReadPlan};
 
 /// One text per row, columns separated by `|`.
 pub fn render_rows(parsed: &Parsed, plan: &ReadPlan) -> Vec<String> {
@@ -11,7 +11,8 @@ pub fn render_rows(parsed: &Parsed, plan: &ReadPlan) -> Vec<String> {
     let native = parsed.block.encode_native(&names, &types);
     let pieces = parsed.block.clone().into_native(&names, &types);
     assert_eq!(native, pieces.concat(), "all ways of encoding give the same bytes");
-    assert_eq!(native, parsed.block.native_pieces(&names, &types).concat(), "all ways of encoding give the same bytes");
+    let lent = native_pieces(std::slice::from_ref(&parsed.block), &names, &types);
+    assert_eq!(native, lent.concat(), "all ways of encoding give the same bytes");
     render_native(&native, &types)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_block::Rows;
+use windrow_block::{native_pieces, Rows};
 use windrow_journal::log::OwnedRecord;
 use windrow_journal::records::{
     decode_context, decode_insert, decode_insert_head, decode_message, decode_stream, InsertHead, MessageRecord,
@@ -203,8 +203,10 @@ impl DeadLetter {
 impl KeptInsert {
     fn payload(&self) -> Vec<u8> {
         match (&self.rows, &self.destination.form) {
-            (Rows::Typed(block), Form::Native { types }) => block.encode_native(&self.destination.columns, types),
             (Rows::Opaque(rows), Form::Text { header, .. }) => [header, rows.text()].concat(),
+            (rows, Form::Native { types }) => {
+                native_pieces(rows.blocks().unwrap_or_default(), &self.destination.columns, types).concat()
+            }
             // They are decoded together, as one or the other.
             _ => Vec::new(),
         }

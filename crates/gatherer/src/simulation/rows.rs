@@ -41,6 +41,7 @@ pub(super) fn payload_bytes(insert: u64) -> u64 {
 pub(super) fn inserts_of(rows: &Rows) -> Result<Vec<u64>, String> {
     let found = match rows {
         Rows::Typed(block) => strings_of(block),
+        Rows::Blocks(blocks) => blocks.iter().flat_map(strings_of).collect(),
         Rows::Opaque(opaque) => {
             String::from_utf8_lossy(opaque.text()).lines().map(ToOwned::to_owned).collect::<Vec<_>>()
         }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_gatherer::{
-    BatchTicket, GathererOptions, InsertError, InsertStatus, PushError, PushedBatch, Shape, Stores,
+    BatchTicket, GathererOptions, InsertError, InsertStatus, PushError, PushedBatch, PushedMember, Shape, Stores,
 };
 use windrow_sink::{BatchId, Partitioning};
 
-use crate::support::{outcomes, shape_of, Answer, Call, Gate, Told, World, OPAQUE};
+use crate::support::{outcomes, rows_for, shape_of, Answer, Call, Gate, Told, World, OPAQUE};
 
 async fn told(ticket: BatchTicket) -> Vec<Result<(), Told>> {
     ticket.outcomes().await.into_iter().map(|outcome| outcome.map_err(Told::from)).collect()
@@ -32,6 +32,33 @@ async fn a_batch_is_stored_as_it_came() {
         let logged = [("1", InsertStatus::Ok), ("10", InsertStatus::Ok), ("20", InsertStatus::Ok)];
         assert_eq!(world.logged(), logged.map(|(id, status)| (id.to_owned(), status)));
     }
+}
+
+/// Large parts of a member are not copied into one block before rows have to be taken apart.
+#[tokio::test]
+async fn large_parts_are_stored_and_narrowed_down_like_small_ones() {
+    let world = World::sealing_on_command();
+    let shape = world.deduplicating_shape("t");
+    let rows: Vec<u64> = (0..20_000).collect();
+    let large = |rows: &[u64], parts: usize| PushedMember {
+        rows: rows.chunks(rows.len() / parts).map(|rows| rows_for(shape.destination(), rows)).collect(),
+        ..world.member(&shape, &rows[..1])
+    };
+    let batch = |id| PushedBatch {
+        id: BatchId(id),
+        members: vec![large(&rows[..10_000], 3), large(&rows[10_000..12_000], 1), large(&rows[12_000..], 2)],
+        sent_before: false,
+    };
+    let ticket = world.gatherer.push_batch(&shape, batch(1)).await.unwrap();
+    assert_eq!(told(ticket).await, [Ok(()); 3]);
+    assert_eq!(world.sink.stored(), rows);
+    world.sink.refuse(469, &[11_000]);
+    let ticket = world.gatherer.push_batch(&shape, batch(2)).await.unwrap();
+    assert_eq!(told(ticket).await, [Ok(()), Err(Told::Exception(469)), Ok(())]);
+    let innocent: Vec<u64> = rows.iter().copied().filter(|row| !(10_000..12_000).contains(row)).collect();
+    assert_eq!(world.sink.stored()[20_000..], innocent);
+    world.settle_down().await;
+    assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
 /// Of one shape they go one after the other, also behind and before a buffer; other shapes and tables go beside them.

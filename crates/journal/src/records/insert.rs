@@ -96,6 +96,7 @@ pub fn encode_insert(head: &InsertHead, rows: &Rows) -> Vec<u8> {
     // The rows are all the rest.
     match rows {
         Rows::Typed(block) => block.write_columns(&mut out.0),
+        Rows::Blocks(_) => rows.to_block().into_iter().for_each(|block| block.write_columns(&mut out.0)),
         Rows::Opaque(text) => {
             out.u64(text.count() as u64);
             out.0.extend_from_slice(text.text());

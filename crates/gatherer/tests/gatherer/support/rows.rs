@@ -44,8 +44,8 @@ pub fn rows_for(destination: &Destination, ids: &[u64]) -> Rows {
 /// If a row isn't as it was sent.
 pub fn rows_of(batch: &Batch) -> Vec<u64> {
     let block = match &batch.rows {
-        Rows::Typed(block) => block.clone(),
         Rows::Opaque(rows) => block_of(rows.text()),
+        rows => rows.to_block().expect("they are parsed").into_owned(),
     };
     assert_eq!(block.rows(), batch.rows.count(), "rows were lost or doubled");
     // The numbers are the last column, and its values are the last of its bytes.
@@ -53,8 +53,8 @@ pub fn rows_of(batch: &Batch) -> Vec<u64> {
     let numbers = &native[native.len() - 8 * block.rows()..];
     let ids: Vec<u64> = numbers.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
     let as_sent = match &batch.rows {
-        Rows::Typed(block) => *block == block_of(&payload_of(&ids)),
         Rows::Opaque(rows) => rows.text() == payload_of(&ids),
+        Rows::Typed(_) | Rows::Blocks(_) => block == block_of(&payload_of(&ids)),
     };
     assert!(as_sent, "rows were torn: {ids:?}");
     ids
