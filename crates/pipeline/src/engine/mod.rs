@@ -11,7 +11,7 @@
 //! # Bounds
 //!
 //! Fetched bytes that wait to be read are bounded by the consumer (`prefetch`), rows in memory by `held`: beyond that no partition is read, and all
-//! are paused until half of it is free again.
+//! are paused until a quarter of it is free again.
 //!
 //! # What ends a session
 //!

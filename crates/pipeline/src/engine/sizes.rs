@@ -21,13 +21,14 @@ pub(crate) struct Sizes {
 }
 
 const MEMORY_BYTES: u64 = 96 << 20;
-const BATCH_ROWS: u64 = 500_000;
+/// ClickHouse makes one part of so many, not of many more.
+const BATCH_ROWS: u64 = 1_000_000;
 const BATCH_BYTES: u64 = 64 << 20;
 const PARTITION_BYTES: usize = 1 << 20;
 
 impl Sizes {
-    /// For each of the pipeline's consumers. A quarter of the memory is for what is fetched; of the rest a batch takes a third, since there is one that is
-    /// stored, one that waits and one that is gathered.
+    /// For each of the pipeline's consumers. A quarter of the memory is for what is fetched; of the rest a batch takes a half, since one is
+    /// stored while the next is gathered.
     pub(crate) fn of(options: &PipelineOptions) -> Sizes {
         let overrides = &options.overrides;
         let consumers = overrides.consumers.unwrap_or(1).max(1) as u64;
@@ -42,7 +43,7 @@ impl Sizes {
             prefetch_bytes,
             held_bytes,
             batch_rows: overrides.max_batch_rows.unwrap_or(BATCH_ROWS).max(1),
-            batch_bytes: overrides.max_batch_bytes.unwrap_or(BATCH_BYTES).clamp(1, (held_bytes / 3).max(1)),
+            batch_bytes: overrides.max_batch_bytes.unwrap_or(BATCH_BYTES).clamp(1, (held_bytes / 2).max(1)),
             fetch: FetchSizes {
                 min_bytes: overrides.fetch_min_bytes.map_or(defaults.min_bytes, |bytes| bytes as usize),
                 max_bytes: max_bytes.max(1),

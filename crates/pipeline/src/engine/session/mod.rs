@@ -220,10 +220,10 @@ impl<S: Sink> Session<S> {
         self.tasks.spawn(async move { Done::LookedUp(looking.await) });
     }
 
-    /// Over the bound nothing is read or fetched until half of it is free.
+    /// Over the bound nothing is read or fetched until a quarter of it is free: one batch, on its way, may take half of it and a little more.
     fn set_pause(&mut self) {
         let is_paused = match self.is_paused {
-            true => self.held_bytes > self.sizes.held_bytes / 2,
+            true => self.held_bytes > self.sizes.held_bytes / 4 * 3,
             false => self.held_bytes >= self.sizes.held_bytes,
         };
         if is_paused == self.is_paused {
