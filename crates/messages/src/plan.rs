@@ -138,6 +138,16 @@ impl MessagePlan {
         self.field_columns.get(field).map(|index| &self.columns[*index])
     }
 
+    /// Fields of the schema that no column takes, where there is one schema for all messages.
+    pub fn unused_fields(&self) -> Option<Vec<String>> {
+        let Kind::Protobuf { schema, .. } = &self.format.kind else { return None };
+        let taken = self.sources.iter().filter_map(|source| match source {
+            Source::Field(field) => Some(field.as_str()),
+            _ => None,
+        });
+        Some(schema.fields_without(&taken.collect::<Vec<_>>()))
+    }
+
     /// Whether fields have no names and are told by their order.
     pub fn is_positional(&self) -> bool {
         self.format.is_positional()

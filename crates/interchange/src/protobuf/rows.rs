@@ -20,6 +20,21 @@ pub struct ProtobufSchema {
     is_whole: bool,
 }
 
+/// It goes no deeper than what is taken, so that a message within itself has an end.
+fn collect_left(message: &Message, before: &str, taken: &[&str], left: &mut Vec<String>) {
+    for field in &message.fields {
+        let path = format!("{before}{}", field.name);
+        let begins = format!("{path}.");
+        match &field.kind {
+            _ if taken.contains(&path.as_str()) => {}
+            Kind::Message(inner) if taken.iter().any(|taken| taken.starts_with(&begins)) => {
+                collect_left(inner, &begins, taken, left);
+            }
+            _ => left.push(path),
+        }
+    }
+}
+
 impl ProtobufSchema {
     /// `name` is the message's, with the package or without; it may be left out if there is only one.
     pub fn parse(text: &str, name: Option<&str>) -> Result<Self, String> {
@@ -39,6 +54,13 @@ impl ProtobufSchema {
             })?,
         };
         Ok(ProtobufSchema { text: text.to_owned(), name: message.name.clone(), message, is_whole: file.is_whole })
+    }
+
+    /// Fields that are none of `taken`, with dots where they lie in others; one within another is only named if a neighbour is taken.
+    pub fn fields_without(&self, taken: &[&str]) -> Vec<String> {
+        let mut left = Vec::new();
+        collect_left(&self.message, "", taken, &mut left);
+        left
     }
 
     /// Whether it needs no other file.

@@ -66,8 +66,9 @@ impl Fields {
     /// The most frequent first.
     pub fn unused(self) -> Vec<UnusedField> {
         let unused = self.unused.into_iter();
-        let mut unused: Vec<UnusedField> =
-            unused.map(|(name, (messages, example))| UnusedField { name, messages, example }).collect();
+        let mut unused: Vec<UnusedField> = unused
+            .map(|(name, (messages, example))| UnusedField { name, messages: Some(messages), example: Some(example) })
+            .collect();
         unused.sort_by_key(|field| std::cmp::Reverse(field.messages));
         unused
     }
@@ -115,8 +116,11 @@ mod tests {
             [Some(2), Some(1), Some(0), None]
         );
         let unused: Vec<_> = fields.unused().into_iter().map(|it| (it.name, it.messages, it.example)).collect();
-        let expected = [("event.kind", 1, "\"k\""), ("x", 1, "[1]"), ("y", 1, "null")];
-        assert_eq!(unused, expected.map(|(name, count, example)| (name.to_owned(), count, example.to_owned())));
+        let expected = [("event.kind", 1u64, "\"k\""), ("x", 1, "[1]"), ("y", 1, "null")];
+        assert_eq!(
+            unused,
+            expected.map(|(name, count, example)| (name.to_owned(), Some(count), Some(example.to_owned())))
+        );
     }
 
     #[test]

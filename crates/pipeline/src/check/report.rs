@@ -15,7 +15,7 @@ pub struct CheckReport {
     /// Why messages may be stored twice after a crash.
     pub not_exactly_once: Option<String>,
     pub sample: Sample,
-    /// Fields that messages of the sample have and no column takes.
+    /// Fields that messages of the sample have, or may have by their schema, and no column takes.
     pub unused_fields: Vec<UnusedField>,
     /// What keeps the pipeline from working as it is set; empty if nothing does.
     pub problems: Vec<String>,
@@ -116,9 +116,10 @@ impl CheckedColumn {
 pub struct UnusedField {
     /// With dots, if it lies within others.
     pub name: String,
-    pub messages: u64,
+    /// That have it; nothing where only the schema says that there is such a field.
+    pub messages: Option<u64>,
     /// A value of it as it was sent.
-    pub example: String,
+    pub example: Option<String>,
 }
 
 /// Some of the latest messages, read as the pipeline would.

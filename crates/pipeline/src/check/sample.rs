@@ -10,7 +10,7 @@ use windrow_messages::{Headers, Message, MessageError, MessagePlan, MessageReade
 
 use super::fields::Fields;
 use super::misfit::{Misfit, Misfits};
-use super::report::{CheckReport, RefusedMessage, SampledRows};
+use super::report::{CheckReport, RefusedMessage, SampledRows, UnusedField};
 use crate::options::PipelineOptions;
 use crate::registry::{RegistryError, SchemaRegistry};
 use crate::tables::{AskError, FormatQuestion, TableDescription, Tables};
@@ -109,6 +109,10 @@ pub(super) async fn read(
     }
     let Reading { fields, unanswered, .. } = reading;
     report.unreachable.extend(unanswered.map(|why| format!("some messages could not be read: {why}")));
+    if let Some(names) = plan.unused_fields() {
+        let unused = names.into_iter().map(|name| UnusedField { name, messages: None, example: None });
+        report.unused_fields = unused.collect();
+    }
     report.sample.knows_fields = options.format.name.starts_with("JSON") && !plan.is_positional();
     if report.sample.knows_fields {
         for column in &mut report.columns {

@@ -184,3 +184,24 @@ fn names_that_differ_in_their_spelling_are_alike() {
     }
     assert_eq!((toml_key("a-b").as_str(), toml_key("n.a").as_str()), ("a-b", "\"n.a\""));
 }
+
+#[tokio::test]
+async fn a_schema_says_which_fields_nobody_takes() {
+    let folder = std::env::temp_dir().join(format!("windrow-check-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("event.proto");
+    let schema = "syntax = \"proto3\"; message Place { string city = 1; string street = 2; }\n\
+                  message Event { uint64 id = 1; Place place = 2; string note = 3; Event cause = 4; }";
+    std::fs::write(&file, schema).expect("a file");
+    let mut options = options("ProtobufSingle", &[("city", "place.city")]);
+    options.format.schema_file = Some(file);
+    options.format.message = Some("Event".to_owned());
+    let mut report = CheckReport::default();
+    let table = description(&[("id", "UInt64"), ("city", "String"), ("more", "UInt8")]);
+    check_table(&mut report, &options, &Nobody, &table, &[topic(&["\u{8}\u{1}"])]).await;
+    std::fs::remove_dir_all(&folder).expect("the folder was there");
+    assert_eq!((report.verdict(), report.sample.rows), (Verdict::Fits, 1), "{:?}", report.problems);
+    let names: Vec<&str> = report.unused_fields.iter().map(|field| field.name.as_str()).collect();
+    assert_eq!(names, ["place.street", "note", "cause"]);
+    assert_eq!(column(&report, "more").source, "nothing, it gets the default of UInt8");
+}

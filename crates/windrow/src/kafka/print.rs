@@ -128,7 +128,11 @@ fn unused_fields(out: &mut String, report: &CheckReport) {
     }
     let mut rows = vec![["no column takes", "messages", "such as"].map(str::to_owned)];
     for field in report.unused_fields.iter().take(SHOWN_FIELDS) {
-        rows.push([one_line(&field.name), field.messages.to_string(), one_line(&field.example)]);
+        rows.push([
+            one_line(&field.name),
+            field.messages.map(|messages| messages.to_string()).unwrap_or_default(),
+            one_line(field.example.as_deref().unwrap_or_default()),
+        ]);
     }
     line(out, "");
     table(out, &rows);
