@@ -96,7 +96,8 @@ async fn print_range(client: &Client, topic: Arc<str>, range: &str, topic_id: Op
         }
     }
     let named = TopicPartition::new(topic, partition);
-    let mut reader = client.read_range(named, id, offsets.clone(), ReadOptions::default());
+    let options = ReadOptions { gone_after_ms: client.options().retry_for_ms, ..ReadOptions::default() };
+    let mut reader = client.read_range(named, id, offsets.clone(), options);
     let mut decompressor = Decompressor::new(64 << 20);
     while let Some(part) = reader.next().await? {
         for batch in part.batches {

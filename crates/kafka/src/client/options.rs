@@ -17,7 +17,7 @@ pub struct ClientOptions {
     pub request_timeout_ms: u64,
     /// A larger answer ends the connection.
     pub max_answer_bytes: usize,
-    /// How long questions about the cluster are repeated while it can't answer.
+    /// How long questions about the cluster are repeated while it can't answer, before whoever asks is told.
     pub retry_for_ms: u64,
     pub min_backoff_ms: u64,
     pub max_backoff_ms: u64,
@@ -33,7 +33,7 @@ impl ClientOptions {
             connect_timeout_ms: 10_000,
             request_timeout_ms: 30_000,
             max_answer_bytes: 128 << 20,
-            retry_for_ms: 60_000,
+            retry_for_ms: 10_000,
             min_backoff_ms: 50,
             max_backoff_ms: 2_000,
         }

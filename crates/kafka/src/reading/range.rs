@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 
 use crate::batch::{end_offset, VisibleBatches};
-use crate::client::{Client, Purpose, Retry};
+use crate::client::{Backoff, Client, Purpose, Retry};
 use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
@@ -18,11 +19,14 @@ pub struct ReadOptions {
     pub isolation: Isolation,
     /// Asked for at once; a batch that is larger comes all the same.
     pub max_bytes: usize,
+    /// How long brokers have to say the same until messages that they don't show count as gone: one that has just started, or a new leader,
+    /// doesn't show all of them at once.
+    pub gone_after_ms: u64,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { isolation: Isolation::ReadCommitted, max_bytes: 4 << 20 }
+        Self { isolation: Isolation::ReadCommitted, max_bytes: 4 << 20, gone_after_ms: 60_000 }
     }
 }
 
@@ -74,6 +78,8 @@ pub struct RangeReader {
     position: i64,
     last: i64,
     leader_id: Option<i32>,
+    /// Since when brokers say that the rest, or the topic, isn't there.
+    seems_gone_since: Option<Instant>,
     gaps: Vec<RangeInclusive<i64>>,
 }
 
@@ -85,7 +91,9 @@ enum Step {
     /// Nothing yet, and perhaps never, for this reason.
     Nothing(Error),
     /// The log ends before the range does, unless what its new leader says is not the last word.
-    Ended(Error),
+    Ended,
+    /// Nobody knows the topic, which a broker that has just started may not do either.
+    Unknown,
 }
 
 impl Client {
@@ -99,7 +107,17 @@ impl Client {
     ) -> RangeReader {
         let (position, last) = offsets.into_inner();
         let client = self.clone();
-        RangeReader { client, partition, topic_id, options, position, last, leader_id: None, gaps: Vec::new() }
+        RangeReader {
+            client,
+            partition,
+            topic_id,
+            options,
+            position,
+            last,
+            leader_id: None,
+            seems_gone_since: None,
+            gaps: Vec::new(),
+        }
     }
 }
 
@@ -107,13 +125,19 @@ impl RangeReader {
     /// Nothing at the end of the range. Asked again while that can help, for as long as the client's options say; after an error it can be
     /// called again.
     pub async fn next(&mut self) -> Result<Option<RangePart>, RangeError> {
-        let mut retry = Retry::new(self.client.options());
+        let options = self.client.options();
+        let mut retry = Retry::new(options);
+        let mut backoff = Backoff::new(options.min_backoff_ms, options.max_backoff_ms);
         while self.position <= self.last {
             let step = match self.step().await {
                 Ok(step) => step,
                 Err(RangeError::Client(error)) if error.is_retriable() => Step::Nothing(error),
+                Err(RangeError::AnotherTopic { found: None }) => Step::Unknown,
                 Err(error) => return Err(error),
             };
+            if !matches!(step, Step::Ended | Step::Unknown) {
+                self.seems_gone_since = None;
+            }
             match step {
                 Step::Part(part) => return Ok(Some(part)),
                 Step::Skipped => {}
@@ -121,11 +145,9 @@ impl RangeReader {
                     self.leader_id = None;
                     retry.after(error).await?;
                 }
-                Step::Ended(error) => {
-                    if retry.after(error).await.is_err() {
-                        self.skip_to(self.last.saturating_add(1));
-                    }
-                }
+                Step::Ended if self.is_gone() => self.skip_to(self.last.saturating_add(1)),
+                Step::Unknown if self.is_gone() => return Err(RangeError::AnotherTopic { found: None }),
+                Step::Ended | Step::Unknown => tokio::time::sleep(backoff.next_delay()).await,
             }
         }
         Ok(None)
@@ -134,6 +156,12 @@ impl RangeReader {
     /// Offsets of the range that are no longer in the log: expired, or lost with a leader.
     pub fn gaps(&self) -> &[RangeInclusive<i64>] {
         &self.gaps
+    }
+
+    /// Whether brokers have said for long enough that there is nothing.
+    fn is_gone(&mut self) -> bool {
+        let since = *self.seems_gone_since.get_or_insert_with(Instant::now);
+        since.elapsed() >= Duration::from_millis(self.options.gone_after_ms)
     }
 
     fn skip_to(&mut self, offset: i64) {
@@ -160,7 +188,7 @@ impl RangeReader {
             ErrorCode::OFFSET_OUT_OF_RANGE => {
                 let earliest = self.earliest().await?;
                 if earliest <= self.position {
-                    return Ok(Step::Ended(self.refused(fetched.error)));
+                    return Ok(Step::Ended);
                 }
                 self.skip_to(earliest);
                 Ok(Step::Skipped)
@@ -184,11 +212,10 @@ impl RangeReader {
                 })
             }
             None => {
-                let error = self.refused(ErrorCode::OFFSET_NOT_AVAILABLE);
                 match fetched.high_watermark <= self.position {
-                    true => Step::Ended(error),
+                    true => Step::Ended,
                     // A transaction that is still open.
-                    false => Step::Nothing(error),
+                    false => Step::Nothing(self.refused(ErrorCode::OFFSET_NOT_AVAILABLE)),
                 }
             }
         }
@@ -216,29 +243,24 @@ impl RangeReader {
     }
 
     async fn find_leader(&self) -> Result<i32, RangeError> {
-        let mut retry = Retry::new(self.client.options());
-        loop {
-            let metadata = self.client.metadata(Some(vec![self.partition.topic.clone()])).await?;
-            let topic = metadata.topics.into_iter().find(|topic| topic.name == self.partition.topic);
-            let code = topic.as_ref().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |topic| topic.error);
-            if let Some(topic) = topic.filter(|topic| topic.error == ErrorCode::NONE) {
-                if topic.id.is_known() && self.topic_id.is_known() && topic.id != self.topic_id {
-                    return Err(RangeError::AnotherTopic { found: Some(topic.id) });
-                }
-                let mut partitions = topic.partitions.iter();
-                match partitions.find(|partition| partition.partition == self.partition.partition) {
-                    Some(partition) if partition.leader_id >= 0 => return Ok(partition.leader_id),
-                    Some(_) => retry.after(self.refused(ErrorCode::LEADER_NOT_AVAILABLE)).await?,
-                    None => retry.after(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)).await?,
-                }
-            } else if code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
-                // A broker that has just started may not know it yet.
-                if retry.after(self.refused(code)).await.is_err() {
-                    return Err(RangeError::AnotherTopic { found: None });
-                }
-            } else {
-                retry.after(self.refused(code)).await?;
+        let metadata = self.client.metadata(Some(vec![self.partition.topic.clone()])).await?;
+        let topic = metadata.topics.into_iter().find(|topic| topic.name == self.partition.topic);
+        let code = topic.as_ref().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |topic| topic.error);
+        let topic = match topic.filter(|_| !code.is_error()) {
+            Some(topic) => topic,
+            None if code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {
+                return Err(RangeError::AnotherTopic { found: None })
             }
+            None => return Err(self.refused(code).into()),
+        };
+        if topic.id.is_known() && self.topic_id.is_known() && topic.id != self.topic_id {
+            return Err(RangeError::AnotherTopic { found: Some(topic.id) });
+        }
+        let partition = topic.partitions.iter().find(|partition| partition.partition == self.partition.partition);
+        match partition {
+            Some(partition) if partition.leader_id >= 0 => Ok(partition.leader_id),
+            Some(_) => Err(self.refused(ErrorCode::LEADER_NOT_AVAILABLE).into()),
+            None => Err(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION).into()),
         }
     }
 

@@ -135,7 +135,9 @@ impl Client {
         count: usize,
     ) -> Result<VecDeque<SampledRecord>, Error> {
         let named = TopicPartition::new(topic.clone(), partition);
-        let mut reader = self.read_range(named.clone(), topic_id, offsets.clone(), ReadOptions::default());
+        // A look at some messages is not to wait for those that are not there.
+        let options = ReadOptions { gone_after_ms: self.options().retry_for_ms, ..ReadOptions::default() };
+        let mut reader = self.read_range(named.clone(), topic_id, offsets.clone(), options);
         let mut decompressor = Decompressor::new(MAX_BATCH_BYTES);
         let (mut records, mut bytes) = (VecDeque::new(), 0);
         while let Some(part) = reader.next().await.map_err(|error| client_error(&named, error))? {
