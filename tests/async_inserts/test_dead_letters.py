@@ -395,7 +395,7 @@ def test_the_command_line(letters: Letters, tested: Endpoint, direct: Endpoint) 
     first, second = letters.come(2)
     where = ("--table", f"{letters.database}.t")
     listed = letters.command("list", *where).out.splitlines()
-    assert listed[0].split() == "id failed table user rows bytes attempts code error".split()
+    assert listed[0].split() == "id failed table from rows bytes attempts code error".split()
     assert [line.split()[0] for line in listed[1:3]] == [str(second["id"]), str(first["id"])]
     assert listed[3] == "2 dead letters"
     assert letters.command("list", *where, "--format", "json").json() == letters.listing(table="t")

@@ -61,7 +61,7 @@ def test_flags_alone_are_a_pipeline(
     eventually(lambda: direct.sql("SELECT count() FROM run WHERE id = o").strip() == "100", "the rows are stored")
     # Its data port is a free one, and shows the pipeline.
     rows = Seen(gateway).rows()
-    assert [(row["pipeline"], row["topic"], row["guarantee"]) for row in rows] == [("windrow-run", topic_name, "exactly once")]
+    assert [(row["pipeline"], row["topic"], row["guarantee"]) for row in rows] == [(topic_name, topic_name, "exactly once")]
     send(topics, topic_name, range(100, 150))
     assert gateway.stop() == 0
     # What was fetched is stored and committed, and what isn't stored is not committed.
