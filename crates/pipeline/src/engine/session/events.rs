@@ -117,8 +117,9 @@ impl<S: Sink> Session<S> {
             return;
         }
         if offset < earliest {
+            let lost = earliest - offset;
             let text = format!(
-                "{partition}: the messages from offset {offset} on had expired before they were read; reading goes on at {earliest}"
+                "{partition}: {lost} messages from offset {offset} on had expired before they were read; reading goes on at {earliest}"
             );
             self.pipeline.view.kafka_trouble(&text);
             if self.accounts.gather(&partition, earliest) {
