@@ -59,7 +59,7 @@ def test_flags_alone_are_a_pipeline(
     gateway = Running(tmp_path / "run", direct, [word for flag in flags.items() for word in flag])
     running.append(gateway)
     eventually(lambda: direct.sql("SELECT count() FROM run WHERE id = o").strip() == "100", "the rows are stored")
-    # Its data port is a free one, and shows the pipeline.
+    # Its data port is a free one, and shows the pipeline, which is called like its group.
     rows = Seen(gateway).rows()
     assert [(row["pipeline"], row["topic"], row["guarantee"]) for row in rows] == [(topic_name, topic_name, "exactly once")]
     send(topics, topic_name, range(100, 150))
