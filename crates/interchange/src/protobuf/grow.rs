@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnData, DataType, NotTypedReason, StringData, StringsEnd, TextValues};
+use windrow_block::{ColumnData, CustomType, DataType, NotTypedReason, StringData, StringsEnd, TextValues};
 
 use super::number::{number_form, push_number, read_integer};
 use super::schema::{Enumeration, Field, Kind, Message, Scalar};
@@ -569,9 +569,15 @@ fn wire_of(scalar: Scalar) -> u64 {
     }
 }
 
+/// Its values are read like those of the type that is aggregated.
+fn is_simple_aggregate_function(custom: &CustomType) -> bool {
+    custom.name.starts_with("SimpleAggregateFunction(")
+}
+
 fn unwrapped(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::LowCardinality(inner) | DataType::Nullable(inner) => unwrapped(inner),
+        DataType::Custom(custom) if is_simple_aggregate_function(custom) => unwrapped(&custom.inner),
         other => other,
     }
 }
@@ -580,6 +586,7 @@ fn is_nullable(data_type: &DataType) -> bool {
     match data_type {
         DataType::Nullable(_) => true,
         DataType::LowCardinality(inner) => is_nullable(inner),
+        DataType::Custom(custom) if is_simple_aggregate_function(custom) => is_nullable(&custom.inner),
         _ => false,
     }
 }

@@ -132,6 +132,28 @@ fn fields_become_columns_as_clickhouse_has_them() {
 }
 
 #[test]
+fn a_simple_aggregate_function_takes_what_it_aggregates() {
+    let columns = vec![
+        column("id", "SimpleAggregateFunction(sum, UInt64)"),
+        column("user", "SimpleAggregateFunction(anyLast, String)"),
+        column("price", "SimpleAggregateFunction(anyLast, Nullable(Float64))"),
+        column("scores", "SimpleAggregateFunction(groupArrayArray, Array(Int32))"),
+    ];
+    let plan = plan("ProtobufSingle", columns.clone(), &[]);
+    let mut reader = MessageReader::new(&plan, "t", 0);
+    let given = [
+        number(1, 7),
+        bytes(2, b"ann"),
+        bytes(4, &[1, 2]),
+        [varint(6 << 3 | 1), 2.5f64.to_le_bytes().to_vec()].concat(),
+    ];
+    assert_eq!(reader.read(&message(1, &given.concat())), Ok(1));
+    assert_eq!(reader.read(&message(2, &number(1, 8))), Ok(1));
+    let expected = r#"{"id":7,"user":"ann","price":2.5,"scores":[-1,1]}{"id":8,"user":"","price":null,"scores":[]}"#;
+    assert_eq!(reader.finish()[0].block, rows(&columns, expected));
+}
+
+#[test]
 fn many_rows_of_a_message_stand_behind_their_lengths() {
     let plan = plan("Protobuf", table(), MAPPED);
     let mut reader = MessageReader::new(&plan, "t", 0);
