@@ -46,6 +46,13 @@ impl Reading {
         target
     }
 
+    /// Whether all these rows were read by this, and are as the table is now.
+    pub(crate) fn has_read(&self, ranges: &[RangeRows]) -> bool {
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = ranges.iter().flat_map(|range| &range.chunks).flat_map(|chunk| &chunk.rows);
+        rows.all(|rows| targets.iter().any(|(_, target)| Arc::ptr_eq(target, &rows.target)))
+    }
+
     pub(crate) fn rows(&self, run: Run) -> TargetRows {
         TargetRows {
             target: self.target(&run.present),
@@ -200,9 +207,12 @@ fn segments(range: &mut RangeRows) -> Vec<(Arc<Destination>, GroupMember)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::FormatOptions;
+    use crate::plan::plan_for;
     use crate::tables::tests::description;
     use windrow_block::{DataType, DefaultKind};
     use windrow_kafka::TopicId;
+    use windrow_messages::{Headers, Message, MessageReader};
 
     const BATCH: BatchId = BatchId(77);
 
@@ -247,6 +257,42 @@ mod tests {
         let topic_id = TopicId::default();
         let range = Range { topic: "t".into(), partition, topic_id, first_offset: 0, last_offset: next_offset - 1 };
         RangeRows { range, chunks }
+    }
+
+    fn reading(has_views: bool) -> Reading {
+        let mut description = description(&[("a", "UInt8")]);
+        description.destination.has_views = has_views;
+        let format = FormatOptions { name: "JSONEachRow".to_owned(), ..FormatOptions::default() };
+        let columns = vec![ColumnSpec {
+            name: "a".to_owned(),
+            data_type: DataType::parse("UInt8").unwrap(),
+            default_kind: DefaultKind::None,
+        }];
+        let plan = plan_for(&format, &[], columns, &description).unwrap();
+        Reading::new(Arc::new(plan), description)
+    }
+
+    fn read_by(reading: &Reading) -> RangeRows {
+        let mut reader = MessageReader::new(&reading.plan, "t", 0);
+        let value = Some(br#"{"a": 1}"#.as_slice());
+        let headers = Headers::Kept(&[]);
+        reader.read(&Message { offset: 0, timestamp_ms: 0, key: None, value, headers }).unwrap();
+        let mut read = range(0, &[&[]]);
+        read.chunks[0].rows = reader.finish().into_iter().map(|run| reading.rows(run)).collect();
+        assert_eq!(read.chunks[0].rows.len(), 1);
+        read
+    }
+
+    /// Where a view was attached meanwhile, say: their destination is another one, though the columns are the same.
+    #[test]
+    fn rows_that_were_read_before_the_table_changed_are_known() {
+        let (before, now) = (reading(false), reading(true));
+        let (old, new) = (read_by(&before), read_by(&now));
+        assert!(before.has_read(std::slice::from_ref(&old)));
+        assert!(now.has_read(std::slice::from_ref(&new)));
+        assert!(!now.has_read(std::slice::from_ref(&old)));
+        assert!(!now.has_read(&[new, old]));
+        assert!(now.has_read(&[range(0, &[&[]])]), "what has no rows is as good as any");
     }
 
     /// Each group's id, columns, and members as partition, first and last offset.

@@ -74,7 +74,15 @@ pub(crate) async fn fetch_singles<S: Sink>(
     while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
         singles.extend(read_part(pusher, reading, fetch, target).await?);
     }
-    Ok(singles)
+    match singles.is_empty() {
+        true => Err(nothing_found(span)),
+        false => Ok(singles),
+    }
+}
+
+/// What was refused had rows. If they are not found any more, they are not stored either.
+fn nothing_found(span: &Range) -> Refusal {
+    Refusal::Fetch(format!("{span} was refused, and its rows are not there to be stored one by one"))
 }
 
 async fn read_part<S: Sink>(
@@ -100,14 +108,19 @@ pub(crate) async fn isolate<S: Sink>(
 ) -> Result<Vec<BadMessage>, Refusal> {
     let mut waiting: Vec<Single> = Vec::new();
     let mut bad = Vec::new();
+    let mut are_found = false;
     let mut parts = Parts::of(&pusher.client, span);
     while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
         waiting.extend(read_part(pusher, reading, fetch, target).await?);
+        are_found |= !waiting.is_empty();
         while waiting.len() >= MESSAGES_TOGETHER {
             let rest = waiting.split_off(MESSAGES_TOGETHER);
             let together = std::mem::replace(&mut waiting, rest);
             bad.extend(push_singles(pusher, batch, span, target.clone(), together, sent_before, not_stored).await?);
         }
+    }
+    if !are_found {
+        return Err(nothing_found(span));
     }
     if !waiting.is_empty() {
         bad.extend(push_singles(pusher, batch, span, target.clone(), waiting, sent_before, not_stored).await?);

@@ -257,6 +257,8 @@ impl<S: Sink> Session<S> {
         let Some(reading) = self.reading.clone() else { return };
         let rows = self.sealed.remove(&record.id.0);
         self.pushed_bytes = rows.iter().flatten().map(RangeRows::held_bytes).sum();
+        // If the table has changed since, they are read again: a batch goes to one table, and what of it is refused is looked for as it is now.
+        let rows = rows.filter(|ranges| reading.has_read(ranges));
         if is_replay && self.failing.is_none() {
             self.pipeline.view.metrics.replays.inc();
             tracing::info!(
