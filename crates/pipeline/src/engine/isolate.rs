@@ -30,6 +30,16 @@ impl From<Failure> for Refusal {
     }
 }
 
+/// A range whose rows for `target` were refused together, as a part of `batch`.
+pub(crate) struct Refused<'r> {
+    pub(crate) batch: BatchId,
+    pub(crate) span: &'r Range,
+    pub(crate) target: &'r Arc<Destination>,
+    pub(crate) sent_before: bool,
+    /// How often the whole batch could not be stored so far.
+    pub(crate) failures: u32,
+}
+
 /// A message with its rows, and as it came.
 pub(crate) struct Single {
     message: BadMessage,
@@ -62,13 +72,13 @@ fn refused_by(message: BadMessage, error: &InsertError) -> BadMessage {
     BadMessage { code, error, was_read: true, ..message }
 }
 
-/// The messages in `span` that have rows for `target`.
+/// The messages of the range that have rows for its target.
 pub(crate) async fn fetch_singles<S: Sink>(
     pusher: &Pusher<S>,
     reading: &Arc<Reading>,
-    span: &Range,
-    target: &Arc<Destination>,
+    refused: &Refused<'_>,
 ) -> Result<Vec<Single>, Refusal> {
+    let Refused { span, target, .. } = refused;
     let mut singles = Vec::new();
     let mut parts = Parts::of(&pusher.client, span);
     while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
@@ -96,16 +106,14 @@ async fn read_part<S: Sink>(
     singles.map_err(|trouble| Refusal::Fetch(trouble.into_text()))
 }
 
-/// Stores the rows for `target` of the messages in `span`; those that are refused alone. `not_stored` counts their rows.
+/// Stores the range's messages one by one; those that are refused alone. `not_stored` counts their rows.
 pub(crate) async fn isolate<S: Sink>(
     pusher: &Pusher<S>,
     reading: &Arc<Reading>,
-    batch: BatchId,
-    span: &Range,
-    target: &Arc<Destination>,
-    sent_before: bool,
+    refused: &Refused<'_>,
     not_stored: &mut u64,
 ) -> Result<Vec<BadMessage>, Refusal> {
+    let Refused { span, target, .. } = refused;
     let mut waiting: Vec<Single> = Vec::new();
     let mut bad = Vec::new();
     let mut are_found = false;
@@ -116,14 +124,14 @@ pub(crate) async fn isolate<S: Sink>(
         while waiting.len() >= MESSAGES_TOGETHER {
             let rest = waiting.split_off(MESSAGES_TOGETHER);
             let together = std::mem::replace(&mut waiting, rest);
-            bad.extend(push_singles(pusher, batch, span, target.clone(), together, sent_before, not_stored).await?);
+            bad.extend(push_singles(pusher, refused, together, not_stored).await?);
         }
     }
     if !are_found {
         return Err(nothing_found(span));
     }
     if !waiting.is_empty() {
-        bad.extend(push_singles(pusher, batch, span, target.clone(), waiting, sent_before, not_stored).await?);
+        bad.extend(push_singles(pusher, refused, waiting, not_stored).await?);
     }
     Ok(bad)
 }
@@ -168,13 +176,11 @@ fn read_singles(
 
 async fn push_singles<S: Sink>(
     pusher: &Pusher<S>,
-    batch: BatchId,
-    span: &Range,
-    target: Arc<Destination>,
+    refused: &Refused<'_>,
     singles: Vec<Single>,
-    sent_before: bool,
     not_stored: &mut u64,
 ) -> Result<Vec<BadMessage>, Refusal> {
+    let Refused { batch, span, target, sent_before, failures } = *refused;
     let Some(first) = singles.first() else { return Ok(Vec::new()) };
     let (partition, first_offset) = (span.partition(), first.message.offset);
     let place = [partition.topic.as_bytes(), &partition.partition.to_le_bytes(), &first_offset.to_le_bytes()].concat();
@@ -195,15 +201,14 @@ async fn push_singles<S: Sink>(
             (pusher.member(member, QueryId::Random(id.0)), (message, row_count))
         })
         .unzip();
-    let deduplicates = target.deduplicates;
-    let shape = pusher.gatherer.shape((*target).clone());
+    let shape = pusher.gatherer.shape((**target).clone());
     let pushed = pusher.gatherer.push_batch(&shape, PushedBatch { id, members, sent_before }).await;
     let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
     pusher.view.set_progress(Some(ticket.progress()));
     let mut bad = Vec::new();
     for ((message, row_count), outcome) in messages.into_iter().zip(ticket.outcomes().await) {
         let Err(error) = outcome else { continue };
-        pusher.judge(&error, deduplicates, 0)?;
+        pusher.judge(&error, target.deduplicates, failures)?;
         *not_stored += row_count;
         bad.push(refused_by(message, &error));
     }

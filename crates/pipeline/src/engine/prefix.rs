@@ -6,27 +6,23 @@
 use std::sync::Arc;
 
 use windrow_gatherer::{InsertError, PushedBatch, QueryId};
-use windrow_sink::{BatchId, Destination, Sink};
+use windrow_sink::Sink;
 
 use crate::engine::chunk::{BadMessage, GroupMember, Reading};
-use crate::engine::isolate::{fetch_singles, Refusal, Single};
+use crate::engine::isolate::{fetch_singles, Refusal, Refused, Single};
 use crate::engine::push::{Failure, Pusher};
 use crate::latency::wall_ms;
-use crate::record::Range;
 
 /// The message that nothing is stored from on; nothing if all of it could be stored in parts.
 pub(crate) async fn store_prefix<S: Sink>(
     pusher: &Pusher<S>,
     reading: &Arc<Reading>,
-    batch: BatchId,
-    span: &Range,
-    target: &Arc<Destination>,
-    sent_before: bool,
+    refused: &Refused<'_>,
 ) -> Result<Option<BadMessage>, Refusal> {
     // The next ones last.
-    let mut waiting = halves(fetch_singles(pusher, reading, span, target).await?);
+    let mut waiting = halves(fetch_singles(pusher, reading, refused).await?);
     while let Some(singles) = waiting.pop() {
-        if let Err(error) = push_together(pusher, batch, span, target, &singles, sent_before).await? {
+        if let Err(error) = push_together(pusher, refused, &singles).await? {
             match <[Single; 1]>::try_from(singles) {
                 Ok([single]) => return Ok(Some(single.refused_by(&error))),
                 Err(singles) => waiting.extend(halves(singles)),
@@ -47,12 +43,10 @@ fn halves(mut singles: Vec<Single>) -> Vec<Vec<Single>> {
 /// Messages as one member of one batch: they are stored together, or not at all.
 async fn push_together<S: Sink>(
     pusher: &Pusher<S>,
-    batch: BatchId,
-    span: &Range,
-    target: &Arc<Destination>,
+    refused: &Refused<'_>,
     singles: &[Single],
-    sent_before: bool,
 ) -> Result<Result<(), InsertError>, Refusal> {
+    let Refused { batch, span, target, sent_before, failures } = *refused;
     let (Some(first), Some(last)) = (singles.first(), singles.last()) else { return Ok(Ok(())) };
     let (partition, first_offset, last_offset) = (span.partition(), first.offset(), last.offset());
     let number = partition.partition.to_le_bytes();
@@ -73,7 +67,7 @@ async fn push_together<S: Sink>(
     pusher.view.set_progress(Some(ticket.progress()));
     let outcome = ticket.outcomes().await.pop().unwrap_or(Ok(()));
     if let Err(error) = &outcome {
-        pusher.judge(error, target.deduplicates, 0)?;
+        pusher.judge(error, target.deduplicates, failures)?;
     }
     Ok(outcome)
 }

@@ -10,7 +10,7 @@ use windrow_kafka::{Client, TopicPartition};
 use windrow_sink::Sink;
 
 use crate::engine::chunk::{groups, BadMessage, Group, GroupMember, RangeRows, Reading};
-use crate::engine::isolate::{isolate, Refusal};
+use crate::engine::isolate::{isolate, Refusal, Refused};
 use crate::engine::letters;
 use crate::engine::prefix::store_prefix;
 use crate::engine::read::Readers;
@@ -176,12 +176,13 @@ impl<S: Sink> Pusher<S> {
                 let Err(error) = outcome else { continue };
                 self.judge(&error, target.deduplicates, failures)?;
                 let span = Range { first_offset, last_offset, ..range_of(record, &partition) };
+                let of_batch = Refused { batch: id, span: &span, target: &target, sent_before, failures };
                 if self.options.on_error == OnError::Stop {
-                    let bad = store_prefix(self, reading, id, &span, &target, sent_before).await?;
+                    let bad = store_prefix(self, reading, &of_batch).await?;
                     stopped.extend(bad.map(|bad| (partition, bad)));
                     continue;
                 }
-                let bad = isolate(self, reading, id, &span, &target, sent_before, &mut not_stored).await?;
+                let bad = isolate(self, reading, &of_batch, &mut not_stored).await?;
                 refused.entry(partition).or_default().extend(bad);
             }
         }
