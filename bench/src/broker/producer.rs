@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::batch::Batch;
+use super::batch::{self, Batch};
 use super::wire::{Api, Wire};
 use crate::error::BenchError;
 
@@ -18,8 +18,10 @@ const IN_FLIGHT: usize = 16;
 const BATCH_BYTES: usize = 64 << 10;
 /// The broker takes no larger ones than 1 MiB.
 const MAX_BATCH_BYTES: usize = 512 << 10;
-/// How long a producer at a steady rate gathers a batch.
+/// How long a producer at a steady rate gathers a batch, about.
 const TICK: Duration = Duration::from_millis(10);
+/// What a producer at a steady rate sends before it begins from the front.
+const ROUNDS: u64 = 16;
 
 #[derive(Debug, Clone)]
 pub struct Topic {
@@ -149,75 +151,98 @@ fn fill_partition(
     Ok(filled)
 }
 
-/// Sends messages at a steady rate. A message's timestamp is when it was due, also where the broker kept the producer waiting.
+/// Sends messages at a steady rate, the same ones again and again: they are made beforehand, so that it takes little of a machine that those
+/// who are measured need. A message's timestamp is when it was due, also where the broker kept the producer waiting.
 pub struct Producer {
     requests: Requests,
-    batches: Vec<Batch>,
-    messages_per_second: f64,
+    /// What is sent at one time each: a batch for every partition.
+    rounds: Vec<Vec<(i32, Vec<u8>)>>,
+    messages_per_round: u64,
+    tick: Duration,
     began: Instant,
     began_ms: i64,
-    ticks: u32,
-    sent: u64,
+    ticks: u64,
 }
 
 impl Producer {
-    pub fn begin(address: &str, topic: &Topic, messages_per_second: f64) -> Result<Self, BenchError> {
+    /// `write` makes the value of a message of a number.
+    pub fn begin(
+        address: &str,
+        topic: &Topic,
+        messages_per_second: f64,
+        write: impl Fn(u64, &mut Vec<u8>),
+    ) -> Result<Self, BenchError> {
+        let partitions = topic.partitions as u64;
+        let mut each = (TICK.as_secs_f64() * messages_per_second / partitions as f64).round().max(1.0) as u64;
+        let mut value = Vec::new();
+        write(0, &mut value);
+        each = each.min((MAX_BATCH_BYTES / value.len().max(1)) as u64).max(1);
+        let messages_per_round = each * partitions;
+        let mut next = 0..;
+        let mut batch_of = |partition: i32| {
+            let mut batch = Batch::default();
+            for number in next.by_ref().take(each as usize) {
+                value.clear();
+                write(number, &mut value);
+                batch.push(&value);
+            }
+            (partition, batch.finish(0))
+        };
+        let rounds = (0..ROUNDS).map(|_| (0..topic.partitions).map(&mut batch_of).collect()).collect();
         Ok(Producer {
             requests: Requests::open(address, topic)?,
-            batches: (0..topic.partitions).map(|_| Batch::default()).collect(),
-            messages_per_second,
+            rounds,
+            messages_per_round,
+            tick: Duration::from_secs_f64(messages_per_round as f64 / messages_per_second),
             began: Instant::now(),
             began_ms: now_ms(),
             ticks: 0,
-            sent: 0,
         })
     }
 
     pub fn sent(&self) -> u64 {
-        self.sent
+        self.ticks * self.messages_per_round
+    }
+
+    /// What `of` makes of the messages up to a number, for all that were sent: those of full circles, and those of the last one.
+    pub fn sum(&self, of: impl Fn(u64) -> u64) -> u64 {
+        let (circles, rest) = (self.ticks / ROUNDS, self.ticks % ROUNDS);
+        circles * of(ROUNDS * self.messages_per_round) + of(rest * self.messages_per_round)
     }
 
     /// The timestamp that comes next.
     pub fn now_ms(&self) -> i64 {
-        self.began_ms + (TICK * self.ticks).as_millis() as i64
+        self.began_ms + self.due().as_millis() as i64
     }
 
-    pub fn run_for(&mut self, time: Duration, write: &impl Fn(u64, &mut Vec<u8>)) -> Result<(), BenchError> {
-        let end = TICK * self.ticks + time;
-        while TICK * self.ticks < end {
-            self.tick(write)?;
+    fn due(&self) -> Duration {
+        self.tick.mul_f64(self.ticks as f64)
+    }
+
+    /// Sends what is due in this time. Returns how long after it was due something was sent at most.
+    pub fn run_for(&mut self, time: Duration) -> Result<Duration, BenchError> {
+        let end = self.due() + time;
+        let mut latest = Duration::ZERO;
+        while self.due() < end {
+            let due_at = self.began + self.due();
+            std::thread::sleep(due_at.saturating_duration_since(Instant::now()));
+            self.send(self.now_ms())?;
+            latest = latest.max(due_at.elapsed());
         }
-        Ok(())
+        Ok(latest)
     }
 
-    fn tick(&mut self, write: &impl Fn(u64, &mut Vec<u8>)) -> Result<(), BenchError> {
-        let due = TICK * self.ticks;
-        std::thread::sleep((self.began + due).saturating_duration_since(Instant::now()));
-        let timestamp_ms = self.now_ms();
+    /// Sends what comes next, due or not, with the time that it is.
+    pub fn send_now(&mut self) -> Result<(), BenchError> {
+        self.send(now_ms())
+    }
+
+    fn send(&mut self, timestamp_ms: i64) -> Result<(), BenchError> {
+        let round = &mut self.rounds[(self.ticks % ROUNDS) as usize];
+        round.iter_mut().for_each(|(_, batch)| batch::stamp(batch, timestamp_ms));
+        self.requests.send(round)?;
         self.ticks += 1;
-        let until = ((TICK * self.ticks).as_secs_f64() * self.messages_per_second) as u64;
-        let mut value = Vec::new();
-        while self.sent < until {
-            value.clear();
-            write(self.sent, &mut value);
-            let partition = (self.sent % self.batches.len() as u64) as usize;
-            self.batches[partition].push(&value);
-            self.sent += 1;
-            if self.batches[partition].bytes() >= MAX_BATCH_BYTES {
-                self.flush(timestamp_ms)?;
-            }
-        }
-        self.flush(timestamp_ms)
-    }
-
-    fn flush(&mut self, timestamp_ms: i64) -> Result<(), BenchError> {
-        let full = self.batches.iter_mut().zip(0..).filter(|(batch, _)| !batch.is_empty());
-        let batches: Vec<(i32, Vec<u8>)> =
-            full.map(|(batch, partition)| (partition, batch.finish(timestamp_ms))).collect();
-        match batches.is_empty() {
-            true => Ok(()),
-            false => self.requests.send(&batches),
-        }
+        Ok(())
     }
 
     /// Returns when the broker has everything.

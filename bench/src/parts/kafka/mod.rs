@@ -9,7 +9,9 @@ mod messages;
 mod peak;
 mod reader;
 mod report;
+mod running;
 mod steady;
+mod sustained;
 mod target;
 
 use std::cell::{Cell, RefCell};
@@ -28,6 +30,7 @@ use messages::{views_of, Format, Hour};
 use peak::Peak;
 use reader::{Route, Side, Threads};
 use steady::{Load, Steady};
+use sustained::Sustained;
 use target::{Engine, Target};
 
 const PARTITIONS: i32 = 4;
@@ -63,6 +66,9 @@ pub struct KafkaOptions {
     /// No steady loads: peaks alone.
     #[arg(long)]
     pub no_latency: bool,
+    /// Steady loads of so many rows/s, and nothing else.
+    #[arg(long, value_delimiter = ',')]
+    pub at: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -150,12 +156,32 @@ impl Peaks {
     }
 }
 
-/// One steady load, as a share of somebody's peak.
+/// What both sides do while messages are written.
+#[derive(Default)]
+pub struct UnderLoad {
+    sustained: Vec<(Side, Sustained)>,
+    loads: Vec<Loaded>,
+}
+
+/// One steady load.
 pub struct Loaded {
     load: Load,
-    share: f64,
-    of: &'static str,
+    share: Option<Share>,
     steady: Steady,
+}
+
+/// Of what a load is a share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    share: f64,
+    of: Sides,
+    peak: PeakOf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PeakOf {
+    Sustained,
+    FullTopic,
 }
 
 impl Part for KafkaOptions {
@@ -175,14 +201,20 @@ impl Part for KafkaOptions {
             views: RefCell::default(),
             runs: Cell::new(0),
         };
-        let peaks = self.peaks(&bench)?;
-        let loaded = if self.no_latency { Vec::new() } else { self.loads(&bench, &peaks)? };
+        let (peaks, under_load) = match self.at.as_slice() {
+            [] => {
+                let peaks = self.peaks(&bench)?;
+                let under_load = if self.no_latency { UnderLoad::default() } else { self.under_load(&bench, &peaks)? };
+                (peaks, under_load)
+            }
+            rates => (Vec::new(), UnderLoad { sustained: Vec::new(), loads: self.loads_of(&bench, rates)? }),
+        };
         broker.stop()?;
         Ok(Section {
             name: "kafka",
             title: "Kafka",
             command: self.command(),
-            body: report::report(self, &peaks, &loaded),
+            body: report::report(self, &peaks, &under_load),
             charts: Vec::new(),
         })
     }
@@ -202,6 +234,10 @@ impl KafkaOptions {
         only("engines", names(&self.engines), Engine::value_variants().len());
         if self.no_latency {
             command.push_str(" --no-latency");
+        }
+        if !self.at.is_empty() {
+            let rates: Vec<String> = self.at.iter().map(f64::to_string).collect();
+            command.push_str(&format!(" --at {}", rates.join(",")));
         }
         command
     }
@@ -286,29 +322,67 @@ impl KafkaOptions {
         Ok(peak)
     }
 
-    /// Shares of both sides' peaks. The engine is spared what is more than it can read.
-    fn loads(&self, bench: &Bench<'_>, peaks: &[Peaks]) -> Result<Vec<Loaded>, BenchError> {
+    /// Shares of what both sides sustain. The engine is spared what is more than it can read.
+    fn under_load(&self, bench: &Bench<'_>, peaks: &[Peaks]) -> Result<UnderLoad, BenchError> {
         let Some(peaks) = peaks.iter().find(|peaks| (peaks.format, peaks.engine) == LOADED) else {
-            return Ok(Vec::new());
+            return Ok(UnderLoad::default());
         };
-        let (engine, windrow) = (Peaks::rate(&peaks.kafka_engine), Peaks::rate(&peaks.windrow));
+        let engine = Side::KafkaEngine(peaks.threads);
+        let mut under_load = UnderLoad::default();
+        for (of, readers) in [(engine, [engine, WITHIN_A_SECOND].as_slice()), (WITHIN_A_SECOND, &[WITHIN_A_SECOND])] {
+            let of_whom = of.chosen_as();
+            if !self.sides.contains(&of_whom) {
+                continue;
+            }
+            let sustained = sustained::measure(bench, of, peaks.format, self.seconds)?;
+            eprintln!("kafka: {of} sustains {:.0} rows/s, {:?}", sustained.rows_per_second, sustained.cpu_percent);
+            under_load.sustained.push((of, sustained));
+            let mut shares: Vec<(Share, bool)> = Vec::new();
+            let of_sustained = |share: f64| Share { share, of: of_whom, peak: PeakOf::Sustained };
+            shares.extend(SHARES.map(|share| (of_sustained(share), false)));
+            shares.push((of_sustained(0.5), true));
+            if of_whom == Sides::Windrow {
+                let half = Share { share: 0.5, of: of_whom, peak: PeakOf::FullTopic };
+                shares.extend([(half, false), (half, true)]);
+            }
+            for (share, with_queries) in shares {
+                let peak = match share.peak {
+                    PeakOf::Sustained => Some(sustained.rows_per_second),
+                    PeakOf::FullTopic => Peaks::rate(&peaks.windrow),
+                };
+                let Some(peak) = peak else { continue };
+                for side in readers.iter().copied().filter(|side| self.sides.contains(&side.chosen_as())) {
+                    let load = Load { side, rows_per_second: peak * share.share, with_queries };
+                    under_load.loads.push(self.loaded(bench, load, Some(share))?);
+                }
+            }
+        }
+        Ok(under_load)
+    }
+
+    /// Without and with queries.
+    fn loads_of(&self, bench: &Bench<'_>, rates: &[f64]) -> Result<Vec<Loaded>, BenchError> {
+        // The broker has work to do before it is as fast as it gets.
+        bench.filled(LOADED.0)?;
         let mut all = Vec::new();
-        for (of, peak, sides) in [
-            ("Kafka engine", engine, [Side::KafkaEngine(peaks.threads), WITHIN_A_SECOND].as_slice()),
-            ("Windrow", windrow, [WITHIN_A_SECOND].as_slice()),
-        ] {
-            let Some(peak) = peak else { continue };
-            for (share, with_queries) in SHARES.map(|share| (share, false)).into_iter().chain([(0.5, true)]) {
-                for side in sides.iter().copied().filter(|side| self.sides.contains(&side.chosen_as())) {
-                    let load = Load { side, rows_per_second: peak * share, with_queries };
-                    let steady = steady::measure(bench, load, peaks.format, self.seconds)?;
-                    let loaded = Loaded { load, share, of, steady };
-                    eprintln!("kafka: {}", report::one_line(&loaded));
-                    all.push(loaded);
+        for rows_per_second in rates.iter().copied() {
+            for side in [Side::KafkaEngine(Threads::OnePerConsumer), WITHIN_A_SECOND] {
+                for with_queries in [false, true] {
+                    if self.sides.contains(&side.chosen_as()) {
+                        all.push(self.loaded(bench, Load { side, rows_per_second, with_queries }, None)?);
+                    }
                 }
             }
         }
         Ok(all)
+    }
+
+    fn loaded(&self, bench: &Bench<'_>, load: Load, share: Option<Share>) -> Result<Loaded, BenchError> {
+        let (format, _) = LOADED;
+        let steady = steady::measure(bench, load, format, self.seconds)?;
+        let loaded = Loaded { load, share, steady };
+        eprintln!("kafka: {}", report::one_line(&loaded));
+        Ok(loaded)
     }
 }
 

@@ -30,9 +30,9 @@ pub struct Peak {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Commit {
-    at: Instant,
-    messages: u64,
+pub struct Commit {
+    pub at: Instant,
+    pub messages: u64,
 }
 
 /// Whoever reads is stopped after `limit`; without one, all has to be stored, and is counted.
@@ -91,13 +91,14 @@ fn watch(route: &Route<'_>, messages: u64, limit: Option<Duration>) -> Result<Ve
     }
 }
 
-fn messages_per_second(commits: &[Commit], messages: u64) -> Result<f64, BenchError> {
+/// Between the first commit and the last one that counts, of so many messages.
+pub fn messages_per_second(commits: &[Commit], messages: u64) -> Result<f64, BenchError> {
     let counted = |commit: &&Commit| commit.messages as f64 <= messages as f64 * COUNTED_SHARE;
     match (commits.first(), commits.iter().rev().find(counted)) {
         (Some(first), Some(last)) if first.at < last.at => {
             Ok((last.messages - first.messages) as f64 / (last.at - first.at).as_secs_f64())
         }
-        _ => Err(BenchError::Unsound("the topic was read with too few commits: take more --rows".into())),
+        _ => Err(BenchError::Unsound("there were too few commits: take more --rows, or more --seconds".into())),
     }
 }
 

@@ -7,18 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::dashboards::{self, Asked};
 use super::messages::Format;
-use super::reader::{Reader, Route, Side};
-use super::target::{Engine, Target};
+use super::reader::Side;
+use super::running::{Cpu, Running};
+use super::target::Target;
 use super::Bench;
-use crate::broker::{BrokerClient, Producer};
 use crate::error::BenchError;
-use crate::process::usage;
 
-const JOINED_WITHIN: Duration = Duration::from_secs(90);
 /// At the load, before what counts.
 const WARM_UP: Duration = Duration::from_secs(5);
-const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
@@ -40,9 +36,10 @@ pub struct Lateness {
 pub struct Steady {
     pub lateness: Lateness,
     pub parts_per_second: f64,
+    /// How long after it was due a message was sent at most: part of its row's lateness, and nothing that a reader can help.
+    pub sent_late_ms: f64,
     /// Of one CPU.
-    pub gateway_cpu_percent: Option<f64>,
-    pub clickhouse_cpu_percent: f64,
+    pub cpu_percent: Cpu,
     pub gateway_peak_bytes: Option<u64>,
     pub asked: Option<Asked>,
 }
@@ -62,77 +59,37 @@ impl Window {
 }
 
 pub fn measure(bench: &Bench<'_>, load: Load, format: Format, seconds: f64) -> Result<Steady, BenchError> {
-    let number = bench.next_run();
-    let topic = bench.create_topic(&format!("steady-{number}"))?;
-    let name = format!("bench.kafka_steady_{number}");
+    let running = Running::start(bench, load.side, format)?;
     let sql = &bench.stack.clickhouse;
-    let target = Target::create(sql, name, Engine::MergeTree, format, true)?;
-    let group = format!("steady-{number}");
-    let route = Route { broker: bench.broker, topic: &topic, group: &group, format, target: &target };
-    let reader = Reader::start(load.side, &route, bench.stack, bench.options)?;
-    let mut client = BrokerClient::connect(&bench.broker.address)?;
-    wait_for("its members", JOINED_WITHIN, || client.is_stable(&group))?;
-
-    let mut producer = Producer::begin(&bench.broker.address, &topic, messages_per_second(load, format))?;
-    let write = |message: u64, out: &mut Vec<u8>| format.write(bench.hour, message, out);
-    producer.run_for(WARM_UP, &write)?;
+    let mut producer = running.producer(load.rows_per_second / format.rows_per_message() as f64)?;
+    producer.run_for(WARM_UP)?;
     let mut measured = || {
         let (from_ms, sent_before) = (producer.now_ms(), producer.sent());
-        producer.run_for(Duration::from_secs_f64(seconds), &write)?;
+        let latest = producer.run_for(Duration::from_secs_f64(seconds))?;
         let rows = (producer.sent() - sent_before) * format.rows_per_message();
-        Ok::<_, BenchError>(Window { from_ms, until_ms: producer.now_ms(), rows })
+        Ok::<_, BenchError>((Window { from_ms, until_ms: producer.now_ms(), rows }, latest))
     };
-    let gateway_cpu = || reader.pid().map(|pid| usage(pid).cpu_seconds);
-    let (before, gateway_before, began) = (bench.usages(), gateway_cpu(), Instant::now());
-    let (window, asked) = match load.with_queries {
+    let (before, began) = (running.cpu(), Instant::now());
+    let ((window, latest), asked) = match load.with_queries {
         false => (measured()?, None),
         true => {
-            let (window, asked) = dashboards::ask_while(sql, &target.name, measured)?;
-            (window?, Some(asked))
+            let (measured, asked) = dashboards::ask_while(sql, &running.target.name, measured)?;
+            (measured?, Some(asked))
         }
     };
-    let wall = began.elapsed().as_secs_f64();
-    let percent = |cpu_seconds: f64| 100.0 * cpu_seconds / wall;
-    let gateway_cpu_percent = gateway_cpu().zip(gateway_before).map(|(after, before)| percent(after - before));
-    let clickhouse_cpu_percent = percent(bench.usages().clickhouse - before.clickhouse);
+    let cpu_percent = running.cpu().percent_since(before, began.elapsed());
 
-    let sent = producer.sent();
-    producer.end()?;
-    wait_for("all rows", CAUGHT_UP_WITHIN, || Ok(client.committed(&group, &topic)? >= sent))?;
-    let gateway_peak_bytes = reader.peak_resident_bytes();
-    reader.stop()?;
-    let rows = sent * format.rows_per_message();
-    target.check(sql, rows, bench.views_of(rows))?;
+    let (gateway_peak_bytes, target) = running.end(producer)?;
     let steady = Steady {
         parts_per_second: parts(bench, &target, window)? as f64 / window.seconds(),
-        gateway_cpu_percent,
-        clickhouse_cpu_percent,
+        sent_late_ms: latest.as_secs_f64() * 1e3,
+        cpu_percent,
         gateway_peak_bytes,
         asked,
         lateness: lateness(bench, &target, window)?,
     };
     target.drop(sql)?;
-    bench.delete_topic(&topic)?;
     Ok(steady)
-}
-
-fn messages_per_second(load: Load, format: Format) -> f64 {
-    load.rows_per_second / format.rows_per_message() as f64
-}
-
-fn wait_for(
-    what: &str,
-    patience: Duration,
-    mut there: impl FnMut() -> Result<bool, BenchError>,
-) -> Result<(), BenchError> {
-    let until = Instant::now() + patience;
-    while !there()? {
-        if Instant::now() > until {
-            return Err(BenchError::Unsound(format!("{what} were not there within {patience:?}")));
-        }
-        std::thread::sleep(POLL);
-    }
-    Ok(())
 }
 
 /// New ones while the window lasted.
