@@ -7,7 +7,7 @@ use windrow_kafka::TopicPartition;
 use windrow_messages::{MessagePlan, Run};
 use windrow_sink::{BatchId, Destination};
 
-use crate::latency::Timing;
+use crate::latency::{wall_ms, Timing};
 use crate::options::PipelineOptions;
 use crate::record::Range;
 use crate::tables::TableDescription;
@@ -103,6 +103,25 @@ pub(crate) struct Chunk {
     pub(crate) timing: Timing,
     /// The message at `next_offset` can't be stored, and nothing behind it may be.
     pub(crate) stopped_by: Option<BadMessage>,
+}
+
+impl Chunk {
+    /// There is nothing more before that offset.
+    pub(crate) fn without_messages(next_offset: i64) -> Chunk {
+        let now_ms = wall_ms();
+        let timing = Timing { messages: 0, oldest_ms: now_ms, newest_ms: now_ms, fetched_ms: now_ms, read_ms: now_ms };
+        Chunk {
+            next_offset,
+            rows: Vec::new(),
+            bad: Vec::new(),
+            tombstones: 0,
+            row_count: 0,
+            bytes: 0,
+            held_bytes: 0,
+            timing,
+            stopped_by: None,
+        }
+    }
 }
 
 /// A range of a batch, with its rows.
@@ -240,18 +259,7 @@ mod tests {
                     last_offset: offset,
                     block: Block::default(),
                 });
-                let timing = Timing { messages: 1, oldest_ms: 0, newest_ms: 0, fetched_ms: 0, read_ms: 0 };
-                Chunk {
-                    next_offset,
-                    rows: rows.collect(),
-                    bad: Vec::new(),
-                    tombstones: 0,
-                    row_count: 0,
-                    bytes: 0,
-                    held_bytes: 0,
-                    timing,
-                    stopped_by: None,
-                }
+                Chunk { rows: rows.collect(), ..Chunk::without_messages(next_offset) }
             })
             .collect();
         let topic_id = TopicId::default();

@@ -21,6 +21,7 @@
 mod backoff;
 mod chunk;
 mod commit;
+mod expired;
 mod isolate;
 mod letters;
 mod partition;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use windrow_kafka::consumer::{Claim, Fetched};
 use windrow_kafka::{TopicId, TopicPartition};
 
+use crate::engine::expired::Expired;
 use crate::engine::read::Fetch;
 use crate::latency::wall_ms;
 
@@ -12,6 +13,8 @@ pub(crate) struct Partition {
     pub(crate) claim: Claim,
     pub(crate) topic_id: TopicId,
     queue: VecDeque<Job>,
+    /// What lies behind the queue.
+    pub(crate) expired: Expired,
     /// Some of it is being read, of which the oldest message is of this time.
     being_read_ms: Option<i64>,
     /// Of messages that were read and are not stored, ascending.
@@ -39,7 +42,8 @@ const READ_AT_ONCE_BYTES: usize = 1 << 20;
 impl Partition {
     pub(crate) fn new(claim: Claim, topic_id: TopicId) -> Partition {
         let (queue, unstored) = (VecDeque::new(), VecDeque::new());
-        Partition { claim, topic_id, queue, being_read_ms: None, unstored, behind_since_ms: None }
+        let expired = Expired::default();
+        Partition { claim, topic_id, queue, expired, being_read_ms: None, unstored, behind_since_ms: None }
     }
 
     pub(crate) fn partition(&self) -> TopicPartition {
@@ -113,6 +117,7 @@ impl Partition {
 
     pub(crate) fn clear_queue(&mut self) {
         self.queue.clear();
+        self.expired.clear();
         self.being_read_ms = None;
     }
 

@@ -8,7 +8,7 @@ use windrow_sink::Sink;
 
 use super::{Session, SessionEnd};
 use crate::accounts::{Recut, Undone};
-use crate::engine::chunk::RangeRows;
+use crate::engine::chunk::{Chunk, RangeRows};
 use crate::engine::partition::Partition;
 use crate::engine::start::Given;
 
@@ -112,19 +112,14 @@ impl<S: Sink> Session<S> {
     /// The messages to go on with are not there.
     pub(super) fn out_of_range(&mut self, claim: Claim, offset: i64, earliest: i64, latest: i64) {
         let partition = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
-        let is_ours = self.partitions.get(&partition).is_some_and(|own| own.claim == claim);
-        if !is_ours {
+        let Some(own) = self.partitions.get_mut(&partition).filter(|own| own.claim == claim) else { return };
+        if self.accounts.gathered(&partition).is_none() || self.ending.is_some() {
+            // It isn't known yet where it goes on, or a recorded batch comes first: it is fetched anew then.
             return;
         }
         if offset < earliest {
-            let lost = earliest - offset;
-            let text = format!(
-                "{partition}: {lost} messages from offset {offset} on had expired before they were read; reading goes on at {earliest}"
-            );
-            self.pipeline.view.kafka_trouble(&text);
-            if self.accounts.gather(&partition, earliest) {
-                self.fetch_after(Duration::ZERO, claim, earliest);
-            }
+            own.expired.note(offset..earliest);
+            self.pass_over_expired(&partition);
         } else {
             let text =
                 format!("{partition}: the log ends at {latest}, before offset {offset}; reading goes on at its end");
@@ -132,6 +127,24 @@ impl<S: Sink> Session<S> {
             self.drop_rows(std::slice::from_ref(&partition), Vec::new());
             self.begin(&partition, claim, latest, false);
         }
+    }
+
+    /// Goes on behind messages that have expired, if all that was fetched before them is gathered.
+    pub(super) fn pass_over_expired(&mut self, partition: &TopicPartition) {
+        let Some(gathered) = self.accounts.gathered(partition).filter(|_| self.ending.is_none()) else { return };
+        let Some(own) = self.partitions.get_mut(partition) else { return };
+        let Some(lost) = own.expired.take(gathered) else { return };
+        let claim = own.claim.clone();
+        let text = format!(
+            "{partition}: {} messages from offset {} on had expired before they were read; reading goes on at {}",
+            lost.end - lost.start,
+            lost.start,
+            lost.end
+        );
+        self.pipeline.view.kafka_trouble(&text);
+        // It is committed like any other, also where nothing comes behind.
+        self.gather(partition.clone(), Chunk::without_messages(lost.end));
+        self.fetch_after(Duration::ZERO, claim, lost.end);
     }
 
     pub(super) fn fetched(&mut self, fetched: Fetched) {

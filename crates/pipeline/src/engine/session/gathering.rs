@@ -67,7 +67,8 @@ impl<S: Sink> Session<S> {
                     own.put_back(job);
                     own.was_read();
                 }
-                self.gather(partition, chunk);
+                self.gather(partition.clone(), chunk);
+                self.pass_over_expired(&partition);
             }
             Err(trouble @ ReadTrouble::Fetched(_)) => {
                 self.pipeline.view.kafka_trouble(&trouble.into_text());
