@@ -411,7 +411,8 @@ impl Membership {
         out.push(Action::Trouble(error.to_string()));
         match self.state {
             State::Stable { .. } => {
-                let next_beat_ms = now_ms + self.delay_ms();
+                // The session doesn't last longer for it.
+                let next_beat_ms = now_ms + self.delay_ms().min(self.options.heartbeat_interval_ms);
                 self.state = State::Stable { next_beat_ms, beat: None };
             }
             _ => self.rejoin_later(now_ms),

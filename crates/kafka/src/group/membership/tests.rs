@@ -437,6 +437,21 @@ fn heartbeats_go_on_while_partitions_are_given_up() {
 }
 
 #[test]
+fn a_heartbeat_that_fails_is_repeated_no_later_than_the_next_was_due() {
+    let (mut machine, _) = joined_alone();
+    machine.options.heartbeat_interval_ms = 300;
+    let mut now_ms = machine.wake_at_ms().unwrap();
+    for _ in 0..10 {
+        let actions = machine.handle(now_ms, Input::Tick);
+        let [Action::Do(call, Task::Heartbeat(_))] = actions[..] else { panic!("{actions:?}") };
+        machine.handle(now_ms, Input::Beaten(call, Err(broken())));
+        let next_ms = machine.wake_at_ms().unwrap();
+        assert!((now_ms + 1..=now_ms + 300).contains(&next_ms), "{next_ms} after {now_ms}");
+        now_ms = next_ms;
+    }
+}
+
+#[test]
 fn what_is_given_up_too_late_is_lost() {
     let (mut machine, partitions) = joined_alone();
     machine.revoking = [partitions[0].clone()].into();
