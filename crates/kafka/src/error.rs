@@ -21,6 +21,8 @@ pub enum Error {
     Unsupported { broker: String, what: String },
     /// An answer that can't be read.
     Malformed { broker: String, api: &'static str, what: Malformed },
+    /// A task of our own ended in the middle.
+    Panicked(String),
 }
 
 impl Error {
@@ -35,6 +37,7 @@ impl Error {
             Self::Refused { .. } => 1001,
             Self::Unsupported { .. } => 48,
             Self::Malformed { .. } => 117,
+            Self::Panicked(_) => 49,
         }
     }
 
@@ -43,7 +46,7 @@ impl Error {
         match self {
             Self::Network { .. } | Self::Timeout { .. } | Self::Malformed { .. } => true,
             Self::Refused { code, .. } => code.is_retriable(),
-            Self::Options(_) | Self::Authentication { .. } | Self::Unsupported { .. } => false,
+            Self::Options(_) | Self::Authentication { .. } | Self::Unsupported { .. } | Self::Panicked(_) => false,
         }
     }
 
@@ -65,6 +68,7 @@ impl Error {
             Self::Refused { .. } => "STD_EXCEPTION",
             Self::Unsupported { .. } => "NOT_IMPLEMENTED",
             Self::Malformed { .. } => "INCORRECT_DATA",
+            Self::Panicked(_) => "LOGICAL_ERROR",
         }
     }
 }
@@ -86,6 +90,7 @@ impl fmt::Display for Error {
             Self::Malformed { broker, api, what } => {
                 write!(f, "Kafka broker {broker}: the answer to {api} can't be read: {what}.")?;
             }
+            Self::Panicked(what) => write!(f, "Kafka: the consumer has failed inside: {what}.")?,
         }
         write!(f, " ({})", self.code_name())
     }

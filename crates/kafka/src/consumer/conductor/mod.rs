@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::client::{Backoff, Client};
 use crate::consumer::conductor::work::Done;
@@ -60,8 +60,9 @@ pub(super) struct Conductor {
     records: mpsc::UnboundedSender<Delivery>,
     events: mpsc::UnboundedSender<Event>,
     work: JoinSet<Done>,
-    /// Two tasks for each broker that leads a partition of ours.
-    fetchers: HashMap<i32, JoinSet<()>>,
+    fetching: JoinSet<()>,
+    /// Two tasks of these for each broker that leads a partition of ours.
+    fetchers: HashMap<i32, [AbortHandle; 2]>,
     begun: Instant,
     last_epoch: u64,
     /// Assigned, but not announced yet, since it isn't known yet what was committed.
@@ -160,6 +161,7 @@ impl Conductor {
             records: channels.records,
             events: channels.events,
             work: JoinSet::new(),
+            fetching: JoinSet::new(),
             fetchers: HashMap::new(),
             begun: now,
             last_epoch: 0,
@@ -190,12 +192,17 @@ impl Conductor {
                     None => self.leave(),
                 },
                 Some(report) = self.reports.recv() => self.heed(report),
-                Some(done) = self.work.join_next(), if !self.work.is_empty() => {
-                    // A task ends otherwise only with the whole program.
-                    if let Ok(done) = done {
-                        self.finish(done);
-                    }
-                }
+                Some(done) = self.work.join_next() => match done {
+                    Ok(done) => self.finish(done),
+                    // Perhaps it was to bring the answer that is waited for.
+                    Err(_) if self.is_leaving => break,
+                    Err(error) => self.fail(&error),
+                },
+                Some(ended) = self.fetching.join_next() => match ended {
+                    Err(error) if error.is_panic() => self.fail(&error),
+                    // Its broker leads nothing of ours any more, or nobody wants records.
+                    Ok(()) | Err(_) => {}
+                },
                 () = tokio::time::sleep_until(wake_at.into()) => self.tell(Input::Tick),
             }
         }
@@ -230,11 +237,18 @@ impl Conductor {
         if !self.is_leaving {
             self.is_leaving = true;
             self.fetchers.clear();
+            self.fetching.abort_all();
             // No answer is waited for any more, and a question less is in the way of ours.
             self.work.abort_all();
             self.work = JoinSet::new();
             self.tell(Input::Leave);
         }
+    }
+
+    /// What a task of ours should have done will never be done: better to begin anew than to stand still in silence.
+    fn fail(&mut self, error: &JoinError) {
+        self.say(Event::Ended(Error::Panicked(error.to_string())));
+        self.leave();
     }
 
     fn given_up(&mut self, claims: &[Claim]) {
@@ -431,7 +445,13 @@ impl Conductor {
             }
             brokers.extend(leader.map(|leader| leader.node_id));
         }
-        self.fetchers.retain(|node_id, _| brokers.contains(node_id));
+        self.fetchers.retain(|node_id, tasks| {
+            let leads = brokers.contains(node_id);
+            if !leads {
+                tasks.iter().for_each(AbortHandle::abort);
+            }
+            leads
+        });
         state.brokers.retain(|node_id, _| brokers.contains(node_id));
         let new: Vec<i32> = brokers.into_iter().filter(|node_id| !self.fetchers.contains_key(node_id)).collect();
         for node_id in &new {
@@ -448,8 +468,7 @@ impl Conductor {
     }
 
     fn start_fetching(&mut self, node_id: i32) {
-        let mut tasks = JoinSet::new();
-        for turn in [Turn::First, Turn::Second] {
+        let tasks = [Turn::First, Turn::Second].map(|turn| {
             let fetcher = Fetcher {
                 node_id,
                 turn,
@@ -459,8 +478,8 @@ impl Conductor {
                 records: self.records.clone(),
                 reports: self.report.clone(),
             };
-            tasks.spawn(fetcher.run());
-        }
+            self.fetching.spawn(fetcher.run())
+        });
         self.fetchers.insert(node_id, tasks);
     }
 
