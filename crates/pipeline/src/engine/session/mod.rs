@@ -300,6 +300,13 @@ impl<S: Sink> Session<S> {
                 let undone = self.accounts.commit_fenced();
                 self.undo(undone);
             }
+            Done::Committed(CommitEnd::Refused(text)) => {
+                // Partitions that nothing can be committed for are better with another member, or with us in another membership.
+                let name = &self.pipeline.options.name;
+                tracing::error!(pipeline = %name, "the pipeline leaves its group, and begins anew: {text}");
+                self.ending.get_or_insert(SessionEnd::Again);
+                self.ends_by = Some(Instant::now());
+            }
             Done::Pushed(PushEnd::Stored(batch)) => self.stored(batch),
             Done::Pushed(PushEnd::Again(trouble)) => self.push_failed(trouble),
             Done::Pushed(PushEnd::Stop(text)) => {
