@@ -1,8 +1,9 @@
 //! Fetches a batch's ranges again: one that an earlier life or another member has recorded, or that could not be stored at first.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use windrow_kafka::{Client, RangeError, RangePart, ReadOptions, TopicPartition};
+use windrow_kafka::{Client, RangeError, RangePart, ReadOptions, TopicId, TopicPartition};
 
 use crate::engine::chunk::{Chunk, RangeRows, Reading};
 use crate::engine::read::{read, Fetch, ReadTrouble, Readers};
@@ -18,23 +19,30 @@ pub(crate) async fn fetch_batch(
     left_out: impl Fn(&Range) -> Vec<i64>,
 ) -> Result<Vec<RangeRows>, String> {
     let mut ranges = Vec::with_capacity(record.ranges.len());
+    let mut deleted: HashSet<(Arc<str>, TopicId)> = HashSet::new();
     for range in &record.ranges {
         let left_out: Arc<[i64]> = left_out(range).into();
-        let chunks = fetch_range(client, readers, reading, range, left_out).await?;
+        let topic = (range.topic.clone(), range.topic_id);
+        // Brokers take their time to be sure of it: once for a topic is enough.
+        let mut chunks = Vec::new();
+        if !deleted.contains(&topic) {
+            let mut parts = Parts::of(client, range);
+            chunks = fetch_range(&mut parts, readers, reading, range, left_out).await?;
+            deleted.extend(parts.topic_is_gone.then_some(topic));
+        }
         ranges.push(RangeRows { range: range.clone(), chunks });
     }
     Ok(ranges)
 }
 
 async fn fetch_range(
-    client: &Client,
+    parts: &mut Parts,
     readers: &Arc<Readers>,
     reading: &Arc<Reading>,
     range: &Range,
     left_out: Arc<[i64]>,
 ) -> Result<Vec<Chunk>, String> {
     let mut chunks = Vec::new();
-    let mut parts = Parts::of(client, range);
     while let Some(mut fetch) = parts.next().await? {
         loop {
             let (readers, reading, left_out) = (readers.clone(), reading.clone(), left_out.clone());
@@ -60,13 +68,21 @@ pub(crate) struct Parts {
     partition: TopicPartition,
     next_offset: i64,
     gaps_told: usize,
+    /// It was deleted, or made anew.
+    topic_is_gone: bool,
 }
 
 impl Parts {
     pub(crate) fn of(client: &Client, range: &Range) -> Parts {
         let offsets = range.first_offset..=range.last_offset;
         let reader = client.read_range(range.partition(), range.topic_id, offsets, ReadOptions::default());
-        Parts { reader, partition: range.partition(), next_offset: range.next_offset(), gaps_told: 0 }
+        Parts {
+            reader,
+            partition: range.partition(),
+            next_offset: range.next_offset(),
+            gaps_told: 0,
+            topic_is_gone: false,
+        }
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Fetch>, String> {
@@ -88,6 +104,7 @@ impl Parts {
                 fetched_ms: wall_ms(),
             })),
             Err(RangeError::AnotherTopic { .. }) => {
+                self.topic_is_gone = true;
                 tracing::warn!(
                     partition = %self.partition,
                     "the topic of a recorded batch was deleted; what other topics gave to it is stored under its id"
