@@ -94,3 +94,39 @@ pub struct Overrides {
     pub fetch_max_bytes: Option<u32>,
     pub fetch_max_wait: Option<Duration>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Of a pipeline of which nothing else was said; no broker is there.
+    pub(crate) fn options() -> PipelineOptions {
+        PipelineOptions {
+            name: "events".to_owned(),
+            client: ClientOptions::new(vec!["127.0.0.1:1".to_owned()]),
+            topics: Topics::Named(vec!["events".to_owned()]),
+            group: "windrow".to_owned(),
+            database: "default".to_owned(),
+            table: "events".to_owned(),
+            format: FormatOptions { name: "JSONEachRow".to_owned(), ..FormatOptions::default() },
+            columns: Vec::new(),
+            start: StartAt::Earliest,
+            max_latency: Duration::from_secs(5),
+            on_error: OnError::DeadLetter,
+            exactly_once: true,
+            session_timeout: Duration::from_secs(10),
+            metadata_refresh: Duration::from_secs(10),
+            overrides: Overrides::default(),
+        }
+    }
+
+    #[test]
+    fn a_registrys_password_is_in_no_debug_output() {
+        let registry = RegistryOptions {
+            url: "http://127.0.0.1:8081".to_owned(),
+            user: Some("ann".to_owned()),
+            password: Some("a secret".to_owned()),
+        };
+        assert!(!format!("{registry:?}").contains("secret"));
+    }
+}

@@ -1,13 +1,11 @@
 //! What a check says of samples: with a backend that knows nothing better, as DuckDB is.
 
-use std::time::Duration;
-
 use windrow_block::Block;
-use windrow_kafka::{ClientOptions, SampledRecord};
+use windrow_kafka::SampledRecord;
 
 use super::sample::SampledTopic;
 use super::*;
-use crate::options::{FormatOptions, OnError, Overrides, StartAt, Topics as TopicChoice};
+use crate::options::FormatOptions;
 use crate::tables::tests::description;
 use crate::tables::{AskError, Asking, FormatQuestion};
 
@@ -30,21 +28,9 @@ impl Tables for Nobody {
 
 fn options(format: &str, columns: &[(&str, &str)]) -> PipelineOptions {
     PipelineOptions {
-        name: "events".to_owned(),
-        client: ClientOptions::new(vec!["127.0.0.1:1".to_owned()]),
-        topics: TopicChoice::Named(vec!["events".to_owned()]),
-        group: "windrow".to_owned(),
-        database: "default".to_owned(),
-        table: "events".to_owned(),
         format: FormatOptions { name: format.to_owned(), ..FormatOptions::default() },
         columns: columns.iter().map(|(column, field)| (column.to_string(), field.to_string())).collect(),
-        start: StartAt::Earliest,
-        max_latency: Duration::from_secs(5),
-        on_error: OnError::DeadLetter,
-        exactly_once: true,
-        session_timeout: Duration::from_secs(10),
-        metadata_refresh: Duration::from_secs(10),
-        overrides: Overrides::default(),
+        ..crate::options::tests::options()
     }
 }
 

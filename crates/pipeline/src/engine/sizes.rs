@@ -65,3 +65,45 @@ impl Sizes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Overrides;
+    use crate::options::tests::options;
+
+    fn sizes(overrides: Overrides) -> Sizes {
+        Sizes::of(&PipelineOptions { overrides, ..options() })
+    }
+
+    #[test]
+    fn what_is_held_stays_within_the_memory() {
+        for memory in [1, 1 << 20, 96 << 20, 4 << 30] {
+            for consumers in [1, 4] {
+                let overrides =
+                    Overrides { max_memory_bytes: Some(memory), consumers: Some(consumers), ..Overrides::default() };
+                let sizes = sizes(overrides);
+                let held = (sizes.prefetch_bytes as u64 + sizes.held_bytes) * consumers as u64;
+                assert!(held <= memory.max(2 * consumers as u64), "{memory}: {sizes:?}");
+                assert!(sizes.batch_bytes <= (sizes.held_bytes / 2).max(1), "{memory}: {sizes:?}");
+                assert!(sizes.fetch.max_partition_bytes <= sizes.fetch.max_bytes, "{memory}: {sizes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_taken() {
+        let overrides = Overrides {
+            max_batch_rows: Some(7),
+            max_batch_bytes: Some(5_000),
+            fetch_min_bytes: Some(10),
+            fetch_max_wait: Some(Duration::from_millis(40)),
+            flush_interval: Some(Duration::from_millis(300)),
+            ..Overrides::default()
+        };
+        let sizes = sizes(overrides);
+        assert_eq!((sizes.batch_rows, sizes.batch_bytes), (7, 5_000));
+        assert_eq!((sizes.fetch.min_bytes, sizes.fetch.max_wait_ms), (10, 40));
+        assert_eq!(sizes.limits().flush_interval, Some(Micros::from_millis(300)));
+    }
+}

@@ -82,14 +82,15 @@ impl Beginner {
     }
 }
 
-/// What the coordinator has of these partitions, and what follows from it. Goes on until it knows.
+/// What the coordinator has of these partitions, and what follows from it. Goes on until it knows. Nothing for a partition that nobody can tell
+/// the beginning of at present: the others don't wait for it.
 pub(crate) async fn look_up(
     client: Client,
     group: String,
     beginner: Beginner,
     given: Vec<Given>,
     view: Arc<View>,
-) -> Vec<(Given, Beginning)> {
+) -> Vec<(Given, Option<Beginning>)> {
     let mut backoff = Backoff::default();
     loop {
         match try_look_up(&client, &group, &beginner, &given, &view).await {
@@ -106,7 +107,7 @@ async fn try_look_up(
     beginner: &Beginner,
     given: &[Given],
     view: &View,
-) -> Result<Vec<Beginning>, windrow_kafka::Error> {
+) -> Result<Vec<Option<Beginning>>, windrow_kafka::Error> {
     let ours: Vec<TopicPartition> = given.iter().map(Given::partition).collect();
     let mut shown = HashMap::new();
     keep(&mut shown, client.committed(group, &ours).await?, view);
@@ -124,17 +125,21 @@ async fn try_look_up(
     for given in given {
         let partition = given.partition();
         let start = beginner.start(&partition);
-        beginnings.push(match shown.get(&partition).cloned().flatten() {
-            None => Beginning::New(first_offset(client, &partition, start).await?),
-            Some(Shown { offset, record: None }) => Beginning::At(offset),
+        let beginning = match shown.get(&partition).cloned().flatten() {
+            None => first_offset(client, &partition, start).await.map(Beginning::New),
+            Some(Shown { offset, record: None }) => Ok(Beginning::At(offset)),
             Some(Shown { offset, record: Some(record) }) => {
                 let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
                 match judge(&record, &partition, given.topic_id, find) {
-                    Ok(()) => Beginning::Replay(record),
-                    Err(void) => begin_anew(client, &partition, start, offset, &record, void).await?,
+                    Ok(()) => Ok(Beginning::Replay(record)),
+                    Err(void) => begin_anew(client, &partition, start, offset, &record, void).await,
                 }
             }
-        });
+        };
+        if let Err(error) = &beginning {
+            view.kafka_trouble(&format!("{partition}: it can't be said where reading begins: {error}"));
+        }
+        beginnings.push(beginning.ok());
     }
     Ok(beginnings)
 }

@@ -89,7 +89,9 @@ enum Done {
         job: Job,
         outcome: Result<Chunk, ReadTrouble>,
     },
-    LookedUp(Vec<(Given, Beginning)>),
+    LookedUp(Vec<(Given, Option<Beginning>)>),
+    /// It can be asked again where they begin.
+    LookAgain(Vec<Given>),
     /// It can be tried again.
     ReadAgain(Claim),
     Fetching,
@@ -100,6 +102,8 @@ enum Done {
 
 /// How often is looked at what nobody tells of.
 const TICK: Duration = Duration::from_millis(500);
+/// When it could not be said where a partition begins.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often the table is asked whether it has changed.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(20);
 /// While it isn't known.
@@ -286,6 +290,7 @@ impl<S: Sink> Session<S> {
         match done {
             Done::Read { claim, job, outcome } => self.was_read(claim, job, outcome),
             Done::LookedUp(beginnings) => self.looked_up(beginnings),
+            Done::LookAgain(given) => self.to_look_up.extend(given),
             Done::ReadAgain(claim) => {
                 if let Some(own) = self.partitions.values_mut().find(|own| own.claim == claim) {
                     own.was_read();
@@ -318,7 +323,8 @@ impl<S: Sink> Session<S> {
         }
     }
 
-    fn looked_up(&mut self, beginnings: Vec<(Given, Beginning)>) {
+    fn looked_up(&mut self, beginnings: Vec<(Given, Option<Beginning>)>) {
+        let mut unknown = Vec::new();
         for (given, beginning) in beginnings {
             let partition = given.partition();
             let is_ours = self.partitions.get(&partition).is_some_and(|own| own.claim == given.claim);
@@ -326,10 +332,17 @@ impl<S: Sink> Session<S> {
                 continue;
             }
             match beginning {
-                Beginning::At(offset) => self.begin(&partition, given.claim, offset, true),
-                Beginning::New(offset) => self.begin(&partition, given.claim, offset, false),
-                Beginning::Replay(record) => self.accounts.replay(record, std::slice::from_ref(&partition)),
+                Some(Beginning::At(offset)) => self.begin(&partition, given.claim, offset, true),
+                Some(Beginning::New(offset)) => self.begin(&partition, given.claim, offset, false),
+                Some(Beginning::Replay(record)) => self.accounts.replay(record, std::slice::from_ref(&partition)),
+                None => unknown.push(given),
             }
+        }
+        if !unknown.is_empty() {
+            self.tasks.spawn(async move {
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+                Done::LookAgain(unknown)
+            });
         }
         self.show_partitions();
     }
