@@ -78,6 +78,15 @@ class KafkaStage(ABC):
         # Batches are as small as they may be, so that every kill meets several.
         return pipeline(self.broker, table, TOPIC, group="windrow", max_latency="400ms", session_timeout="3s")
 
+    def told(self) -> str:
+        """What there is to see of it, to find out why it stands still."""
+        known = f"{self.target.stored()} rows, ends {self.topics.ends(TOPIC)}, committed {self.committed()}"
+        gateways = (f"gateway {n}: {seen.told()}\n{seen.gateway.child.log()[-3000:]}" for n, seen in enumerate(self.seen))
+        return "\n".join([known, *gateways])
+
+    def committed(self) -> dict[int, int]:
+        return {partition: found.offset for partition, found in self.topics.committed("windrow", TOPIC).items()}
+
     def check(self, sent: int) -> str:
         """Waits until all that can be stored is, and counts."""
         good = [number for number in range(sent) if not is_bad(number)]
@@ -85,8 +94,7 @@ class KafkaStage(ABC):
         self.target.wait(len(good), 120)
         eventually(lambda: set().union(*self.letters()) >= bad, "every bad message is a letter", 120)
         ends = self.topics.ends(TOPIC)
-        committed = lambda: {partition: found.offset for partition, found in self.topics.committed("windrow", TOPIC).items()}
-        eventually(lambda: committed() == ends, f"the group has committed {ends}", 120)
+        eventually(lambda: self.committed() == ends, f"the group has committed {ends}", 120)
         self.target.check(good)
         letters = self.letters()
         assert set().union(*letters) == bad, f"letters that nobody deserved: {set().union(*letters) - bad}"
@@ -117,6 +125,9 @@ class OnClickHouse(KafkaStage):
 
     def kill_engine(self) -> None:
         self.engine.kill()
+
+    def told(self) -> str:
+        return f"ClickHouse fell {self.engine.falls} times by itself; {super().told()}"
 
     def stop(self) -> None:
         super().stop()

@@ -17,6 +17,7 @@ class KeptEngine:
     def __init__(self, folder: Path, port: int | None = None):
         self.engine = Engine(folder, port)
         self.falls, self._ending, self._lock = 0, threading.Event(), threading.Lock()
+        self._trouble: Exception | None = None
         self._keeper = threading.Thread(target=self._keep, daemon=True)
         self._keeper.start()
 
@@ -26,19 +27,29 @@ class KeptEngine:
 
     def kill(self) -> None:
         """By SIGKILL; it is back when this returns."""
+        self.is_kept()
         with self._lock:
             self.engine.kill()
             self.engine.start()
+
+    def is_kept(self) -> None:
+        """Fails if it could not be started again."""
+        if self._trouble:
+            raise AssertionError(f"the engine fell and is gone: {self._trouble}") from self._trouble
 
     def stop(self) -> None:
         self._ending.set()
         self._keeper.join()
         self.engine.stop()
+        self.is_kept()
 
     def _keep(self) -> None:
-        while not self._ending.wait(LOOKED_AFTER_SECONDS):
-            with self._lock:
-                if self.engine.fell():
-                    self.falls += 1
-                    self.engine.kill()
-                    self.engine.start()
+        try:
+            while not self._ending.wait(LOOKED_AFTER_SECONDS):
+                with self._lock:
+                    if self.engine.fell():
+                        self.falls += 1
+                        self.engine.kill()
+                        self.engine.start()
+        except Exception as trouble:
+            self._trouble = trouble

@@ -37,6 +37,13 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path, start_broker: Callable
 
 
 def test_each_message_is_stored_once(stage: KafkaStage) -> None:
+    try:
+        kill_under_load(stage)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{stage.told()}") from error
+
+
+def kill_under_load(stage: KafkaStage) -> None:
     rng = random.Random(SEED)
     print(f"seed {SEED}, {ROUNDS} rounds, {type(stage).__name__} with {len(stage.seen)}")
     with KafkaLoad(stage.topics, TOPIC, PARTITIONS, PER_SECOND, value) as load:

@@ -155,10 +155,11 @@ impl Fetcher {
             }
         }
         drop(state);
-        drop(asking);
+        // Before the partitions may be asked for again: what comes next of them comes behind.
         for delivery in brought.deliveries {
             let _ = self.records.send(delivery);
         }
+        drop(asking);
         for report in brought.reports {
             let _ = self.reports.send(report);
         }

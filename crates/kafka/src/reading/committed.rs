@@ -18,7 +18,7 @@ pub struct CommittedOffset {
 }
 
 impl Client {
-    /// In the order of the partitions. Asked again while that can help. One need not be a member of the group.
+    /// In the order of the partitions, which may name one twice. Asked again while that can help. One need not be a member of the group.
     pub async fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<CommittedOffset>, Error> {
         let named = partitions.iter().map(|each| (each.topic.clone(), each.partition));
         let request = OffsetFetchRequest { group: group.to_owned(), topics: Some(ByTopic::collect(named)) };
@@ -52,7 +52,7 @@ fn in_order(
         found.extend(partitions.into_iter().map(|offset| ((topic.clone(), offset.partition), offset)));
     }
     let find = |partition: &TopicPartition| {
-        let offset = found.remove(&(partition.topic.clone(), partition.partition));
+        let offset = found.get(&(partition.topic.clone(), partition.partition)).cloned();
         // A partition without an answer is not one without an offset: to begin anew would be wrong.
         let offset = offset.ok_or_else(|| refused(group, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
         let FetchedOffset { offset, leader_epoch, metadata, .. } = offset;
@@ -64,4 +64,45 @@ fn in_order(
 
 fn refused(group: &str, code: ErrorCode) -> Error {
     Error::Refused { doing: format!("ask for the offsets of the group '{group}'"), code, reason: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(partitions: &[i32]) -> OffsetFetchResponse {
+        let of = |&partition: &i32| FetchedOffset {
+            partition,
+            offset: if partition == 0 { -1 } else { i64::from(partition) * 10 },
+            leader_epoch: 3,
+            metadata: String::new(),
+            error: ErrorCode::NONE,
+        };
+        let topics = vec![ByTopic { topic: "events".into(), partitions: partitions.iter().map(of).collect() }];
+        OffsetFetchResponse { throttle_time_ms: 0, error: ErrorCode::NONE, topics }
+    }
+
+    fn offsets(answered: &[i32], asked: &[i32]) -> Result<Vec<Option<i64>>, Error> {
+        let asked: Vec<TopicPartition> =
+            asked.iter().map(|&partition| TopicPartition { topic: "events".into(), partition }).collect();
+        let found = in_order(answer(answered), &asked, "windrow")?;
+        assert!(found.iter().map(|each| &each.partition).eq(&asked));
+        Ok(found.into_iter().map(|each| each.committed.map(|committed| committed.offset)).collect())
+    }
+
+    #[test]
+    fn answers_are_in_the_order_of_the_question() {
+        assert_eq!(offsets(&[0, 1, 2], &[2, 0, 1]).unwrap(), [Some(20), None, Some(10)]);
+    }
+
+    #[test]
+    fn a_partition_may_be_named_twice() {
+        assert_eq!(offsets(&[1, 2], &[2, 1, 2]).unwrap(), [Some(20), Some(10), Some(20)]);
+        assert_eq!(offsets(&[1, 1], &[1, 1]).unwrap(), [Some(10), Some(10)]);
+    }
+
+    #[test]
+    fn a_partition_without_an_answer_is_not_one_without_an_offset() {
+        assert!(offsets(&[1], &[1, 2]).unwrap_err().to_string().contains("UNKNOWN_TOPIC_OR_PARTITION"));
+    }
 }

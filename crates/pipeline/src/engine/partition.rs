@@ -97,8 +97,12 @@ impl Partition {
         };
         job.fetch.first_offset = job.fetch.first_offset.max(next_offset);
         let mut bytes: usize = job.bytes();
-        while self.queue.front().is_some_and(|next| bytes + next.bytes() <= READ_AT_ONCE_BYTES) {
-            let Some(next) = self.queue.pop_front() else { break };
+        let goes_on = |job: &Job, next: &Job| next.fetch.first_offset == job.fetch.next_offset;
+        while let Some(next) = self.queue.pop_front() {
+            if !goes_on(&job, &next) || bytes + next.bytes() > READ_AT_ONCE_BYTES {
+                self.queue.push_front(next);
+                break;
+            }
             bytes += next.bytes();
             job.fetch.next_offset = next.fetch.next_offset;
             job.fetch.batches.extend(next.fetch.batches);
@@ -148,5 +152,49 @@ impl Partition {
 impl Job {
     fn bytes(&self) -> usize {
         self.fetched.iter().map(|fetched| fetched.bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition(queue: &[(i64, i64)]) -> Partition {
+        let claim = Claim { topic: "events".into(), partition: 0, epoch: 1 };
+        let mut own = Partition::new(claim, TopicId::default());
+        for &(first_offset, next_offset) in queue {
+            let (partition, batches) = (own.partition(), Vec::new());
+            let fetch = Fetch { partition, batches, first_offset, next_offset, fetched_ms: 0 };
+            own.queue.push_back(Job { fetch, fetched: Vec::new(), oldest_ms: 0 });
+        }
+        own
+    }
+
+    fn jobs(queue: &[(i64, i64)], from: i64) -> Vec<(i64, i64)> {
+        let (mut own, mut next_offset) = (partition(queue), from);
+        let mut jobs = Vec::new();
+        while let Some(job) = own.next_job(next_offset) {
+            jobs.push((job.fetch.first_offset, job.fetch.next_offset));
+            next_offset = job.fetch.next_offset;
+        }
+        jobs
+    }
+
+    #[test]
+    fn what_follows_is_read_at_once() {
+        assert_eq!(jobs(&[(0, 10), (10, 20), (20, 30)], 0), [(0, 30)]);
+        assert_eq!(jobs(&[(0, 10), (10, 20)], 4), [(4, 20)]);
+        assert_eq!(jobs(&[(0, 10), (10, 20)], 10), [(10, 20)]);
+    }
+
+    #[test]
+    fn a_gap_is_left_to_be_seen() {
+        // The one who reads is told that 10 to 20 are missing, and fetches them.
+        assert_eq!(jobs(&[(0, 10), (20, 30), (10, 20)], 0), [(0, 10), (20, 30)]);
+    }
+
+    #[test]
+    fn nothing_is_read_twice() {
+        assert_eq!(jobs(&[(0, 10), (0, 20)], 0), [(0, 10), (10, 20)]);
     }
 }

@@ -69,8 +69,8 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Overrides;
     use crate::options::tests::options;
+    use crate::options::Overrides;
 
     fn sizes(overrides: Overrides) -> Sizes {
         Sizes::of(&PipelineOptions { overrides, ..options() })

@@ -62,7 +62,7 @@ impl<S: Sink> Session<S> {
         if self.is_paused {
             self.consumer.pause(&given.claim);
         }
-        self.to_look_up.push(given);
+        self.to_look_up.insert(partition);
     }
 
     pub(super) fn ours(&self, claims: &[Claim]) -> Vec<TopicPartition> {
@@ -102,11 +102,7 @@ impl<S: Sink> Session<S> {
     pub(super) fn undo(&mut self, undone: Undone) {
         let Undone { recut, to_start } = undone;
         self.drop_rows(&to_start, recut);
-        for partition in to_start {
-            if let Some(own) = self.partitions.get(&partition) {
-                self.to_look_up.push(Given { claim: own.claim.clone(), topic_id: own.topic_id });
-            }
-        }
+        self.to_look_up.extend(to_start);
     }
 
     /// The messages to go on with are not there.
@@ -168,7 +164,7 @@ impl<S: Sink> Session<S> {
 
     pub(super) fn forget_partition(&mut self, partition: &TopicPartition) {
         self.partitions.remove(partition);
-        self.to_look_up.retain(|given| given.partition() != *partition);
+        self.to_look_up.remove(partition);
         self.pipeline.view.gone(partition);
     }
 }

@@ -119,7 +119,7 @@ impl<S: Sink> Session<S> {
         if !self.accounts.has_open() {
             return None;
         }
-        let is_free = self.accounts.is_idle() && self.accounts.waiting() == 0 && self.failing.is_none();
+        let is_free = self.accounts.is_idle() && self.accounts.waiting() == 0;
         let now = self.now();
         let verdict = match self.ending {
             Some(_) => Verdict::Seal(SealReason::Shutdown),

@@ -4,7 +4,7 @@ mod events;
 mod gathering;
 mod show;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use windrow_kafka::consumer::{Claim, Consumer, Event, Joined, Records};
 use windrow_kafka::TopicPartition;
 use windrow_policy::{DeadlinePolicy, Micros};
-use windrow_sink::Sink;
+use windrow_sink::{BatchId, Sink};
 
 use crate::accounts::{Accounts, Phase, Step};
 use crate::engine::backoff::Backoff;
@@ -41,8 +41,9 @@ pub(crate) struct Session<S: Sink> {
     accounts: Accounts,
     policy: DeadlinePolicy,
     partitions: BTreeMap<TopicPartition, Partition>,
-    /// Those that it isn't known of where they go on; nothing is asked while a commit is on its way.
-    to_look_up: Vec<Given>,
+    /// Those that it isn't known of where they go on; nothing is asked while a commit is on its way. One may come here twice meanwhile: by its
+    /// claim, and by the commit that failed.
+    to_look_up: BTreeSet<TopicPartition>,
     /// The open batch.
     open: BTreeMap<TopicPartition, Vec<Chunk>>,
     /// Rows of sealed batches; of those that are not here, the rows have to be fetched again.
@@ -76,8 +77,10 @@ pub(crate) enum SessionEnd {
     Again,
 }
 
-/// The batch whose turn it is could not be stored.
+/// The batch whose turn it is could not be stored; until it is, or is ours no longer.
 struct Failing {
+    batch: BatchId,
+    /// Nothing is begun before.
     until: Instant,
     failures: u32,
 }
@@ -91,12 +94,12 @@ enum Done {
     },
     LookedUp(Vec<(Given, Option<Beginning>)>),
     /// It can be asked again where they begin.
-    LookAgain(Vec<Given>),
+    LookAgain(Vec<TopicPartition>),
     /// It can be tried again.
     ReadAgain(Claim),
     Fetching,
     Committed(CommitEnd),
-    Pushed(PushEnd),
+    Pushed(BatchId, PushEnd),
     Described(Result<Reading, (ErrorKind, String)>),
 }
 
@@ -126,7 +129,7 @@ impl<S: Sink> Session<S> {
             accounts: Accounts::new(true),
             policy: DeadlinePolicy::new(sizes.limits()),
             partitions: BTreeMap::new(),
-            to_look_up: Vec::new(),
+            to_look_up: BTreeSet::new(),
             open: BTreeMap::new(),
             sealed: HashMap::new(),
             held_bytes: 0,
@@ -200,6 +203,10 @@ impl<S: Sink> Session<S> {
         self.start_lookup();
         self.set_pause();
         self.start_reads();
+        if self.accounts.is_idle() && self.accounts.waiting() == 0 {
+            // It has become somebody else's.
+            self.failing = None;
+        }
         let is_held_up = self.failing.as_ref().is_some_and(|failing| failing.until > Instant::now());
         if let Some(failing) = self.failing.as_ref().filter(|_| is_held_up) {
             wake = wake.min(failing.until);
@@ -217,7 +224,12 @@ impl<S: Sink> Session<S> {
         if self.to_look_up.is_empty() || self.accounts.is_committing() || self.ending.is_some() {
             return;
         }
-        let given = std::mem::take(&mut self.to_look_up);
+        let asked = std::mem::take(&mut self.to_look_up);
+        let ours = asked.iter().filter_map(|partition| self.partitions.get(partition));
+        let given: Vec<Given> = ours.map(|own| Given { claim: own.claim.clone(), topic_id: own.topic_id }).collect();
+        if given.is_empty() {
+            return;
+        }
         let (client, options) = (self.pusher.client.clone(), &self.pipeline.options);
         let beginner = Beginner { start: options.start, existing: self.pipeline.existing.clone() };
         let looking = look_up(client, options.group.clone(), beginner, given, self.pipeline.view.clone());
@@ -263,7 +275,8 @@ impl<S: Sink> Session<S> {
         self.pushed_bytes = rows.iter().flatten().map(RangeRows::held_bytes).sum();
         // If the table has changed since, they are read again: a batch goes to one table, and what of it is refused is looked for as it is now.
         let rows = rows.filter(|ranges| reading.has_read(ranges));
-        if is_replay && self.failing.is_none() {
+        let failures = self.failures(record.id);
+        if is_replay && failures == 0 {
             self.pipeline.view.metrics.replays.inc();
             tracing::info!(
                 pipeline = self.pipeline.view.name(), batch = %record.id, token = token(&record.ranges),
@@ -271,11 +284,10 @@ impl<S: Sink> Session<S> {
             );
         }
         self.turn_began.get_or_insert_with(Instant::now);
-        let failures = self.failing.take().map_or(0, |failing| failing.failures);
         self.pipeline.view.set_token(&token(&record.ranges));
         let due = Due { sent_before: is_replay || rows.is_none(), record, rows, failures };
-        let pusher = self.pusher.clone();
-        self.tasks.spawn(async move { Done::Pushed(pusher.push(reading, due).await) });
+        let (batch, pusher) = (due.record.id, self.pusher.clone());
+        self.tasks.spawn(async move { Done::Pushed(batch, pusher.push(reading, due).await) });
     }
 
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
@@ -290,7 +302,7 @@ impl<S: Sink> Session<S> {
         match done {
             Done::Read { claim, job, outcome } => self.was_read(claim, job, outcome),
             Done::LookedUp(beginnings) => self.looked_up(beginnings),
-            Done::LookAgain(given) => self.to_look_up.extend(given),
+            Done::LookAgain(partitions) => self.to_look_up.extend(partitions),
             Done::ReadAgain(claim) => {
                 if let Some(own) = self.partitions.values_mut().find(|own| own.claim == claim) {
                     own.was_read();
@@ -312,9 +324,9 @@ impl<S: Sink> Session<S> {
                 self.ending.get_or_insert(SessionEnd::Again);
                 self.ends_by = Some(Instant::now());
             }
-            Done::Pushed(PushEnd::Stored(batch)) => self.stored(batch),
-            Done::Pushed(PushEnd::Again(trouble)) => self.push_failed(trouble),
-            Done::Pushed(PushEnd::Stop(text)) => {
+            Done::Pushed(_, PushEnd::Stored(batch)) => self.stored(batch),
+            Done::Pushed(batch, PushEnd::Again(trouble)) => self.push_failed(batch, trouble),
+            Done::Pushed(_, PushEnd::Stop(text)) => {
                 // It stays recorded, and is the first thing that the next start sees.
                 self.ending = Some(SessionEnd::Refused(text));
                 self.ends_by = Some(Instant::now());
@@ -335,7 +347,7 @@ impl<S: Sink> Session<S> {
                 Some(Beginning::At(offset)) => self.begin(&partition, given.claim, offset, true),
                 Some(Beginning::New(offset)) => self.begin(&partition, given.claim, offset, false),
                 Some(Beginning::Replay(record)) => self.accounts.replay(record, std::slice::from_ref(&partition)),
-                None => unknown.push(given),
+                None => unknown.push(partition),
             }
         }
         if !unknown.is_empty() {
@@ -354,6 +366,7 @@ impl<S: Sink> Session<S> {
 
     fn stored(&mut self, batch: StoredBatch) {
         self.backoff.reset();
+        self.failing = None;
         let pushed_bytes = std::mem::take(&mut self.pushed_bytes);
         self.release(pushed_bytes);
         let took = self.turn_began.take().map_or(Duration::ZERO, |began| began.elapsed());
@@ -387,13 +400,18 @@ impl<S: Sink> Session<S> {
         self.end(SessionEnd::Refused(messages.join("; ")));
     }
 
-    fn push_failed(&mut self, trouble: Trouble) {
+    /// How often the batch could not be stored.
+    fn failures(&self, batch: BatchId) -> u32 {
+        self.failing.as_ref().filter(|failing| failing.batch == batch).map_or(0, |failing| failing.failures)
+    }
+
+    fn push_failed(&mut self, batch: BatchId, trouble: Trouble) {
         let pushed_bytes = std::mem::take(&mut self.pushed_bytes);
         self.release(pushed_bytes);
         self.accounts.push_failed();
         self.pipeline.view.trouble(trouble.kind, &trouble.text);
-        let failures = self.failing.as_ref().map_or(0, |failing| failing.failures);
-        self.failing = Some(Failing { until: Instant::now() + self.backoff.next(), failures: failures + 1 });
+        let failures = self.failures(batch) + 1;
+        self.failing = Some(Failing { batch, until: Instant::now() + self.backoff.next(), failures });
         // The table may be another one than it was taken for.
         self.describe();
         self.show_partitions();
