@@ -226,6 +226,25 @@ def test_messages_that_are_gone(
     assert topic_name in str(seen.wait_logged("messages from offset 100 on had expired before they were read; reading goes on at 150"))
 
 
+def test_all_that_was_not_read_is_gone(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
+) -> None:
+    """The group's offset moves on, though nothing comes behind: else it is told anew at each start."""
+    topics.create(topic_name, 1, retention_ms=-1)
+    topics.send(topic_name, numbered(0, 100, 1))
+    target = Target(direct)
+    seen = start_pipelines(pipeline(broker, target.full_name, topic_name))
+    target.wait(100)
+    all_is_committed(topics, topic_name, topic_name)
+    assert seen.gateway.stop() == 0
+    topics.send(topic_name, numbered(100, 200, 1))
+    topics.forget_before(topic_name, 0, 200)
+    seen.gateway.start()
+    seen.wait_logged("messages from offset 100 on had expired before they were read; reading goes on at 200")
+    all_is_committed(topics, topic_name, topic_name)
+    target.check(range(100))
+
+
 def test_a_topic_that_was_made_anew(
     direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
 ) -> None:
