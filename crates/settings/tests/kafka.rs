@@ -33,7 +33,7 @@ fn little_has_to_be_said() {
     assert_eq!((pipeline.database.as_str(), pipeline.table.as_str()), ("default", "events"));
     assert_eq!(pipeline.topics, KafkaTopics::Named(vec!["events".to_owned()]));
     assert_eq!((pipeline.start, pipeline.on_error), (KafkaStart::Earliest, KafkaOnError::DeadLetter));
-    assert_eq!((pipeline.max_latency_ms, pipeline.max_memory_bytes), (5000, 96 << 20));
+    assert_eq!((pipeline.max_latency_ms, pipeline.max_memory_bytes), (5000, 80 << 20));
     assert_eq!((pipeline.session_timeout_ms, pipeline.metadata_refresh_ms), (10_000, 10_000));
     assert!(pipeline.exactly_once && !pipeline.of_flags && pipeline.tls.is_none() && pipeline.sasl.is_none());
     assert_eq!((pipeline.flush_interval_ms, pipeline.max_batch_rows, pipeline.fetch_max_wait_ms), (None, None, None));
@@ -138,7 +138,7 @@ fn what_does_not_fit_is_said() {
         ("schema_file = \"e.proto\"\n", "`schema_file` is set, but the format JSONEachRow has no use for it"),
         ("schema_registry = \"http://r\"\n", "`schema_registry` is set, but the format JSONEachRow has no use for it"),
         ("flush_interval = \"5s\"\n", "`flush_interval` (5s) leaves no time to store a batch within `max_latency` (5s); lower the first or raise the second"),
-        ("max_batch_bytes = \"128MiB\"\n", "`max_batch_bytes` (128MiB) is more than `max_memory` (96MiB); lower the first or raise the second"),
+        ("max_batch_bytes = \"128MiB\"\n", "`max_batch_bytes` (128MiB) is more than `max_memory` (80MiB); lower the first or raise the second"),
         ("[kafka.sasl]\nuser = \"u\"\n", "`sasl.user` is set without `sasl.mechanism`; set that as well"),
         ("[kafka.sasl]\nmechanism = \"PLAIN\"\nuser = \"u\"\n", "PLAIN needs `sasl.password`"),
     ] {

@@ -44,7 +44,7 @@ pub fn report(options: &KafkaOptions, peaks: &[Peaks], under_load: &UnderLoad) -
             latency(loads).to_markdown()
         ));
     }
-    text.push_str(&goals(peaks, loads).to_markdown());
+    text.push_str(&goals(peaks, under_load).to_markdown());
     text
 }
 
@@ -274,7 +274,7 @@ pub fn one_line(loaded: &Loaded) -> String {
     )
 }
 
-fn goals(peaks: &[Peaks], loads: &[Loaded]) -> Goals {
+fn goals(peaks: &[Peaks], under_load: &UnderLoad) -> Goals {
     let mut goals = Goals::new();
     for (format, goal) in TIMES {
         let found = peaks.iter().find(|each| (each.format, each.engine) == (format, Engine::MergeTree));
@@ -289,7 +289,7 @@ fn goals(peaks: &[Peaks], loads: &[Loaded]) -> Goals {
     }
     for (peak, half) in [(PeakOf::Sustained, "half of what we sustain"), (PeakOf::FullTopic, "half of our peak")] {
         let share = Share { share: 0.5, of: Sides::Windrow, peak };
-        for each in loads.iter().filter(|each| each.share == Some(share)) {
+        for each in under_load.loads.iter().filter(|each| each.share == Some(share)) {
             let Lateness { p99_ms, .. } = each.steady.lateness;
             match each.load.with_queries {
                 true => goals.at_most(&format!("at {half}, with queries, p99 ms"), 2000.0, p99_ms),
@@ -300,9 +300,12 @@ fn goals(peaks: &[Peaks], loads: &[Loaded]) -> Goals {
             }
         }
     }
-    let all_peaks = peaks.iter().flat_map(|each| each.windrow.iter().chain(&each.at_least_once));
-    if let Some(most) = peak_megabytes(all_peaks) {
-        goals.at_most("gateway's peak memory, MB", MEMORY_MB, most);
+    let of_full_topics = peaks.iter().flat_map(|each| each.windrow.iter().chain(&each.at_least_once));
+    if let Some(most) = peak_megabytes(of_full_topics) {
+        goals.at_most("at the peaks, gateway's memory, MB", MEMORY_MB, most);
+    }
+    if let Some(most) = under_load.sustained.iter().filter_map(|(_, each)| each.gateway_peak_bytes).max() {
+        goals.at_most("at what we sustain, gateway's memory, MB", MEMORY_MB, megabytes(most));
     }
     goals
 }

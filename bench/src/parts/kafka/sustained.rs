@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::messages::Format;
-use super::peak::{messages_per_second, Commit};
+use super::peak::{messages_per_second, together, Commit};
 use super::reader::Side;
 use super::running::{Cpu, Running};
 use super::Bench;
@@ -52,7 +52,7 @@ pub fn measure(bench: &Bench<'_>, side: Side, format: Format, seconds: f64) -> R
     }
     let (since, cpu_before) = before.ok_or_else(|| BenchError::Unsound("nothing was stored in time".into()))?;
     let cpu_percent = running.cpu().percent_since(cpu_before, since.elapsed());
-    let rate = messages_per_second(&commits, u64::MAX)?;
+    let rate = messages_per_second(&commits, together(side), u64::MAX)?;
     let (gateway_peak_bytes, target) = running.end(producer)?;
     target.drop(&bench.stack.clickhouse)?;
     Ok(Sustained { rows_per_second: rate * rows_per_message as f64, cpu_percent, gateway_peak_bytes })

@@ -20,7 +20,7 @@ pub(crate) struct Sizes {
     pub(crate) flush_interval: Option<Duration>,
 }
 
-const MEMORY_BYTES: u64 = 96 << 20;
+const MEMORY_BYTES: u64 = 80 << 20;
 /// ClickHouse makes one part of so many, not of many more.
 const BATCH_ROWS: u64 = 1_000_000;
 const BATCH_BYTES: u64 = 64 << 20;
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_is_held_stays_within_the_memory() {
-        for memory in [1, 1 << 20, 96 << 20, 4 << 30] {
+        for memory in [1, 1 << 20, 80 << 20, 4 << 30] {
             for consumers in [1, 4] {
                 let overrides =
                     Overrides { max_memory_bytes: Some(memory), consumers: Some(consumers), ..Overrides::default() };

@@ -63,7 +63,7 @@ pub(crate) const KAFKA: ListSection = ListSection {
         row("flush_interval", DURATION, Unset, "A batch is stored after this time at the latest. Chosen from `max_latency` when not set."),
         row("max_batch_rows", Kind::Count { min: 1, max: 100_000_000 }, Unset, "Rows at which a batch is stored at once. Chosen by what is seen when not set."),
         row("max_batch_bytes", Kind::Bytes { min: 1 << 10, max: 4 << 30 }, Unset, "Bytes at which a batch is stored at once. Chosen by what is seen when not set."),
-        row("max_memory", Kind::Bytes { min: 4 << 20, max: 1 << 40 }, Is("96MiB"), "Memory for what this pipeline has fetched and not stored. At this bound partitions are paused."),
+        row("max_memory", Kind::Bytes { min: 4 << 20, max: 1 << 40 }, Is("80MiB"), "Memory for what this pipeline has fetched and not stored. At this bound partitions are paused."),
         row("fetch_min_bytes", Kind::Bytes { min: 1, max: 1 << 30 }, Unset, "What a broker waits for before it answers a fetch. Chosen by what is seen when not set."),
         row("fetch_max_bytes", Kind::Bytes { min: 1 << 10, max: 1 << 30 }, Unset, "What a broker sends at the most in one answer. Chosen by what is seen when not set."),
         row("fetch_max_wait", DURATION, Unset, "How long a broker waits for `fetch_min_bytes`. Chosen from `max_latency` when not set."),
