@@ -35,6 +35,13 @@ const CHUNK_US: u64 = 10_000;
 const LENGTH_US: u64 = 120_000_000;
 const MAX_ROWS: u64 = 500_000;
 
+/// A batch on its way: when it ends, when it was sealed, and its rows by the time they were written.
+struct Flight {
+    ends_at: u64,
+    sealed_at: u64,
+    rows: Vec<(u64, u64)>,
+}
+
 /// Rows come every 10 ms, as fast as they can be read at most; a batch is on its way while the next is gathered.
 fn run(scenario: &Scenario, seed: u64) -> Outcome {
     let limits = DeadlineLimits {
@@ -47,12 +54,11 @@ fn run(scenario: &Scenario, seed: u64) -> Outcome {
     let chunk = scenario.rows_per_s * CHUNK_US / 1_000_000;
     let mut backlog = scenario.backlog;
     let mut open: Vec<(u64, u64)> = Vec::new();
-    // Ends, with what it stores.
-    let mut flight: Option<(u64, u64, Vec<(u64, u64)>)> = None;
+    let mut flight: Option<Flight> = None;
     let (mut latencies, mut parts, mut stored) = (Vec::new(), 0u64, 0u64);
     let (mut now, mut next_chunk) = (0, 0);
     while now < LENGTH_US {
-        if let Some((_, sealed_at, rows)) = flight.take_if(|(ends_at, ..)| *ends_at <= now) {
+        if let Some(Flight { sealed_at, rows, .. }) = flight.take_if(|flight| flight.ends_at <= now) {
             let count = rows.iter().map(|(_, rows)| rows).sum();
             policy.flush_ended(Micros(now), count, Micros(now - sealed_at));
             latencies.extend(rows.iter().map(|(written_at, rows)| ((now as i64 - *written_at as i64) / 1000, *rows)));
@@ -79,9 +85,9 @@ fn run(scenario: &Scenario, seed: u64) -> Outcome {
             let noise_us = random.u64(..=scenario.cost.fixed_us / 2);
             let took = factor * (scenario.cost.fixed_us + noise_us + count * scenario.cost.per_row_ns / 1000);
             policy.sealed(Micros(now));
-            flight = Some((now + took, now, rows));
+            flight = Some(Flight { ends_at: now + took, sealed_at: now, rows });
         }
-        let ends_at = flight.as_ref().map_or(u64::MAX, |(ends_at, ..)| *ends_at);
+        let ends_at = flight.as_ref().map_or(u64::MAX, |flight| flight.ends_at);
         let wake = match verdict {
             Verdict::HoldUntil(at) => at.0,
             _ => u64::MAX,

@@ -193,17 +193,14 @@ impl Accounts {
     }
 
     fn open_ranges(&self) -> impl Iterator<Item = Range> + '_ {
-        self.accounts.iter().filter(|(_, account)| account.phase == Phase::Running).filter_map(
-            |(partition, account)| {
-                (account.gathered > account.sealed).then(|| Range {
-                    topic: partition.topic.clone(),
-                    partition: partition.partition,
-                    topic_id: account.topic_id,
-                    first_offset: account.sealed,
-                    last_offset: account.gathered - 1,
-                })
-            },
-        )
+        let is_open = |account: &Account| account.phase == Phase::Running && account.gathered > account.sealed;
+        self.accounts.iter().filter(move |(_, account)| is_open(account)).map(|(partition, account)| Range {
+            topic: partition.topic.clone(),
+            partition: partition.partition,
+            topic_id: account.topic_id,
+            first_offset: account.sealed,
+            last_offset: account.gathered - 1,
+        })
     }
 
     /// Fixes all that is gathered as a batch. Where its record would be too long, as many partitions as fit.
@@ -387,13 +384,19 @@ impl Accounts {
             .filter(|(partition, account)| is_free(partition, account))
             .map(|(p, _)| p.clone())
             .collect();
-        free.iter().for_each(|partition| drop(self.accounts.remove(partition)));
+        self.remove(&free);
         free
+    }
+
+    fn remove(&mut self, partitions: &[TopicPartition]) {
+        for partition in partitions {
+            self.accounts.remove(partition);
+        }
     }
 
     /// Partitions are not ours any more. What has begun goes on; it is recorded, and so is whoever owns them now bound to it.
     pub(crate) fn lose(&mut self, partitions: &[TopicPartition]) -> Vec<Recut> {
-        partitions.iter().for_each(|partition| drop(self.accounts.remove(partition)));
+        self.remove(partitions);
         let recut = self.cut_out(partitions);
         self.drop_needless_replays();
         recut

@@ -329,7 +329,8 @@ mod tests {
         let members: Vec<_> =
             found.iter().map(|(_, columns, members)| (columns.as_str(), members.as_slice())).collect();
         // Within a level, columns stand in the order of the ranges.
-        let expected: [(&str, &[(i32, i64, i64)]); 5] = [
+        type Members<'m> = &'m [(i32, i64, i64)];
+        let expected: [(&str, Members); 5] = [
             ("a", &[(0, 0, 0)]),
             ("a,b", &[(1, 0, 0)]),
             ("a,b", &[(0, 1, 1)]),

@@ -40,9 +40,8 @@ impl Current {
 
     async fn get(&self) -> Option<Known> {
         let mut known = self.known.subscribe();
-        let found = tokio::time::timeout(PATIENCE, known.wait_for(Option::is_some)).await.ok()?;
-        let found = found.ok()?.clone();
-        found
+        tokio::time::timeout(PATIENCE, known.wait_for(Option::is_some)).await.ok()?.ok()?;
+        self.known.borrow().clone()
     }
 }
 
