@@ -207,10 +207,10 @@ def test_tombstones_make_no_rows(
     assert (seen.metric("tombstones_total"), seen.metric("dead_letters_total")) == (3, 0)
 
 
-def test_messages_that_are_gone(
+def stopped_after_a_hundred(
     direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
-) -> None:
-    """What retention took before it was read is said, and the rest is read."""
+) -> tuple[Seen, Target]:
+    """A pipeline that has stored the first hundred messages of a topic, which has another hundred since."""
     topics.create(topic_name, 1, retention_ms=-1)
     topics.send(topic_name, numbered(0, 100, 1))
     target = Target(direct)
@@ -219,6 +219,14 @@ def test_messages_that_are_gone(
     all_is_committed(topics, topic_name, topic_name)
     assert seen.gateway.stop() == 0
     topics.send(topic_name, numbered(100, 200, 1))
+    return seen, target
+
+
+def test_messages_that_are_gone(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
+) -> None:
+    """What retention took before it was read is said, and the rest is read."""
+    seen, target = stopped_after_a_hundred(direct, broker, topics, topic_name, start_pipelines)
     topics.forget_before(topic_name, 0, 150)
     seen.gateway.start()
     target.wait(150)
@@ -230,14 +238,7 @@ def test_all_that_was_not_read_is_gone(
     direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
 ) -> None:
     """The group's offset moves on, though nothing comes behind: else it is told anew at each start."""
-    topics.create(topic_name, 1, retention_ms=-1)
-    topics.send(topic_name, numbered(0, 100, 1))
-    target = Target(direct)
-    seen = start_pipelines(pipeline(broker, target.full_name, topic_name))
-    target.wait(100)
-    all_is_committed(topics, topic_name, topic_name)
-    assert seen.gateway.stop() == 0
-    topics.send(topic_name, numbered(100, 200, 1))
+    seen, target = stopped_after_a_hundred(direct, broker, topics, topic_name, start_pipelines)
     topics.forget_before(topic_name, 0, 200)
     seen.gateway.start()
     seen.wait_logged("messages from offset 100 on had expired before they were read; reading goes on at 200")
