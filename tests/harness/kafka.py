@@ -66,7 +66,7 @@ class Broker:
                 self.start()
                 return
             except AssertionError:
-                # Somebody else may have taken a port between our asking for it and the broker's listening on it.
+                # Another run may have taken a port between our asking for it and the broker's listening on it.
                 if ports or attempt == STARTS or "Address already in use" not in self.child.log():
                     raise
                 self.ports = Ports.free()
@@ -175,6 +175,8 @@ def server_settings(data: Path, ports: Ports, keys: Keys) -> dict[str, object]:
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": data,
         "auto.create.topics.enable": "false",
+        # Messages have the timestamps that a test gives them. Old ones would be deleted whenever the broker looks for them.
+        "log.retention.ms": -1,
         # There is one broker: what Kafka keeps for itself can't be replicated.
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 4,
