@@ -69,7 +69,8 @@ class Topics:
     def send_in_transaction(
         self, topic: str, messages: Iterable[Message], identity: str, commit: bool, compression: str = "none"
     ) -> None:
-        """`identity` is the producer's transactional id. What is not committed is aborted; it stays in the log."""
+        """`identity` is the producer's transactional id. What is not committed is aborted; it stays in the log. The end is marked there when
+        this returns."""
         with self.sending(compression, transactional_id=identity) as producer:
             producer.init_transactions(DELIVERY_SECONDS)
             producer.begin_transaction()
@@ -78,6 +79,8 @@ class Topics:
             left_over = producer.flush(DELIVERY_SECONDS)
             assert not left_over, f"{left_over} messages were not taken by the broker"
             (producer.commit_transaction if commit else producer.abort_transaction)(DELIVERY_SECONDS)
+        # The coordinator answers when it knows the end. Partitions hear of it afterwards.
+        eventually(lambda: self.ends(topic) == self.ends(topic, "read_uncommitted"), "the transaction's end is marked")
 
     @contextmanager
     def sending(self, compression: str = "none", **config: object) -> Iterator[Producer]:
@@ -88,9 +91,9 @@ class Topics:
         left_over = producer.flush(DELIVERY_SECONDS)
         assert not left_over, f"{left_over} messages were not taken by the broker"
 
-    def ends(self, topic: str) -> dict[int, int]:
-        """The offset that each partition's next message gets."""
-        with self._reading() as consumer:
+    def ends(self, topic: str, isolation: str = "read_committed") -> dict[int, int]:
+        """The offset that each partition's next message gets; where a transaction is open, that of its first one."""
+        with self._reading(isolation_level=isolation) as consumer:
             return {
                 number: consumer.get_watermark_offsets(TopicPartition(topic, number), 30)[1]
                 for number in self.partitions(topic)
