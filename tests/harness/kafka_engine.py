@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.kafka import Broker
-from harness.kafka_topics import Topics
+from harness.kafka_topics import Message, Topics
 
 QUEUE, VIEW = "kafka_queue", "kafka_view"
 # The oracle of what a message means is asked often: it need not gather for long.
@@ -42,6 +42,12 @@ class KafkaEngine:
         clickhouse.sql(
             f"CREATE MATERIALIZED VIEW {VIEW} ENGINE = MergeTree ORDER BY tuple() AS SELECT {select} FROM {QUEUE}"
         )
+
+    def wait_for_views(self, message: Message) -> None:
+        """Sends a message. What comes after it goes to all views that are there now: a block goes to those that were there when it began to be
+        read, and the one with this message is over then."""
+        self.topics.send(self.topic, [message])
+        self.wait_until_all_is_read()
 
     def wait_until_all_is_read(self) -> None:
         """Until the engine has committed the topic's ends, which it does when the rows are in their table."""

@@ -61,6 +61,7 @@ def test_lag_of_old_and_new_messages(engine: Engine, broker: Broker, topics: Top
     old = [Message(b'{"id":1}', partition=0, timestamp_ms=now_ms - TEN_MINUTES_MS)]
     with kafka_engine(clickhouse, broker, topic_name, "JSONEachRow", "id UInt64") as reading:
         clickhouse.sql(VIEW)
+        reading.wait_for_views(Message(b'{"id":0}', partition=1, timestamp_ms=now_ms))
         topics.send(topic_name, [*old, Message(b'{"id":2}', partition=1, timestamp_ms=now_ms)])
         reading.wait_until_all_is_read()
         took_seconds = time.time() - now_ms / 1000
