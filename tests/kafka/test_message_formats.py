@@ -222,8 +222,8 @@ def test_a_schema_registry(
         }
         seen = start_pipelines(pipeline(broker, f"{direct.database}.events", topic_name, "AvroConfluent", **more))
         eventually(lambda: registry.asked, "the registry is asked", 60)
-        row = seen.row(lambda row: row["last_error"] != "", "the registry's absence is said")
-        assert "schema" in row["last_error"].lower() and registry.password not in str(seen.gateway.log_events())
+        seen.row(lambda row: "schema" in row["last_error"].lower(), "the registry's absence is said")
+        assert registry.password not in str(seen.gateway.log_events())
         registry.away.clear()
         rows = [json.loads(row) for row in rows_of(direct, 100, "id, name, value")]
         assert sorted(rows) == [[n, "old", 0] if n < 50 else [n, "new", 0.5] for n in range(100)]

@@ -56,6 +56,8 @@ def test_one_percent_of_rubbish(
     target.wait(sent - len(bad))
     target.check([number for number in range(sent) if not is_bad(number)])
     letters = Letters(seen.gateway, direct.database).come(len(bad))
+    # Rows and letters are there before they are counted.
+    eventually(lambda: seen.metric("lag_messages") == 0, "the gateway knows that nothing is left", 60)
     # Message n stands in partition n modulo their number, and all of them hold messages one after the other.
     assert places(letters) == {(topic_name, number % PARTITIONS, number // PARTITIONS) for number in bad}
     assert all(letter["error"] for letter in letters)
@@ -153,6 +155,10 @@ def test_what_the_table_refuses(
     assert places(found) == {(topic_name, number % PARTITIONS, number // PARTITIONS) for number in bad}
     assert all("sound" in letter["error"] for letter in found)
     direct.sql("ALTER TABLE events DROP CONSTRAINT sound")
+    # A letter is not retried before the group is past it.
+    ends = topics.ends(topic_name)
+    offsets = lambda: {partition: found.offset for partition, found in topics.committed(topic_name, topic_name).items()}
+    eventually(lambda: offsets() == ends, "all is committed", 60)
     assert letters.retry()["retried"] == len(bad)
     target.wait(sent)
     # Not in their partition's order, since they came later.

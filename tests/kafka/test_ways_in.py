@@ -75,12 +75,16 @@ def test_what_is_wrong_is_said(
     ]
     seen = start_pipelines(*settings, pipeline(broker, target.full_name, topic_name, name="right"))
     target.wait(10)
-    said = {name: seen.row(lambda row: row["last_error"] != "", f"{name} is said", pipeline=name)["last_error"] for name in cases}
-    assert "uthentication" in said["password"]
-    assert "TLS" in said["authority"] or "certificate" in said["authority"]
-    assert "TLS" in said["plain"] or "closed the connection" in said["plain"]
-    assert f"{topic_name}-missing" in said["topic"]
-    assert "127.0.0.1:1" in said["nobody"]
+    words = {
+        "password": ("uthentication",),
+        "authority": ("TLS", "certificate"),
+        "plain": ("TLS", "closed the connection"),
+        "topic": (f"{topic_name}-missing",),
+        "nobody": ("127.0.0.1:1",),
+    }
+    for name, either in words.items():
+        # A broker that has only just begun may have other troubles first.
+        seen.row(lambda row: any(word in row["last_error"] for word in either), f"{name} is said", pipeline=name)
     assert wrong not in seen.gateway.child.log() and wrong not in str(seen.rows())
     target.check(range(10))
 
