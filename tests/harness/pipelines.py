@@ -19,7 +19,7 @@ from harness.users import TESTER
 
 Settings = Mapping[str, object]
 # What a test waits for is stored soon, and a member that was killed is noticed soon.
-SOON = {"start": "earliest", "max_latency": "300ms", "session_timeout": "2s", "metadata_refresh": "500ms"}
+SOON = {"start": "earliest", "max_latency": "300ms", "session_timeout": "4s", "metadata_refresh": "500ms"}
 
 
 def pipeline(broker: Broker, table: str, topic: str, format: str = "JSONEachRow", **more: object) -> dict[str, object]:

@@ -17,6 +17,8 @@ from harness.kafka_member import Member, await_shares, delivered
 from harness.kafka_topics import QUIET, Message, Topics
 
 Join = Callable[..., Member]
+# Of a group that is to see soon that a member is gone.
+SOON_MS = 2_000
 
 
 @pytest.fixture
@@ -71,12 +73,12 @@ def test_members_come_and_go_and_keep_what_they_can(broker: Broker, topics: Topi
 def test_a_member_is_killed(broker: Broker, topics: Topics, topic_name: str, join: Join) -> None:
     topics.create(topic_name, 4)
     with load_of(topics, topic_name, 4) as load:
-        members = [join(), join()]
+        members = [join(session_ms=SOON_MS), join(session_ms=SOON_MS)]
         await_shares(members, 4)
         eventually(lambda: len(members[1].all("committed")) > 20, "it has committed")
         members[1].kill()
         await_shares(members[:1], 4)
-        members.append(join())
+        members.append(join(session_ms=SOON_MS))
         await_shares([members[0], members[2]], 4)
     await_delivered(members, load.sent)
 
@@ -84,7 +86,7 @@ def test_a_member_is_killed(broker: Broker, topics: Topics, topic_name: str, joi
 def test_a_member_freezes_and_wakes_as_somebody_else(topics: Topics, topic_name: str, join: Join) -> None:
     topics.create(topic_name, 2)
     topics.send(topic_name, numbered(10, 2))
-    frozen = join(commit="no")
+    frozen = join(commit="no", session_ms=SOON_MS)
     await_shares([frozen], 2)
     frozen.await_line("record", (topic_name, 1))
     frozen.freeze()

@@ -71,7 +71,7 @@ def test_partitions_that_stay_are_read_on(
     """Cooperative: who keeps a partition through a rebalance does not fetch it anew. Seen by what it was asked to give up."""
     topics.create(topic_name, PARTITIONS)
     target = Target(direct)
-    settings = pipeline(broker, target.full_name, topic_name)
+    settings = pipeline(broker, target.full_name, topic_name, session_timeout="30s")
     one = start_pipelines(settings)
     share([one], PARTITIONS)
     before = {partition for _, partition in one.partitions()}
