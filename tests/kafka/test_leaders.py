@@ -60,7 +60,8 @@ def test_leaders_and_the_coordinator_move(cluster: tuple[Broker, Broker], tmp_pa
     addresses, names = f"{first.address},{second.address}", [f"group-{n}" for n in range(4)]
     groups = {name: Member(tmp_path, addresses, name, "moving", session_ms=30_000) for name in names}
     try:
-        with KafkaLoad(topics, "moving", 4, 200, lambda n: f"{n}".encode(), acks="all") as load:
+        # All four commit behind each message, and wait for it.
+        with KafkaLoad(topics, "moving", 4, 40, lambda n: f"{n}".encode(), acks="all") as load:
             for member in groups.values():
                 await_shares([member], 4)
             for harm, leading in ((second.kill, {1}), (second.start, {1, 2})):
