@@ -133,6 +133,20 @@ def test_partitions_that_come(
     target.check(range(300))
 
 
+def test_many_partitions_in_one_batch(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
+) -> None:
+    """What is written down beside all their offsets has to fit into one message of the broker's own topic."""
+    partitions = 512
+    topics.create(topic_name, partitions)
+    topics.send(topic_name, numbered(0, partitions, partitions))
+    target = Target(direct)
+    start_pipelines(pipeline(broker, target.full_name, topic_name, max_latency="20s", flush_interval="10s"))
+    target.wait(partitions)
+    all_is_committed(topics, topic_name, topic_name)
+    target.check(range(partitions))
+
+
 def test_a_restart_goes_on(
     direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
 ) -> None:

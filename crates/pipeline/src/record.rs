@@ -2,7 +2,8 @@
 //!
 //! What a later life, or another member of the group, needs to push the same batch again: its id, and which messages are in it. A coordinator
 //! keeps 4096 bytes for each partition ([`MAX_TEXT_BYTES`], `offset.metadata.max.bytes`), of text; so the bytes are written as base64 behind
-//! a word that tells them from what others write there.
+//! a word that tells them from what others write there. All of a commit is one message of the coordinator's topic, whose size is bounded too
+//! ([`MAX_TEXTS_BYTES`]).
 //!
 //! ```text
 //! version 1 | id, 16 bytes | topics | for each: its id, 16 bytes | length and name | partitions | for each: partition, first, last - first
@@ -21,6 +22,10 @@ use windrow_sink::BatchId;
 
 /// What a coordinator takes unless it is told otherwise.
 pub const MAX_TEXT_BYTES: usize = 4096;
+
+/// Of the texts beside all offsets of a batch together, half of what a broker takes as one message (`message.max.bytes`): the rest is for
+/// names and offsets.
+pub const MAX_TEXTS_BYTES: usize = 512 << 10;
 
 const MARK: &str = "windrow:";
 const VERSION: u8 = 1;
@@ -111,7 +116,7 @@ impl BatchRecord {
             }
         }
         let text = format!("{MARK}{}", STANDARD_NO_PAD.encode(bytes));
-        match text.len() <= MAX_TEXT_BYTES {
+        match text.len() <= MAX_TEXT_BYTES && text.len() * self.ranges.len() <= MAX_TEXTS_BYTES {
             true => Ok(text),
             false => Err(TooLong),
         }
@@ -273,9 +278,10 @@ mod tests {
             let ranges = (0..partitions).map(|p| range("events", p, 1 << 40, (1 << 40) + 100_000)).collect();
             BatchRecord { id: BatchId(1), ranges }
         };
-        let text = record(250).encode().expect("it fits");
+        let text = record(150).encode().expect("it fits");
         assert!(text.len() <= MAX_TEXT_BYTES);
-        assert_eq!(BatchRecord::decode(&text), Ok(record(250)));
+        assert_eq!(BatchRecord::decode(&text), Ok(record(150)));
+        assert_eq!(record(250).encode(), Err(TooLong), "a commit of so many would be larger than a message may be");
         assert_eq!(record(2_000).encode(), Err(TooLong));
     }
 }

@@ -28,6 +28,9 @@ use windrow_sink::BatchId;
 
 use crate::record::{BatchRecord, Range};
 
+/// Committed together: for the coordinator that is one message, whose size is bounded. No record has so many ranges.
+const MAX_ENTRIES: usize = 500;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It isn't known yet where it goes on.
@@ -264,6 +267,7 @@ impl Accounts {
         Some(step)
     }
 
+    /// Those of the record before all others, since they can't be committed apart.
     fn entries(&self, record: Option<&Arc<BatchRecord>>) -> Vec<Entry> {
         let entry = |(partition, account): (&TopicPartition, &Account)| {
             let record = record.filter(|record| record.range_of(&partition.topic, partition.partition).is_some());
@@ -277,7 +281,10 @@ impl Accounts {
             };
             (is_due && is_settled).then_some(entry)
         };
-        self.accounts.iter().filter_map(entry).collect()
+        let mut entries: Vec<Entry> = self.accounts.iter().filter_map(entry).collect();
+        entries.sort_by_key(|entry| entry.record.is_none());
+        entries.truncate(MAX_ENTRIES);
+        entries
     }
 
     /// The commit was made.

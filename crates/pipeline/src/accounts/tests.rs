@@ -305,3 +305,41 @@ fn every_message_is_stored_once_and_in_order() {
         world.check(seed);
     }
 }
+
+fn ten_of_each(accounts: &mut Accounts, partitions: i32) {
+    for at in (0..partitions).map(partition) {
+        accounts.assign(at.clone(), 1, TopicId::default());
+        accounts.begin(&at, 0, false);
+        accounts.gather(&at, 10);
+    }
+}
+
+#[test]
+fn no_commit_is_larger_than_a_coordinator_takes() {
+    let mut accounts = Accounts::new(true);
+    let partitions = 2_000;
+    ten_of_each(&mut accounts, partitions);
+    let (mut batches, mut stored) = (0, 0);
+    while accounts.has_open() || !accounts.is_settled() {
+        if accounts.waiting() == 0 && accounts.seal(BatchId(batches + 1)).is_some() {
+            batches += 1;
+        }
+        match accounts.next_step(true) {
+            Some(Step::Commit(entries)) => {
+                let texts =
+                    entries.iter().filter_map(|entry| entry.record.as_ref()).map(|it| it.encode().unwrap().len());
+                assert!(texts.sum::<usize>() <= crate::record::MAX_TEXTS_BYTES);
+                assert!(entries.len() <= MAX_ENTRIES);
+                accounts.commit_succeeded();
+            }
+            Some(Step::Push { record, .. }) => {
+                // Written beside all its offsets, or not at all.
+                stored += record.ranges.len();
+                accounts.push_succeeded();
+            }
+            None => {}
+        }
+    }
+    assert_eq!(stored, partitions as usize);
+    assert!((2_000 / 400..2_000 / 100).contains(&batches), "{batches}");
+}
