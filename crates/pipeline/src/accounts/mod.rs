@@ -345,10 +345,16 @@ impl Accounts {
         self.cut_out(&partitions)
     }
 
-    /// The batch can't be stored for now, and is pushed again as it is.
+    /// The batch can't be stored for now, and is pushed again as it is; unless all of it is somebody else's by now, who is bound to it.
     pub(crate) fn push_failed(&mut self) {
         let Some(Step::Push { record, is_replay }) = self.step.take() else { return };
-        self.sealed.push_front(Sealed { record, is_recorded: true, is_replay });
+        let is_awaited = |range: &Range| {
+            let account = self.accounts.get(&range.partition());
+            account.is_some_and(|account| account.phase != Phase::Starting && account.stored == range.first_offset)
+        };
+        if record.ranges.iter().any(is_awaited) {
+            self.sealed.push_front(Sealed { record, is_recorded: true, is_replay });
+        }
     }
 
     /// Partitions are to be given up. What is only gathered of them is dropped; what is on its way ends first.

@@ -314,6 +314,24 @@ fn ten_of_each(accounts: &mut Accounts, partitions: i32) {
     }
 }
 
+/// Its partitions' next owner stores it, and may do so long before it succeeds here: by then the table may not recognise it any more.
+#[test]
+fn a_batch_that_failed_is_not_pushed_again_where_all_of_it_is_somebody_elses() {
+    for lost in [1, 2] {
+        let mut accounts = Accounts::new(true);
+        ten_of_each(&mut accounts, 2);
+        let record = accounts.seal(BatchId(1)).unwrap();
+        assert!(matches!(accounts.next_step(true), Some(Step::Commit(_))));
+        accounts.commit_succeeded();
+        let push = Step::Push { record, is_replay: false };
+        assert_eq!(accounts.next_step(true), Some(push.clone()));
+        let partitions: Vec<TopicPartition> = (0..lost).map(partition).collect();
+        accounts.lose(&partitions);
+        accounts.push_failed();
+        assert_eq!(accounts.next_step(true), (lost == 1).then_some(push));
+    }
+}
+
 #[test]
 fn no_commit_is_larger_than_a_coordinator_takes() {
     let mut accounts = Accounts::new(true);
