@@ -510,15 +510,18 @@ impl fmt::Display for Void {
     }
 }
 
-/// Whether the batch of a record that a partition shows has to be stored before the partition goes on.
+/// Whether the batch of a record that a partition shows has to be stored before the partition goes on. `is_gone` says of which ranges the topic
+/// was deleted.
 pub(crate) fn judge(
     record: &BatchRecord,
     partition: &TopicPartition,
     topic_id: TopicId,
     shown: impl Fn(&TopicPartition) -> Option<Shown>,
+    is_gone: impl Fn(&Range) -> bool,
 ) -> Result<(), Void> {
     let range = record.range_of(&partition.topic, partition.partition).ok_or(Void::Moved)?;
-    if range.topic_id != topic_id {
+    // Brokers that had no ids may have them by now.
+    if range.topic_id != topic_id && range.topic_id.is_known() && topic_id.is_known() {
         return Err(Void::OtherTopic);
     }
     if shown(partition).is_none_or(|shown| shown.offset != range.first_offset) {
@@ -529,7 +532,8 @@ pub(crate) fn judge(
         let is_bound = shown(&other).is_some_and(|shown| {
             shown.offset > range.last_offset || shown.record.as_ref().is_some_and(|shown| shown.id == record.id)
         });
-        if !is_bound {
+        // A topic takes its offsets along: what else is in the batch may be stored all the same.
+        if !is_bound && !is_gone(range) {
             return Err(Void::NotShownBy(other));
         }
     }

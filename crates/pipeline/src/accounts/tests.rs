@@ -235,7 +235,7 @@ impl World {
                 Some(Shown { offset, record: None }) => accounts.begin(at, *offset, true),
                 Some(Shown { offset, record: Some(record) }) => {
                     let shown = |other: &TopicPartition| coordinator[other].shown.clone();
-                    match judge(record, at, TopicId::default(), shown) {
+                    match judge(record, at, TopicId::default(), shown, |_| false) {
                         Ok(()) => accounts.replay(record.clone(), std::slice::from_ref(at)),
                         Err(_) => accounts.begin(at, *offset, true),
                     }
@@ -304,6 +304,66 @@ fn every_message_is_stored_once_and_in_order() {
         world.settle();
         world.check(seed);
     }
+}
+
+const EVENTS: TopicId = TopicId([1; 16]);
+const CLICKS: TopicId = TopicId([2; 16]);
+
+/// Of both topics, ten messages each.
+fn batch_of_two_topics() -> BatchRecord {
+    let range = |topic: &str, topic_id| Range {
+        topic: topic.into(),
+        partition: 0,
+        topic_id,
+        first_offset: 10,
+        last_offset: 19,
+    };
+    BatchRecord { id: BatchId(7), ranges: vec![range("clicks", CLICKS), range("events", EVENTS)] }
+}
+
+/// What follows for the events, where the clicks show this.
+fn judged(clicks: Option<Shown>, is_gone: bool) -> Result<(), Void> {
+    let record = batch_of_two_topics();
+    let shown = |partition: &TopicPartition| match &*partition.topic {
+        "events" => Some(Shown { offset: 10, record: Some(record.clone()) }),
+        _ => clicks.clone(),
+    };
+    let is_gone = |range: &Range| is_gone && range.topic_id == CLICKS;
+    judge(&record, &TopicPartition::new("events", 0), EVENTS, shown, is_gone)
+}
+
+#[test]
+fn a_record_counts_if_its_other_partitions_bear_it_out() {
+    let record = batch_of_two_topics();
+    let unbound = Err(Void::NotShownBy(TopicPartition::new("clicks", 0)));
+    assert_eq!(judged(Some(Shown { offset: 10, record: Some(record) }), false), Ok(()));
+    assert_eq!(judged(Some(Shown { offset: 20, record: None }), false), Ok(()));
+    assert_eq!(judged(Some(Shown { offset: 10, record: None }), false), unbound);
+    assert_eq!(judged(None, false), unbound, "it was not written whole");
+}
+
+/// It may be stored, and would be stored again under another id.
+#[test]
+fn a_record_counts_also_where_another_topic_of_its_batch_was_deleted() {
+    assert_eq!(judged(None, true), Ok(()));
+    assert_eq!(judged(Some(Shown { offset: 3, record: None }), true), Ok(()), "it was made anew, and read");
+}
+
+#[test]
+fn ids_that_are_not_known_tell_no_topics_apart() {
+    let none = TopicId::default();
+    let counts = |of_record: TopicId, of_topic: TopicId| {
+        let range =
+            Range { topic: "events".into(), partition: 0, topic_id: of_record, first_offset: 10, last_offset: 19 };
+        let record = BatchRecord { id: BatchId(7), ranges: vec![range] };
+        let shown = |_: &TopicPartition| Some(Shown { offset: 10, record: Some(record.clone()) });
+        judge(&record, &TopicPartition::new("events", 0), of_topic, shown, |_| false)
+    };
+    assert_eq!(counts(EVENTS, EVENTS), Ok(()));
+    assert_eq!(counts(EVENTS, CLICKS), Err(Void::OtherTopic));
+    // The brokers have become newer, or older.
+    assert_eq!(counts(none, EVENTS), Ok(()));
+    assert_eq!(counts(EVENTS, none), Ok(()));
 }
 
 fn ten_of_each(accounts: &mut Accounts, partitions: i32) {

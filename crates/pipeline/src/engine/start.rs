@@ -1,6 +1,6 @@
 //! Where partitions go on that were given to us, or of which it isn't known any more what the coordinator has.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
@@ -10,7 +10,7 @@ use windrow_kafka::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, Off
 use crate::accounts::{judge, Shown, Void};
 use crate::engine::backoff::Backoff;
 use crate::options::{StartAt, Topics};
-use crate::record::{BatchRecord, RecordError};
+use crate::record::{BatchRecord, Range, RecordError};
 use crate::view::View;
 
 /// A partition that was given to us.
@@ -121,6 +121,13 @@ async fn try_look_up(
     if !others.is_empty() {
         keep(&mut shown, client.committed(group, &others).await?, view);
     }
+    let recorded: HashSet<(Arc<str>, TopicId)> = shown
+        .values()
+        .filter_map(|shown| shown.as_ref()?.record.as_ref())
+        .flat_map(|record| record.ranges.iter().map(|range| (range.topic.clone(), range.topic_id)))
+        .collect();
+    let gone = deleted(client, recorded).await?;
+    let is_gone = |range: &Range| gone.contains(&(range.topic.clone(), range.topic_id));
     let mut beginnings = Vec::with_capacity(given.len());
     for given in given {
         let partition = given.partition();
@@ -130,7 +137,7 @@ async fn try_look_up(
             Some(Shown { offset, record: None }) => Ok(Beginning::At(offset)),
             Some(Shown { offset, record: Some(record) }) => {
                 let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
-                match judge(&record, &partition, given.topic_id, find) {
+                match judge(&record, &partition, given.topic_id, find, is_gone) {
                     Ok(()) => Ok(Beginning::Replay(record)),
                     Err(void) => begin_anew(client, &partition, start, offset, &record, void).await,
                 }
@@ -142,6 +149,25 @@ async fn try_look_up(
         beginnings.push(beginning.ok());
     }
     Ok(beginnings)
+}
+
+/// Which of these topics are not there any more. The same name may stand for another one by now.
+async fn deleted(
+    client: &Client,
+    mut topics: HashSet<(Arc<str>, TopicId)>,
+) -> Result<HashSet<(Arc<str>, TopicId)>, windrow_kafka::Error> {
+    if topics.is_empty() {
+        return Ok(topics);
+    }
+    let names: HashSet<Arc<str>> = topics.iter().map(|(name, _)| name.clone()).collect();
+    let metadata = client.metadata(Some(names.into_iter().collect())).await?;
+    topics.retain(|(name, id)| {
+        metadata.topics.iter().filter(|found| found.name == *name).any(|found| match found.error {
+            ErrorCode::NONE => found.id != *id && found.id.is_known() && id.is_known(),
+            code => code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        })
+    });
+    Ok(topics)
 }
 
 async fn begin_anew(
