@@ -35,12 +35,15 @@ struct Inner {
     /// Of the batch that is on its way.
     progress: Option<BatchProgress>,
     partitions: BTreeMap<TopicPartition, Shown>,
+    /// How often a partition was given to one of the pipeline's consumers.
+    given: u64,
     complained: Option<(String, Instant)>,
     missed: Option<Instant>,
 }
 
 /// A partition.
 pub(crate) struct Shown {
+    given: u64,
     pub(crate) metrics: PartitionMetrics,
     pub(crate) state: State,
     pub(crate) committed_offset: Option<i64>,
@@ -69,6 +72,7 @@ impl View {
                 last_token: String::new(),
                 progress: None,
                 partitions: BTreeMap::new(),
+                given: 0,
                 complained: None,
                 missed: None,
             }),
@@ -125,8 +129,13 @@ impl View {
         self.trouble(ErrorKind::Kafka, text);
     }
 
-    pub(crate) fn assigned(&self, partition: &TopicPartition) {
+    /// The number is for [`View::gone`].
+    pub(crate) fn assigned(&self, partition: &TopicPartition) -> u64 {
+        let mut inner = self.inner();
+        inner.given += 1;
+        let given = inner.given;
         let shown = Shown {
+            given,
             metrics: self.metrics.for_partition(partition),
             state: State::Waiting,
             committed_offset: None,
@@ -136,12 +145,17 @@ impl View {
             last_token: String::new(),
             window: Window::default(),
         };
-        self.inner().partitions.insert(partition.clone(), shown);
+        inner.partitions.insert(partition.clone(), shown);
+        given
     }
 
-    pub(crate) fn gone(&self, partition: &TopicPartition) {
-        self.inner().partitions.remove(partition);
-        self.metrics.forget_partition(partition);
+    /// Another of the pipeline's consumers may have been given it before the one that lost it hears of that.
+    pub(crate) fn gone(&self, partition: &TopicPartition, given: u64) {
+        let mut inner = self.inner();
+        if inner.partitions.get(partition).is_some_and(|shown| shown.given == given) {
+            inner.partitions.remove(partition);
+            self.metrics.forget_partition(partition);
+        }
     }
 
     pub(crate) fn update(&self, partition: &TopicPartition, change: impl FnOnce(&mut Shown)) {

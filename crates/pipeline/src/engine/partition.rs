@@ -12,6 +12,8 @@ use crate::latency::wall_ms;
 pub(crate) struct Partition {
     pub(crate) claim: Claim,
     pub(crate) topic_id: TopicId,
+    /// The view's number.
+    pub(crate) shown: u64,
     queue: VecDeque<Job>,
     /// What lies behind the queue.
     pub(crate) expired: Expired,
@@ -40,10 +42,17 @@ struct Unstored {
 const READ_AT_ONCE_BYTES: usize = 1 << 20;
 
 impl Partition {
-    pub(crate) fn new(claim: Claim, topic_id: TopicId) -> Partition {
-        let (queue, unstored) = (VecDeque::new(), VecDeque::new());
-        let expired = Expired::default();
-        Partition { claim, topic_id, queue, expired, being_read_ms: None, unstored, behind_since_ms: None }
+    pub(crate) fn new(claim: Claim, topic_id: TopicId, shown: u64) -> Partition {
+        Partition {
+            claim,
+            topic_id,
+            shown,
+            queue: VecDeque::new(),
+            expired: Expired::default(),
+            being_read_ms: None,
+            unstored: VecDeque::new(),
+            behind_since_ms: None,
+        }
     }
 
     pub(crate) fn partition(&self) -> TopicPartition {

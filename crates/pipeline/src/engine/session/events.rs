@@ -57,8 +57,8 @@ impl<S: Sink> Session<S> {
             self.drop_rows(std::slice::from_ref(&partition), recut);
         }
         self.accounts.assign(partition.clone(), given.claim.epoch, given.topic_id);
-        self.partitions.insert(partition.clone(), Partition::new(given.claim.clone(), given.topic_id));
-        self.pipeline.view.assigned(&partition);
+        let shown = self.pipeline.view.assigned(&partition);
+        self.partitions.insert(partition.clone(), Partition::new(given.claim.clone(), given.topic_id, shown));
         if self.is_paused {
             self.consumer.pause(&given.claim);
         }
@@ -163,9 +163,10 @@ impl<S: Sink> Session<S> {
     }
 
     pub(super) fn forget_partition(&mut self, partition: &TopicPartition) {
-        self.partitions.remove(partition);
+        if let Some(own) = self.partitions.remove(partition) {
+            self.pipeline.view.gone(partition, own.shown);
+        }
         self.to_look_up.remove(partition);
-        self.pipeline.view.gone(partition);
     }
 }
 

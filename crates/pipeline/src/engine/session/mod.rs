@@ -52,6 +52,8 @@ pub(crate) struct Session<S: Sink> {
     held_bytes: u64,
     /// Of the batch that is being pushed.
     pushed_bytes: u64,
+    /// What of `held_bytes` is in the metric, which is of all the pipeline's consumers.
+    shown_bytes: i64,
     tasks: JoinSet<Done>,
     readers: usize,
     max_readers: usize,
@@ -134,6 +136,7 @@ impl<S: Sink> Session<S> {
             sealed: HashMap::new(),
             held_bytes: 0,
             pushed_bytes: 0,
+            shown_bytes: 0,
             tasks: JoinSet::new(),
             readers: 0,
             max_readers: std::thread::available_parallelism().map_or(2, usize::from),
@@ -167,8 +170,9 @@ impl<S: Sink> Session<S> {
             }
         }
         self.consumer.leave().await;
-        let partitions: Vec<TopicPartition> = self.partitions.keys().cloned().collect();
-        partitions.iter().for_each(|partition| self.pipeline.view.gone(partition));
+        self.partitions.iter().for_each(|(partition, own)| self.pipeline.view.gone(partition, own.shown));
+        self.held_bytes = 0;
+        self.show_held();
         self.pipeline.view.set_progress(None);
         self.ending.unwrap_or(SessionEnd::Again)
     }

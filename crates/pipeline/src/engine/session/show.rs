@@ -41,10 +41,16 @@ impl<S: Sink> Session<S> {
         }
     }
 
+    pub(super) fn show_held(&mut self) {
+        let held_bytes = i64::try_from(self.held_bytes).unwrap_or(i64::MAX);
+        self.pipeline.view.metrics.held.inc_by(held_bytes - self.shown_bytes);
+        self.shown_bytes = held_bytes;
+    }
+
     pub(super) fn show_partitions(&mut self) {
+        self.show_held();
         let has_partitions = !self.partitions.is_empty();
         let view = &self.pipeline.view;
-        view.metrics.held.set(self.held_bytes as i64);
         let is_failing = self.failing.is_some() || self.reading.is_none() && !self.is_describing;
         view.set_state(match (is_failing, has_partitions) {
             (true, _) => State::Failed,
