@@ -59,12 +59,15 @@ pub(super) async fn ask_coordinator(
     call: Call,
     task: Task,
 ) -> Done {
-    let purpose = match &task {
-        // The connection for the group may be waiting for the others to join.
-        Task::Leave(_) => Purpose::Commit,
-        _ => Purpose::Group,
-    };
-    let connection = coordinator(&client, &shared, &group, purpose).await;
+    if let Task::Leave(request) = &task {
+        let left = async {
+            // The connection for the group may be waiting for the others to join.
+            ask(coordinator(&client, &shared, &group, Purpose::Commit).await, request).await
+        };
+        let _ = tokio::time::timeout(FAREWELL, left).await;
+        return Done::Group(Input::Left(call));
+    }
+    let connection = coordinator(&client, &shared, &group, Purpose::Group).await;
     Done::Group(match task {
         Task::Join(request) => Input::Joined(call, ask(connection, &request).await),
         Task::Sync(request) => Input::Synced(call, ask(connection, &request).await),
@@ -76,11 +79,7 @@ pub(super) async fn ask_coordinator(
             };
             Input::Beaten(call, answer.map(|answer| answer.error))
         }
-        Task::Leave(request) => {
-            let _ = tokio::time::timeout(FAREWELL, ask(connection, &request)).await;
-            Input::Left(call)
-        }
-        Task::Plan { .. } => Input::Tick,
+        Task::Leave(_) | Task::Plan { .. } => Input::Tick,
     })
 }
 

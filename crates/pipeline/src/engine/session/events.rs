@@ -1,7 +1,6 @@
 //! Partitions come and go.
 
-use std::time::Duration;
-
+use tokio::time::Instant;
 use windrow_kafka::consumer::{Claim, Event, Fetched};
 use windrow_kafka::TopicPartition;
 use windrow_sink::Sink;
@@ -45,7 +44,11 @@ impl<S: Sink> Session<S> {
                 self.pipeline.view.kafka_trouble(&error.to_string());
                 self.ending.get_or_insert(SessionEnd::Again);
             }
-            None => drop(self.ending.get_or_insert(SessionEnd::Again)),
+            None => {
+                self.ending.get_or_insert(SessionEnd::Again);
+                // Nothing can be committed any more.
+                self.ends_by = Some(Instant::now());
+            }
         }
         self.show_partitions();
     }
