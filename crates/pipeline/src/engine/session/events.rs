@@ -143,7 +143,7 @@ impl<S: Sink> Session<S> {
         self.pipeline.view.kafka_trouble(&text);
         // It is committed like any other, also where nothing comes behind.
         self.gather(partition.clone(), Chunk::without_messages(lost.end));
-        self.fetch_after(Duration::ZERO, claim, lost.end);
+        self.fetch(claim, lost.end);
     }
 
     pub(super) fn fetched(&mut self, fetched: Fetched) {

@@ -38,7 +38,7 @@ impl<S: Sink> Session<S> {
             // Something between was dropped.
             own.clear_queue();
             let claim = own.claim.clone();
-            self.fetch_after(Duration::ZERO, claim, next_offset);
+            self.fetch(claim, next_offset);
             return true;
         }
         self.readers += 1;
@@ -55,7 +55,9 @@ impl<S: Sink> Session<S> {
         self.readers -= 1;
         let partition = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
         let Some(own) = self.partitions.get_mut(&partition).filter(|own| own.claim == claim) else { return };
-        own.was_read();
+        if !own.was_read(job.number) {
+            return;
+        }
         let gathered = self.accounts.gathered(&partition);
         if gathered != Some(job.fetch.first_offset) || self.ending.is_some() {
             return;
@@ -63,24 +65,31 @@ impl<S: Sink> Session<S> {
         match outcome {
             Ok(chunk) => {
                 if chunk.next_offset < job.fetch.next_offset && chunk.stopped_by.is_none() {
+                    let number = job.number;
                     job.fetch.first_offset = chunk.next_offset;
                     own.put_back(job);
-                    own.was_read();
+                    own.was_read(number);
                 }
                 self.gather(partition.clone(), chunk);
                 self.pass_over_expired(&partition);
             }
             Err(trouble @ ReadTrouble::Fetched(_)) => {
                 self.pipeline.view.kafka_trouble(&trouble.into_text());
-                self.fetch_after(READ_AGAIN_AFTER, claim, job.fetch.first_offset);
+                let (number, offset) = (own.begin_anew(&job), job.fetch.first_offset);
+                let (consumer, view) = (self.consumer.clone(), self.pipeline.view.clone());
+                self.tasks.spawn(async move {
+                    tokio::time::sleep(READ_AGAIN_AFTER).await;
+                    fetch_from(consumer, claim.clone(), offset, view).await;
+                    Done::ReadAgain(claim, number)
+                });
             }
             Err(trouble) => {
-                let kind = trouble.kind();
+                let (kind, number) = (trouble.kind(), job.number);
                 self.pipeline.view.trouble(kind, &trouble.into_text());
                 own.put_back(job);
                 self.tasks.spawn(async move {
                     tokio::time::sleep(READ_AGAIN_AFTER).await;
-                    Done::ReadAgain(claim)
+                    Done::ReadAgain(claim, number)
                 });
             }
         }
@@ -105,10 +114,9 @@ impl<S: Sink> Session<S> {
         }
     }
 
-    pub(super) fn fetch_after(&mut self, pause: Duration, claim: Claim, offset: i64) {
+    pub(super) fn fetch(&mut self, claim: Claim, offset: i64) {
         let (consumer, view) = (self.consumer.clone(), self.pipeline.view.clone());
         self.tasks.spawn(async move {
-            tokio::time::sleep(pause).await;
             fetch_from(consumer, claim, offset, view).await;
             Done::Fetching
         });

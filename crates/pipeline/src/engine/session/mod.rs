@@ -97,8 +97,8 @@ enum Done {
     LookedUp(Vec<(Given, Option<Beginning>)>),
     /// It can be asked again where they begin.
     LookAgain(Vec<TopicPartition>),
-    /// It can be tried again.
-    ReadAgain(Claim),
+    /// The job of this number can be tried again.
+    ReadAgain(Claim, u64),
     Fetching,
     Committed(CommitEnd),
     Pushed(BatchId, PushEnd),
@@ -307,9 +307,9 @@ impl<S: Sink> Session<S> {
             Done::Read { claim, job, outcome } => self.was_read(claim, job, outcome),
             Done::LookedUp(beginnings) => self.looked_up(beginnings),
             Done::LookAgain(partitions) => self.to_look_up.extend(partitions),
-            Done::ReadAgain(claim) => {
+            Done::ReadAgain(claim, number) => {
                 if let Some(own) = self.partitions.values_mut().find(|own| own.claim == claim) {
-                    own.was_read();
+                    own.was_read(number);
                 }
             }
             Done::Fetching => {}
@@ -365,7 +365,7 @@ impl<S: Sink> Session<S> {
 
     fn begin(&mut self, partition: &TopicPartition, claim: Claim, offset: i64, is_committed: bool) {
         self.accounts.begin(partition, offset, is_committed);
-        self.fetch_after(Duration::ZERO, claim, offset);
+        self.fetch(claim, offset);
     }
 
     fn stored(&mut self, batch: StoredBatch) {
@@ -386,7 +386,7 @@ impl<S: Sink> Session<S> {
         for (partition, offset) in self.accounts.push_succeeded() {
             if let Some(own) = self.partitions.get(&partition) {
                 let claim = own.claim.clone();
-                self.fetch_after(Duration::ZERO, claim, offset);
+                self.fetch(claim, offset);
             }
         }
         self.show_partitions();

@@ -63,7 +63,8 @@ impl<S: Sink> Session<S> {
             let watermarks = self.consumer.watermarks(&own.claim);
             let end = watermarks.map(|watermarks| watermarks.last_stable.min(watermarks.high));
             let lag = end.zip(stored_offset).map_or(0, |(end, stored)| (end - stored).max(0));
-            let oldest_ms = own.oldest_ms(lag);
+            own.lags(lag);
+            let oldest_ms = own.oldest_ms();
             view.update(partition, |shown| {
                 shown.state = match phase {
                     Some(Phase::Replaying) => State::Replaying,
@@ -86,8 +87,8 @@ impl<S: Sink> Session<S> {
         let max_latency_ms = i64::try_from(self.sizes.max_latency.as_millis()).unwrap_or(i64::MAX);
         let now_ms = wall_ms();
         let is_sink_slow = self.failing.is_some() || self.accounts.is_pushing() || self.reading.is_none();
-        for (partition, own) in &mut self.partitions {
-            let Some(oldest_ms) = own.oldest_ms(0) else { continue };
+        for (partition, own) in &self.partitions {
+            let Some(oldest_ms) = own.oldest_ms() else { continue };
             let age_ms = now_ms.saturating_sub(oldest_ms);
             // What is only just late will be told when it is stored.
             if age_ms > max_latency_ms.saturating_mul(2) {
