@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,10 +26,10 @@ class Written:
 
 
 class Load:
-    """Inserts into `t` until told to stop. `settings` say what an acknowledgement is to mean."""
+    """Inserts into `t` until told to stop, rows numbered from `first` on. `settings` say what an acknowledgement is to mean."""
 
-    def __init__(self, endpoint: Endpoint, **settings: object):
-        self.endpoint, self.settings = endpoint, settings
+    def __init__(self, endpoint: Endpoint, first: int = 0, **settings: object):
+        self.endpoint, self.first, self.settings = endpoint, first, settings
         self.written, self.stopping = Written(), threading.Event()
         self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
 
@@ -43,12 +44,12 @@ class Load:
             thread.join()
 
     def write(self, writer: int) -> None:
-        number = writer
+        number = self.first + writer
         while not self.stopping.is_set():
             try:
                 status = self.endpoint.insert(INTO_T, rows(number), **self.settings).status
                 (self.written.acknowledged if status == 200 else self.written.refused).append(number)
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 self.written.uncertain.append(number)
             number += WRITERS
 
