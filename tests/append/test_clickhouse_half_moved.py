@@ -79,7 +79,7 @@ def decided_and_killed(gateway: RemoteGateway, cut: CutAtMove, table: str) -> st
 
     committing = threading.Thread(target=commit)
     committing.start()
-    assert cut.is_cut.wait(30), "no MOVE came"
+    assert cut.is_cut.wait(60), "no MOVE came"
     gateway.kill()
     committing.join()
     return append.id

@@ -63,8 +63,8 @@ def test_metrics_count(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> 
     ours = rf'windrow_\w*{{.*{direct.database}.*'
     assert metric(gateway, ours) == 0
     assert tested.insert(INTO_T, rows(1, 2, 3)).status == 200
-    eventually(lambda: metric(gateway, ours) > 0, "the table's metrics appear")
     of_rows = rf'windrow_\w*rows\w*_total{{.*database="{direct.database}".*'
+    eventually(lambda: metric(gateway, of_rows) > 0, "the table's metrics appear")
     assert metric(gateway, of_rows) == 3
 
 
@@ -103,6 +103,11 @@ def test_files_are_the_owners(gateway: Gateway) -> None:
         assert os.stat(folder).st_mode & 0o077 == 0, folder
         for name in names:
             path = os.path.join(folder, name)
-            assert os.lstat(path).st_mode & 0o077 == 0 or "/embedded/data/" in path, path
+            try:
+                mode = os.lstat(path).st_mode
+            except FileNotFoundError:
+                # A file of the journal that isn't needed any more goes at any time.
+                continue
+            assert mode & 0o077 == 0 or "/embedded/data/" in path, path
         if folder.endswith("/embedded/data"):
             break

@@ -40,12 +40,21 @@ def filled(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Filled]:
     started.disk.close()
 
 
+def is_filled(disk: SmallDisk) -> bool:
+    """Others write meanwhile, so that there may be less room than there was."""
+    try:
+        disk.fill()
+    except OSError:
+        return False
+    return True
+
+
 def test_a_disk_that_fills_up(filled: Filled) -> None:
     stage, disk = filled.stage, filled.disk
     with Load(stage.where, SEED, kinds=NOT_WAITED_FOR) as load:
         eventually(load.every_writer_more(5), "every writer is served")
         stage.relay.go_away()
-        disk.fill()
+        eventually(lambda: is_filled(disk), "the disk is full")
         refused = lambda: all(writer.promises.refused or writer.promises.repeats for writer in load.writers)
         eventually(refused, "every writer is refused", 60)
         # With the disk still full: what is there is read, and served again as room comes back.
@@ -59,15 +68,6 @@ def test_a_disk_that_fills_up(filled: Filled) -> None:
     counted = drained(stage, load)
     print(f"disk of {DISK_BYTES >> 20} MiB by {disk.way}; {told[0]}; {load.figures()}; {counted.line()}")
     counted.check()
-
-
-def is_filled(disk: SmallDisk) -> bool:
-    """Others write meanwhile, so that there may be less room than there was."""
-    try:
-        disk.fill()
-    except OSError:
-        return False
-    return True
 
 
 def test_duckdb_on_a_disk_that_fills_up(tmp_path: Path) -> None:

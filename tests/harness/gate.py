@@ -49,7 +49,7 @@ class Gate:
         self.opened.set()
 
     def await_insert(self) -> None:
-        assert self.reached.wait(30), "no insert came to the gate"
+        assert self.reached.wait(60), "no insert came to the gate"
 
     def stand_behind(self, direct: Endpoint, table: str, column: str = "a") -> None:
         """Every insert into the table has to pass this gate before it ends. `column` is a UInt64 of the table."""

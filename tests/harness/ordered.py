@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from harness.endpoint import Endpoint, Reply
+from harness.eventually import eventually
 
 PATH = "/windrow/v1/appends"
 # An answer that was lost, or a connection that was closed: the request may have had its effect.
@@ -104,13 +105,14 @@ def kept_connection(endpoint: Endpoint) -> http.client.HTTPConnection:
     return connection
 
 
-def persist(request: Callable[[], Reply], tries: int = 200) -> Reply:
+def persist(request: Callable[[], Reply]) -> Reply:
     """Sends again what got no answer, or was told to come again."""
-    for _ in range(tries):
+
+    def answered() -> Reply | None:
         try:
             reply = request()
         except LOST:
-            continue
-        if reply.status != 503:
-            return reply
-    raise AssertionError(f"no answer in {tries} tries")
+            return None
+        return reply if reply.status != 503 else None
+
+    return eventually(answered, "an answer that says more than to come again")
