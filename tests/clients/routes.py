@@ -69,7 +69,7 @@ class Routes:
         wanted = {table: count for table, count in report.sent.items() if routes[table] == GATHERED}
         # Inserts that were not waited for are counted when they are stored.
         with subtests.test("gathered inserts are stored"):
-            eventually(lambda: sum(self._gathered().values()) >= sum(wanted.values()), "as many as are expected", 10)
+            eventually(lambda: sum(self._gathered().values()) >= sum(wanted.values()), "as many as are expected")
         counted = self._gathered()
         for table, count in report.sent.items():
             with subtests.test(f"route of {table}"):

@@ -72,7 +72,7 @@ def test_vector(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
             tested.sql(f"CREATE TABLE {table} {COLUMNS} ENGINE = MergeTree ORDER BY pid")
             reply = send(tested, table, EVENTS, {**LENIENT, **settings})
             assert (reply.status, reply.text) == (200, "")
-            eventually(lambda: landed(tested, table) == expected, f"the events are in {table}", 10)
+            eventually(lambda: landed(tested, table) == expected, f"the events are in {table}")
     with subtests.test("a bad event is 27"):
         tested.sql(f"CREATE TABLE by_name_bad {COLUMNS} ENGINE = MergeTree ORDER BY pid")
         bad = send(tested, "by_name_bad", [*EVENTS, {"pid": "none"}], LENIENT)

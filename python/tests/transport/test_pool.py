@@ -151,7 +151,8 @@ def test_idle_connections_are_used_last_in_first_out(face: Any, scripted: Any) -
 
 async def test_idle_connections_close_after_their_time(scripted: Any) -> None:
     server = scripted(Echo())
-    transport = AsyncTransport(HttpOptions(server.host, server.port, keepalive_timeout_s=0.05))
+    # All of them have to have their answers within it.
+    transport = AsyncTransport(HttpOptions(server.host, server.port, keepalive_timeout_s=1))
     await asyncio.gather(*(echoed(transport, b"x") for _ in range(5)))
     assert transport.statistics()["idle"] == 5
     await until(lambda: transport.statistics() == EMPTY, "idle connections are closed")
@@ -322,7 +323,7 @@ def test_an_interrupt_leaves_nothing_behind(scripted: Any, where: str) -> None:
             thread = threading.Thread(target=lambda: pytest.raises(OperationalError, lambda: transport.send(post(b""))))
             thread.start()
             eventually(lambda: transport.statistics()["in_use"] == 1, "the only connection is busy")
-            threading.Timer(0.1, interrupt).start()
+            threading.Timer(0.5, interrupt).start()
             with pytest.raises(Interrupted):
                 transport.send(post(b""))
             assert transport.statistics()["waiting"] == 0

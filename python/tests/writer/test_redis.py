@@ -149,7 +149,7 @@ def test_redis_away_means_waiting_then_an_error_and_nothing_taken(
     client: windrow.Client, table: Endpoint, start_redis: Callable[..., Redis]
 ) -> None:
     redis = start_redis()
-    buffer = f"{redis.address}/0?bucket=b&patience=0.3&answer_limit=0.2&lease=60"
+    buffer = f"{redis.address}/0?bucket=b&patience=2&answer_limit=1&lease=60"
     with client.writer("t", COLUMNS, buffer=buffer, flush_interval=60) as writer:
         writer.write_row((1, "kept"))
         redis.pause()
@@ -205,7 +205,8 @@ def test_who_was_thought_dead_gives_its_rows_away_and_goes_on(
     client: windrow.Client, table: Endpoint, redis: Redis
 ) -> None:
     """A lease that ran out is another writer's gain; both go on, and each row is stored once."""
-    buffer = f"{redis.address}/0?bucket=b&lease=2"
+    # The first one says that it is alive each third of this: not before the second has looked.
+    buffer = f"{redis.address}/0?bucket=b&lease=60"
     first = client.writer("t", COLUMNS, buffer=buffer, flush_interval=60)
     first.write_rows([(n, "x") for n in range(10)])
     # As Redis sees it, the first writer was silent for longer than its lease.
