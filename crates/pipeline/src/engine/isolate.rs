@@ -72,38 +72,50 @@ fn refused_by(message: BadMessage, error: &InsertError) -> BadMessage {
     BadMessage { code, error, was_read: true, ..message }
 }
 
-/// The messages of the range that have rows for its target.
-pub(crate) async fn fetch_singles<S: Sink>(
-    pusher: &Pusher<S>,
-    reading: &Arc<Reading>,
-    refused: &Refused<'_>,
-) -> Result<Vec<Single>, Refusal> {
-    let Refused { span, target, .. } = refused;
-    let mut singles = Vec::new();
-    let mut parts = Parts::of(&pusher.client, span);
-    while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
-        singles.extend(read_part(pusher, reading, fetch, target).await?);
-    }
-    match singles.is_empty() {
-        true => Err(nothing_found(span)),
-        false => Ok(singles),
-    }
+/// The messages of a range that have rows for its target, some at a time: each by itself takes many times what it takes among others.
+pub(crate) struct Singles<'r> {
+    parts: Parts,
+    /// What of the part that came last is not read yet.
+    rest: Option<Fetch>,
+    readers: Arc<Readers>,
+    reading: &'r Arc<Reading>,
+    refused: &'r Refused<'r>,
+    are_found: bool,
 }
 
-/// What was refused had rows. If they are not found any more, they are not stored either.
-fn nothing_found(span: &Range) -> Refusal {
-    Refusal::Fetch(format!("{span} was refused, and its rows are not there to be stored one by one"))
-}
+impl<'r> Singles<'r> {
+    pub(crate) fn of<S: Sink>(pusher: &Pusher<S>, reading: &'r Arc<Reading>, refused: &'r Refused<'r>) -> Singles<'r> {
+        let parts = Parts::of(&pusher.client, refused.span);
+        Singles { parts, rest: None, readers: pusher.readers.clone(), reading, refused, are_found: false }
+    }
 
-async fn read_part<S: Sink>(
-    pusher: &Pusher<S>,
-    reading: &Arc<Reading>,
-    fetch: Fetch,
-    target: &Arc<Destination>,
-) -> Result<Vec<Single>, Refusal> {
-    let (readers, reading, target) = (pusher.readers.clone(), reading.clone(), target.clone());
-    let singles = on_thread(move || read_singles(&readers, &reading, fetch, &target)).await;
-    singles.map_err(|trouble| Refusal::Fetch(trouble.into_text()))
+    /// The next `count` of them; fewer at the end, and none behind it.
+    pub(crate) async fn next(&mut self, count: usize) -> Result<Vec<Single>, Refusal> {
+        let mut singles = Vec::new();
+        while singles.len() < count {
+            let fetch = match self.rest.take() {
+                Some(rest) => Some(rest),
+                None => self.parts.next().await.map_err(Refusal::Fetch)?,
+            };
+            let Some(mut fetch) = fetch else { break };
+            let (readers, reading, target) = (self.readers.clone(), self.reading.clone(), self.refused.target.clone());
+            let (again, most) = (fetch.clone(), count - singles.len());
+            let read = on_thread(move || read_singles(&readers, &reading, again, &target, most)).await;
+            let (some, next_offset) = read.map_err(|trouble| Refusal::Fetch(trouble.into_text()))?;
+            singles.extend(some);
+            fetch.first_offset = next_offset;
+            self.rest = (fetch.first_offset < fetch.next_offset).then_some(fetch);
+        }
+        self.are_found |= !singles.is_empty();
+        match self.are_found {
+            true => Ok(singles),
+            // What was refused had rows. If they are not found any more, they are not stored either.
+            false => Err(Refusal::Fetch(format!(
+                "{} was refused, and its rows are not there to be stored one by one",
+                self.refused.span
+            ))),
+        }
+    }
 }
 
 /// Stores the range's messages one by one; those that are refused alone. `not_stored` counts their rows.
@@ -113,47 +125,44 @@ pub(crate) async fn isolate<S: Sink>(
     refused: &Refused<'_>,
     not_stored: &mut u64,
 ) -> Result<Vec<BadMessage>, Refusal> {
-    let Refused { span, target, .. } = refused;
-    let mut waiting: Vec<Single> = Vec::new();
+    let mut singles = Singles::of(pusher, reading, refused);
     let mut bad = Vec::new();
-    let mut are_found = false;
-    let mut parts = Parts::of(&pusher.client, span);
-    while let Some(fetch) = parts.next().await.map_err(Refusal::Fetch)? {
-        waiting.extend(read_part(pusher, reading, fetch, target).await?);
-        are_found |= !waiting.is_empty();
-        while waiting.len() >= MESSAGES_TOGETHER {
-            let rest = waiting.split_off(MESSAGES_TOGETHER);
-            let together = std::mem::replace(&mut waiting, rest);
-            bad.extend(push_singles(pusher, refused, together, not_stored).await?);
+    loop {
+        let together = singles.next(MESSAGES_TOGETHER).await?;
+        if together.is_empty() {
+            return Ok(bad);
         }
+        bad.extend(push_singles(pusher, refused, together, not_stored).await?);
     }
-    if !are_found {
-        return Err(nothing_found(span));
-    }
-    if !waiting.is_empty() {
-        bad.extend(push_singles(pusher, refused, waiting, not_stored).await?);
-    }
-    Ok(bad)
 }
 
+/// At most so many, and where the rest begins.
 fn read_singles(
     readers: &Readers,
     reading: &Reading,
     fetch: Fetch,
     target: &Arc<Destination>,
-) -> Result<Vec<Single>, ReadTrouble> {
-    let Fetch { partition, batches, first_offset, next_offset, .. } = fetch;
+    most: usize,
+) -> Result<(Vec<Single>, i64), ReadTrouble> {
+    let Fetch { partition, batches, first_offset, mut next_offset, .. } = fetch;
     let mut singles = Vec::new();
     readers.with_decompressor(|decompressor| {
         for batch in batches.into_iter().flatten() {
             let damaged = |error: windrow_kafka::BatchError| ReadTrouble::Fetched(format!("{partition}: {error}"));
             let batch = batch.map_err(damaged)?;
+            if batch.last_offset < first_offset {
+                continue;
+            }
             for record in decompressor.records(&batch).map_err(damaged)? {
                 let record = record.map_err(damaged)?;
                 if record.offset < first_offset {
                     continue;
                 }
                 if record.offset >= next_offset {
+                    return Ok(());
+                }
+                if singles.len() >= most {
+                    next_offset = record.offset;
                     return Ok(());
                 }
                 let mut reader = MessageReader::new(&reading.plan, &partition.topic, partition.partition);
@@ -171,7 +180,7 @@ fn read_singles(
         }
         Ok(())
     })?;
-    Ok(singles)
+    Ok((singles, next_offset))
 }
 
 async fn push_singles<S: Sink>(
@@ -213,4 +222,119 @@ async fn push_singles<S: Sink>(
         bad.push(refused_by(message, &error));
     }
     Ok(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use windrow_block::{Block, ColumnSpec, DataType, DefaultKind};
+    use windrow_kafka::{ErrorCode, FetchedPartition, Isolation, TopicPartition, VisibleBatches};
+
+    use super::*;
+    use crate::options::{FormatOptions, OnError};
+    use crate::plan::plan_for;
+    use crate::tables::tests::description;
+    use crate::tables::{AskError, Asking, FormatQuestion, TableDescription, TableError, Tables};
+
+    struct Nobody;
+
+    impl Tables for Nobody {
+        fn describe<'a>(
+            &'a self,
+            _database: &'a str,
+            _table: &'a str,
+            _exactly_once: bool,
+        ) -> Asking<'a, Result<TableDescription, TableError>> {
+            Box::pin(async { Err(TableError::Unavailable("nobody is there".to_owned())) })
+        }
+
+        fn ask_format<'a>(&'a self, _question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>> {
+            Box::pin(async { Err(AskError::Nobody) })
+        }
+    }
+
+    fn reading() -> Reading {
+        let description = description(&[("a", "UInt8")]);
+        let format = FormatOptions { name: "JSONEachRow".to_owned(), ..FormatOptions::default() };
+        let data_type = DataType::parse("UInt8").unwrap();
+        let columns = vec![ColumnSpec { name: "a".to_owned(), data_type, default_kind: DefaultKind::None }];
+        let plan = plan_for(&format, &[], columns, &description).unwrap();
+        Reading::new(Arc::new(plan), description)
+    }
+
+    /// The sum that brokers put over a batch.
+    fn crc32c(bytes: &[u8]) -> u32 {
+        let shifted = |crc: u32| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
+        !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| shifted(crc)))
+    }
+
+    /// A batch as brokers send it, of messages with these values.
+    fn batch(base_offset: i64, values: &[&str]) -> Vec<u8> {
+        let mut records = Vec::new();
+        for (delta, value) in values.iter().enumerate() {
+            // Numbers as Kafka writes them, all of them below 64: no attributes, no time, no key and no headers.
+            let mut record = vec![0, 0, 2 * delta as u8, 1, 2 * value.len() as u8];
+            record.extend_from_slice(value.as_bytes());
+            record.push(0);
+            records.push(2 * record.len() as u8);
+            records.extend(record);
+        }
+        let count = values.len() as i32;
+        let checked = [
+            &0i16.to_be_bytes()[..],
+            &(count - 1).to_be_bytes(),
+            &[0; 16],
+            &[0xff; 14],
+            &count.to_be_bytes(),
+            &records,
+        ]
+        .concat();
+        let counted = [&0i32.to_be_bytes()[..], &[2], &crc32c(&checked).to_be_bytes(), &checked].concat();
+        [&base_offset.to_be_bytes()[..], &(counted.len() as i32).to_be_bytes(), &counted].concat()
+    }
+
+    fn fetch(batches: &[Vec<u8>], first_offset: i64, next_offset: i64) -> Fetch {
+        let fetched = FetchedPartition {
+            partition: 0,
+            error: ErrorCode::NONE,
+            high_watermark: next_offset,
+            last_stable_offset: next_offset,
+            log_start_offset: 0,
+            aborted_transactions: Vec::new(),
+            preferred_read_replica: -1,
+            records: Bytes::from(batches.concat()),
+        };
+        Fetch {
+            partition: TopicPartition::new("events", 0),
+            batches: vec![VisibleBatches::new(&fetched, Isolation::ReadCommitted, first_offset)],
+            first_offset,
+            next_offset,
+            fetched_ms: 0,
+        }
+    }
+
+    #[test]
+    fn some_of_the_messages_are_read_at_a_time() {
+        let (readers, reading) = (Readers::new(Arc::new(Nobody), None, OnError::DeadLetter, Vec::new()), reading());
+        // One without rows, and one that can't be read.
+        let batches =
+            [batch(10, &[r#"{"a":0}"#, r#"{"a":1}"#, ""]), batch(13, &[r#"{"a":3}"#, "x", r#"{"a":5}"#, r#"{"a":6}"#])];
+        let fetch = fetch(&batches, 11, 16);
+        let whole = crate::engine::read::read(&readers, &reading, fetch.clone(), &[]).unwrap();
+        let target = whole.rows[0].target.clone();
+        let read = |first_offset: i64, most: usize| {
+            let fetch = Fetch { first_offset, ..fetch.clone() };
+            let (singles, next_offset) = read_singles(&readers, &reading, fetch, &target, most).unwrap();
+            assert!(singles.iter().all(|single| single.row_count() == 1));
+            (singles.iter().map(Single::offset).collect::<Vec<_>>(), next_offset)
+        };
+        assert_eq!(read(11, 100), (vec![11, 13, 15], 16));
+        assert_eq!(read(11, 3), (vec![11, 13, 15], 16));
+        // Bit by bit it is the same.
+        assert_eq!(read(11, 2), (vec![11, 13], 14));
+        assert_eq!(read(14, 2), (vec![15], 16));
+        assert_eq!(read(11, 1), (vec![11], 12));
+        assert_eq!(read(12, 1), (vec![13], 14));
+        assert_eq!(read(16, 1), (vec![], 16));
+    }
 }

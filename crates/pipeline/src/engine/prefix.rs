@@ -1,7 +1,7 @@
 //! Where a message that can't be stored is to stop the pipeline, what comes before it is stored, and nothing behind it.
 //!
-//! A refused range is halved until the first message that is refused alone is found, under ids that follow from the refused batch's and from the
-//! offsets: the next start repeats the same steps, and what was stored by them is recognised.
+//! A refused range is stored in pieces, and what of it is refused is halved until the first message that is refused alone is found, under ids
+//! that follow from the refused batch's and from the offsets: the next start repeats the same steps, and what was stored by them is recognised.
 
 use std::sync::Arc;
 
@@ -9,9 +9,12 @@ use windrow_gatherer::{InsertError, PushedBatch, QueryId};
 use windrow_sink::Sink;
 
 use crate::engine::chunk::{BadMessage, GroupMember, Reading};
-use crate::engine::isolate::{fetch_singles, Refusal, Refused, Single};
+use crate::engine::isolate::{Refusal, Refused, Single, Singles};
 use crate::engine::push::{Failure, Pusher};
 use crate::latency::wall_ms;
+
+/// More at once would take much memory.
+const MESSAGES_AT_ONCE: usize = 10_000;
 
 /// The message that nothing is stored from on; nothing if all of it could be stored in parts.
 pub(crate) async fn store_prefix<S: Sink>(
@@ -19,17 +22,23 @@ pub(crate) async fn store_prefix<S: Sink>(
     reading: &Arc<Reading>,
     refused: &Refused<'_>,
 ) -> Result<Option<BadMessage>, Refusal> {
-    // The next ones last.
-    let mut waiting = halves(fetch_singles(pusher, reading, refused).await?);
-    while let Some(singles) = waiting.pop() {
-        if let Err(error) = push_together(pusher, refused, &singles).await? {
-            match <[Single; 1]>::try_from(singles) {
-                Ok([single]) => return Ok(Some(single.refused_by(&error))),
-                Err(singles) => waiting.extend(halves(singles)),
+    let mut of_range = Singles::of(pusher, reading, refused);
+    loop {
+        let singles = of_range.next(MESSAGES_AT_ONCE).await?;
+        if singles.is_empty() {
+            return Ok(None);
+        }
+        // The next ones last.
+        let mut waiting = vec![singles];
+        while let Some(singles) = waiting.pop() {
+            if let Err(error) = push_together(pusher, refused, &singles).await? {
+                match <[Single; 1]>::try_from(singles) {
+                    Ok([single]) => return Ok(Some(single.refused_by(&error))),
+                    Err(singles) => waiting.extend(halves(singles)),
+                }
             }
         }
     }
-    Ok(None)
 }
 
 /// The second half before the first, or what can't be halved.
