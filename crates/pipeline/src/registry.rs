@@ -64,18 +64,17 @@ impl SchemaRegistry {
         };
         let answer: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let said = |field: &str| answer.get(field).and_then(serde_json::Value::as_str);
-        match status {
-            200 => {
+        match (status, said("message")) {
+            (200, _) => {
                 let kind = said("schemaType").unwrap_or("AVRO");
                 if kind != "AVRO" {
                     return Err(self.refused(id, &format!("it is of the type {kind}, not AVRO")));
                 }
                 said("schema").map(str::to_owned).ok_or_else(|| self.refused(id, "the answer has no schema in it"))
             }
-            500.. | 408 | 429 => Err(self.unavailable(&format!("status {status}"))),
-            status => {
-                Err(self.refused(id, &format!("{} (status {status})", said("message").unwrap_or("it was refused"))))
-            }
+            // Who we are is nothing that a message could do anything about, and what has no message is no registry's word.
+            (500.. | 401 | 403 | 408 | 429, _) | (_, None) => Err(self.unavailable(&format!("status {status}"))),
+            (status, Some(message)) => Err(self.refused(id, &format!("{message} (status {status})"))),
         }
     }
 
@@ -213,7 +212,15 @@ mod tests {
         assert!(text.ends_with("gives no schema 7: Schema not found (status 404)"), "{text}");
         assert!(refused(answered(&http("200 OK", r#"{"schema":"x","schemaType":"JSON"}"#)).await).contains("type JSON"));
         assert!(refused(answered(&http("200 OK", "{}")).await).contains("no schema in it"));
-        assert!(matches!(answered(&http("503 Away", "{}")).await, Err(RegistryError::Unavailable(_))));
+        let unauthorized = r#"{"error_code":40101,"message":"Unauthorized"}"#;
+        for (status, body) in [
+            ("503 Away", "{}"),
+            ("401 Unauthorized", unauthorized),
+            ("403 Forbidden", unauthorized),
+            ("404 Not Found", "<html>No such backend</html>"),
+        ] {
+            assert!(matches!(answered(&http(status, body)).await, Err(RegistryError::Unavailable(_))), "{status}");
+        }
         let whole = http("200 OK", r#"{"schema":"\"int\""}"#);
         for length in 0..whole.len() {
             assert!(answered(&whole[..length]).await.is_err(), "cut after {length}");

@@ -21,6 +21,9 @@ const MAX_CHUNK_BYTES: usize = 16 << 20;
 /// How often that is looked at, in messages.
 const LOOK_EVERY: u64 = 64;
 
+/// ClickHouse's codes of an account that is not let in: that says nothing of a message, and is mended one day.
+const OF_THE_ACCOUNT: [i32; 4] = [192, 193, 194, 516];
+
 /// What readers on any thread share.
 pub(crate) struct Readers {
     pub(crate) tables: Arc<dyn Tables>,
@@ -108,6 +111,9 @@ impl Readers {
         };
         match Handle::current().block_on(self.tables.ask_format(asked)) {
             Ok(block) => Ok(reader.take_block(block, message).map_err(|unread| unread.to_string())),
+            Err(AskError::Refused(exception)) if OF_THE_ACCOUNT.contains(&exception.code) => {
+                Err(ReadTrouble::Backend(exception.line))
+            }
             Err(AskError::Refused(exception)) => Ok(Err(exception.line)),
             Err(AskError::Nobody) => Ok(Err(error.text)),
             Err(AskError::Unavailable(text)) => Err(ReadTrouble::Backend(text)),
@@ -295,5 +301,62 @@ pub(crate) fn bad_message(record: &Record<'_>, code: i32, error: String) -> BadM
         code,
         error,
         was_read: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_block::{Block, ColumnSpec, DataType, DefaultKind};
+    use windrow_client::Exception;
+    use windrow_messages::Headers;
+
+    use super::*;
+    use crate::engine::replay::on_thread;
+    use crate::options::FormatOptions;
+    use crate::plan::plan_for;
+    use crate::tables::tests::description;
+    use crate::tables::{Asking, TableDescription, TableError};
+
+    /// Refuses whatever it is asked, with this code.
+    struct Refusing(i32);
+
+    impl Tables for Refusing {
+        fn describe<'a>(
+            &'a self,
+            _database: &'a str,
+            _table: &'a str,
+            _exactly_once: bool,
+        ) -> Asking<'a, Result<TableDescription, TableError>> {
+            Box::pin(async { Err(TableError::Unavailable("nobody is there".to_owned())) })
+        }
+
+        fn ask_format<'a>(&'a self, _question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>> {
+            Box::pin(async { Err(AskError::Refused(Exception::new(self.0, "no", ""))) })
+        }
+    }
+
+    /// What becomes of a message that ClickHouse has to be asked about.
+    async fn asked(code: i32) -> Result<Result<u32, String>, ReadTrouble> {
+        let work = move || {
+            let description = description(&[("a", "UInt8")]);
+            let format = FormatOptions { name: "JSONEachRow".to_owned(), ..FormatOptions::default() };
+            let data_type = DataType::parse("UInt8").unwrap();
+            let columns = vec![ColumnSpec { name: "a".to_owned(), data_type, default_kind: DefaultKind::None }];
+            let plan = plan_for(&format, &[], columns, &description).unwrap();
+            let reading = Reading::new(Arc::new(plan), description);
+            let readers = Readers::new(Arc::new(Refusing(code)), None, OnError::DeadLetter, Vec::new());
+            let mut reader = MessageReader::new(&reading.plan, "events", 0);
+            let message =
+                Message { offset: 0, timestamp_ms: 0, key: None, value: Some(b"x"), headers: Headers::Kept(&[]) };
+            let error = MessageError { text: "perhaps".to_owned(), row: 1, column: None, certain: false };
+            readers.ask(&reading, &mut reader, &message, error)
+        };
+        on_thread(work).await
+    }
+
+    #[tokio::test]
+    async fn an_account_that_is_not_let_in_is_no_fault_of_a_message() {
+        assert!(matches!(asked(27).await, Ok(Err(_))));
+        assert!(matches!(asked(516).await, Err(ReadTrouble::Backend(_))));
     }
 }
