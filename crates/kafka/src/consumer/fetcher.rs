@@ -68,6 +68,7 @@ struct Asking<'s> {
     turn: Turn,
     number: u64,
     request: FetchRequest,
+    /// By partition.
     asked: Vec<Asked>,
     /// For what may come.
     _reserved: Held,
@@ -148,9 +149,8 @@ impl Fetcher {
         for ByTopic { topic, partitions } in answer.topics {
             for fetched in partitions {
                 let named = TopicPartition { topic: topic.clone(), partition: fetched.partition };
-                let asked = asking.asked.iter().find(|asked| asked.partition == named);
-                if let Some(asked) = asked {
-                    self.take_partition(&mut state, asking.number, asked, fetched, &mut brought);
+                if let Ok(at) = asking.asked.binary_search_by(|asked| asked.partition.cmp(&named)) {
+                    self.take_partition(&mut state, asking.number, &asking.asked[at], fetched, &mut brought);
                 }
             }
         }
@@ -271,6 +271,8 @@ impl Shared {
             wanted.push((named.topic.clone(), fetch));
             asked.push(Asked { partition: named, epoch: partition.epoch, start: partition.start, offset });
         }
+        // Of thousands each is looked for when the answer comes.
+        asked.sort_unstable_by(|one, other| one.partition.cmp(&other.partition));
         let request = FetchRequest {
             max_wait_ms: i32::try_from(max_wait.as_millis()).unwrap_or(i32::MAX),
             min_bytes: size(sizes.min_bytes.min(max_bytes)),

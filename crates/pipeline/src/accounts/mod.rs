@@ -375,20 +375,21 @@ impl Accounts {
 
     /// Which of the revoked partitions nothing is on its way of; they are not ours from now on.
     pub(crate) fn given_up(&mut self) -> Vec<TopicPartition> {
+        let in_step = |partition: &TopicPartition| match &self.step {
+            Some(Step::Commit(entries)) => entries.iter().any(|entry| entry.partition == *partition),
+            Some(Step::Push { record, .. }) => record.range_of(&partition.topic, partition.partition).is_some(),
+            None => false,
+        };
         let is_free = |partition: &TopicPartition, account: &Account| {
-            let in_step = match &self.step {
-                Some(Step::Commit(entries)) => entries.iter().any(|entry| entry.partition == *partition),
-                Some(Step::Push { record, .. }) => record.range_of(&partition.topic, partition.partition).is_some(),
-                None => false,
-            };
             let is_recorded = |sealed: &Sealed| {
                 sealed.is_recorded
                     && !sealed.is_replay
                     && sealed.record.range_of(&partition.topic, partition.partition).is_some()
             };
+            // In this order: it is asked often, of partitions that are mostly not revoked.
             account.phase == Phase::Revoked
-                && !in_step
                 && account.committed == Some(account.stored)
+                && !in_step(partition)
                 && !self.sealed.iter().any(is_recorded)
         };
         let free: Vec<TopicPartition> = self
