@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::client::backoff::Retry;
 use crate::client::connection::Connection;
@@ -10,6 +11,9 @@ use crate::client::dial::{Address, Dialer};
 use crate::client::options::ClientOptions;
 use crate::error::Error;
 use crate::wire::{BrokerAddress, FindCoordinatorRequest, MetadataRequest, MetadataResponse};
+
+/// A broker that the others have left behind goes on to say what it knew: nobody is asked about the cluster for longer than this.
+const ASK_ANOTHER_AFTER: Duration = Duration::from_secs(60);
 
 /// What a connection is for. Brokers answer a connection's requests in turn, so that what waits must not be in the way of what doesn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,7 +44,18 @@ struct Inner {
     brokers: Mutex<BTreeMap<i32, Address>>,
     slots: Mutex<HashMap<(i32, Purpose), Slot>>,
     /// To any broker, for questions that all can answer.
-    any: Slot,
+    any: tokio::sync::Mutex<Option<Any>>,
+}
+
+struct Any {
+    connection: Connection,
+    until: Instant,
+}
+
+impl Any {
+    fn new(connection: Connection) -> Self {
+        Self { connection, until: Instant::now() + ASK_ANOTHER_AFTER }
+    }
 }
 
 /// Locked while a connection is made, so that only one is.
@@ -56,8 +71,14 @@ impl Client {
         }
         let options = Arc::new(options);
         let dialer = Dialer::new(options.clone())?;
-        let inner =
-            Inner { options, dialer, seeds, brokers: Mutex::default(), slots: Mutex::default(), any: Slot::default() };
+        let inner = Inner {
+            options,
+            dialer,
+            seeds,
+            brokers: Mutex::default(),
+            slots: Mutex::default(),
+            any: Default::default(),
+        };
         let client = Client { inner: Arc::new(inner) };
         client.metadata(Some(Vec::new())).await?;
         Ok(client)
@@ -145,13 +166,16 @@ impl Client {
 
     async fn any_connection(&self) -> Result<Connection, Error> {
         let mut kept = self.inner.any.lock().await;
-        if let Some(connection) = kept.as_ref().filter(|connection| is_usable(connection)) {
-            return Ok(connection.clone());
+        let known = kept.as_ref().filter(|known| is_usable(&known.connection));
+        if let Some(known) = known.filter(|known| Instant::now() < known.until) {
+            return Ok(known.connection.clone());
         }
+        let known = known.map(|known| known.connection.clone());
         let mut last_error = None;
         for address in self.everyone() {
-            match self.inner.dialer.dial(&address, &format!("{}:{}", address.host, address.port)).await {
-                Ok(connection) => return Ok(kept.insert(connection).clone()),
+            let dialled = self.inner.dialer.dial(&address, &format!("{}:{}", address.host, address.port)).await;
+            match dialled.or_else(|error| known.clone().ok_or(error)) {
+                Ok(connection) => return Ok(kept.insert(Any::new(connection)).connection.clone()),
                 // Who we are is the same to all of them.
                 Err(error) if !error.is_retriable() => return Err(error),
                 Err(error) => last_error = Some(error),

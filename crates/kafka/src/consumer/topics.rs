@@ -43,6 +43,21 @@ pub(super) struct Topic {
     missing_since: Option<Instant>,
 }
 
+impl Topic {
+    /// A broker that the others have left behind names leaders of before.
+    fn keep_later_leaders(&mut self, before: &Topic) {
+        if self.id != before.id || !self.id.is_known() {
+            return;
+        }
+        for (number, leader) in &mut self.partitions {
+            let Some(Some(known)) = before.partitions.get(number) else { continue };
+            if leader.is_some_and(|leader| leader.epoch < known.epoch) {
+                *leader = Some(*known);
+            }
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct TopicTable {
     pub subscribed: Subscribed,
@@ -78,7 +93,11 @@ impl TopicTable {
         let mut seen = BTreeSet::new();
         for topic in metadata.topics.iter().filter(|topic| topic.error == ErrorCode::NONE && !topic.is_internal) {
             seen.insert(topic.name.clone());
-            self.known.insert(topic.name.clone(), known(topic));
+            let mut found = known(topic);
+            if let Some(before) = self.known.get(&topic.name) {
+                found.keep_later_leaders(before);
+            }
+            self.known.insert(topic.name.clone(), found);
         }
         let was_asked = |name: &Arc<str>| asked.is_none_or(|asked| asked.contains(name));
         self.known.retain(|name, topic| {
@@ -125,6 +144,7 @@ fn known(topic: &TopicMetadata) -> Topic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::PartitionMetadata;
 
     fn metadata(topics: &[(&str, ErrorCode)]) -> MetadataResponse {
         let topic = |(name, error): &(&str, ErrorCode)| TopicMetadata {
@@ -171,5 +191,28 @@ mod tests {
         assert_eq!(names(&table), ["a", "b"]);
         table.learn(Some(&asked), &unknown, now + 2 * GONE_AFTER);
         assert_eq!(names(&table), ["a"]);
+    }
+
+    /// The leader of the one partition of a topic, as these answers one after another say it: the topic's id, leader and epoch.
+    fn leader_after(answers: &[(u8, i32, i32)]) -> Option<i32> {
+        let mut table = TopicTable::new(Subscribed::new(&Topics::Named(vec!["a".to_owned()])).unwrap());
+        for (id, leader_id, leader_epoch) in answers.iter().copied() {
+            let mut said = metadata(&[("a", ErrorCode::NONE)]);
+            said.topics[0].id = TopicId([id; 16]);
+            let partition = PartitionMetadata { error: ErrorCode::NONE, partition: 0, leader_id, leader_epoch };
+            said.topics[0].partitions.push(partition);
+            table.learn(None, &said, Instant::now());
+        }
+        table.leader(&TopicPartition::new("a", 0)).map(|leader| leader.node_id)
+    }
+
+    #[test]
+    fn a_broker_that_was_left_behind_does_not_bring_back_the_leader_of_before() {
+        assert_eq!(leader_after(&[(7, 1, 5), (7, 2, 6)]), Some(2));
+        assert_eq!(leader_after(&[(7, 1, 5), (7, 2, 6), (7, 1, 5)]), Some(2));
+        assert_eq!(leader_after(&[(7, 1, 5), (7, 2, 5)]), Some(2), "the same epoch is as good");
+        assert_eq!(leader_after(&[(7, 1, 5), (7, -1, 6)]), None);
+        assert_eq!(leader_after(&[(7, 1, 5), (8, 2, 0)]), Some(2), "another topic begins anew");
+        assert_eq!(leader_after(&[(0, 1, 5), (0, 2, 0)]), Some(2), "which can't be told where there are no ids");
     }
 }
