@@ -45,7 +45,7 @@ class Gateway:
         self.starts += 1
         self.config_path.write_text(self.config)
         self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", self.environment)
-        ready = eventually(self._ready_line, "the gateway says that it is ready", 60)
+        ready = eventually(self._ready_line, "the gateway says that it is ready", 120)
         self.http = endpoint_of(ready["http"])
         self.admin = endpoint_of(ready["admin"])
         # Nowhere, with the port closed.

@@ -56,7 +56,7 @@ class Target:
         except (OSError, ClickHouseError, ValueError):
             return None
 
-    def wait(self, number: int, deadline_seconds: float = 60) -> None:
+    def wait(self, number: int, deadline_seconds: float = 120) -> None:
         eventually(lambda: (self.stored() or 0) >= number, f"{number} rows are in the table", deadline_seconds)
 
     def ids(self) -> list[int]:

@@ -50,7 +50,7 @@ class Child:
         """SIGTERM, and SIGKILL when that is not obeyed; the exit code."""
         self.signal(signal.SIGTERM)
         try:
-            return self.wait(40)
+            return self.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.wait()
