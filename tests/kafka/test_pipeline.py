@@ -141,10 +141,13 @@ def test_many_partitions_in_one_batch(
     topics.create(topic_name, partitions)
     topics.send(topic_name, numbered(0, partitions, partitions))
     target = Target(direct)
-    start_pipelines(pipeline(broker, target.full_name, topic_name, max_latency="20s", flush_interval="10s"))
-    target.wait(partitions)
+    seen = start_pipelines(pipeline(broker, target.full_name, topic_name, max_latency="20s", flush_interval="10s"))
+    target.wait(partitions, 240)
     all_is_committed(topics, topic_name, topic_name)
     target.check(range(partitions))
+    # The tests that follow have a broker of few partitions again.
+    assert seen.gateway.stop() == 0
+    topics.drop(topic_name)
 
 
 def test_a_restart_goes_on(
