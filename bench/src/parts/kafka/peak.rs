@@ -5,8 +5,8 @@
 //! it, and what was read by then but not yet committed stands against the same at the other end. The last commits of a topic don't count: there the
 //! engine waits for messages that don't come.
 //!
-//! Each partition is counted by itself, and their rates are added up: the engine's consumers commit at their own times, each the partitions that
-//! are its own, and between the first commit of one and the last of another there may be a flush more than the time between them is for.
+//! The engine's consumers commit one after the other what they have flushed together, every few seconds: such commits are one, or the time between
+//! would have a consumer's flush too many.
 
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ use crate::process::usage;
 const POLL: Duration = Duration::from_millis(10);
 /// Of the topic: commits beyond are not looked at.
 const COUNTED_SHARE: f64 = 0.95;
+/// Between the commits of the engine's consumers that belong together, at most.
+const TOGETHER: Duration = Duration::from_millis(250);
 const FIRST_COMMIT_WITHIN: Duration = Duration::from_secs(90);
 const DRAINED_WITHIN: Duration = Duration::from_secs(180);
 
@@ -32,64 +34,13 @@ pub struct Peak {
     pub gateway_peak_bytes: Option<u64>,
 }
 
-/// What was seen of a group's commits.
-#[derive(Debug, Default)]
-pub struct Commits {
-    /// Messages of each partition when it was asked last.
-    latest: Vec<u64>,
-    /// Of each partition when it was first seen that more is committed, and how much.
-    seen: Vec<Vec<(Instant, u64)>>,
+#[derive(Debug, Clone, Copy)]
+pub struct Commit {
+    pub at: Instant,
+    pub messages: u64,
 }
 
-impl Commits {
-    /// What is committed of each partition at some time. What was committed before the first time was so for nobody knows how long.
-    pub fn note(&mut self, at: Instant, committed: Vec<u64>) {
-        self.seen.resize_with(committed.len(), Vec::new);
-        for ((seen, now), before) in self.seen.iter_mut().zip(&committed).zip(&self.latest) {
-            if now > before {
-                seen.push((at, *now));
-            }
-        }
-        self.latest = committed;
-    }
-
-    pub fn messages(&self) -> u64 {
-        self.latest.iter().sum()
-    }
-
-    fn began(&self) -> bool {
-        self.seen.iter().any(|commits| !commits.is_empty())
-    }
-
-    /// Whether every partition was seen for longer than this.
-    fn cover(&self, limit: Duration) -> bool {
-        let is_covered = |commits: &Vec<(Instant, u64)>| match commits.as_slice() {
-            [(first, _), .., (last, _)] => *last - *first > limit,
-            _ => false,
-        };
-        !self.seen.is_empty() && self.seen.iter().all(is_covered)
-    }
-
-    /// Between each partition's first commit and its last one that counts; a partition has so many messages.
-    pub fn messages_per_second(&self, messages: u64) -> Result<f64, BenchError> {
-        let too_few = || BenchError::Unsound("there were too few commits: take more --rows, or more --seconds".into());
-        if self.seen.is_empty() {
-            return Err(too_few());
-        }
-        let rates = self.seen.iter().map(|commits| {
-            let counted = |(_, committed): &&(Instant, u64)| *committed as f64 <= messages as f64 * COUNTED_SHARE;
-            match (commits.first(), commits.iter().rev().find(counted)) {
-                (Some((began, first)), Some((ended, last))) if began < ended => {
-                    Ok((last - first) as f64 / (*ended - *began).as_secs_f64())
-                }
-                _ => Err(too_few()),
-            }
-        });
-        rates.sum()
-    }
-}
-
-/// Whoever reads is stopped when each partition was read for `limit` after its first commit; without one, all has to be stored, and is counted.
+/// Whoever reads is stopped at the first commit after `limit`; without one, all has to be stored, and is counted.
 pub fn measure(bench: &Bench<'_>, side: Side, route: &Route<'_>, limit: Option<Duration>) -> Result<Peak, BenchError> {
     let held = bench.filled(route.format)?;
     let rows_per_message = route.format.rows_per_message();
@@ -99,15 +50,14 @@ pub fn measure(bench: &Bench<'_>, side: Side, route: &Route<'_>, limit: Option<D
     let gateway_cpu_seconds = reader.pid().map(|pid| usage(pid).cpu_seconds);
     let gateway_peak_bytes = reader.peak_resident_bytes();
     let after = bench.usages();
-    let stored = commits.messages() * rows_per_message;
+    let stored = commits.last().map_or(0, |commit| commit.messages) * rows_per_message;
     reader.stop()?;
     if stored == held.messages * rows_per_message {
         route.target.check(&bench.stack.clickhouse, stored, bench.views_of(stored))?;
     }
     let millions = stored as f64 / 1e6;
-    let messages_per_second = commits.messages_per_second(held.messages / route.topic.partitions as u64)?;
     Ok(Peak {
-        rows_per_second: messages_per_second * rows_per_message as f64,
+        rows_per_second: messages_per_second(&commits, together(side), held.messages)? * rows_per_message as f64,
         gateway_cpu_seconds: gateway_cpu_seconds.map(|seconds| seconds / millions),
         clickhouse_cpu_seconds: (after.clickhouse - before.clickhouse) / millions,
         broker_cpu_seconds: (after.broker - before.broker) / millions,
@@ -116,26 +66,56 @@ pub fn measure(bench: &Bench<'_>, side: Side, route: &Route<'_>, limit: Option<D
 }
 
 /// The group's commits until the topic has been read, or its time is over.
-fn watch(route: &Route<'_>, messages: u64, limit: Option<Duration>) -> Result<Commits, BenchError> {
+fn watch(route: &Route<'_>, messages: u64, limit: Option<Duration>) -> Result<Vec<Commit>, BenchError> {
     let mut client = BrokerClient::connect(&route.broker.address)?;
-    let mut commits = Commits::default();
+    let mut commits: Vec<Commit> = Vec::new();
     let began = Instant::now();
     loop {
-        commits.note(Instant::now(), client.committed(route.group, route.topic)?);
-        let patience = if commits.began() { DRAINED_WITHIN } else { FIRST_COMMIT_WITHIN };
-        if began.elapsed() > patience {
+        let (at, committed) = (Instant::now(), client.committed(route.group, route.topic)?);
+        let before = commits.last().map_or(0, |commit| commit.messages);
+        if committed > before {
+            commits.push(Commit { at, messages: committed });
+        }
+        let late = match commits.first() {
+            None => began.elapsed() > FIRST_COMMIT_WITHIN,
+            Some(_) => began.elapsed() > DRAINED_WITHIN,
+        };
+        if late {
             return Err(BenchError::Unsound(format!(
                 "{} of {messages} messages of {} were stored after {:?}",
-                commits.messages(),
+                committed,
                 route.topic.name,
                 began.elapsed()
             )));
         }
-        let is_over = limit.is_some_and(|limit| commits.cover(limit));
-        if commits.messages() >= messages || is_over {
+        let ends = commits.first().zip(commits.last());
+        let is_over = limit.zip(ends).is_some_and(|(limit, (first, last))| {
+            last.at.duration_since(first.at) > limit && last.at.elapsed() > TOGETHER
+        });
+        if committed >= messages || is_over {
             return Ok(commits);
         }
         std::thread::sleep(POLL);
+    }
+}
+
+/// A pipeline has one consumer, which commits by itself.
+pub fn together(side: Side) -> Duration {
+    match side {
+        Side::KafkaEngine(_) => TOGETHER,
+        Side::Windrow { .. } => Duration::ZERO,
+    }
+}
+
+/// Between the first commits, of which none came later than `together` after another, and the last one that counts, of so many messages.
+pub fn messages_per_second(commits: &[Commit], together: Duration, messages: u64) -> Result<f64, BenchError> {
+    let counted = |commit: &&Commit| commit.messages as f64 <= messages as f64 * COUNTED_SHARE;
+    let apart = commits.windows(2).position(|pair| pair[1].at.duration_since(pair[0].at) > together);
+    match (apart.map(|at| commits[at]), commits.iter().rev().find(counted)) {
+        (Some(first), Some(last)) if first.at < last.at => {
+            Ok((last.messages - first.messages) as f64 / (last.at - first.at).as_secs_f64())
+        }
+        _ => Err(BenchError::Unsound("there were too few commits: take more --rows, or more --seconds".into())),
     }
 }
 
@@ -143,37 +123,26 @@ fn watch(route: &Route<'_>, messages: u64, limit: Option<Duration>) -> Result<Co
 mod tests {
     use super::*;
 
-    fn commits(began: Instant, seen: &[(u64, [u64; 2])]) -> Commits {
-        let mut commits = Commits::default();
-        for (millis, committed) in seen {
-            commits.note(began + Duration::from_millis(*millis), committed.to_vec());
-        }
-        commits
-    }
-
     #[test]
     fn the_rate_leaves_out_the_beginning_and_the_end() {
         let began = Instant::now();
-        let seen = [
-            (0, [0, 0]),
-            (5_000, [100, 100]),
-            (6_000, [300, 300]),
-            (7_000, [300, 300]),
-            (8_000, [900, 900]),
-            (20_000, [1000, 1000]),
-        ];
-        assert_eq!(commits(began, &seen).messages_per_second(1000).unwrap(), 2.0 * 800.0 / 3.0);
-        assert!(commits(began, &seen[..2]).messages_per_second(1000).is_err());
-        // What was there at first is no commit.
-        assert!(commits(began, &seen[1..3]).messages_per_second(1000).is_err());
-        assert!(commits(began, &[]).messages_per_second(1000).is_err());
+        let commit = |seconds: u64, messages: u64| Commit { at: began + Duration::from_secs(seconds), messages };
+        let commits = [commit(5, 100), commit(6, 300), commit(7, 500), commit(8, 900), commit(20, 1000)];
+        let rate = |commits: &[Commit], together: u64| {
+            messages_per_second(commits, Duration::from_secs(together), 1000).map_err(|error| error.to_string())
+        };
+        assert_eq!(rate(&commits, 0).unwrap(), 800.0 / 3.0);
+        // Those at 5 to 8 belong together, and there is but one more, which doesn't count.
+        assert!(rate(&commits, 1).is_err());
+        assert!(rate(&commits[3..], 0).is_err());
+        assert!(rate(&[], 0).is_err());
     }
 
     #[test]
-    fn each_partition_has_its_own_times() {
+    fn commits_that_belong_together_are_one() {
         let began = Instant::now();
-        // Two consumers with 100 messages in every two seconds, one of them later: from the first commit to the last there are five flushes.
-        let seen = [(0, [0, 0]), (10, [100, 0]), (510, [100, 100]), (2_010, [200, 100]), (2_510, [200, 200])];
-        assert_eq!(commits(began, &seen).messages_per_second(10_000).unwrap(), 100.0);
+        let commit = |millis: u64, messages: u64| Commit { at: began + Duration::from_millis(millis), messages };
+        let commits = [commit(0, 100), commit(10, 200), commit(2_010, 300), commit(2_020, 400), commit(4_010, 600)];
+        assert_eq!(messages_per_second(&commits, TOGETHER, 10_000).unwrap(), 100.0);
     }
 }

@@ -56,8 +56,8 @@ with one pipeline in `[[kafka]]`. Rows are those of the article on the Kafka eng
 two times, a number, a title, a count; 148 bytes as JSON, 44 as protobuf. Its third format, CapnProto, is not one of Windrow's.
 ";
 const PEAK_METHOD: &str = "\
-A full topic is read by a new group. Counted are rows whose offsets are committed, which both sides do once the rows are stored, from each partition's first commit to its \
-last one before its end, over the time between; the partitions' rates are added up; a table of engine Null keeps no rows that could be counted otherwise. What a pipeline has \
+A full topic is read by a new group. Counted are rows whose offsets are committed, which both sides do once the rows are stored, from the first commit to the \
+last one before the topic's end, over the time between; a table of engine Null keeps no rows that could be counted otherwise. What a pipeline has \
 stored is counted and added up afterwards, but for Null. AggregatingMergeTree is the article's table; the engine's view aggregates as the article's does.
 ";
 const ONCE_METHOD: &str = "Into MergeTree, alternately, with `exactly_once` on and off.\n";

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::messages::Format;
-use super::peak::Commits;
+use super::peak::{messages_per_second, together, Commit};
 use super::reader::Side;
 use super::running::{Cpu, Running};
 use super::Bench;
@@ -35,14 +35,16 @@ pub fn measure(bench: &Bench<'_>, side: Side, format: Format, seconds: f64) -> R
     let mut producer = running.producer(ROWS_PER_SECOND / rows_per_message as f64)?;
     let began = Instant::now();
     let mut before = None;
-    let mut commits = Commits::default();
+    let mut commits: Vec<Commit> = Vec::new();
     while began.elapsed() < WARM_UP + Duration::from_secs_f64(seconds) {
         let (at, committed) = (Instant::now(), running.committed()?);
         if began.elapsed() >= WARM_UP {
             before.get_or_insert_with(|| (at, running.cpu()));
-            commits.note(at, committed.clone());
+            if commits.last().is_none_or(|last| last.messages < committed) {
+                commits.push(Commit { at, messages: committed });
+            }
         }
-        let may_be_sent = committed.iter().sum::<u64>() + ROWS_AHEAD / rows_per_message;
+        let may_be_sent = committed + ROWS_AHEAD / rows_per_message;
         while producer.sent() < may_be_sent && at.elapsed() < POLL {
             producer.send_now()?;
         }
@@ -50,7 +52,7 @@ pub fn measure(bench: &Bench<'_>, side: Side, format: Format, seconds: f64) -> R
     }
     let (since, cpu_before) = before.ok_or_else(|| BenchError::Unsound("nothing was stored in time".into()))?;
     let cpu_percent = running.cpu().percent_since(cpu_before, since.elapsed());
-    let rate = commits.messages_per_second(u64::MAX)?;
+    let rate = messages_per_second(&commits, together(side), u64::MAX)?;
     let (gateway_peak_bytes, target) = running.end(producer)?;
     target.drop(&bench.stack.clickhouse)?;
     Ok(Sustained { rows_per_second: rate * rows_per_message as f64, cpu_percent, gateway_peak_bytes })
