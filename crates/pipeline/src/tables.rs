@@ -105,6 +105,32 @@ pub(crate) mod tests {
     use super::*;
     use windrow_client::Credentials;
 
+    /// Knows no table, and of a format what is said here.
+    pub(crate) enum NoTable {
+        NobodyToAsk,
+        /// ClickHouse refuses with this code.
+        Refused(i32),
+    }
+
+    impl Tables for NoTable {
+        fn describe<'a>(
+            &'a self,
+            _database: &'a str,
+            _table: &'a str,
+            _exactly_once: bool,
+        ) -> Asking<'a, Result<TableDescription, TableError>> {
+            Box::pin(async { Err(TableError::Unavailable("nobody is there".to_owned())) })
+        }
+
+        fn ask_format<'a>(&'a self, _question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>> {
+            let said = match self {
+                NoTable::NobodyToAsk => AskError::Nobody,
+                NoTable::Refused(code) => AskError::Refused(Exception::new(*code, "no", "")),
+            };
+            Box::pin(async { Err(said) })
+        }
+    }
+
     /// A table with columns of these names and types, none with a DEFAULT.
     pub(crate) fn description(columns: &[(&str, &str)]) -> TableDescription {
         let column = |(name, type_name): &(&str, &str)| TableColumn {

@@ -1,30 +1,11 @@
 //! What a check says of samples: with a backend that knows nothing better, as DuckDB is.
 
-use windrow_block::Block;
 use windrow_kafka::SampledRecord;
 
 use super::sample::SampledTopic;
 use super::*;
 use crate::options::FormatOptions;
-use crate::tables::tests::description;
-use crate::tables::{AskError, Asking, FormatQuestion};
-
-struct Nobody;
-
-impl Tables for Nobody {
-    fn describe<'a>(
-        &'a self,
-        _database: &'a str,
-        _table: &'a str,
-        _exactly_once: bool,
-    ) -> Asking<'a, Result<TableDescription, TableError>> {
-        Box::pin(async { Err(TableError::Unavailable("nobody is there".to_owned())) })
-    }
-
-    fn ask_format<'a>(&'a self, _question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>> {
-        Box::pin(async { Err(AskError::Nobody) })
-    }
-}
+use crate::tables::tests::{description, NoTable};
 
 fn options(format: &str, columns: &[(&str, &str)]) -> PipelineOptions {
     PipelineOptions {
@@ -48,7 +29,14 @@ fn topic(messages: &[&str]) -> SampledTopic {
 
 async fn checked(format: &str, columns: &[(&str, &str)], mapping: &[(&str, &str)], messages: &[&str]) -> CheckReport {
     let mut report = CheckReport::default();
-    check_table(&mut report, &options(format, mapping), &Nobody, &description(columns), &[topic(messages)]).await;
+    check_table(
+        &mut report,
+        &options(format, mapping),
+        &NoTable::NobodyToAsk,
+        &description(columns),
+        &[topic(messages)],
+    )
+    .await;
     report
 }
 
@@ -151,7 +139,7 @@ async fn nobody_is_there() {
     let mut options = options("CSV", &[]);
     options.client.connect_timeout_ms = 1_000;
     options.client.retry_for_ms = 1;
-    let report = check(&options, &Nobody).await;
+    let report = check(&options, &NoTable::NobodyToAsk).await;
     assert_eq!(report.verdict(), Verdict::Unknown);
     assert_eq!(report.unreachable.len(), 2, "{:?}", report.unreachable);
     assert!(report.columns.is_empty());
@@ -184,7 +172,7 @@ async fn a_schema_says_which_fields_nobody_takes() {
     options.format.message = Some("Event".to_owned());
     let mut report = CheckReport::default();
     let table = description(&[("id", "UInt64"), ("city", "String"), ("more", "UInt8")]);
-    check_table(&mut report, &options, &Nobody, &table, &[topic(&["\u{8}\u{1}"])]).await;
+    check_table(&mut report, &options, &NoTable::NobodyToAsk, &table, &[topic(&["\u{8}\u{1}"])]).await;
     std::fs::remove_dir_all(&folder).expect("the folder was there");
     assert_eq!((report.verdict(), report.sample.rows), (Verdict::Fits, 1), "{:?}", report.problems);
     let names: Vec<&str> = report.unused_fields.iter().map(|field| field.name.as_str()).collect();

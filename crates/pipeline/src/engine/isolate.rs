@@ -227,31 +227,13 @@ async fn push_singles<S: Sink>(
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use windrow_block::{Block, ColumnSpec, DataType, DefaultKind};
+    use windrow_block::{ColumnSpec, DataType, DefaultKind};
     use windrow_kafka::{ErrorCode, FetchedPartition, Isolation, TopicPartition, VisibleBatches};
 
     use super::*;
     use crate::options::{FormatOptions, OnError};
     use crate::plan::plan_for;
-    use crate::tables::tests::description;
-    use crate::tables::{AskError, Asking, FormatQuestion, TableDescription, TableError, Tables};
-
-    struct Nobody;
-
-    impl Tables for Nobody {
-        fn describe<'a>(
-            &'a self,
-            _database: &'a str,
-            _table: &'a str,
-            _exactly_once: bool,
-        ) -> Asking<'a, Result<TableDescription, TableError>> {
-            Box::pin(async { Err(TableError::Unavailable("nobody is there".to_owned())) })
-        }
-
-        fn ask_format<'a>(&'a self, _question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>> {
-            Box::pin(async { Err(AskError::Nobody) })
-        }
-    }
+    use crate::tables::tests::{description, NoTable};
 
     fn reading() -> Reading {
         let description = description(&[("a", "UInt8")]);
@@ -315,7 +297,8 @@ mod tests {
 
     #[test]
     fn some_of_the_messages_are_read_at_a_time() {
-        let (readers, reading) = (Readers::new(Arc::new(Nobody), None, OnError::DeadLetter, Vec::new()), reading());
+        let (readers, reading) =
+            (Readers::new(Arc::new(NoTable::NobodyToAsk), None, OnError::DeadLetter, Vec::new()), reading());
         // One without rows, and one that can't be read.
         let batches =
             [batch(10, &[r#"{"a":0}"#, r#"{"a":1}"#, ""]), batch(13, &[r#"{"a":3}"#, "x", r#"{"a":5}"#, r#"{"a":6}"#])];

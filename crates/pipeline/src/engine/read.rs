@@ -306,34 +306,14 @@ pub(crate) fn bad_message(record: &Record<'_>, code: i32, error: String) -> BadM
 
 #[cfg(test)]
 mod tests {
-    use windrow_block::{Block, ColumnSpec, DataType, DefaultKind};
-    use windrow_client::Exception;
+    use windrow_block::{ColumnSpec, DataType, DefaultKind};
     use windrow_messages::Headers;
 
     use super::*;
     use crate::engine::replay::on_thread;
     use crate::options::FormatOptions;
     use crate::plan::plan_for;
-    use crate::tables::tests::description;
-    use crate::tables::{Asking, TableDescription, TableError};
-
-    /// Refuses whatever it is asked, with this code.
-    struct Refusing(i32);
-
-    impl Tables for Refusing {
-        fn describe<'a>(
-            &'a self,
-            _database: &'a str,
-            _table: &'a str,
-            _exactly_once: bool,
-        ) -> Asking<'a, Result<TableDescription, TableError>> {
-            Box::pin(async { Err(TableError::Unavailable("nobody is there".to_owned())) })
-        }
-
-        fn ask_format<'a>(&'a self, _question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>> {
-            Box::pin(async { Err(AskError::Refused(Exception::new(self.0, "no", ""))) })
-        }
-    }
+    use crate::tables::tests::{description, NoTable};
 
     /// What becomes of a message that ClickHouse has to be asked about.
     async fn asked(code: i32) -> Result<Result<u32, String>, ReadTrouble> {
@@ -344,7 +324,7 @@ mod tests {
             let columns = vec![ColumnSpec { name: "a".to_owned(), data_type, default_kind: DefaultKind::None }];
             let plan = plan_for(&format, &[], columns, &description).unwrap();
             let reading = Reading::new(Arc::new(plan), description);
-            let readers = Readers::new(Arc::new(Refusing(code)), None, OnError::DeadLetter, Vec::new());
+            let readers = Readers::new(Arc::new(NoTable::Refused(code)), None, OnError::DeadLetter, Vec::new());
             let mut reader = MessageReader::new(&reading.plan, "events", 0);
             let message =
                 Message { offset: 0, timestamp_ms: 0, key: None, value: Some(b"x"), headers: Headers::Kept(&[]) };
