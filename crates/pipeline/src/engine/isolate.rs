@@ -244,12 +244,6 @@ mod tests {
         Reading::new(Arc::new(plan), description)
     }
 
-    /// The sum that brokers put over a batch.
-    fn crc32c(bytes: &[u8]) -> u32 {
-        let shifted = |crc: u32| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
-        !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| shifted(crc)))
-    }
-
     /// A batch as brokers send it, of messages with these values.
     fn batch(base_offset: i64, values: &[&str]) -> Vec<u8> {
         let mut records = Vec::new();
@@ -271,7 +265,7 @@ mod tests {
             &records,
         ]
         .concat();
-        let counted = [&0i32.to_be_bytes()[..], &[2], &crc32c(&checked).to_be_bytes(), &checked].concat();
+        let counted = [&0i32.to_be_bytes()[..], &[2], &crc32c::crc32c(&checked).to_be_bytes(), &checked].concat();
         [&base_offset.to_be_bytes()[..], &(counted.len() as i32).to_be_bytes(), &counted].concat()
     }
 
