@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict;
@@ -129,7 +130,7 @@ impl Calendar {
             let made = class.call1((date.year, date.month, date.day, hour, minute, second, microsecond, at.zone))?;
             out.push(match at.fold {
                 false => made,
-                true => made.call_method("replace", (), Some(&[("fold", 1)].into_py_dict(py)?))?,
+                true => made.call_method(intern!(py, "replace"), (), Some(&[("fold", 1)].into_py_dict(py)?))?,
             });
             return Ok(());
         };

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use windrow_block::DataType;
 use windrow_native::Column;
@@ -178,7 +179,7 @@ impl TimeReader {
                     let text = format!("Ticks value {ticks} is outside valid range for datetime.time object.");
                     return Err(PyValueError::new_err(text));
                 }
-                let class = py.import("datetime")?.getattr("time")?;
+                let class = py.import("datetime")?.getattr(intern!(py, "time"))?;
                 let parts = (whole / 3600, whole / 60 % 60, whole % 60, microseconds(rest, second));
                 out.push(class.call1(parts)?);
                 Ok(())

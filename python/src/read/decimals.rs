@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use windrow_native::Column;
 
@@ -15,7 +16,7 @@ pub struct DecimalReader {
 
 impl DecimalReader {
     pub fn new(py: Python<'_>, scale: u8) -> PyResult<DecimalReader> {
-        let class = py.import("decimal")?.getattr("Decimal")?.unbind();
+        let class = py.import("decimal")?.getattr(intern!(py, "Decimal"))?.unbind();
         Ok(DecimalReader { scale: scale.into(), class })
     }
 

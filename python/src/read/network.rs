@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use windrow_block::DataType;
@@ -25,10 +26,10 @@ impl UuidReader {
         let module = py.import("uuid")?;
         Ok(UuidReader {
             text: options.format("UUID") == Format::String,
-            class: SlotClass::new(module.getattr("UUID")?)?,
+            class: SlotClass::new(module.getattr(intern!(py, "UUID"))?)?,
             number: PyString::intern(py, "int").unbind(),
             safety: PyString::intern(py, "is_safe").unbind(),
-            safety_unknown: module.getattr("SafeUUID")?.getattr("unknown")?.unbind(),
+            safety_unknown: module.getattr(intern!(py, "SafeUUID"))?.getattr(intern!(py, "unknown"))?.unbind(),
         })
     }
 
@@ -83,8 +84,12 @@ pub struct AddressReader {
 impl AddressReader {
     pub fn new(py: Python<'_>, scalar: &DataType, options: &ColumnOptions<'_>) -> PyResult<AddressReader> {
         let wide = matches!(scalar, DataType::Ipv6);
-        let class = py.import("ipaddress")?.getattr(if wide { "IPv6Address" } else { "IPv4Address" })?;
-        let has_scope = class.hasattr("_scope_id")?;
+        let class = py.import("ipaddress")?.getattr(if wide {
+            intern!(py, "IPv6Address")
+        } else {
+            intern!(py, "IPv4Address")
+        })?;
+        let has_scope = class.hasattr(intern!(py, "_scope_id"))?;
         Ok(AddressReader {
             wide,
             format: options.format(super::names::base_name(scalar)),

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -170,7 +171,9 @@ impl ColumnOptions<'_> {
         let options = self.options;
         let own = match (self.zone, type_zone) {
             (Some(zone), _) => Some(zone.clone_ref(py)),
-            (None, Some(name)) => Some(python_zones(py)?.call_method1("column_timezone", (name,))?.unbind()),
+            (None, Some(name)) => {
+                Some(python_zones(py)?.call_method1(intern!(py, "column_timezone"), (name,))?.unbind())
+            }
             (None, None) => None,
         };
         if options.zone_mode == ZoneMode::Schema {
@@ -178,7 +181,7 @@ impl ColumnOptions<'_> {
         }
         let Some(zone) = own else { return Ok(options.zone.as_ref().map(|zone| zone.clone_ref(py))) };
         let naive = options.zone_mode == ZoneMode::NaiveUtc
-            && python_zones(py)?.call_method1("is_utc_timezone", (&zone,))?.is_truthy()?;
+            && python_zones(py)?.call_method1(intern!(py, "is_utc_timezone"), (&zone,))?.is_truthy()?;
         Ok((!naive).then_some(zone))
     }
 }

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 
 const TURN: Duration = Duration::from_micros(400);
@@ -46,7 +47,8 @@ impl Pace {
 
 fn is_worker(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import("threading")?;
-    let main: Option<u64> = threading.call_method0("main_thread")?.getattr("ident")?.extract()?;
-    let own: u64 = threading.call_method0("get_ident")?.extract()?;
+    let main: Option<u64> =
+        threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?.extract()?;
+    let own: u64 = threading.call_method0(intern!(py, "get_ident"))?.extract()?;
     Ok(main != Some(own))
 }

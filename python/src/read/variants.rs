@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use windrow_native::{Column, Type};
@@ -65,7 +66,7 @@ impl VariantReader {
         if !self.typed {
             return Ok(None);
         }
-        let class = py.import("windrow.datatypes.dynamic")?.getattr("TypedVariant")?;
+        let class = py.import("windrow.datatypes.dynamic")?.getattr(intern!(py, "TypedVariant"))?;
         let names = alternatives.iter().map(|(data_type, _)| PyString::new(py, &data_type.to_string())).collect();
         Ok(Some(Tags { class, names }))
     }
@@ -213,5 +214,6 @@ fn unescape(key: &str) -> String {
 
 /// JSON text in bytes.
 pub fn to_json<'py>(object: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    object.py().import("windrow._shared.formats")?.call_method1("to_json", (object,))
+    let py = object.py();
+    py.import("windrow._shared.formats")?.call_method1(intern!(py, "to_json"), (object,))
 }

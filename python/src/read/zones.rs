@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::calendar::{Calendar, Instant, SECONDS_PER_DAY};
@@ -53,15 +54,15 @@ impl Zone {
         let mut value = self.ask(py, calendar, seconds)?;
         if microseconds != 0 {
             let arguments = pyo3::types::PyDict::new(py);
-            arguments.set_item("microsecond", microseconds)?;
-            value = value.call_method("replace", (), Some(&arguments))?;
+            arguments.set_item(intern!(py, "microsecond"), microseconds)?;
+            value = value.call_method(intern!(py, "replace"), (), Some(&arguments))?;
         }
         out.push(value);
         Ok(())
     }
 
     fn ask<'py>(&self, py: Python<'py>, calendar: &Calendar, seconds: i64) -> PyResult<Bound<'py, PyAny>> {
-        calendar.datetime.bind(py).call_method1("fromtimestamp", (seconds, self.tzinfo.bind(py)))
+        calendar.datetime.bind(py).call_method1(intern!(py, "fromtimestamp"), (seconds, self.tzinfo.bind(py)))
     }
 
     fn clock(&mut self, py: Python<'_>, calendar: &Calendar, seconds: i64) -> PyResult<Option<Clock>> {
@@ -92,10 +93,10 @@ impl Zone {
 
     fn clock_at(&self, py: Python<'_>, calendar: &Calendar, seconds: i64) -> PyResult<Clock> {
         let value = self.ask(py, calendar, seconds)?;
-        let offset = value.call_method0("utcoffset")?;
-        let days: i64 = offset.getattr("days")?.extract()?;
-        let rest: i64 = offset.getattr("seconds")?.extract()?;
-        let fold: u8 = value.getattr("fold")?.extract()?;
+        let offset = value.call_method0(intern!(py, "utcoffset"))?;
+        let days: i64 = offset.getattr(intern!(py, "days"))?.extract()?;
+        let rest: i64 = offset.getattr(intern!(py, "seconds"))?.extract()?;
+        let fold: u8 = value.getattr(intern!(py, "fold"))?.extract()?;
         Ok(Clock { offset_seconds: days * SECONDS_PER_DAY + rest, fold: fold == 1 })
     }
 }

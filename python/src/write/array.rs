@@ -122,7 +122,7 @@ impl Parts {
         let type_text: String = wanted("typestr")?.extract()?;
         let (address, _read_only): (usize, bool) = wanted("data")?.extract()?;
         let [length] = shape[..] else { return Ok(None) };
-        let strides = match interface.get_item("strides")? {
+        let strides = match interface.get_item(intern!(interface.py(), "strides"))? {
             Some(strides) => strides.extract::<Option<Vec<isize>>>()?,
             None => None,
         };

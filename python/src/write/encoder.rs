@@ -227,7 +227,7 @@ impl<'py> Task<'py> {
 #[cold]
 fn blamed_in(given: &Bound<'_, PyAny>, row: usize, problem: Problem) -> Box<ValueError> {
     let error = ValueError::new(given.py(), problem).at_row(row);
-    let positions = given.getattr("iloc").unwrap_or_else(|_| given.clone());
+    let positions = given.getattr(intern!(given.py(), "iloc")).unwrap_or_else(|_| given.clone());
     match positions.get_item(row) {
         Ok(value) => error.with_value(&value),
         Err(_) => error,

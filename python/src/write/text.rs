@@ -1,6 +1,7 @@
 //! Strings: text by the insert's encoding, bytes as they are.
 
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -86,7 +87,7 @@ fn slow_bytes<'py>(context: &Context<'py>, value: Value<'py>) -> Result<Bound<'p
         return Ok(encoded.cast_into::<PyBytes>().map_err(PyErr::from)?);
     }
     if held.get_type().name()? == "memoryview" {
-        return Ok(held.call_method0("tobytes")?.cast_into::<PyBytes>().map_err(PyErr::from)?);
+        return Ok(held.call_method0(intern!(held.py(), "tobytes"))?.cast_into::<PyBytes>().map_err(PyErr::from)?);
     }
     Err(Problem::said(format!("expected str or bytes, not {}", held.get_type().name()?)))
 }

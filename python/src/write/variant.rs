@@ -1,5 +1,6 @@
 //! Which alternative of a Variant a value is meant for: the only one whose Python class is the value's own.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use windrow_block::DataType;
 use windrow_native::Type;
@@ -55,9 +56,10 @@ impl VariantNode {
     }
 
     fn choose_named<'py>(&self, typed: &Bound<'py, PyAny>) -> Result<Chosen<'py>, Problem> {
-        let type_name: String = typed.getattr("type_name")?.extract()?;
+        let py = typed.py();
+        let type_name: String = typed.getattr(intern!(py, "type_name"))?.extract()?;
         match self.alternatives.iter().position(|one| one.type_name == type_name) {
-            Some(alternative) => Ok(Chosen { alternative, value: typed.getattr("value")? }),
+            Some(alternative) => Ok(Chosen { alternative, value: typed.getattr(intern!(py, "value"))? }),
             None => Err(Problem::said(format!("type {type_name} is none of {}", self.type_names()))),
         }
     }

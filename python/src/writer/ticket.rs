@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use windrow_writer::{AppendError, BufferError, WriteError};
 
@@ -102,8 +103,8 @@ fn settle_thread_future(future: Py<PyAny>, outcome: Outcome) {
     Python::try_attach(|py| {
         let future = future.bind(py);
         let told = match outcome {
-            Ok(()) => future.call_method1("set_result", (py.None(),)),
-            Err(trouble) => future.call_method1("set_exception", (trouble.into_pyerr(py).into_value(py),)),
+            Ok(()) => future.call_method1(intern!(py, "set_result"), (py.None(),)),
+            Err(trouble) => future.call_method1(intern!(py, "set_exception"), (trouble.into_pyerr(py).into_value(py),)),
         };
         // Somebody has settled or cancelled it: it is his.
         drop(told);
