@@ -95,7 +95,7 @@ def test_a_bad_network_changes_nothing(gateway: DuckDbGateway, files: Path, seed
 def test_an_append_whose_client_was_killed_is_gone_on_with(gateway: DuckDbGateway, files: Path) -> None:
     make_table(gateway.http, "resumed")
     append_id, source = new_id(), (files / "a.parquet", files / "b.parquet")
-    slow = ("--faults", "seed=1,delay_ms=200", "--connections", "1", "--id", append_id)
+    slow = ("--faults", "seed=1,delay_ms=1000", "--connections", "1", "--id", append_id)
     child = begin(gateway.http, "resumed", *FINE, *slow, *source)
     eventually(lambda: received(gateway.http, append_id) >= 3, "some batches have come")
     child.kill()
@@ -114,7 +114,7 @@ def test_an_append_whose_client_was_killed_is_gone_on_with(gateway: DuckDbGatewa
 def test_ctrl_c_leaves_nothing(gateway: DuckDbGateway, files: Path) -> None:
     make_table(gateway.http, "interrupted")
     append_id = new_id()
-    slow = ("--faults", "seed=1,delay_ms=200", "--connections", "1", "--id", append_id)
+    slow = ("--faults", "seed=1,delay_ms=1000", "--connections", "1", "--id", append_id)
     child = begin(gateway.http, "interrupted", *FINE, *slow, files / "all.csv")
     eventually(lambda: received(gateway.http, append_id) >= 1, "a batch has come")
     child.send_signal(signal.SIGINT)
@@ -130,7 +130,7 @@ def test_a_gateway_that_is_killed_breaks_it_off_and_the_same_command_stores_all_
     gateway = DuckDbGateway(tmp_path, f"duckdb://{tmp_path}/file.db")
     make_table(gateway.http, "killed")
     append_id, source = new_id(), (files / "a.parquet", files / "b.parquet")
-    slow = ("--faults", "seed=1,delay_ms=200", "--connections", "1", "--id", append_id, "--retry-for", "0")
+    slow = ("--faults", "seed=1,delay_ms=1000", "--connections", "1", "--id", append_id, "--retry-for", "0")
     child = begin(gateway.http, "killed", *FINE, *slow, *source)
     eventually(lambda: received(gateway.http, append_id) >= 3, "some batches have come")
     gateway.kill()

@@ -114,7 +114,7 @@ def test_what_was_killed_is_not_gone_on_with_from_another_file(
 ) -> None:
     make_table(gateway, "killed")
     append_id = new_id()
-    slow = ("--faults", "seed=1,delay_ms=200", "--connections", "1", "--id", append_id)
+    slow = ("--faults", "seed=1,delay_ms=1000", "--connections", "1", "--id", append_id)
     child = begin(gateway.http, "killed", *FINE, *slow, file)
     eventually(lambda: received(gateway.http, append_id) >= 3, "some batches have come")
     child.kill()

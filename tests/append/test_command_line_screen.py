@@ -72,7 +72,7 @@ def test_the_bar_stays_on_its_line(gateway: DuckDbGateway, file: Path, columns: 
 
 def test_a_terminal_shows_for_whom_it_waits(file: Path) -> None:
     port = free_port()
-    code, written = on_terminal(40, command(f"http://127.0.0.1:{port}", "t", "--retry-for", "1", file))
+    code, written = on_terminal(40, command(f"http://127.0.0.1:{port}", "t", "--retry-for", "4", file))
     assert code == 3
     waiting = [frame for frame in frames(written) if frame.startswith("waiting for 127.0.0.1:")]
     assert waiting and all(len(frame) < 40 for frame in waiting)

@@ -21,8 +21,7 @@ from harness.ordered import PATH, Append, native
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDbGateway]:
-    config = "[append]\nidle_timeout_ms = 700\nmax_batch_bytes = 200000\n"
-    started = DuckDbGateway(tmp_path_factory.mktemp("refusals"), config=config)
+    started = DuckDbGateway(tmp_path_factory.mktemp("refusals"), config="[append]\nmax_batch_bytes = 200000\n")
     yield started
     assert started.stop() == 0
 
@@ -30,6 +29,14 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDbGateway]
 @pytest.fixture
 def duck(gateway: DuckDbGateway) -> Endpoint:
     return gateway.http
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """One that soon gives up an append of which nothing comes any more."""
+    started = DuckDbGateway(tmp_path_factory.mktemp("impatient"), config="[append]\nidle_timeout_ms = 2000\n")
+    yield started.http
+    assert started.stop() == 0
 
 
 def count(duck: Endpoint, table: str) -> int:
@@ -121,22 +128,22 @@ def test_what_is_not_there(duck: Endpoint) -> None:
     assert unknown.abort().status == 200
 
 
-def test_a_client_that_vanishes(duck: Endpoint) -> None:
-    duck.sql("CREATE TABLE vanished (n BIGINT)")
-    append = Append(duck, "vanished")
+def test_a_client_that_vanishes(impatient: Endpoint) -> None:
+    impatient.sql("CREATE TABLE vanished (n BIGINT)")
+    append = Append(impatient, "vanished")
     assert append.put(1, native(n=[1])).status == 200
-    with socket.create_connection((duck.host, duck.port)) as half:
+    with socket.create_connection((impatient.host, impatient.port)) as half:
         head = f"POST {PATH}/{append.id}/batches/0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
         half.sendall(head.encode() + b"abc")
     status = eventually(lambda: (s := append.status())["state"] == "failed" and s, "the append is dropped")
     assert status["error"]["code"] == 159
     assert append.commit(2).status == 408
-    assert count(duck, "vanished") == 0
+    assert count(impatient, "vanished") == 0
 
 
-def test_a_commit_whose_batches_do_not_come(duck: Endpoint) -> None:
-    duck.sql("CREATE TABLE waits (n BIGINT)")
-    append = Append(duck, "waits")
+def test_a_commit_whose_batches_do_not_come(impatient: Endpoint) -> None:
+    impatient.sql("CREATE TABLE waits (n BIGINT)")
+    append = Append(impatient, "waits")
     assert append.put(0, native(n=[1])).status == 200
     reply = append.commit(2)
     assert (reply.status, reply.code) == (408, 159) and "Batch 1" in reply.text

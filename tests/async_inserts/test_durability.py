@@ -68,14 +68,14 @@ def kept(tested: Endpoint, *numbers: int) -> None:
 
 
 def all_there(direct: Endpoint, count: int) -> None:
-    eventually(lambda: direct.answers() and len(ids(direct)) >= count, "everything is stored", 60)
+    eventually(lambda: direct.answers() and len(ids(direct)) >= count, "everything is stored")
     assert ids(direct) == list(range(count))
 
 
 def each_once(direct: Endpoint, loads: list[Load]) -> None:
     """Every acknowledged row is there in the end, and none that is there came of nothing or twice."""
     acknowledged = {number for load in loads for number in load.written.acknowledged}
-    eventually(lambda: direct.answers() and acknowledged <= set(ids(direct)), "everything acknowledged is stored", 60)
+    eventually(lambda: direct.answers() and acknowledged <= set(ids(direct)), "everything acknowledged is stored")
     there = ids(direct)
     assert len(there) == len(set(there)), f"{len(there) - len(set(there))} rows are there twice"
     assert set(there) <= set().union(*(load.written.tried() for load in loads))

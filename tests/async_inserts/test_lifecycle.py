@@ -81,7 +81,7 @@ def test_kill_of_the_engine_under_load_loses_nothing_acknowledged(start_gateway:
             killed = gateway.engine_pid()
             os.kill(killed, signal.SIGKILL)
             wait_gone(killed)
-        eventually(load.acknowledged_more(200), "service resumes by itself", 60)
+        eventually(load.acknowledged_more(200), "service resumes by itself")
     there = ids(gateway.direct)
     missing = set(load.written.acknowledged) - set(there)
     assert not missing, f"{len(missing)} acknowledged rows are missing: {sorted(missing)[:20]}"
@@ -111,7 +111,7 @@ def test_the_engine_is_started_again(start_gateway: StartGateway) -> None:
     killed = gateway.engine_pid()
     os.kill(killed, signal.SIGKILL)
     wait_gone(killed)
-    eventually(lambda: gateway.http.answers(), "queries are answered again", 60)
+    eventually(lambda: gateway.http.answers(), "queries are answered again")
     assert is_alive(gateway.child.pid)
     assert gateway.engine_pid() != killed
 

@@ -84,6 +84,6 @@ def test_a_backend_that_nobody_vouches_for_is_not_spoken_to(
         assert (reply.status, reply.code) == (503, 210), reply.text
         assert "certificate" in reply.text
         with pytest.raises(urllib.error.HTTPError, match="503"):
-            urllib.request.urlopen(f"http://127.0.0.1:{front.admin.port}/readyz", timeout=10)
+            urllib.request.urlopen(f"http://127.0.0.1:{front.admin.port}/readyz", timeout=60)
     finally:
         front.stop()

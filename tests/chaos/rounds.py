@@ -64,11 +64,11 @@ class Rounds:
         with load:
             for _ in range(self.rng.randint(1, MOST_KILLS)):
                 more = self.rng.randint(0, MOST_ACKNOWLEDGED)
-                eventually(load.every_writer_more(more), f"{more} more inserts of every writer are acknowledged", 60)
+                eventually(load.every_writer_more(more), f"{more} more inserts of every writer are acknowledged")
                 # Kills would otherwise only come when this thread has its turn to look.
                 threading.Event().wait(self.rng.uniform(0, MOST_DELAY_SECONDS))
                 self.kill(this, self.rng.choice(self.stage.victims))
-            eventually(load.every_writer_more(1), "every writer is served again", 60)
+            eventually(load.every_writer_more(1), "every writer is served again")
         counted = drained(self.stage, load)
         print(this.line(counted), flush=True)
         counted.check()

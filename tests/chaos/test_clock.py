@@ -36,13 +36,13 @@ def stage(tmp_path: Path, clock: Clock) -> Iterator[Apart]:
 def test_a_clock_that_jumps(stage: Apart, clock: Clock) -> None:
     with Load(stage.where, SEED) as load:
         for seconds in JUMPS_SECONDS:
-            eventually(load.every_writer_more(2), "every writer is served", 60)
+            eventually(load.every_writer_more(2), "every writer is served")
             clock.set(seconds)
-            eventually(load.every_writer_more(2), "every writer is served after a jump", 60)
+            eventually(load.every_writer_more(2), "every writer is served after a jump")
             stage.kill_gateway()
             stage.start_gateway()
             assert abs(gateways_clock(stage) - seconds) < 60, "the gateway does not see the clock that was set for it"
-        eventually(load.every_writer_more(2), "every writer is served in the end", 60)
+        eventually(load.every_writer_more(2), "every writer is served in the end")
     counted = drained(stage, load)
     print(f"clock set to {', '.join(map(str, JUMPS_SECONDS))} s; {load.figures()}; {counted.line()}")
     counted.check()

@@ -56,13 +56,13 @@ def test_a_disk_that_fills_up(filled: Filled) -> None:
         stage.relay.go_away()
         eventually(lambda: is_filled(disk), "the disk is full")
         refused = lambda: all(writer.promises.refused or writer.promises.repeats for writer in load.writers)
-        eventually(refused, "every writer is refused", 60)
+        eventually(refused, "every writer is refused")
         # With the disk still full: what is there is read, and served again as room comes back.
         stage.kill_gateway()
         stage.start_gateway()
         disk.make_room()
         stage.relay.behave()
-        eventually(load.every_writer_more(20), "service resumes", 60)
+        eventually(load.every_writer_more(20), "service resumes")
     told = [error for error in load.errors() if "HTTP 503" in error]
     assert told and all("disk" in error for error in told), told[:3] or load.errors()[:3]
     counted = drained(stage, load)
@@ -81,9 +81,9 @@ def test_duckdb_on_a_disk_that_fills_up(tmp_path: Path) -> None:
             eventually(load.every_writer_more(5), "every writer is served")
             eventually(lambda: is_filled(disk), "the disk is full")
             refused = lambda: all(writer.promises.refused or writer.promises.repeats for writer in load.writers)
-            eventually(refused, "every writer is refused", 60)
+            eventually(refused, "every writer is refused")
             disk.make_room()
-            eventually(load.every_writer_more(20), "service resumes", 60)
+            eventually(load.every_writer_more(20), "service resumes")
         told = [error for error in load.errors() if "HTTP 503" in error]
         assert told and all("disk" in error for error in told), told[:3] or load.errors()[:3]
         counted = drained(stage, load)

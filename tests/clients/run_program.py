@@ -16,7 +16,7 @@ from harness.endpoint import Endpoint
 from harness.paths import CACHE, TESTS
 
 CLIENTS = TESTS / "clients"
-PROGRAM_SECONDS = 180
+PROGRAM_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -71,5 +71,5 @@ def built_once(name: str) -> Iterator[Path]:
 
 
 def prepare(command: list[str], folder: Path) -> None:
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800, check=False)
     assert ended.returncode == 0, f"{command} failed:\n{ended.stdout[-4000:]}\n{ended.stderr[-4000:]}"

@@ -90,7 +90,7 @@ def test_bytes_that_are_no_grpc(service: Service) -> None:
     rng = random.Random(7)
     frames = [preface + rng.randbytes(200) for _ in range(20)]
     for sent in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", preface, *frames):
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             connection.sendall(sent)
             connection.shutdown(socket.SHUT_WR)
             try:

@@ -236,7 +236,7 @@ def test_readers_see_all_or_nothing(service: Service) -> None:
     reader = threading.Thread(target=count)
     reader.start()
     try:
-        assert first.wait(30)
+        assert first.wait(180)
         with service.cursor() as cursor:
             cursor.adbc_ingest("t", pyarrow.table({"a": range(MILLION)}), mode="append")
         eventually(lambda: MILLION in seen or not reader.is_alive(), "the reader sees the rows")

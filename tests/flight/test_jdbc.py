@@ -51,7 +51,7 @@ def expected(service: Service) -> list[str]:
 def test_jdbc(over_duckdb: Service, over_clickhouse: Service) -> None:
     """In one program for both: a JVM takes longer to start than to do this."""
     command = java_command(*arguments(over_duckdb), *arguments(over_clickhouse))
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     said = f"{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
     assert ended.returncode == 0, said
     assert ended.stdout.splitlines() == expected(over_duckdb) + expected(over_clickhouse), said

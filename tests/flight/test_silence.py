@@ -37,7 +37,7 @@ with flight.connect(uri, db_kwargs=options, autocommit=True) as connection, conn
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[DuckDbGateway]:
-    started = DuckDbGateway(tmp_path, config="[append]\nidle_timeout_ms = 4000\n")
+    started = DuckDbGateway(tmp_path, config="[append]\nidle_timeout_ms = 10000\n")
     yield started
     assert started.stop() == 0
 

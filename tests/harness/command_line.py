@@ -32,7 +32,7 @@ def command(to: Endpoint | str, table: str, *arguments: str | Path) -> list[str]
 
 
 def append(to: Endpoint | str, table: str, *arguments: str | Path, stdin: bytes = b"") -> Ended:
-    done = subprocess.run(command(to, table, *arguments), input=stdin, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(command(to, table, *arguments), input=stdin, capture_output=True, timeout=600, check=False)
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -112,5 +112,6 @@ class Endpoint:
     def answers(self) -> bool:
         try:
             return self.request("SELECT 1", method="GET", timeout_seconds=5).status == 200
-        except OSError:
+        except (OSError, http.client.HTTPException):
+            # Also where its end breaks the answer off.
             return False

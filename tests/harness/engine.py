@@ -49,7 +49,7 @@ class Engine:
         log = folder / "engine.log"
         self.log_read_bytes = log.stat().st_size if log.exists() else 0
         self.child = Child([*command, "--query", LISTEN_FOR_EVER], folder / "engine.log")
-        eventually(lambda: self.direct.answers() or self._died(), "the engine answers", 120)
+        eventually(lambda: self.direct.answers() or self._died(), "the engine answers")
 
     def _died(self) -> bool:
         if not self.child.running():

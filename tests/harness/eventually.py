@@ -10,7 +10,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.02
 
 
-def eventually(probe: Callable[[], T], what: str, deadline_seconds: float = 60.0) -> T:
+def eventually(probe: Callable[[], T], what: str, deadline_seconds: float = 180.0) -> T:
     """Calls `probe` until it answers something true, and returns that; fails with its last answer otherwise.
 
     The deadline only bounds a failure: a passing test never depends on its length.

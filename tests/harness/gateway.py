@@ -45,7 +45,7 @@ class Gateway:
         self.starts += 1
         self.config_path.write_text(self.config)
         self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", self.environment)
-        ready = eventually(self._ready_line, "the gateway says that it is ready", 120)
+        ready = eventually(self._ready_line, "the gateway says that it is ready")
         self.http = endpoint_of(ready["http"])
         self.admin = endpoint_of(ready["admin"])
         # Nowhere, with the port closed.
@@ -67,7 +67,9 @@ class Gateway:
         return Endpoint(host, int(port), TESTER.name, TESTER.password)
 
     def log_events(self) -> list[dict]:
-        return [json.loads(line) for line in self.child.log().splitlines() if line.startswith("{")]
+        # The last line may still be under way.
+        whole = self.child.log().split("\n")[:-1]
+        return [json.loads(line) for line in whole if line.startswith("{")]
 
     def _ready_line(self) -> dict | None:
         found = [flat(event) for event in self.log_events() if flat(event).get("message") == READY]
@@ -76,7 +78,7 @@ class Gateway:
         return found[0] if found else None
 
     def ready(self) -> Ready:
-        connection = http.client.HTTPConnection(self.admin.host, self.admin.port, timeout=10)
+        connection = http.client.HTTPConnection(self.admin.host, self.admin.port, timeout=60)
         connection.request("GET", "/readyz")
         answer = connection.getresponse()
         try:

@@ -57,7 +57,7 @@ class Waiting:
     future: object
 
     def reply(self) -> Reply:
-        return self.future.result(60)
+        return self.future.result(180)
 
     def answered(self) -> bool:
         return self.future.done()

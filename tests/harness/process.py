@@ -43,14 +43,14 @@ class Child:
         if self.running():
             self.process.send_signal(number)
 
-    def wait(self, deadline_seconds: float = 60) -> int:
+    def wait(self, deadline_seconds: float = 180) -> int:
         return self.process.wait(deadline_seconds)
 
     def stop(self) -> int:
         """SIGTERM, and SIGKILL when that is not obeyed; the exit code."""
         self.signal(signal.SIGTERM)
         try:
-            return self.wait(60)
+            return self.wait()
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.wait()
@@ -78,7 +78,7 @@ def children_of(pid: int) -> list[int]:
         return []
 
 
-def wait_gone(pid: int, deadline_seconds: float = 30) -> None:
+def wait_gone(pid: int, deadline_seconds: float = 180) -> None:
     eventually(lambda: not is_alive(pid), f"process {pid} ends", deadline_seconds)
 
 
