@@ -21,6 +21,7 @@ from windrow._shared.calls import (
     AUTHENTICATION_FAILED,
     ID_RUNS_ALREADY,
     RETRYABLE_STATUSES,
+    SESSION_IS_LOCKED,
     SETTING_CODES,
     Attempts,
     Call,
@@ -125,6 +126,7 @@ class Exchange:
         what_now = attempts.after_loss(call, error)
         if what_now is Lost.RAISE:
             raise error
+        self._stopper.left()
         await self._check_recognised(call, what_now, error)
         await asyncio.sleep(attempts.pause_s)  # sync only: time.sleep(attempts.pause_s)
 
@@ -164,6 +166,10 @@ class Exchange:
             if call.repeat is Repeat.READ:
                 self._stopper.stop(call.query_id)
             call.query_id = call.params["query_id"] = new_id()
+        elif error.code == SESSION_IS_LOCKED and call.can_be_sent_again and self._stopper.has_just_left():
+            # By a query of ours, which holds it until the server has ended it.
+            pause_s = attempts.after_locked_session()
+            await asyncio.sleep(pause_s)  # sync only: time.sleep(pause_s)
         else:
             raise error
 

@@ -8,10 +8,13 @@ query then ends by itself.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 TIMEOUT_S = 5.0
+# So long a query that was left may hold its session, until the server has ended it.
+HOLDS_SESSION_S = 10.0
 MAX_AT_ONCE = 16
 STATEMENT = "KILL QUERY WHERE query_id = '{query_id}' ASYNC"
 
@@ -22,12 +25,22 @@ class Stopper:
     def __init__(self, send: Callable[[str, float], Awaitable[object]]) -> None:
         self._send = send
         self._tasks: set[asyncio.Task[object]] = set()
+        self._left_at_s: float | None = None
 
     def stop(self, query_id: str) -> None:
         """Begins to stop the query; returns at once."""
+        self.left()
         if not query_id or len(self._tasks) >= MAX_AT_ONCE:
             return
         self.begin(self._stop(query_id))
+
+    def left(self) -> None:
+        """A query was left to itself, which the server may still be busy with."""
+        self._left_at_s = time.monotonic()
+
+    def has_just_left(self) -> bool:
+        """Whether a query that was left may still hold its session."""
+        return self._left_at_s is not None and time.monotonic() - self._left_at_s < HOLDS_SESSION_S
 
     def begin(self, work: Coroutine[Any, Any, object]) -> None:
         """Begins what has to be done beside a caller that doesn't wait; it fails in silence and limits its own time."""

@@ -20,10 +20,13 @@ from windrow._shared.progress import ProgressReport
 RETRYABLE_STATUSES = (429, 503, 504)
 AUTHENTICATION_FAILED = 516
 ID_RUNS_ALREADY = 216
+SESSION_IS_LOCKED = 373
 # What ClickHouse says of a setting that it doesn't know, or that this user may not change: UNKNOWN_SETTING, READONLY,
 # SETTING_CONSTRAINT_VIOLATION.
 SETTING_CODES = frozenset((115, 164, 452))
 PAUSE_S = 0.1
+FIRST_SESSION_PAUSE_S = 0.005
+LONGEST_SESSION_PAUSE_S = 0.2
 
 
 class Repeat(Enum):
@@ -84,6 +87,7 @@ class Attempts:
     connected_again: bool = False
     settings_dropped: bool = False
     id_renewed: bool = False
+    session_locked: int = 0
 
     def after_loss(self, call: Call, error: Error) -> Lost:
         """No answer, or not a whole one."""
@@ -109,6 +113,12 @@ class Attempts:
         if status == 504 and call.repeat is Repeat.INSERT and not call.token_is_users:
             return Lost.AGAIN_IF_RECOGNISED
         return Lost.AGAIN
+
+    def after_locked_session(self) -> float:
+        """How long to wait for the session; the attempt counts as none, since nothing was done."""
+        self.sent -= 1
+        self.session_locked += 1
+        return min(LONGEST_SESSION_PAUSE_S, FIRST_SESSION_PAUSE_S * 2.0**self.session_locked)
 
     @property
     def pause_s(self) -> float:
