@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
 import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 RANGE_OF_THE_SYSTEM = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -41,3 +43,14 @@ def free_port() -> int:
             except OSError:
                 continue
     raise AssertionError(f"no port of {ours()} is free")
+
+
+@contextlib.contextmanager
+def port_of_nobody(port: int = 0) -> Iterator[int]:
+    """A port at which connections are refused: it is taken, so that nobody comes to listen there, and its owner doesn't listen either.
+    One that was listened at until now may be named."""
+    with socket.socket() as owner:
+        # Connections that have ended may still be remembered by it.
+        owner.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1 if port else 0)
+        owner.bind(("127.0.0.1", port))
+        yield owner.getsockname()[1]

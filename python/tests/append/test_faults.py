@@ -11,6 +11,7 @@ import pytest
 import windrow
 from append.data import dicts, read_back, rows, table, until
 from harness.appends import AppendServer, Asked, error
+from harness.ports import port_of_nobody
 from harness.scripted import answer
 from windrow import exceptions
 from windrow._shared import append_state
@@ -122,7 +123,7 @@ async def test_nobody_is_there() -> None:
     await client.close_connections()
     server.close()
     says = f"Cannot connect to http://{server.host}:{server.port}, so that nothing was sent: Network Error"
-    with pytest.raises(exceptions.AppendError, match=says) as caught:
+    with port_of_nobody(server.port), pytest.raises(exceptions.AppendError, match=says) as caught:
         await client.append("t", table(10))
     assert isinstance(caught.value.__cause__, exceptions.OperationalError)
     assert not caught.value.outcome_unknown

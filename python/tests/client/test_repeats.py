@@ -217,6 +217,7 @@ def test_summary_is_read_from_the_head() -> None:
 async def test_a_repeat_does_not_meet_its_first_attempt(scripted: Any, direct: Any, database: str) -> None:
     """The server is busy with a query whose answer can't come any more, and takes no second one of the same id."""
     seen: list[str] = []
+    attempts: list[threading.Thread] = []
 
     def script(exchange: Exchange) -> None:
         while True:
@@ -226,7 +227,9 @@ async def test_a_repeat_does_not_meet_its_first_attempt(scripted: Any, direct: A
             if b"sleepEachRow" in body:
                 seen.append(query_id)
                 if len(seen) == 1:
-                    threading.Thread(target=forwarded, args=(direct, target, body), daemon=True).start()
+                    # It would last for hours.
+                    attempts.append(threading.Thread(target=forwarded, args=(direct, target, body.replace(b"(4)", b"(40000)"))))
+                    attempts[0].start()
                     running = f"SELECT count() FROM system.processes WHERE query_id = '{query_id}'"
                     eventually(lambda: direct.sql(running).strip() == "1", "the first attempt runs")
                     return exchange.reset()
@@ -239,3 +242,4 @@ async def test_a_repeat_does_not_meet_its_first_attempt(scripted: Any, direct: A
     assert len(set(seen)) > 1
     left = f"SELECT count() FROM system.processes WHERE query_id = '{seen[0]}'"
     eventually(lambda: direct.sql(left).strip() == "0", "and was stopped")
+    attempts[0].join()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 #: Longest wait for a client that doesn't come or doesn't send: bounds a failing test only.
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 
 
 def answer(body: bytes = b"", status: str = "200 OK", headers: dict[str, str] | None = None) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.scripted import PATIENCE_SECONDS
 from windrow._async import blocks as async_blocks
 from windrow._async.transport import AsyncTransport
 from windrow._shared.http_options import HttpOptions
@@ -69,6 +71,12 @@ class SyncFace:
     def statistics(self) -> dict[str, int]:
         return self.transport.statistics()
 
+    def expect_words_within(self, seconds: float) -> None:
+        """From now on a server may be silent for so long, also in exchanges that are under way."""
+        self.transport.options = replace(self.transport.options, send_receive_timeout_s=seconds)
+        for connection in list(self.transport._pool._all):
+            connection.options = self.transport.options
+
     def close(self) -> None:
         self.transport.close()
 
@@ -83,7 +91,7 @@ class AsyncFace:
         self.transport = AsyncTransport(options)
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_SECONDS)
 
     def whole(self, request: Request) -> Whole:
         async def whole() -> Whole:
@@ -117,6 +125,12 @@ class AsyncFace:
 
         return self.run(statistics())
 
+    def expect_words_within(self, seconds: float) -> None:
+        async def expect() -> None:
+            silence_may_last(self.transport, seconds)
+
+        self.run(expect())
+
     def close(self) -> None:
         async def close() -> set[asyncio.Task[Any]]:
             await self.transport.close()
@@ -129,6 +143,21 @@ class AsyncFace:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.thread.join()
             self.loop.close()
+
+
+def silence_may_last(transport: AsyncTransport, seconds: float) -> None:
+    """From now on a server may be silent for so long, also in exchanges that are under way. Called on their loop."""
+    transport.options = replace(transport.options, send_receive_timeout_s=seconds)
+    for connection in list(transport._all):
+        connection._arm(connection._limit(connection.loop.time()))
+
+
+async def until(probe: Callable[[], object], what: str) -> None:
+    """As `eventually`, for what happens on this loop."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not probe():
+        assert time.monotonic() < end, what
+        await asyncio.sleep(0.001)
 
 
 FACES = {"async": AsyncFace, "sync": SyncFace}

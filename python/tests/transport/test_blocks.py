@@ -12,9 +12,10 @@ import pytest
 
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
-from harness.scripted import Exchange, answer, chunk, head
-from transport.both import AsyncFace, Chunks
+from harness.scripted import PATIENCE_SECONDS, Exchange, answer, chunk, head
+from transport.both import AsyncFace, Chunks, silence_may_last, until
 from transport.conftest import signed_in
+from windrow._async import blocks as async_blocks
 from windrow._async.blocks import BlockStream
 from windrow._async.transport import AsyncTransport
 from windrow._shared.http_options import HttpOptions
@@ -61,7 +62,7 @@ def test_the_first_block_comes_before_the_last(face: Any, scripted: Any) -> None
     def script(exchange: Exchange) -> None:
         exchange.read_request()
         exchange.send(head("200 OK", {"Transfer-Encoding": "chunked"}) + chunk(b"first"))
-        assert taken.wait(30)
+        assert taken.wait(PATIENCE_SECONDS)
         exchange.send(chunk(b"last") + chunk(b""))
 
     client = face(scripted(script))
@@ -91,8 +92,8 @@ async def test_the_whole_is_read_where_reading_had_stopped(direct: Endpoint) -> 
     transport = AsyncTransport(HttpOptions(direct.host, direct.port, high_water_bytes=10_000))
     signed_in(transport, direct)
     response = await transport.send(select("SELECT repeat('x', 999) FROM numbers(5000)"))
-    await asyncio.wait_for(until_full(response), 30)
-    assert len(await asyncio.wait_for(response.read(), 30)) == 5_000_000
+    await asyncio.wait_for(until_full(response), PATIENCE_SECONDS)
+    assert len(await asyncio.wait_for(response.read(), PATIENCE_SECONDS)) == 5_000_000
     await transport.close()
 
 
@@ -102,31 +103,42 @@ async def until_full(response: Any) -> None:
 
 
 async def test_the_network_stops_when_nobody_takes(scripted: Any) -> None:
-    sent = 0
-    stopped = threading.Event()
+    sent_bytes = 0
+    full, stopped = threading.Event(), threading.Event()
 
     def script(exchange: Exchange) -> None:
-        nonlocal sent
+        nonlocal sent_bytes
         exchange.read_request()
         exchange.send(head("200 OK", {"Transfer-Encoding": "chunked"}))
+        rest = whole = memoryview(chunk(b"x" * MIB))
         exchange.socket.settimeout(0.5)
-        try:
-            while True:
-                exchange.send(chunk(b"x" * MIB))
-                sent += 1
-        except TimeoutError:
-            stopped.set()
-            exchange.socket.settimeout(30)
-            exchange.until_closed()
+        while not stopped.is_set():
+            try:
+                size = exchange.socket.send(rest)
+            except TimeoutError:
+                if full.is_set():
+                    stopped.set()
+                continue
+            sent_bytes += size
+            rest = rest[size:] or whole
+        exchange.socket.settimeout(PATIENCE_SECONDS)
+        exchange.until_closed()
 
     server = scripted(script)
-    transport = AsyncTransport(HttpOptions(server.host, server.port, high_water_bytes=MIB, send_receive_timeout_s=0.1))
+    transport = AsyncTransport(HttpOptions(server.host, server.port, high_water_bytes=MIB))
     response = await transport.send(select(""))
-    stream = BlockStream(response, Chunks(response.body), 0)
-    await asyncio.get_running_loop().run_in_executor(None, stopped.wait, 30)
+    stream, connection = BlockStream(response, Chunks(response.body), 0), response.connection
+    await until(lambda: connection._reading_paused and stream._enough_waits() and not stream._job_runs, "all is full")
+    full.set()
+    await asyncio.get_running_loop().run_in_executor(None, stopped.wait, PATIENCE_SECONDS)
     assert stopped.is_set()
-    # Two jobs' blocks, the queue, and what the two sockets hold; and the silence meanwhile was ours, not the server's.
-    assert sent < 30 and response.body.most_buffered <= MIB + MIB // 4
+    # Two jobs' blocks, the queue, and what the two sockets hold.
+    assert sent_bytes < 30 * MIB and response.body.most_buffered <= MIB + MIB // 4
+    # And the silence is ours, not the server's: time and again it isn't over when it should be.
+    silence_may_last(transport, 0.01)
+    for _ in range(3):
+        looks_at = connection._timer_at
+        await until(lambda before=looks_at: connection._timer_at > before, "the silence was looked at")
     assert await stream.next() is not None
     await stream.close()
     assert transport.statistics()["open"] == 0
@@ -166,24 +178,29 @@ def test_silence_in_a_stream(face: Any, scripted: Any) -> None:
         exchange.send(head("200 OK", {"Transfer-Encoding": "chunked"}) + chunk(b"x" * 100))
         exchange.until_closed()
 
-    client = face(scripted(script), send_receive_timeout_s=0.2)
+    client = face(scripted(script))
     stream = client.stream(select(""))
     assert client.do(stream.next) == b"x" * 100
+    client.expect_words_within(0.2)
     with pytest.raises(OperationalError) as caught:
         client.do(stream.next)
     assert caught.value.phase == "timeout"
 
 
 @pytest.mark.parametrize("ends", ["with last words", "with nothing", "never"])
-def test_a_decoder_that_fails_is_explained_by_the_server_if_it_can(face: Any, scripted: Any, ends: str) -> None:
+def test_a_decoder_that_fails_is_explained_by_the_server_if_it_can(
+    face: Any, scripted: Any, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The exception's text is no block: what the decoder makes of it is not what the user should read."""
+    if ends != "never":
+        monkeypatch.setattr(async_blocks, "LAST_WORDS_S", PATIENCE_SECONDS)
     failed = threading.Event()
 
     def script(exchange: Exchange) -> None:
         exchange.read_request()
         fields = {"Transfer-Encoding": "chunked", "X-ClickHouse-Exception-Tag": TAG}
         exchange.send(head("200 OK", fields) + chunk(b"block"))
-        assert failed.wait(30)
+        assert failed.wait(PATIENCE_SECONDS)
         exchange.send(chunk(b"more"))
         if ends == "with last words":
             exchange.send(chunk(TAIL))
@@ -252,25 +269,29 @@ def test_inserts_in_blocks(face: Any, direct: Endpoint, encoding: str | None) ->
 def test_blocks_are_made_at_most_two_ahead(face: Any, scripted: Any) -> None:
     """A server that takes nothing gets no more made for it than the sockets hold, and two blocks."""
     made: list[int] = []
-    look = threading.Event()
+    three, more = threading.Event(), threading.Event()
 
     def job(number: int) -> Callable[[], bytes]:
         def make() -> bytes:
             made.append(number)
+            if len(made) == 3:
+                three.set()
+            if len(made) > 8:
+                more.set()
             return b"x" * (4 * MIB)
 
         return make
 
     def script(exchange: Exchange) -> None:
         exchange.read_head()
-        assert look.wait(30)
-        exchange.send(answer(b"Code: 1. no", "400 Bad Request"))
-        exchange.until_closed()
+        assert three.wait(PATIENCE_SECONDS)
+        # Time for more of them, if more were made.
+        more.wait(0.5)
+        exchange.reset()
 
-    client = face(scripted(script), send_receive_timeout_s=0.5)
+    client = face(scripted(script))
     with pytest.raises(OperationalError):
         client.whole(Request("POST", "/", body=client.source([job(number) for number in range(100)])))
-    look.set()
     assert 3 <= len(made) <= 8
 
 

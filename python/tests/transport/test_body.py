@@ -160,7 +160,7 @@ def test_reader_and_network_in_two_threads() -> None:
             if exchange.feed(data[at : at + 10_000]) & 8:
                 drained.clear()
                 body.on_drained(drained.set)
-                assert drained.wait(30)
+                assert drained.wait(60)
         exchange.eof()
 
     thread = threading.Thread(target=feed)

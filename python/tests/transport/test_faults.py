@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from harness.eventually import eventually
-from harness.scripted import Exchange, answer, chunk, head
+from harness.ports import port_of_nobody
+from harness.scripted import PATIENCE_SECONDS, Exchange, answer, chunk, head
 from windrow._shared.http_request import Request
 from windrow.exceptions import OperationalError, ProgrammingError
 
@@ -104,7 +105,7 @@ def test_a_server_that_stops_reading(face: Any, scripted: Any, kind: str) -> Non
 
     def script(exchange: Exchange) -> None:
         exchange.read_head()
-        assert gone.wait(30)
+        assert gone.wait(PATIENCE_SECONDS)
 
     client = face(scripted(script), send_receive_timeout_s=0.2)
     assert failure(lambda: client.whole(request(body=made(kind)))).phase == "timeout"
@@ -115,6 +116,8 @@ def test_a_limit_for_the_whole_exchange(face: Any, scripted: Any) -> None:
     """A server that keeps on saying something is never silent, and yet there is no answer."""
 
     def script(exchange: Exchange) -> None:
+        exchange.read_request()
+        exchange.send(ANSWER)
         exchange.read_request()
         exchange.send(b"HTTP/1.1 200 OK\r\n")
         exchange.socket.settimeout(0.02)
@@ -127,14 +130,15 @@ def test_a_limit_for_the_whole_exchange(face: Any, scripted: Any) -> None:
                 pass
 
     client = face(scripted(script))
+    # On a connection that is there: opening one would be within the limit, too.
+    assert client.whole(request()).body == b"hello"
     assert failure(lambda: client.whole(request(timeout_s=0.3))).phase == "timeout"
 
 
 def test_nobody_listens(face: Any) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    server = type("Gone", (), {"host": "127.0.0.1", "port": port})
-    error = failure(lambda: face(server).whole(request()))
+    with port_of_nobody() as port:
+        server = type("Gone", (), {"host": "127.0.0.1", "port": port})
+        error = failure(lambda: face(server).whole(request()))
     assert error.phase == "connect" and isinstance(error.__cause__, ConnectionError)
 
 
@@ -223,7 +227,7 @@ def test_progress_comes_while_the_head_is_open(face: Any, scripted: Any) -> None
     def script(exchange: Exchange) -> None:
         exchange.read_request()
         exchange.send(b"HTTP/1.1 200 OK\r\nX-ClickHouse-Progress: {\"read_rows\":\"1\"}\r\n")
-        assert came.wait(30)
+        assert came.wait(PATIENCE_SECONDS)
         exchange.send(b"X-ClickHouse-Progress: {}\r\nContent-Length: 2\r\n\r\nok")
 
     assert face(scripted(script)).whole(request(on_progress=progress)).body == b"ok"
@@ -295,7 +299,7 @@ def test_an_exception_of_the_body_s_maker_ends_the_request(face: Any, scripted: 
     client = face(scripted(script))
     with pytest.raises(KeyError, match="mine"):
         client.whole(request(body=body()))
-    assert ended.wait(30)
+    assert ended.wait(PATIENCE_SECONDS)
     assert client.statistics() == {"open": 0, "idle": 0, "in_use": 0, "waiting": 0}
 
 

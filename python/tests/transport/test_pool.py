@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +18,14 @@ import pytest
 
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
-from harness.scripted import Exchange, answer, chunk, head
-from transport.both import EMPTY, Chunks
+from harness.scripted import PATIENCE_SECONDS, Exchange, answer, chunk, head
+from transport.both import EMPTY, Chunks, until
 from transport.conftest import signed_in
 from windrow._async.blocks import BlockStream
 from windrow._async.transport import AsyncTransport
 from windrow._shared.http_options import HttpOptions
 from windrow._shared.http_request import Request
+from windrow._sync.pool import Pool
 from windrow._sync.transport import SyncTransport
 from windrow.exceptions import OperationalError, ProgrammingError
 
@@ -40,7 +42,7 @@ class Echo:
         while True:
             body = exchange.read_request()[1]
             self.busy.append(body)
-            assert self.gate.wait(30)
+            assert self.gate.wait(PATIENCE_SECONDS)
             exchange.send(answer(body))
 
 
@@ -50,14 +52,6 @@ def post(body: bytes, **options: Any) -> Request:
 
 async def echoed(transport: AsyncTransport, body: bytes, **options: Any) -> bytes:
     return await (await transport.send(post(body, **options))).read()
-
-
-async def until(probe: Callable[[], object], what: str) -> None:
-    loop = asyncio.get_running_loop()
-    end = loop.time() + 30
-    while not probe():
-        assert loop.time() < end, what
-        await asyncio.sleep(0.001)
 
 
 async def test_no_more_connections_than_allowed_and_first_come_first_served(scripted: Any) -> None:
@@ -98,16 +92,22 @@ async def test_who_is_cancelled_in_the_line_holds_nobody_up(scripted: Any) -> No
 
 
 async def test_a_connection_that_is_handed_to_a_cancelled_caller_goes_on_to_the_next(scripted: Any) -> None:
-    server = scripted(Echo())
+    echo = Echo()
+    echo.gate.clear()
+    server = scripted(echo)
     transport = AsyncTransport(HttpOptions(server.host, server.port, connector_limit=1))
-    response = await transport.send(post(b"0"))
-    waiting = [asyncio.create_task(echoed(transport, b"%d" % number)) for number in (1, 2)]
-    while not response.ended:
+    served, *waiting = (asyncio.create_task(echoed(transport, b"%d" % number)) for number in range(3))
+    await until(lambda: echo.busy, "one is served")
+    assert transport.statistics()["waiting"] == 2
+    echo.gate.set()
+    while transport.statistics()["waiting"] == 2:
         await asyncio.sleep(0)
-    # The connection has been handed over in this turn of the loop; who got it doesn't know yet.
+    # The connection was handed over in the last turn of the loop; who got it doesn't know yet.
     waiting[0].cancel()
+    assert await served == b"0"
     first, second = await asyncio.gather(*waiting, return_exceptions=True)
     assert isinstance(first, asyncio.CancelledError) and second == b"2"
+    assert echo.busy == [b"0", b"2"]
     assert transport.statistics() == {"open": 1, "idle": 1, "in_use": 0, "waiting": 0}
     await transport.close()
 
@@ -135,7 +135,7 @@ def test_idle_connections_are_used_last_in_first_out(face: Any, scripted: Any) -
         while True:
             body = exchange.read_request()[1]
             if body == b"together":
-                barrier.wait(30)
+                barrier.wait(PATIENCE_SECONDS)
             else:
                 used.append(exchange.number)
             exchange.send(answer(body))
@@ -150,14 +150,21 @@ def test_idle_connections_are_used_last_in_first_out(face: Any, scripted: Any) -
 
 
 async def test_idle_connections_close_after_their_time(scripted: Any) -> None:
-    server = scripted(Echo())
-    # All of them have to have their answers within it.
-    transport = AsyncTransport(HttpOptions(server.host, server.port, keepalive_timeout_s=1))
-    await asyncio.gather(*(echoed(transport, b"x") for _ in range(5)))
-    assert transport.statistics()["idle"] == 5
-    await until(lambda: transport.statistics() == EMPTY, "idle connections are closed")
-    assert await echoed(transport, b"x") == b"x"
-    await transport.close()
+    together = threading.Barrier(5)
+
+    def script(exchange: Exchange) -> None:
+        exchange.read_request()
+        together.wait(PATIENCE_SECONDS)
+        exchange.send(answer())
+        exchange.until_closed()
+
+    for idle_s, left in ((3600, {"open": 5, "idle": 5, "in_use": 0, "waiting": 0}), (0.05, EMPTY)):
+        server = scripted(script)
+        transport = AsyncTransport(HttpOptions(server.host, server.port, keepalive_timeout_s=idle_s))
+        await asyncio.gather(*(echoed(transport, b"x") for _ in range(5)))
+        await until(lambda t=transport, left=left: t.statistics() == left, f"they may be idle for {idle_s} s")
+        assert server.connections == 5
+        await transport.close()
 
 
 def test_idle_connections_of_threads_close_when_somebody_comes_by(scripted: Any) -> None:
@@ -297,6 +304,15 @@ class Interrupted(BaseException):
     """Stands for a KeyboardInterrupt, which would end the test run if it came a moment too late."""
 
 
+def waits_in_line(thread: int) -> bool:
+    """Whether the thread has come to where it does nothing but wait for a connection, and an exception finds all in order."""
+    frame = sys._current_frames().get(thread)
+    waits = frame is not None and frame.f_code is threading.Condition.wait.__code__ and "gotit" in frame.f_locals
+    while frame is not None and frame.f_code is not Pool._wait.__code__:
+        frame = frame.f_back
+    return waits and frame is not None
+
+
 @pytest.mark.parametrize("where", ["head", "body", "sending", "line"])
 def test_an_interrupt_leaves_nothing_behind(scripted: Any, where: str) -> None:
     main = threading.get_ident()
@@ -323,13 +339,15 @@ def test_an_interrupt_leaves_nothing_behind(scripted: Any, where: str) -> None:
             thread = threading.Thread(target=lambda: pytest.raises(OperationalError, lambda: transport.send(post(b""))))
             thread.start()
             eventually(lambda: transport.statistics()["in_use"] == 1, "the only connection is busy")
-            threading.Timer(0.5, interrupt).start()
+            in_line = threading.Thread(target=lambda: eventually(lambda: waits_in_line(main), "it waits") and interrupt())
+            in_line.start()
             with pytest.raises(Interrupted):
                 transport.send(post(b""))
+            in_line.join()
             assert transport.statistics()["waiting"] == 0
             for connection in list(transport._pool._all):
                 connection.socket.shutdown(socket.SHUT_RDWR)
-            thread.join(30)
+            thread.join()
         else:
             with pytest.raises(Interrupted):
                 transport.send(post(b"x" * (32 << 20) if where == "sending" else b"")).read()

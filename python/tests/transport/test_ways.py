@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.scripted import Exchange, ScriptedServer, answer
+from harness.scripted import PATIENCE_SECONDS, Exchange, ScriptedServer, answer
 from windrow._shared.http_options import HttpOptions, proxy_of_environment, proxy_of_url
 from windrow._shared.http_request import Request
 from windrow.exceptions import OperationalError, ProgrammingError
@@ -146,12 +146,12 @@ class Tunnels:
             exchange.send(answer(b"who are you?", "407 Proxy Authentication Required"))
             return
         host, port = first.split()[1].decode().rsplit(":", 1)
-        with socket.create_connection((host, int(port)), 30) as server:
+        with socket.create_connection((host, int(port)), PATIENCE_SECONDS) as server:
             exchange.send(b"HTTP/1.1 200 Connection established\r\nContent-Length: 5\r\n\r\n")
             back = threading.Thread(target=self.copy, args=(server, exchange.socket))
             back.start()
             self.copy(exchange.socket, server)
-            back.join(30)
+            back.join(PATIENCE_SECONDS)
 
     @staticmethod
     def copy(source: socket.socket, target: socket.socket) -> None:

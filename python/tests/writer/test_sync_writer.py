@@ -61,11 +61,11 @@ def test_errors_from_a_thread_of_its_own(client: windrow.Client, table: Endpoint
     def on_error(error: windrow.WriteError) -> None:
         told.append((threading.current_thread().name, error.rows))
         entered.set()
-        leave.wait(30)
+        leave.wait(60)
 
     with client.writer("t", COLUMNS, on_error=on_error, flush_interval=0.01) as writer:
         writer.write_row((999, "bad"))
-        entered.wait(30)
+        assert entered.wait(60)
         writer.write_row((1, "good"), wait=True)
         assert count(table) == 1, "a callback that takes its time holds up nobody"
         leave.set()

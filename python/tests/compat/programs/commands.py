@@ -299,5 +299,6 @@ async def headers_of_a_client(run: Run) -> Any:
 async def query_ids(run: Run) -> Any:
     client = await run.connect(autogenerate_query_id=True)
     answers = [await client.query("SELECT queryID() AS q") for _ in range(2)]
-    fixed = await client.query("SELECT queryID() AS q", settings={"query_id": "an_id_of_my_own"})
-    return [answer.query_id == answer.first_row[0] for answer in answers], fixed.first_row, fixed.query_id
+    own = f"an_id_of_my_own_{run.folder.name}"
+    fixed = await client.query("SELECT queryID() AS q", settings={"query_id": own})
+    return [answer.query_id == answer.first_row[0] for answer in answers], fixed.first_row == (own,), fixed.query_id == own

@@ -220,5 +220,6 @@ async def use_numpy_in_query(run: Run) -> Any:
 
 @program
 async def ids_and_summaries(run: Run) -> Any:
-    result = await run.client.query("SELECT number FROM numbers(10)", settings={"query_id": "own_query_id_of_compat"})
-    return result.query_id, sorted(result.summary), result.summary.get("read_rows"), result.summary.get("result_rows")
+    own = f"own_query_id_of_{run.folder.name}"
+    result = await run.client.query("SELECT number FROM numbers(10)", settings={"query_id": own})
+    return result.query_id == own, sorted(result.summary), result.summary.get("read_rows"), result.summary.get("result_rows")
