@@ -27,7 +27,7 @@ class Service:
         settings = environment(CLICKHOUSE_DSN=dsn_of(where), CLICKS_FOLDER=str(folder / "buffer"))
         self.child = Child(command, folder / "service.log", settings)
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
-        eventually(lambda: self.healthy() or not self.child.running(), "the service answers")
+        eventually(lambda: self.healthy() or not self.child.running(), "the service answers", 120)
         assert self.child.running(), self.child.log()
 
     def healthy(self) -> bool:

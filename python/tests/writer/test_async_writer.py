@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -272,13 +273,15 @@ async def test_through_windrow(gateway_where: dict[str, Any], table: Endpoint) -
 async def test_nothing_is_left_behind(where: dict[str, Any], table: Endpoint, threads_unchanged: None) -> None:
     async with await windrow.get_async_client(**where) as client:
         before = len(asyncio.all_tasks())
+        writers: list[weakref.ref[windrow.AsyncWriter]] = []
         for _ in range(3):
             async with client.writer("t", COLUMNS) as writer:
+                writers.append(weakref.ref(writer))
                 await writer.write_row((1, "x"))
         assert len(asyncio.all_tasks()) == before
         del writer
         gc.collect()
-        assert not [found for found in gc.get_objects() if isinstance(found, windrow.AsyncWriter)]
+        assert [found() for found in writers] == [None] * 3
 
 
 async def eventually_async(probe: Any) -> None:

@@ -93,11 +93,12 @@ def test_two_writers_share_a_bucket(table: Endpoint, redis: Redis, where: dict[s
 
 
 class BreakingProxy:
-    """Between a writer and Redis: passes commands on, and loses the answers of some connections."""
+    """Between a writer and Redis: passes commands on, and loses the answers of some connections, as soon as it is told to."""
 
     def __init__(self, redis: Redis, answers_before_break: int) -> None:
         self.target = ("127.0.0.1", redis.port)
         self.answers_before_break = answers_before_break
+        self.is_breaking = False
         self.breaks = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -119,14 +120,14 @@ class BreakingProxy:
 
     def _answers(self, far: socket.socket, near: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            for _ in range(self.answers_before_break):
-                data = far.recv(65536)
-                if not data:
-                    break
+            answers = 0
+            while data := far.recv(65536):
+                if self.is_breaking and answers >= self.answers_before_break:
+                    self.breaks += 1
+                    near.shutdown(socket.SHUT_RDWR)
+                    return
                 near.sendall(data)
-            far.recv(65536)
-            self.breaks += 1
-            near.shutdown(socket.SHUT_RDWR)
+                answers += 1
 
     def close(self) -> None:
         self.listener.close()
@@ -137,6 +138,7 @@ def test_a_lost_answer_doubles_nothing(client: windrow.Client, table: Endpoint, 
     proxy = BreakingProxy(redis, answers_before_break=6)
     buffer = f"redis://127.0.0.1:{proxy.port}/0?bucket=b"
     with client.writer("t", COLUMNS, buffer=buffer, batch_rows=20, flush_interval=0.02) as writer:
+        proxy.is_breaking = True
         for n in range(300):
             writer.write_row((n, "x"))
     assert proxy.breaks > 10
@@ -149,7 +151,7 @@ def test_redis_away_means_waiting_then_an_error_and_nothing_taken(
     client: windrow.Client, table: Endpoint, start_redis: Callable[..., Redis]
 ) -> None:
     redis = start_redis()
-    buffer = f"{redis.address}/0?bucket=b&patience=2&answer_limit=1&lease=60"
+    buffer = f"{redis.address}/0?bucket=b&patience=8&answer_limit=3&lease=60"
     with client.writer("t", COLUMNS, buffer=buffer, flush_interval=60) as writer:
         writer.write_row((1, "kept"))
         redis.pause()
@@ -171,11 +173,12 @@ def test_redis_away_for_a_while_and_back(
     client: windrow.Client, table: Endpoint, start_redis: Callable[..., Redis]
 ) -> None:
     redis = start_redis()
-    buffer = f"{redis.address}/0?bucket=b&answer_limit=0.1"
+    # Time enough for what is asked while it is there; and it is away for longer than an answer may take.
+    buffer = f"{redis.address}/0?bucket=b&answer_limit=1.5&patience=60"
     with client.writer("t", COLUMNS, buffer=buffer, batch_rows=10, flush_interval=0.01) as writer:
         writer.write_rows([(n, "x") for n in range(50)])
         redis.pause()
-        threading.Timer(0.5, redis.resume).start()
+        threading.Timer(4, redis.resume).start()
         writer.write_rows([(n, "x") for n in range(50, 100)])
     rows_once(table, range(100))
 
@@ -205,8 +208,9 @@ def test_who_was_thought_dead_gives_its_rows_away_and_goes_on(
     client: windrow.Client, table: Endpoint, redis: Redis
 ) -> None:
     """A lease that ran out is another writer's gain; both go on, and each row is stored once."""
-    # The first one says that it is alive each third of this: not before the second has looked.
-    buffer = f"{redis.address}/0?bucket=b&lease=60"
+    # The first one says that it is alive each third of this, not before the second has looked, and looks each half of it after rows that
+    # it was deprived of, long before its closing is given up.
+    buffer = f"{redis.address}/0?bucket=b&lease=24"
     first = client.writer("t", COLUMNS, buffer=buffer, flush_interval=60)
     first.write_rows([(n, "x") for n in range(10)])
     # As Redis sees it, the first writer was silent for longer than its lease.
@@ -286,7 +290,7 @@ def test_an_append_without_an_answer_goes_with_the_lane(client: windrow.Client, 
 
 
 def test_the_bucket_has_a_limit(client: windrow.Client, table: Endpoint, redis: Redis) -> None:
-    buffer = f"{redis.address}/0?bucket=b&max_bytes=20000&patience=0.2"
+    buffer = f"{redis.address}/0?bucket=b&max_bytes=20000&patience=3"
     with client.writer("t", COLUMNS, buffer=buffer, flush_interval=60, batch_rows=100_000) as writer:
         with pytest.raises(exceptions.OperationalError, match="no room"):
             for n in range(100):
