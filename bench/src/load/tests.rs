@@ -116,9 +116,8 @@ fn what_it_calls_acknowledged_is_what_the_server_acknowledged() {
 
 #[test]
 fn a_server_that_is_not_there_is_an_error() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let plan = Plan {
-        target: Endpoint::without_user(address),
+        target: Endpoint::without_user("127.0.0.1:1".to_owned()),
         query: String::new(),
         format: RowFormat::JsonEachRow,
         connections: 3,

@@ -447,7 +447,7 @@ async fn a_fault_in_a_commit_does_not_say_that_nothing_is_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_is_the_end() {
-    let server = server(Memory::new(), Limits { idle_timeout_ms: 30, ..WIDE });
+    let server = server(Memory::new(), Limits { idle_timeout_ms: 300, ..WIDE });
     let id = AppendId::random();
     server.put(id, 1, &[1], Some("t")).await.unwrap();
     let error = server.commit(id, 2, None).await.unwrap_err();
@@ -459,7 +459,7 @@ async fn silence_is_the_end() {
 /// Time passes as another append shows, which is silent as well and comes to its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_of_a_client_that_is_there_is_not() {
-    let server = server(Memory::new(), Limits { idle_timeout_ms: 30, ..WIDE });
+    let server = server(Memory::new(), Limits { idle_timeout_ms: 300, ..WIDE });
     let (attended, left) = (AppendId::random(), AppendId::random());
     let client = server.service.attend(opening(attended, "t")).await.unwrap();
     server.put(attended, 0, &[1], None).await.unwrap();

@@ -188,7 +188,8 @@ async fn connections_are_kept_for_the_next_append() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_was_never_there_is_not_waited_for_as_one_that_went_away() {
-    let client = support::client_of(&support::closed_address());
+    let closed = support::ClosedAddress::take();
+    let client = support::client_of(&closed.address);
     let options = AppendOptions { connect_for: Duration::ZERO, ..small_batches() };
     assert_eq!(options.retry_for, Duration::from_secs(120));
     let failure = append(&client, "t", input(10), options).await.unwrap_err();
@@ -203,13 +204,17 @@ async fn a_server_that_was_never_there_is_not_waited_for_as_one_that_went_away()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_a_server_is_told_and_finds_it_when_it_comes() {
-    let address = support::closed_address();
+    let closed = support::ClosedAddress::take();
+    let address = closed.address.clone();
+    let closed = Mutex::new(Some(closed));
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let started: Arc<Mutex<Option<Server>>> = Arc::default();
-    let (telling, starting, at) = (told.clone(), started.clone(), address.clone());
+    let (telling, starting) = (told.clone(), started.clone());
     let on_waiting = Arc::new(move |text: &str| {
         telling.lock().unwrap().push(text.to_owned());
-        starting.lock().unwrap().get_or_insert_with(|| Server::start_at(&at, |_, _| Deed::Serve));
+        if let Some(closed) = closed.lock().unwrap().take() {
+            *starting.lock().unwrap() = Some(Server::start_on(closed.listen(), |_, _| Deed::Serve));
+        }
     });
     let options = AppendOptions { on_waiting: Some(on_waiting), ..small_batches() };
     append(&support::client_of(&address), "t", input(1000), options.clone()).await.unwrap();

@@ -96,7 +96,8 @@ async fn run_against(fault: Fault) -> Result<DemoSummary, DemoError> {
     let options = DemoOptions {
         probes: 20,
         every: Duration::from_millis(500),
-        run_for: Some(Duration::from_millis(1_000)),
+        // So long that a machine that stands still for two seconds has turns left.
+        run_for: Some(Duration::from_secs(3)),
         output: Output::Plain,
         ..DemoOptions::new(format!("http://{address}"))
     };

@@ -5,8 +5,9 @@ mod support;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use support::{open, small, Opened, TempFolder};
-use windrow_journal::log::{Bound, LogFull, ReadError, RecordId, Room};
+use support::{open, open_and, small, Opened, TempFolder};
+use windrow_journal::log::{Bound, Log, LogFull, ReadError, RecordId, Room};
+use windrow_journal::Folder;
 
 const KIND: u8 = 1;
 
@@ -144,16 +145,20 @@ fn a_full_log_refuses_and_the_reserve_is_for_what_frees_room() {
 #[test]
 fn many_writers_share_syncs_and_callbacks_come_in_order() {
     let folder = TempFolder::new();
-    let Opened { log, thread, .. } = open(&folder, small());
     let called = Arc::new(AtomicUsize::new(0));
-    for number in 0..1000 {
-        let called = called.clone();
-        let then = move |_, outcome: Result<(), _>| {
-            outcome.unwrap();
-            assert_eq!(called.fetch_add(1, Ordering::Relaxed), number);
-        };
-        log.append_then(KIND, None, vec![3; 20], Room::Ordinary, then).unwrap();
-    }
+    let all = called.clone();
+    let append_thousand = move |log: &Log| {
+        for number in 0..1000 {
+            let called = all.clone();
+            let then = move |_, outcome: Result<(), _>| {
+                outcome.unwrap();
+                assert_eq!(called.fetch_add(1, Ordering::Relaxed), number);
+            };
+            log.append_then(KIND, None, vec![3; 20], Room::Ordinary, then).unwrap();
+        }
+    };
+    // They are there before the committer looks: it can't write each alone, however fast it is.
+    let Opened { log, thread, .. } = open_and(Folder::open(folder.path()).unwrap(), small(), append_thousand);
     let writers: Vec<_> = (0..8)
         .map(|_| {
             let log = log.clone();

@@ -8,6 +8,7 @@ use std::thread;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
+use tokio::net::TcpSocket;
 use windrow_client::{Client, ClientOptions, Endpoint};
 
 /// What the server does to a request, decided by the test. The first argument counts the requests.
@@ -73,11 +74,10 @@ struct Shared {
 
 impl Server {
     pub fn start(script: impl Fn(u64, &Asked) -> Deed + Send + Sync + 'static) -> Server {
-        Server::start_at("127.0.0.1:0", script)
+        Server::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), script)
     }
 
-    pub fn start_at(address: &str, script: impl Fn(u64, &Asked) -> Deed + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind(address).unwrap();
+    pub fn start_on(listener: TcpListener, script: impl Fn(u64, &Asked) -> Deed + Send + Sync + 'static) -> Server {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), script: Box::new(script) });
         let served = shared.clone();
@@ -121,9 +121,25 @@ pub fn client_of(address: &str) -> Arc<Client> {
     Arc::new(Client::new(endpoint, ClientOptions::default()).unwrap())
 }
 
-/// An address where nobody listens.
-pub fn closed_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+/// An address that is taken, so that nobody else gets it, and where nobody listens yet.
+pub struct ClosedAddress {
+    socket: TcpSocket,
+    pub address: String,
+}
+
+impl ClosedAddress {
+    pub fn take() -> ClosedAddress {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        ClosedAddress { socket, address }
+    }
+
+    pub fn listen(self) -> TcpListener {
+        let listener = self.socket.listen(128).unwrap().into_std().unwrap();
+        listener.set_nonblocking(false).unwrap();
+        listener
+    }
 }
 
 impl Shared {

@@ -48,11 +48,8 @@ impl Store for InClickHouse {
     }
 
     fn away(&self) -> ClickHouseSink {
-        // A port that was free a moment ago.
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
-        ClickHouseSink::new(client(port, "default", ""))
+        // A port that nobody listens on, nor is ever given.
+        ClickHouseSink::new(client(1, "default", ""))
     }
 
     fn credentials(&self) -> Credentials {

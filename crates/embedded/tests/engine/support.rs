@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use windrow_embedded::{Embedded, EmbeddedOptions, Endpoint};
@@ -18,7 +19,8 @@ impl DataDir {
     pub fn new() -> DataDir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windrow-embedded-{}-{number}", std::process::id());
+        // All are of one length, so that none is how another's begins (see `processes_of`).
+        let name = format!("windrow-embedded-{}-{number:04}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&path);
         DataDir(path)
@@ -38,7 +40,11 @@ impl DataDir {
     pub fn script(&self, text: &str) -> PathBuf {
         std::fs::create_dir_all(&self.0).expect("a folder");
         let path = self.0.join("clickhouse");
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a script");
+        // Another process writes the program: a file that is open for writing can't be run, and what other tests start at the same
+        // time would have it open for a moment, since it inherits all that is open here.
+        let written = self.0.join("clickhouse.text");
+        std::fs::write(&written, format!("#!/bin/sh\n{text}\n")).expect("a script");
+        assert!(Command::new("cp").arg(&written).arg(&path).status().expect("cp").success());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("a mode");
         path
     }

@@ -79,7 +79,13 @@ pub fn open(folder: &TempFolder, options: LogOptions) -> Opened {
 }
 
 pub fn open_disk(disk: impl Disk, options: LogOptions) -> Opened {
+    open_and(disk, options, |_| ())
+}
+
+/// What `first` appends finds a committer that has not yet begun.
+pub fn open_and(disk: impl Disk, options: LogOptions, first: impl FnOnce(&Log)) -> Opened {
     let mut found = Vec::new();
     let (log, committer) = log::open(disk, options, &mut |record| found.push(Seen::of(&record))).unwrap();
+    first(&log);
     Opened { log, thread: std::thread::spawn(move || committer.run()), found }
 }

@@ -152,7 +152,7 @@ async fn without_a_server_memory_and_closing_are_bounded(world: &World) {
     let writer = Writer::open(client(relay.port, &credentials.user, &credentials.password), "away", &[], options)
         .await
         .expect("open");
-    relay.cut();
+    relay.cut().await;
     let mut taken = 0;
     while writer.try_write_row((taken,)).expect("it fits") {
         taken += 1;
@@ -166,6 +166,7 @@ async fn without_a_server_memory_and_closing_are_bounded(world: &World) {
 /// Passes connections on until it is cut.
 struct Relay {
     port: u16,
+    cut: tokio::sync::oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -174,21 +175,28 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("a socket");
         let port = listener.local_addr().expect("an address").port();
+        let (cut, mut is_cut) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
             let mut passing = tokio::task::JoinSet::new();
-            while let Ok((mut near, _)) = listener.accept().await {
-                passing.spawn(async move {
-                    let mut far = tokio::net::TcpStream::connect(("127.0.0.1", to)).await?;
-                    tokio::io::copy_bidirectional(&mut near, &mut far).await
-                });
+            loop {
+                tokio::select! {
+                    _ = &mut is_cut => break,
+                    Ok((mut near, _)) = listener.accept() => passing.spawn(async move {
+                        let mut far = tokio::net::TcpStream::connect(("127.0.0.1", to)).await?;
+                        tokio::io::copy_bidirectional(&mut near, &mut far).await
+                    }),
+                };
             }
+            passing.shutdown().await;
         });
-        Relay { port, task }
+        Relay { port, cut, task }
     }
 
-    fn cut(&self) {
-        self.task.abort();
+    /// Returns when nothing passes any more.
+    async fn cut(self) {
+        let _ = self.cut.send(());
+        self.task.await.expect("the relay ends");
     }
 }
 
