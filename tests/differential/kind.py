@@ -18,8 +18,9 @@ ANYTHING = (
     "[[1]]",
     "['a']", '["a"]', "[null]", "[NULL]", "[1,]", "{}", '{"a":1}', "{'a':1}", "{1:2}", "()", "(1)", "(1,'a')", "(1,)",
     "2020-01-02", '"2020-01-02"', "'2020-01-02'", '"2020-01-02 03:04:05"', "'2020-01-02 03:04:05'", "1+1", "-(1)",
-    "now()",
-    "today()-1", "toUInt8(5)", "'a'||'b'", "DEFAULT", "default", "1 /* c */", "1 -- c\n", "", " ", "-", '"', "'", "@",
+    # No function of the time: the two sides are asked one after the other, and midnight may be between them.
+    "toDateTime('2020-01-02 03:04:05')",
+    "toDate('2020-01-02')-1", "toUInt8(5)", "'a'||'b'", "DEFAULT", "default", "1 /* c */", "1 -- c\n", "", " ", "-", '"', "'", "@",
     "1;", "\u00a0", "\ufeff1",
 )  # fmt: skip
 # For edits of a value's text.
