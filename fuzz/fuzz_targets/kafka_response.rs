@@ -5,13 +5,14 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use windrow_kafka::{
     decode_response, FetchRequest, HeartbeatRequest, Isolation, JoinGroupRequest, LeaveGroupRequest,
-    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest, VisibleBatches,
+    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
+    SyncGroupRequest, VisibleBatches,
 };
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((api, frame)) = bytes.split_first() else { return };
     let frame = Bytes::copy_from_slice(frame);
-    match api % 12 {
+    match api % 13 {
         0 => drop(decode_response::<MetadataRequest>(&frame, 9)),
         1 => drop(decode_response::<MetadataRequest>(&frame, 12)),
         2 => drop(decode_response::<JoinGroupRequest>(&frame, 6)),
@@ -22,6 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         7 => drop(decode_response::<OffsetCommitRequest>(&frame, 8)),
         8 => drop(decode_response::<OffsetFetchRequest>(&frame, 6)),
         9 => drop(decode_response::<ListOffsetsRequest>(&frame, 5)),
+        10 => drop(decode_response::<OffsetForLeaderEpochRequest>(&frame, 3)),
         _ => fetch(&frame),
     }
 });

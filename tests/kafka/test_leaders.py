@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from harness.eventually import eventually
-from harness.kafka import Broker, Ports
+from harness.kafka import Broker
+from harness.kafka_cluster import joining, leaders
 from harness.kafka_load import KafkaLoad
 from harness.kafka_member import Member, await_shares, delivered
 from harness.kafka_topics import Topics
@@ -24,30 +25,14 @@ SOON = {"leader.imbalance.check.interval.seconds": 1, "leader.imbalance.per.brok
 def cluster(tmp_path: Path) -> Iterator[tuple[Broker, Broker]]:
     """The first one is the controller, too."""
     first = Broker(tmp_path / "first", settings={**TWICE, **SOON})
-    ports = Ports.free()
-    listeners = ",".join(
-        f"{name}://127.0.0.1:{port}"
-        for name, port in (
-            ("PLAINTEXT", ports.plaintext),
-            ("SASL_PLAINTEXT", ports.sasl_plaintext),
-            ("SSL", ports.ssl),
-            ("SASL_SSL", ports.sasl_ssl),
-        )
-    )
-    own = {"process.roles": "broker", "node.id": 2, "listeners": listeners}
     second = None
     try:
-        voters = {"controller.quorum.voters": f"1@127.0.0.1:{first.ports.controller}"}
-        second = Broker(tmp_path / "second", ports, settings={**TWICE, **own, **voters})
+        second = joining(tmp_path / "second", first, 2, TWICE)
         yield first, second
     finally:
         if second:
             second.stop()
         first.stop()
-
-
-def leaders(admin: AdminClient, topic: str) -> set[int]:
-    return {partition.leader for partition in admin.list_topics(topic, timeout=30).topics[topic].partitions.values()}
 
 
 def test_leaders_and_the_coordinator_move(cluster: tuple[Broker, Broker], tmp_path: Path) -> None:

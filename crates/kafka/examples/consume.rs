@@ -154,6 +154,10 @@ impl Member {
                 say("out-of-range", &claim, &format!("{offset}\t{earliest}\t{latest}"));
                 self.consumer.start(&claim, Start::Earliest).await?;
             }
+            Event::Truncated { claim, offset, diverged, leader_epoch, .. } => {
+                say("truncated", &claim, &format!("{offset}\t{diverged}\t{leader_epoch}"));
+                self.consumer.start_behind(&claim, diverged, leader_epoch);
+            }
             Event::Trouble(text) => println!("trouble\t{text}"),
             Event::Ended(error) => return Err(error.into()),
         }
@@ -230,7 +234,7 @@ impl Member {
     }
 
     async fn commit(&self, claim: &Claim, offset: i64, metadata: &str) {
-        let commit = Commit { claim: claim.clone(), offset, leader_epoch: -1, metadata: metadata.to_owned() };
+        let commit = Commit { claim: claim.clone(), offset, metadata: metadata.to_owned() };
         match self.consumer.commit(&[commit]).await {
             Ok(()) => say("committed", claim, &format!("{offset}\t{metadata}")),
             Err(error) => say("not-committed", claim, &format!("{offset}\t{error:?}")),

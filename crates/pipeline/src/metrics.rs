@@ -84,6 +84,7 @@ pub struct PipelineMetrics {
     dead_letters: Family<PartitionLabels, Counter>,
     skipped: Family<PartitionLabels, Counter>,
     tombstones: Family<PartitionLabels, Counter>,
+    truncated: Family<PartitionLabels, Counter>,
     lag: Family<PartitionLabels, Gauge>,
     oldest: Family<PartitionLabels, AgeGauge>,
     paused: Family<PartitionLabels, Gauge>,
@@ -111,6 +112,7 @@ impl PipelineMetrics {
             dead_letters: Family::default(),
             skipped: Family::default(),
             tombstones: Family::default(),
+            truncated: Family::default(),
             lag: Family::default(),
             oldest: Family::default(),
             paused: Family::default(),
@@ -138,6 +140,9 @@ impl PipelineMetrics {
             "Messages without a value, which make no row",
             m.tombstones.clone(),
         );
+        let help =
+            "Offsets that were read and that a later leader of the partition lacks: their messages are lost in Kafka";
+        registry.register("windrow_kafka_truncated_offsets", help, m.truncated.clone());
         let help = "Messages in the partition that are not stored yet";
         registry.register("windrow_kafka_lag_messages", help, m.lag.clone());
         let help = "Age of the oldest message that is not stored yet, by its own timestamp; 0 if all are";
@@ -221,6 +226,7 @@ impl OwnMetrics {
             dead_letters: m.dead_letters.get_or_create(&labels).clone(),
             skipped: m.skipped.get_or_create(&labels).clone(),
             tombstones: m.tombstones.get_or_create(&labels).clone(),
+            truncated: m.truncated.get_or_create(&labels).clone(),
             lag: m.lag.get_or_create(&labels).clone(),
             oldest: m.oldest.get_or_create(&labels).clone(),
             paused: m.paused.get_or_create(&labels).clone(),
@@ -255,6 +261,7 @@ pub(crate) struct PartitionMetrics {
     pub(crate) dead_letters: Counter,
     pub(crate) skipped: Counter,
     pub(crate) tombstones: Counter,
+    pub(crate) truncated: Counter,
     pub(crate) lag: Gauge,
     pub(crate) oldest: AgeGauge,
     pub(crate) paused: Gauge,

@@ -6,10 +6,11 @@
 //! ([`MAX_TEXTS_BYTES`]).
 //!
 //! ```text
-//! version 1 | id, 16 bytes | topics | for each: its id, 16 bytes | length and name | partitions | for each: partition, first, last - first
+//! version 2 | id, 16 bytes | topics | for each: its id, 16 bytes | length and name | partitions |
+//!     for each: partition, first, last - first, leader epoch of the last + 1
 //! ```
 //!
-//! Numbers are varints, least significant seven bits first. Topics are in the order of their names, partitions in that of their numbers. Nothing
+//! Version 1 had no epochs. Numbers are varints, least significant seven bits first. Topics are in the order of their names, partitions in that of their numbers. Nothing
 //! follows the last one.
 
 use std::fmt;
@@ -28,7 +29,8 @@ pub const MAX_TEXT_BYTES: usize = 4096;
 pub const MAX_TEXTS_BYTES: usize = 512 << 10;
 
 const MARK: &str = "windrow:";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const WITHOUT_EPOCHS: u8 = 1;
 /// Kafka's own limit.
 const MAX_NAME_BYTES: usize = 249;
 
@@ -42,6 +44,8 @@ pub struct Range {
     pub first_offset: i64,
     /// Included.
     pub last_offset: i64,
+    /// Of the leader that wrote the last message; -1 if it isn't known. It tells whether the messages are still those that they were.
+    pub leader_epoch: i32,
 }
 
 impl Range {
@@ -113,6 +117,7 @@ impl BatchRecord {
                 write_varint(&mut bytes, range.partition as u64);
                 write_varint(&mut bytes, range.first_offset as u64);
                 write_varint(&mut bytes, (range.last_offset - range.first_offset) as u64);
+                write_varint(&mut bytes, (i64::from(range.leader_epoch.max(-1)) + 1) as u64);
             }
         }
         let text = format!("{MARK}{}", STANDARD_NO_PAD.encode(bytes));
@@ -129,7 +134,7 @@ impl BatchRecord {
         }
         let bytes = STANDARD_NO_PAD.decode(text).map_err(|_| RecordError::Damaged)?;
         match bytes.split_first() {
-            Some((&VERSION, rest)) => read(rest).ok_or(RecordError::Damaged),
+            Some((&version @ (VERSION | WITHOUT_EPOCHS), rest)) => read(rest, version).ok_or(RecordError::Damaged),
             Some((&version, _)) => Err(RecordError::Version(version)),
             None => Err(RecordError::Damaged),
         }
@@ -141,7 +146,7 @@ impl BatchRecord {
     }
 }
 
-fn read(bytes: &[u8]) -> Option<BatchRecord> {
+fn read(bytes: &[u8], version: u8) -> Option<BatchRecord> {
     let mut rest = bytes;
     let id = BatchId(read_u128(&mut rest)?);
     let mut ranges: Vec<Range> = Vec::new();
@@ -155,7 +160,11 @@ fn read(bytes: &[u8]) -> Option<BatchRecord> {
             let partition = i32::try_from(read_varint(&mut rest)?).ok()?;
             let first_offset = i64::try_from(read_varint(&mut rest)?).ok()?;
             let last_offset = first_offset.checked_add(i64::try_from(read_varint(&mut rest)?).ok()?)?;
-            ranges.push(Range { topic: topic.clone(), partition, topic_id, first_offset, last_offset });
+            let leader_epoch = match version {
+                WITHOUT_EPOCHS => -1,
+                _ => i32::try_from(read_varint(&mut rest)?).ok()? - 1,
+            };
+            ranges.push(Range { topic: topic.clone(), partition, topic_id, first_offset, last_offset, leader_epoch });
         }
     }
     let ascend = |one: &Range, next: &Range| (&one.topic, one.partition) < (&next.topic, next.partition);
@@ -205,51 +214,60 @@ mod tests {
             topic_id: TopicId(0x0102_0304_u128.to_be_bytes()),
             first_offset,
             last_offset,
+            leader_epoch: -1,
         }
     }
 
-    fn sample() -> BatchRecord {
+    fn sample(leader_epochs: [i32; 3]) -> BatchRecord {
         let id = BatchId(0x0123_4567_89ab_4def_8123_4567_89ab_cdef);
-        let ranges = vec![
+        let mut ranges = vec![
             range("clicks", 0, 0, 0),
             range("events", 0, 127, 128),
             range("events", 3, 1 << 40, (1 << 40) + 70_000),
         ];
+        ranges.iter_mut().zip(leader_epochs).for_each(|(range, leader_epoch)| range.leader_epoch = leader_epoch);
         BatchRecord { id, ranges }
     }
 
     /// Written by version 1: has to be read for ever.
     const VERSION_1: &str = "windrow:AQEjRWeJq03vgSNFZ4mrze8CAAAAAAAAAAAAAAAAAQIDBAZjbGlja3MBAAAAAAAAAAAAAAAAAAAAAQIDBAZldmVudHMCAH8BA4CAgICAIPCiBA";
 
+    /// The same of version 2.
+    const VERSION_2: &str = "windrow:AgEjRWeJq03vgSNFZ4mrze8CAAAAAAAAAAAAAAAAAQIDBAZjbGlja3MBAAAAAQAAAAAAAAAAAAAAAAECAwQGZXZlbnRzAgB/AQADgICAgIAg8KIErQI";
+    const EPOCHS: [i32; 3] = [0, -1, 300];
+
     #[test]
     fn golden() {
-        assert_eq!(sample().encode().as_deref(), Ok(VERSION_1));
-        assert_eq!(BatchRecord::decode(VERSION_1), Ok(sample()));
+        assert_eq!(sample(EPOCHS).encode().as_deref(), Ok(VERSION_2));
+        assert_eq!(BatchRecord::decode(VERSION_2), Ok(sample(EPOCHS)));
+        assert_eq!(BatchRecord::decode(VERSION_1), Ok(sample([-1; 3])));
     }
 
     #[test]
     fn tokens_are_readable() {
-        assert_eq!(token(&sample().ranges), "clicks:0:0-0,events:0:127-128,events:3:1099511627776-1099511697776");
+        assert_eq!(token(&sample(EPOCHS).ranges), "clicks:0:0-0,events:0:127-128,events:3:1099511627776-1099511697776");
     }
 
     #[test]
     fn every_truncation_is_noticed() {
-        for length in 0..VERSION_1.len() {
-            assert!(BatchRecord::decode(&VERSION_1[..length]).is_err(), "{length}");
+        for version in [VERSION_1, VERSION_2] {
+            for length in 0..version.len() {
+                assert!(BatchRecord::decode(&version[..length]).is_err(), "{length}");
+            }
+            let bytes = STANDARD_NO_PAD.decode(&version[MARK.len()..]).expect("it is base64");
+            for length in 0..bytes.len() {
+                let text = format!("{MARK}{}", STANDARD_NO_PAD.encode(&bytes[..length]));
+                assert_eq!(BatchRecord::decode(&text), Err(RecordError::Damaged), "{length}");
+            }
+            let longer = format!("{MARK}{}", STANDARD_NO_PAD.encode([bytes.as_slice(), &[0]].concat()));
+            assert_eq!(BatchRecord::decode(&longer), Err(RecordError::Damaged));
         }
-        let bytes = STANDARD_NO_PAD.decode(&VERSION_1[MARK.len()..]).expect("it is base64");
-        for length in 0..bytes.len() {
-            let text = format!("{MARK}{}", STANDARD_NO_PAD.encode(&bytes[..length]));
-            assert_eq!(BatchRecord::decode(&text), Err(RecordError::Damaged), "{length}");
-        }
-        let longer = format!("{MARK}{}", STANDARD_NO_PAD.encode([bytes.as_slice(), &[0]].concat()));
-        assert_eq!(BatchRecord::decode(&longer), Err(RecordError::Damaged));
     }
 
     #[test]
     fn random_changes_never_panic_and_what_is_read_can_be_written() {
         let mut random = fastrand::Rng::with_seed(7);
-        let bytes = STANDARD_NO_PAD.decode(&VERSION_1[MARK.len()..]).expect("it is base64");
+        let bytes = STANDARD_NO_PAD.decode(&VERSION_2[MARK.len()..]).expect("it is base64");
         for _ in 0..20_000 {
             let mut bytes = bytes.clone();
             for _ in 0..random.usize(1..4) {
@@ -268,7 +286,7 @@ mod tests {
         for foreign in ["", "windrow", "AQEjRWeJ", "some text"] {
             assert_eq!(BatchRecord::decode(foreign), Err(RecordError::Foreign), "{foreign}");
         }
-        assert_eq!(BatchRecord::decode("windrow:Ag"), Err(RecordError::Version(2)));
+        assert_eq!(BatchRecord::decode("windrow:Aw"), Err(RecordError::Version(3)));
         assert_eq!(BatchRecord::decode("windrow:&"), Err(RecordError::Damaged));
     }
 

@@ -46,6 +46,8 @@ pub struct PartitionStatus {
     pub dead_letters: u64,
     pub skipped: u64,
     pub tombstones: u64,
+    /// Offsets that were read, and that a later leader lacks.
+    pub truncated_offsets: u64,
     pub last_error: Option<LastError>,
     pub last_token: String,
 }

@@ -270,6 +270,7 @@ impl Shown {
             dead_letters: m.dead_letters.get(),
             skipped: m.skipped.get(),
             tombstones: m.tombstones.get(),
+            truncated_offsets: m.truncated.get(),
             last_error: self.last_error.clone(),
             last_token: self.last_token.clone(),
         }

@@ -67,6 +67,7 @@ fn partition(status: &PartitionStatus) -> Value {
         "dead_letters": status.dead_letters,
         "skipped": status.skipped,
         "tombstones": status.tombstones,
+        "truncated_offsets": status.truncated_offsets,
         "last_error": status.last_error.as_ref().map(last_error),
         "last_token": status.last_token,
     })
@@ -104,6 +105,7 @@ pub(crate) fn example() -> PipelineStatus {
         dead_letters: 1,
         skipped: 0,
         tombstones: 1,
+        truncated_offsets: 0,
         last_error: Some(error.clone()),
         last_token: "events:3:7-9".to_owned(),
     };

@@ -22,7 +22,7 @@ mod visible;
 pub use compression::Compression;
 pub use decompressor::Decompressor;
 pub use error::BatchError;
-pub(crate) use record_batch::end_offset;
+pub(crate) use record_batch::{end_offset, Span};
 pub use record_batch::{Batches, RecordBatch};
 pub use records::{Header, Headers, Record, Records};
 pub use visible::VisibleBatches;

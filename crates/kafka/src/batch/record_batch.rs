@@ -87,15 +87,29 @@ fn base_offset(whole: &[u8]) -> i64 {
     whole.first_chunk().map_or(-1, |bytes| i64::from_be_bytes(*bytes))
 }
 
-/// The offset behind the last whole batch of a partition's answer, as the heads say; nothing if there is no whole batch.
-pub(crate) fn end_offset(records: &[u8]) -> Option<i64> {
+/// What the head of a whole batch says of its place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub first_offset: i64,
+    pub next_offset: i64,
+    /// -1 if unknown.
+    pub leader_epoch: i32,
+}
+
+/// The offset behind the last whole batch of a partition's answer, as the heads say; nothing if there is no whole batch. `each` is told of
+/// every batch that it passes.
+pub(crate) fn end_offset(records: &[u8], mut each: impl FnMut(Span)) -> Option<i64> {
     let (mut rest, mut end) = (records, None);
     while let Some(size) = rest.get(8..PREFIX_BYTES).and_then(|field| field.first_chunk()) {
         let size = usize::try_from(i32::from_be_bytes(*size)).ok();
         let Some((whole, behind)) = size.and_then(|size| rest.split_at_checked(PREFIX_BYTES + size)) else { break };
         let behind_it = match whole.first_chunk().map(Head) {
             Some(head) if whole[MAGIC_AT] == 2 => {
-                base_offset(whole).saturating_add(i64::from(head.last_offset_delta().max(0))).saturating_add(1)
+                let first_offset = base_offset(whole);
+                let delta = i64::from(head.last_offset_delta().max(0));
+                let next_offset = first_offset.saturating_add(delta).saturating_add(1);
+                each(Span { first_offset, next_offset, leader_epoch: head.leader_epoch() });
+                next_offset
             }
             // Whoever reads it will say what is wrong with it.
             _ => return Some(end.unwrap_or(i64::MIN)),

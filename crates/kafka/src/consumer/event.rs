@@ -31,6 +31,11 @@ pub enum Event {
     Lost(Vec<Claim>),
     /// The offset to go on with is not there; nothing more of the partition is fetched until it is started again.
     OutOfRange { claim: Claim, offset: i64, earliest: i64, latest: i64 },
+    /// The present leader, of this epoch, lacks the records from `diverged` up to `offset`, which is where reading would go on; or it has others
+    /// in their place. Nothing more of the partition is fetched until it is started again. `start` is for [`Consumer::is_started_as`].
+    ///
+    /// [`Consumer::is_started_as`]: crate::consumer::Consumer::is_started_as
+    Truncated { claim: Claim, start: u64, offset: i64, diverged: i64, leader_epoch: i32 },
     /// Something went wrong and is tried again.
     Trouble(String),
     /// Nothing comes after it: what is wrong does not pass by itself.
@@ -80,8 +85,6 @@ pub struct Commit {
     pub claim: Claim,
     /// Of the next record to be read.
     pub offset: i64,
-    /// Of the last record that was read; -1 if unknown.
-    pub leader_epoch: i32,
     /// At most 4096 bytes, unless the broker was told otherwise.
     pub metadata: String,
 }

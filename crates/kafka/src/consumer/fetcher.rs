@@ -7,6 +7,9 @@
 //! Two tasks do this for each broker, each with a connection of its own. The *first* one asks for everything. What may be fetched only after
 //! its request was sent (a partition that was started, or resumed) need not wait for its end: the *second* one asks for it, until the first
 //! one's time is over, so that they come together again there.
+//!
+//! A partition that another broker leads now, or whose reading begins where somebody else's ended, is not asked for before its leader has said
+//! that its log has what was read before (`check.rs`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,11 +17,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use crate::batch::{end_offset, VisibleBatches};
-use crate::client::{Backoff, Client, Purpose};
+use crate::client::{Backoff, Client, Connection, Purpose};
 use crate::consumer::budget::Held;
+use crate::consumer::check::{Checking, Divergence};
 use crate::consumer::event::{Claim, Watermarks};
 use crate::consumer::records::{Delivery, Fetched};
-use crate::consumer::shared::{claim, Leader, Shared, State};
+use crate::consumer::shared::{claim, Partition, Shared, State};
 use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
@@ -28,7 +32,7 @@ use crate::wire::{ByTopic, FetchPartition, FetchRequest, FetchResponse, FetchedP
 const OVERHEAD_BYTES: usize = 512;
 /// Less time than this is left to the first task's request: its end is waited for.
 const SHORT: Duration = Duration::from_millis(10);
-const AFTER_ERROR: Duration = Duration::from_millis(200);
+pub(super) const AFTER_ERROR: Duration = Duration::from_millis(200);
 const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 
 /// What the conductor has to know.
@@ -40,6 +44,13 @@ pub(crate) enum Report {
         claim: Claim,
         start: u64,
         offset: i64,
+    },
+    /// The leader's log has other records before the offset than were read, or none.
+    Diverged {
+        claim: Claim,
+        start: u64,
+        offset: i64,
+        divergence: Divergence,
     },
     Trouble(String),
 }
@@ -61,29 +72,46 @@ pub(crate) struct Fetcher {
     pub reports: mpsc::UnboundedSender<Report>,
 }
 
-/// A request that is under way. However it ends, its partitions can be asked for again then.
-struct Asking<'s> {
+/// Partitions that a request is under way for. However it ends, they can be asked for again then.
+pub(super) struct UnderWay<'s> {
     shared: &'s Shared,
+    pub number: u64,
+    /// By partition.
+    pub asked: Vec<Asked>,
+}
+
+struct Asking<'s> {
+    under_way: UnderWay<'s>,
     node_id: i32,
     turn: Turn,
-    number: u64,
     request: FetchRequest,
-    /// By partition.
-    asked: Vec<Asked>,
     /// For what may come.
     _reserved: Held,
 }
 
 #[derive(Debug, Clone)]
-struct Asked {
-    partition: TopicPartition,
-    epoch: u64,
-    start: u64,
-    offset: i64,
+pub(super) struct Asked {
+    pub partition: TopicPartition,
+    pub epoch: u64,
+    pub start: u64,
+    pub offset: i64,
+    /// Of the leader that is asked.
+    pub leader_epoch: i32,
+}
+
+impl Asked {
+    pub fn claim(&self) -> Claim {
+        claim(&self.partition, self.epoch)
+    }
+}
+
+enum Task<'s> {
+    Fetch(Box<Asking<'s>>),
+    Check(Checking<'s>),
 }
 
 enum Next<'s> {
-    Ask(Box<Asking<'s>>),
+    Do(Task<'s>),
     /// For a change, or until then.
     Wait(Option<Instant>),
 }
@@ -100,14 +128,13 @@ impl Fetcher {
         let options = self.client.options();
         let mut backoff = Backoff::new(options.min_backoff_ms, options.max_backoff_ms);
         while !self.records.is_closed() {
-            let asking = self.next_request().await;
-            match self.ask(&asking.request).await {
-                Ok(answer) => {
-                    backoff.reset();
-                    self.take(*asking, answer);
-                }
+            let done = match self.next_task().await {
+                Task::Fetch(asking) => self.ask(&asking.request).await.map(|answer| self.take(*asking, answer)),
+                Task::Check(checking) => self.check(checking).await,
+            };
+            match done {
+                Ok(()) => backoff.reset(),
                 Err(error) => {
-                    drop(asking);
                     let _ = self.reports.send(Report::Trouble(error.to_string()));
                     let _ = self.reports.send(Report::StaleMetadata);
                     tokio::time::sleep(backoff.next_delay()).await;
@@ -116,13 +143,13 @@ impl Fetcher {
         }
     }
 
-    async fn next_request(&self) -> Box<Asking<'_>> {
+    async fn next_task(&self) -> Task<'_> {
         loop {
             let changed = self.shared.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             match self.shared.next_request(self.node_id, self.turn, self.isolation) {
-                Next::Ask(asking) => return asking,
+                Next::Do(task) => return task,
                 Next::Wait(None) => changed.await,
                 Next::Wait(Some(until)) => {
                     let _ = tokio::time::timeout_at(until.into(), changed).await;
@@ -131,12 +158,16 @@ impl Fetcher {
         }
     }
 
-    async fn ask(&self, request: &FetchRequest) -> Result<FetchResponse, Error> {
+    pub(super) async fn connection(&self) -> Result<Connection, Error> {
         let purpose = match self.turn {
             Turn::First => Purpose::Fetch,
             Turn::Second => Purpose::FetchBeside,
         };
-        let answer = self.client.connection(self.node_id, purpose).await?.call(request).await?;
+        self.client.connection(self.node_id, purpose).await
+    }
+
+    async fn ask(&self, request: &FetchRequest) -> Result<FetchResponse, Error> {
+        let answer = self.connection().await?.call(request).await?;
         match answer.error {
             ErrorCode::NONE => Ok(answer),
             code => Err(Error::Refused { doing: format!("fetch from broker {}", self.node_id), code, reason: None }),
@@ -145,12 +176,13 @@ impl Fetcher {
 
     fn take(&self, asking: Asking<'_>, answer: FetchResponse) {
         let mut brought = Brought::default();
+        let UnderWay { number, asked, .. } = &asking.under_way;
         let mut state = self.shared.state();
         for ByTopic { topic, partitions } in answer.topics {
             for fetched in partitions {
                 let named = TopicPartition { topic: topic.clone(), partition: fetched.partition };
-                if let Ok(at) = asking.asked.binary_search_by(|asked| asked.partition.cmp(&named)) {
-                    self.take_partition(&mut state, asking.number, &asking.asked[at], fetched, &mut brought);
+                if let Ok(at) = asked.binary_search_by(|asked| asked.partition.cmp(&named)) {
+                    self.take_partition(&mut state, *number, &asked[at], fetched, &mut brought);
                 }
             }
         }
@@ -173,7 +205,7 @@ impl Fetcher {
         fetched: FetchedPartition,
         brought: &mut Brought,
     ) {
-        let claim = claim(&asked.partition, asked.epoch);
+        let claim = asked.claim();
         let Some(partition) = state.of(&claim).filter(|partition| partition.asked_in == Some(number)) else { return };
         let now = Instant::now();
         match fetched.error {
@@ -197,7 +229,10 @@ impl Fetcher {
         let last_stable = if fetched.last_stable_offset < 0 { high } else { fetched.last_stable_offset };
         partition.watermarks = Some(Watermarks { low, high, last_stable });
         partition.watermarks_at = Some(now);
-        let Some(end) = end_offset(&fetched.records) else { return };
+        // What comes of this leader begins where its log was asked for.
+        partition.checked_in = Some(asked.leader_epoch);
+        let epochs = &mut partition.epochs;
+        let Some(end) = end_offset(&fetched.records, |batch| epochs.note(batch)) else { return };
         let next_offset = end.max(asked.offset);
         if next_offset == asked.offset {
             // Whoever reads it is told what is wrong with it, but not all the time.
@@ -236,43 +271,40 @@ impl Shared {
                 left => left,
             },
         };
-        let due: Vec<(&TopicPartition, u64, Option<Instant>)> = state
-            .partitions
-            .iter()
-            .filter(|(_, partition)| partition.is_due(node_id))
-            .map(|(named, partition)| (named, partition.served_in, partition.not_before))
-            .collect();
-        let is_now = |not_before: &Option<Instant>| not_before.is_none_or(|not_before| not_before <= now);
-        let mut chosen: Vec<(u64, TopicPartition)> = due
-            .iter()
-            .filter(|(_, _, not_before)| is_now(not_before))
-            .map(|(named, served_in, _)| (*served_in, (*named).clone()))
-            .collect();
+        let due: Vec<(&TopicPartition, &Partition)> =
+            state.partitions.iter().filter(|(_, partition)| partition.is_due(node_id)).collect();
+        let is_now = |partition: &Partition| partition.not_before.is_none_or(|not_before| not_before <= now);
+        let (mut chosen, mut unchecked) = (Vec::new(), Vec::new());
+        for (named, partition) in due.iter().filter(|(_, partition)| is_now(partition)) {
+            match partition.unchecked() {
+                None => chosen.push((partition.served_in, (*named).clone())),
+                Some(leader_epoch) => unchecked.push(((*named).clone(), leader_epoch)),
+            }
+        }
+        if !unchecked.is_empty() {
+            return Next::Do(Task::Check(Checking::begin(self, &mut state, unchecked)));
+        }
         if chosen.is_empty() {
-            return Next::Wait(due.iter().filter_map(|(_, _, not_before)| *not_before).min());
+            return Next::Wait(due.iter().filter_map(|(_, partition)| partition.not_before).min());
         }
         let max_bytes = sizes.max_bytes.min(state.share_of_broker(&self.budget)).max(1);
         let Some(reserved) = self.budget.try_hold(max_bytes) else { return Next::Wait(None) };
         // Partitions are filled in this order, until the answer is full.
         chosen.sort();
-        state.last_request += 1;
-        let number = state.last_request;
+        let mut under_way = UnderWay::begin(self, &mut state);
         if turn == Turn::First {
             state.brokers.insert(node_id, Some(now + max_wait));
         }
-        let mut asked = Vec::with_capacity(chosen.len());
         let mut wanted = Vec::with_capacity(chosen.len());
         for (_, named) in chosen {
-            let Some(partition) = state.partitions.get_mut(&named) else { continue };
-            let (Some(offset), Some(Leader { epoch, .. })) = (partition.position, partition.leader) else { continue };
-            partition.asked_in = Some(number);
+            let Some(asked) = under_way.add(&mut state, named) else { continue };
+            let (partition, offset) = (asked.partition.partition, asked.offset);
             let max_bytes = size(sizes.max_partition_bytes);
-            let fetch = FetchPartition { partition: named.partition, current_leader_epoch: epoch, offset, max_bytes };
-            wanted.push((named.topic.clone(), fetch));
-            asked.push(Asked { partition: named, epoch: partition.epoch, start: partition.start, offset });
+            let fetch = FetchPartition { partition, current_leader_epoch: asked.leader_epoch, offset, max_bytes };
+            wanted.push((asked.partition.topic.clone(), fetch));
         }
         // Of thousands each is looked for when the answer comes.
-        asked.sort_unstable_by(|one, other| one.partition.cmp(&other.partition));
+        under_way.asked.sort_unstable_by(|one, other| one.partition.cmp(&other.partition));
         let request = FetchRequest {
             max_wait_ms: i32::try_from(max_wait.as_millis()).unwrap_or(i32::MAX),
             min_bytes: size(sizes.min_bytes.min(max_bytes)),
@@ -284,11 +316,28 @@ impl Shared {
             forgotten: Vec::new(),
             rack_id: String::new(),
         };
-        Next::Ask(Box::new(Asking { shared: self, node_id, turn, number, request, asked, _reserved: reserved }))
+        Next::Do(Task::Fetch(Box::new(Asking { under_way, node_id, turn, request, _reserved: reserved })))
     }
 }
 
-impl Drop for Asking<'_> {
+impl<'s> UnderWay<'s> {
+    pub fn begin(shared: &'s Shared, state: &mut State) -> UnderWay<'s> {
+        state.last_request += 1;
+        UnderWay { shared, number: state.last_request, asked: Vec::new() }
+    }
+
+    /// Nothing if there is nothing to be asked of it.
+    pub fn add(&mut self, state: &mut State, named: TopicPartition) -> Option<&Asked> {
+        let partition = state.partitions.get_mut(&named)?;
+        let (offset, leader) = (partition.position?, partition.leader?);
+        partition.asked_in = Some(self.number);
+        let (epoch, start, leader_epoch) = (partition.epoch, partition.start, leader.epoch);
+        self.asked.push(Asked { partition: named, epoch, start, offset, leader_epoch });
+        self.asked.last()
+    }
+}
+
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         for asked in &self.asked {
@@ -297,8 +346,16 @@ impl Drop for Asking<'_> {
                 partition.asked_in = None;
             }
         }
-        if let (Turn::First, Some(until)) = (self.turn, state.brokers.get_mut(&self.node_id)) {
-            *until = None;
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if let Turn::First = self.turn {
+            // Before its partitions can be asked for again, which is when the fields are dropped.
+            if let Some(until) = self.under_way.shared.state().brokers.get_mut(&self.node_id) {
+                *until = None;
+            }
         }
     }
 }

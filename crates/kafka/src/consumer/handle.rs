@@ -73,10 +73,26 @@ impl Consumer {
             true => StartError::Passing(error),
             false => StartError::Refused(error),
         })?;
-        match self.shared.start(claim, offset) {
+        match self.start_behind(claim, offset, -1) {
             true => Ok(offset),
             false => Err(StartError::Lost),
         }
+    }
+
+    /// The same at an offset, with the epoch of the record before it, by which the leader is asked whether it has what was read before; -1 if
+    /// that is not known better than by what was read here. False if the partition is not ours any more.
+    pub fn start_behind(&self, claim: &Claim, offset: i64, leader_epoch: i32) -> bool {
+        self.shared.start(claim, offset, Some(leader_epoch).filter(|epoch| *epoch >= 0))
+    }
+
+    /// Whether the partition was not started again since.
+    pub fn is_started_as(&self, claim: &Claim, start: u64) -> bool {
+        self.shared.is_started_as(claim, start)
+    }
+
+    /// In which leader's epoch the record before this offset was written; -1 if that is not known.
+    pub fn leader_epoch(&self, claim: &Claim, offset: i64) -> i32 {
+        self.shared.leader_epoch(claim, offset).unwrap_or(-1)
     }
 
     async fn offset_of(&self, claim: &Claim, start: Start) -> Result<i64, Error> {
@@ -128,6 +144,7 @@ impl Consumer {
         let fences = [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::ILLEGAL_GENERATION, ErrorCode::FENCED_INSTANCE_ID];
         let errors: Vec<ErrorCode> = codes.filter(ErrorCode::is_error).collect();
         let Some(code) = errors.iter().find(|code| fences.contains(code)).or(errors.first()).copied() else {
+            self.shared.forget_epochs_before(commits);
             return Ok(());
         };
         if fences.contains(&code) {
@@ -158,22 +175,24 @@ impl Consumer {
         let Some((generation_id, member_id)) = state.generation.clone() else {
             return Err(CommitError::Passing(self.refused(ErrorCode::REBALANCE_IN_PROGRESS)));
         };
-        drop(state);
         let offsets = commits.iter().map(|commit| {
+            let leader_epoch = state.of(&commit.claim).and_then(|partition| partition.epochs.before(commit.offset));
             let offset = CommitOffset {
                 partition: commit.claim.partition,
                 offset: commit.offset,
-                leader_epoch: commit.leader_epoch,
+                leader_epoch: leader_epoch.unwrap_or(-1),
                 metadata: commit.metadata.clone(),
             };
             (commit.claim.topic.clone(), offset)
         });
+        let topics = ByTopic::collect(offsets);
+        drop(state);
         Ok(OffsetCommitRequest {
             group: self.group.to_string(),
             generation_id,
             member_id,
             group_instance_id: self.group_instance_id.as_deref().map(str::to_owned),
-            topics: ByTopic::collect(offsets),
+            topics,
         })
     }
 

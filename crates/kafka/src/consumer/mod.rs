@@ -17,10 +17,12 @@
 //! are committed for it; the broker refuses them too when the group has gone on without us.
 
 mod budget;
+mod check;
 mod conductor;
 mod event;
 mod fetcher;
 mod handle;
+mod leader_epochs;
 mod options;
 mod pattern;
 mod records;

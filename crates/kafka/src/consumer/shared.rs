@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::consumer::budget::Budget;
-use crate::consumer::event::{Claim, Watermarks};
+use crate::consumer::event::{Claim, Commit, Watermarks};
+use crate::consumer::leader_epochs::LeaderEpochs;
 use crate::consumer::options::FetchSizes;
 use crate::consumer::records::Delivery;
 use crate::topic_partition::TopicPartition;
@@ -46,6 +47,10 @@ pub(super) struct Partition {
     pub is_paused: bool,
     /// The next offset to fetch; nothing while it isn't started.
     pub position: Option<i64>,
+    /// Of the records before it.
+    pub epochs: LeaderEpochs,
+    /// The leader, by its epoch, whose log is known to have them.
+    pub checked_in: Option<i32>,
     /// Tells starts apart, so that what belongs to an earlier one is known.
     pub start: u64,
     /// The request that asks for it at present.
@@ -73,6 +78,8 @@ impl Partition {
             is_revoking: false,
             is_paused: false,
             position: None,
+            epochs: LeaderEpochs::default(),
+            checked_in: None,
             start: 0,
             asked_in: None,
             served_in: 0,
@@ -86,6 +93,14 @@ impl Partition {
     pub fn is_due(&self, node_id: i32) -> bool {
         let is_wanted = self.position.is_some() && !self.is_paused && !self.is_revoking && self.asked_in.is_none();
         is_wanted && self.leader.is_some_and(|leader| leader.node_id == node_id)
+    }
+
+    /// Another leader's log may have other records than were read before the position: the epoch to ask it by, before it is fetched from.
+    pub fn unchecked(&self) -> Option<i32> {
+        let leader = self.leader.filter(|leader| leader.epoch >= 0 && self.checked_in != Some(leader.epoch))?;
+        let epoch = self.epochs.before(self.position?)?;
+        // What it wrote itself it has.
+        (epoch != leader.epoch).then_some(epoch)
     }
 
     fn stop(&mut self) {
@@ -140,13 +155,34 @@ impl Shared {
         self.changed.notify_waiters();
     }
 
-    /// Whether it is ours.
-    pub(crate) fn start(&self, claim: &Claim, offset: i64) -> bool {
+    /// Whether nothing was started since.
+    pub(crate) fn is_started_as(&self, claim: &Claim, start: u64) -> bool {
+        self.state().of(claim).is_some_and(|partition| partition.start == start)
+    }
+
+    pub(crate) fn leader_epoch(&self, claim: &Claim, offset: i64) -> Option<i32> {
+        self.state().of(claim)?.epochs.before(offset)
+    }
+
+    /// What is committed is not committed again.
+    pub(crate) fn forget_epochs_before(&self, commits: &[Commit]) {
+        let mut state = self.state();
+        for commit in commits {
+            if let Some(partition) = state.of(&commit.claim) {
+                partition.epochs.forget_before(commit.offset);
+            }
+        }
+    }
+
+    /// Whether it is ours. The epoch is that of the record before the offset, if it is known.
+    pub(crate) fn start(&self, claim: &Claim, offset: i64, leader_epoch: Option<i32>) -> bool {
         let mut state = self.state();
         state.last_start += 1;
         let start = state.last_start;
         let Some(partition) = state.of(claim) else { return false };
         partition.position = Some(offset);
+        partition.epochs.begin(offset, leader_epoch);
+        partition.checked_in = None;
         partition.start = start;
         partition.asked_in = None;
         partition.not_before = None;
@@ -196,4 +232,58 @@ impl State {
 
 pub(super) fn claim(partition: &TopicPartition, epoch: u64) -> Claim {
     Claim { topic: partition.topic.clone(), partition: partition.partition, epoch }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Span;
+
+    fn leader(node_id: i32, epoch: i32) -> Option<Leader> {
+        Some(Leader { node_id, epoch })
+    }
+
+    #[test]
+    fn only_a_leader_of_a_later_epoch_is_asked_for_its_log() {
+        let shared = Shared::new(FetchSizes::default(), 1 << 20);
+        let named = TopicPartition::new("events", 0);
+        let claim = shared.state().add(named.clone(), 1, TopicId::default(), leader(1, 4));
+        let unchecked = || shared.state().partitions[&named].unchecked();
+        let set = |change: &dyn Fn(&mut Partition)| {
+            if let Some(partition) = shared.state().partitions.get_mut(&named) {
+                change(partition);
+            }
+        };
+        assert_eq!(unchecked(), None, "nothing is to be fetched");
+        shared.start(&claim, 100, None);
+        assert_eq!(unchecked(), None, "nobody knows what was before");
+        shared.start(&claim, 100, Some(4));
+        assert_eq!(unchecked(), None, "it has written that itself");
+        shared.start(&claim, 100, Some(3));
+        assert_eq!(unchecked(), Some(3));
+        set(&|partition| partition.checked_in = Some(4));
+        assert_eq!(unchecked(), None);
+        set(&|partition| partition.leader = leader(2, 5));
+        assert_eq!(unchecked(), Some(3));
+        set(&|partition| {
+            partition.epochs.note(Span { first_offset: 100, next_offset: 110, leader_epoch: 4 });
+            partition.position = Some(110);
+        });
+        assert_eq!(unchecked(), Some(4));
+        set(&|partition| partition.leader = None);
+        assert_eq!(unchecked(), None);
+        set(&|partition| partition.leader = leader(2, -1));
+        assert_eq!(unchecked(), None, "there are no epochs");
+    }
+
+    #[test]
+    fn what_was_started_again_is_another_start() {
+        let shared = Shared::new(FetchSizes::default(), 1 << 20);
+        let claim = shared.state().add(TopicPartition::new("events", 0), 1, TopicId::default(), leader(1, 0));
+        shared.start(&claim, 10, None);
+        let start = shared.state().of(&claim).map(|partition| partition.start).unwrap();
+        assert!(shared.is_started_as(&claim, start));
+        shared.start(&claim, 10, None);
+        assert!(!shared.is_started_as(&claim, start));
+    }
 }

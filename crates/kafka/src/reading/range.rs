@@ -9,7 +9,10 @@ use crate::client::{Backoff, Client, Purpose, Retry};
 use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
-use crate::wire::{ByTopic, FetchPartition, FetchRequest, FetchedPartition, Isolation, OffsetAt, OffsetQuery, TopicId};
+use crate::wire::{
+    ByTopic, EpochQuery, FetchPartition, FetchRequest, FetchedPartition, Isolation, OffsetAt,
+    OffsetForLeaderEpochRequest, OffsetQuery, TopicId,
+};
 
 /// Where nothing comes, the log may have ended; a little patience costs few questions.
 const MAX_WAIT_MS: i32 = 500;
@@ -22,11 +25,14 @@ pub struct ReadOptions {
     /// How long brokers have to say the same until messages that they don't show count as gone: one that has just started, or a new leader,
     /// doesn't show all of them at once.
     pub gone_after_ms: u64,
+    /// In which leader's epoch the range's last record was written when it was read before; -1 if that is not known. What lies behind the place
+    /// where the present leader's log has parted from that one is not what was read: it counts as gone.
+    pub leader_epoch: i32,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { isolation: Isolation::ReadCommitted, max_bytes: 4 << 20, gone_after_ms: 60_000 }
+        Self { isolation: Isolation::ReadCommitted, max_bytes: 4 << 20, gone_after_ms: 60_000, leader_epoch: -1 }
     }
 }
 
@@ -69,6 +75,12 @@ pub struct RangePart {
     pub high_watermark: i64,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Leader {
+    node_id: i32,
+    epoch: i32,
+}
+
 #[derive(Debug)]
 pub struct RangeReader {
     client: Client,
@@ -77,7 +89,7 @@ pub struct RangeReader {
     options: ReadOptions,
     position: i64,
     last: i64,
-    leader_id: Option<i32>,
+    leader: Option<Leader>,
     /// Since when brokers say that the rest, or the topic, isn't there.
     seems_gone_since: Option<Instant>,
     gaps: Vec<RangeInclusive<i64>>,
@@ -114,7 +126,7 @@ impl Client {
             options,
             position,
             last,
-            leader_id: None,
+            leader: None,
             seems_gone_since: None,
             gaps: Vec::new(),
         }
@@ -142,7 +154,7 @@ impl RangeReader {
                 Step::Part(part) => return Ok(Some(part)),
                 Step::Skipped => {}
                 Step::Nothing(error) => {
-                    self.leader_id = None;
+                    self.leader = None;
                     retry.after(error).await?;
                 }
                 Step::Ended if self.is_gone() => self.skip_to(self.last.saturating_add(1)),
@@ -173,13 +185,20 @@ impl RangeReader {
     }
 
     async fn step(&mut self) -> Result<Step, RangeError> {
-        let leader_id = match self.leader_id {
-            Some(leader_id) => leader_id,
-            None => self.find_leader().await?,
+        let leader = match self.leader {
+            Some(leader) => leader,
+            None => {
+                let leader = self.find_leader().await?;
+                self.check(leader).await?;
+                leader
+            }
         };
-        self.leader_id = Some(leader_id);
-        let connection = self.client.connection(leader_id, Purpose::Read).await?;
-        let answer = connection.call(&self.request()).await?;
+        self.leader = Some(leader);
+        if self.position > self.last {
+            return Ok(Step::Skipped);
+        }
+        let connection = self.client.connection(leader.node_id, Purpose::Read).await?;
+        let answer = connection.call(&self.request(leader)).await?;
         let code = answer.error;
         let found = answer.topics.into_iter().flat_map(|topic| topic.partitions).next();
         let Some(fetched) = found.filter(|_| !code.is_error()) else { return Ok(Step::Nothing(self.refused(code))) };
@@ -200,7 +219,7 @@ impl RangeReader {
 
     fn take(&mut self, fetched: FetchedPartition) -> Step {
         let from_offset = self.position;
-        match end_offset(&fetched.records).map(|end| end.max(from_offset)) {
+        match end_offset(&fetched.records, |_| {}).map(|end| end.max(from_offset)) {
             Some(next_offset) => {
                 // Where there is no way past what can't be read, whoever reads the part is told.
                 self.position = next_offset;
@@ -221,11 +240,49 @@ impl RangeReader {
         }
     }
 
-    fn request(&self) -> FetchRequest {
+    /// Asks a leader where its log has parted from the one that the range was in; as in a consumer's `check.rs`.
+    async fn check(&mut self, leader: Leader) -> Result<(), RangeError> {
+        let leader_epoch = self.options.leader_epoch;
+        if leader_epoch < 0 || leader.epoch < 0 || leader_epoch == leader.epoch {
+            return Ok(());
+        }
+        let query =
+            EpochQuery { partition: self.partition.partition, current_leader_epoch: leader.epoch, leader_epoch };
+        let topics = vec![ByTopic { topic: self.partition.topic.clone(), partitions: vec![query] }];
+        let connection = self.client.connection(leader.node_id, Purpose::Read).await?;
+        let answer = match connection.call(&OffsetForLeaderEpochRequest { topics }).await {
+            Ok(answer) => answer,
+            // Nobody can say it.
+            Err(Error::Unsupported { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let end = answer.topics.into_iter().flat_map(|topic| topic.partitions).next();
+        match end {
+            Some(end) if end.error.is_retriable() => Err(self.refused(end.error).into()),
+            Some(end) if !end.error.is_error() && end.end_offset >= 0 => {
+                self.end_at(end.end_offset);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is not read yet of the range is gone from here on.
+    fn end_at(&mut self, offset: i64) {
+        let first_gone = self.position.max(offset);
+        if first_gone <= self.last {
+            self.gaps.push(first_gone..=self.last);
+            self.last = first_gone - 1;
+        }
+    }
+
+    fn request(&self, leader: Leader) -> FetchRequest {
         let max_bytes = i32::try_from(self.options.max_bytes).unwrap_or(i32::MAX);
+        // Nobody else than who was asked for the log.
+        let current_leader_epoch = if self.options.leader_epoch < 0 { -1 } else { leader.epoch };
         let partition = FetchPartition {
             partition: self.partition.partition,
-            current_leader_epoch: -1,
+            current_leader_epoch,
             offset: self.position,
             max_bytes,
         };
@@ -242,7 +299,7 @@ impl RangeReader {
         }
     }
 
-    async fn find_leader(&self) -> Result<i32, RangeError> {
+    async fn find_leader(&self) -> Result<Leader, RangeError> {
         let metadata = self.client.metadata(Some(vec![self.partition.topic.clone()])).await?;
         let topic = metadata.topics.into_iter().find(|topic| topic.name == self.partition.topic);
         let code = topic.as_ref().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |topic| topic.error);
@@ -258,7 +315,9 @@ impl RangeReader {
         }
         let partition = topic.partitions.iter().find(|partition| partition.partition == self.partition.partition);
         match partition {
-            Some(partition) if partition.leader_id >= 0 => Ok(partition.leader_id),
+            Some(partition) if partition.leader_id >= 0 => {
+                Ok(Leader { node_id: partition.leader_id, epoch: partition.leader_epoch })
+            }
             Some(_) => Err(self.refused(ErrorCode::LEADER_NOT_AVAILABLE).into()),
             None => Err(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION).into()),
         }

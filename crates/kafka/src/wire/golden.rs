@@ -72,6 +72,7 @@ fn api_versions() {
         OffsetCommitRequest::API,
         OffsetFetchRequest::API,
         ListOffsetsRequest::API,
+        OffsetForLeaderEpochRequest::API,
     ] {
         assert_eq!(versions.common(&api), Some(api.versions.1), "{}", api.name);
     }
@@ -123,6 +124,23 @@ fn list_offsets() {
     listed.sort_by_key(|listed| listed.partition);
     assert_eq!((listed[0].error, listed[1].error), (ErrorCode::NONE, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
     assert!(listed[0].offset > 10);
+}
+
+#[test]
+fn offset_for_leader_epoch() {
+    let query = |partition, leader_epoch| EpochQuery {
+        partition,
+        current_leader_epoch: if partition == 0 { 0 } else { -1 },
+        leader_epoch,
+    };
+    let partitions = vec![query(0, 0), query(1, 3), query(9, 0)];
+    let topics = vec![ByTopic { topic: "golden-epochs".into(), partitions }];
+    assert_written_as("offset_for_leader_epoch_v3", 3, &OffsetForLeaderEpochRequest { topics });
+    let mut ends = answer::<OffsetForLeaderEpochRequest>("offset_for_leader_epoch_v3", 3).topics.remove(0).partitions;
+    ends.sort_by_key(|end| end.partition);
+    assert_eq!(ends[0], EpochEnd { partition: 0, error: ErrorCode::NONE, leader_epoch: 0, end_offset: 3 });
+    assert_eq!(ends[1], EpochEnd { partition: 1, error: ErrorCode::NONE, leader_epoch: -1, end_offset: -1 });
+    assert_eq!(ends[2].error, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
 }
 
 #[test]

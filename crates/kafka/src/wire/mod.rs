@@ -16,6 +16,7 @@ mod malformed;
 mod metadata;
 mod offset_commit;
 mod offset_fetch;
+mod offset_for_leader_epoch;
 mod reader;
 mod request;
 mod sasl;
@@ -36,6 +37,7 @@ pub use malformed::Malformed;
 pub use metadata::{BrokerAddress, MetadataRequest, MetadataResponse, PartitionMetadata, TopicId, TopicMetadata};
 pub use offset_commit::{CommitOffset, CommittedPartition, OffsetCommitRequest, OffsetCommitResponse};
 pub use offset_fetch::{FetchedOffset, OffsetFetchRequest, OffsetFetchResponse};
+pub use offset_for_leader_epoch::{EpochEnd, EpochQuery, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 pub(crate) use reader::{Read, Reader};
 #[cfg(feature = "fuzzing")]
 pub use request::decode as decode_response;

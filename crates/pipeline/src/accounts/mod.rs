@@ -55,6 +55,8 @@ struct Account {
     sealed: i64,
     /// All before it is stored, on its way or gathered.
     gathered: i64,
+    /// Of the leader that wrote the last message before `gathered`.
+    leader_epoch: i32,
 }
 
 impl Account {
@@ -120,8 +122,16 @@ impl Accounts {
 
     /// A partition is ours. What the coordinator has of it is to be looked at next.
     pub(crate) fn assign(&mut self, partition: TopicPartition, epoch: u64, topic_id: TopicId) {
-        let account =
-            Account { epoch, topic_id, phase: Phase::Starting, committed: None, stored: 0, sealed: 0, gathered: 0 };
+        let account = Account {
+            epoch,
+            topic_id,
+            phase: Phase::Starting,
+            committed: None,
+            stored: 0,
+            sealed: 0,
+            gathered: 0,
+            leader_epoch: -1,
+        };
         self.accounts.insert(partition, account);
     }
 
@@ -178,12 +188,13 @@ impl Accounts {
         self.accounts.get(partition).filter(|account| account.phase == Phase::Running).map(|account| account.gathered)
     }
 
-    /// All messages up to `next` are in the open batch. False if the partition is not ours to gather from.
-    pub(crate) fn gather(&mut self, partition: &TopicPartition, next: i64) -> bool {
+    /// All messages up to `next` are in the open batch, of which a leader wrote the last in this epoch. False if the partition is not ours to gather from.
+    pub(crate) fn gather(&mut self, partition: &TopicPartition, next: i64, leader_epoch: i32) -> bool {
         let account = self.accounts.get_mut(partition).filter(|account| account.phase == Phase::Running);
         match account.filter(|account| next >= account.gathered) {
             Some(account) => {
                 account.gathered = next;
+                account.leader_epoch = leader_epoch;
                 true
             }
             None => false,
@@ -203,6 +214,7 @@ impl Accounts {
             topic_id: account.topic_id,
             first_offset: account.sealed,
             last_offset: account.gathered - 1,
+            leader_epoch: account.leader_epoch,
         })
     }
 
@@ -237,6 +249,23 @@ impl Accounts {
     /// Whether all that was gathered is stored and committed.
     pub(crate) fn is_settled(&self) -> bool {
         self.step.is_none() && self.sealed.is_empty() && !self.has_open() && self.entries(None).is_empty()
+    }
+
+    /// Whether nothing of the partition is on its way: all that was gathered of it is stored.
+    pub(crate) fn is_quiet(&self, partition: &TopicPartition) -> bool {
+        let is_stored = |account: &Account| account.phase == Phase::Running && account.stored == account.gathered;
+        let is_of = |sealed: &Sealed| sealed.record.range_of(&partition.topic, partition.partition).is_some();
+        self.accounts.get(partition).is_some_and(is_stored)
+            && !self.is_in_step(partition)
+            && !self.sealed.iter().any(is_of)
+    }
+
+    fn is_in_step(&self, partition: &TopicPartition) -> bool {
+        match &self.step {
+            Some(Step::Commit(entries)) => entries.iter().any(|entry| entry.partition == *partition),
+            Some(Step::Push { record, .. }) => record.range_of(&partition.topic, partition.partition).is_some(),
+            None => false,
+        }
     }
 
     pub(crate) fn is_pushing(&self) -> bool {
@@ -375,11 +404,6 @@ impl Accounts {
 
     /// Which of the revoked partitions nothing is on its way of; they are not ours from now on.
     pub(crate) fn given_up(&mut self) -> Vec<TopicPartition> {
-        let in_step = |partition: &TopicPartition| match &self.step {
-            Some(Step::Commit(entries)) => entries.iter().any(|entry| entry.partition == *partition),
-            Some(Step::Push { record, .. }) => record.range_of(&partition.topic, partition.partition).is_some(),
-            None => false,
-        };
         let is_free = |partition: &TopicPartition, account: &Account| {
             let is_recorded = |sealed: &Sealed| {
                 sealed.is_recorded
@@ -389,7 +413,7 @@ impl Accounts {
             // In this order: it is asked often, of partitions that are mostly not revoked.
             account.phase == Phase::Revoked
                 && account.committed == Some(account.stored)
-                && !in_step(partition)
+                && !self.is_in_step(partition)
                 && !self.sealed.iter().any(is_recorded)
         };
         let free: Vec<TopicPartition> = self
@@ -487,6 +511,8 @@ pub(crate) struct Undone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) offset: i64,
+    /// Of the leader that wrote the message before it; -1 if it isn't known.
+    pub(crate) leader_epoch: i32,
     pub(crate) record: Option<BatchRecord>,
 }
 
@@ -531,7 +557,11 @@ pub(crate) fn judge(
     for range in &record.ranges {
         let other = range.partition();
         let is_bound = shown(&other).is_some_and(|shown| {
-            shown.offset > range.last_offset || shown.record.as_ref().is_some_and(|shown| shown.id == record.id)
+            // The log has lost messages of the range since, and the partition was read on from there.
+            let is_of_later_leader = range.leader_epoch >= 0 && shown.leader_epoch > range.leader_epoch;
+            shown.offset > range.last_offset
+                || shown.record.as_ref().is_some_and(|shown| shown.id == record.id)
+                || is_of_later_leader
         });
         // A topic takes its offsets along: what else is in the batch may be stored all the same.
         if !is_bound && !is_gone(range) {

@@ -123,7 +123,7 @@ impl World {
         let accounts = &mut self.members[member].accounts;
         if let Some(from) = accounts.gathered(at) {
             let next = (from + self.random.i64(0..6)).min(end);
-            assert!(accounts.gather(at, next));
+            assert!(accounts.gather(at, next, 0));
         }
     }
 
@@ -154,7 +154,7 @@ impl World {
         }
         if happens {
             for Entry { partition, offset, record, .. } in entries {
-                let shown = Shown { offset, record: record.map(|record| (*record).clone()) };
+                let shown = Shown { offset, leader_epoch: 0, record: record.map(|record| (*record).clone()) };
                 self.coordinator.entry(partition).or_default().shown = Some(shown);
             }
         }
@@ -232,8 +232,8 @@ impl World {
             }
             match &coordinator[at].shown {
                 None => accounts.begin(at, 0, false),
-                Some(Shown { offset, record: None }) => accounts.begin(at, *offset, true),
-                Some(Shown { offset, record: Some(record) }) => {
+                Some(Shown { offset, record: None, .. }) => accounts.begin(at, *offset, true),
+                Some(Shown { offset, record: Some(record), .. }) => {
                     let shown = |other: &TopicPartition| coordinator[other].shown.clone();
                     match judge(record, at, TopicId::default(), shown, |_| false) {
                         Ok(()) => accounts.replay(record.clone(), std::slice::from_ref(at)),
@@ -266,7 +266,7 @@ impl World {
         let end = self.log[at];
         let accounts = &mut self.members[member].accounts;
         if accounts.gathered(at).is_some() {
-            accounts.gather(at, end);
+            accounts.gather(at, end, 0);
         }
     }
 
@@ -317,15 +317,20 @@ fn batch_of_two_topics() -> BatchRecord {
         topic_id,
         first_offset: 10,
         last_offset: 19,
+        leader_epoch: 4,
     };
     BatchRecord { id: BatchId(7), ranges: vec![range("clicks", CLICKS), range("events", EVENTS)] }
+}
+
+fn shown_at(offset: i64, record: Option<BatchRecord>) -> Shown {
+    Shown { offset, leader_epoch: 4, record }
 }
 
 /// What follows for the events, where the clicks show this.
 fn judged(clicks: Option<Shown>, is_gone: bool) -> Result<(), Void> {
     let record = batch_of_two_topics();
     let shown = |partition: &TopicPartition| match &*partition.topic {
-        "events" => Some(Shown { offset: 10, record: Some(record.clone()) }),
+        "events" => Some(shown_at(10, Some(record.clone()))),
         _ => clicks.clone(),
     };
     let is_gone = |range: &Range| is_gone && range.topic_id == CLICKS;
@@ -336,27 +341,65 @@ fn judged(clicks: Option<Shown>, is_gone: bool) -> Result<(), Void> {
 fn a_record_counts_if_its_other_partitions_bear_it_out() {
     let record = batch_of_two_topics();
     let unbound = Err(Void::NotShownBy(TopicPartition::new("clicks", 0)));
-    assert_eq!(judged(Some(Shown { offset: 10, record: Some(record) }), false), Ok(()));
-    assert_eq!(judged(Some(Shown { offset: 20, record: None }), false), Ok(()));
-    assert_eq!(judged(Some(Shown { offset: 10, record: None }), false), unbound);
+    assert_eq!(judged(Some(shown_at(10, Some(record))), false), Ok(()));
+    assert_eq!(judged(Some(shown_at(20, None)), false), Ok(()));
+    assert_eq!(judged(Some(shown_at(10, None)), false), unbound);
     assert_eq!(judged(None, false), unbound, "it was not written whole");
+}
+
+/// The clicks lost their last messages, after the batch was stored and their offset was behind it.
+#[test]
+fn a_record_counts_also_where_another_log_of_its_batch_was_cut_since() {
+    let at = |offset, leader_epoch| Some(Shown { offset, leader_epoch, record: None });
+    assert_eq!(judged(at(13, 6), false), Ok(()));
+    let unbound = Err(Void::NotShownBy(TopicPartition::new("clicks", 0)));
+    assert_eq!(judged(at(13, 4), false), unbound, "it was moved by hand");
+    assert_eq!(judged(at(13, -1), false), unbound);
+}
+
+/// What was read before the log was cut is stored first, in batches of its own; then the same offsets go into others.
+#[test]
+fn a_partition_goes_back_when_nothing_of_it_is_on_its_way() {
+    let (at, mut accounts) = (partition(0), Accounts::new(true));
+    ten_of_each(&mut accounts, 1);
+    let first = accounts.seal(BatchId(1)).unwrap();
+    for _ in 0..2 {
+        assert!(!accounts.is_quiet(&at));
+        match accounts.next_step(true) {
+            Some(Step::Commit(_)) => accounts.commit_succeeded(),
+            Some(Step::Push { .. }) => drop(accounts.push_succeeded()),
+            None => panic!("it is not stored yet"),
+        }
+    }
+    assert!(accounts.is_quiet(&at));
+    assert!(matches!(accounts.next_step(true), Some(Step::Commit(_))));
+    assert!(!accounts.is_quiet(&at), "its offset is on its way");
+    accounts.commit_succeeded();
+    accounts.begin(&at, 4, false);
+    assert_eq!(accounts.stored(&at), Some(4));
+    assert!(accounts.gather(&at, 10, 2));
+    let second = accounts.seal(BatchId(2)).unwrap();
+    assert_eq!((first.ranges[0].first_offset, second.ranges[0].first_offset), (0, 4));
+    assert_eq!((first.ranges[0].leader_epoch, second.ranges[0].leader_epoch), (0, 2));
+    let Some(Step::Commit(entries)) = accounts.next_step(true) else { panic!("the offset is told") };
+    assert_eq!((entries[0].offset, entries[0].record.as_ref()), (4, Some(&second)));
 }
 
 /// It may be stored, and would be stored again under another id.
 #[test]
 fn a_record_counts_also_where_another_topic_of_its_batch_was_deleted() {
     assert_eq!(judged(None, true), Ok(()));
-    assert_eq!(judged(Some(Shown { offset: 3, record: None }), true), Ok(()), "it was made anew, and read");
+    assert_eq!(judged(Some(shown_at(3, None)), true), Ok(()), "it was made anew, and read");
 }
 
 #[test]
 fn ids_that_are_not_known_tell_no_topics_apart() {
     let none = TopicId::default();
     let counts = |of_record: TopicId, of_topic: TopicId| {
-        let range =
-            Range { topic: "events".into(), partition: 0, topic_id: of_record, first_offset: 10, last_offset: 19 };
+        let (topic, leader_epoch) = ("events".into(), 4);
+        let range = Range { topic, partition: 0, topic_id: of_record, first_offset: 10, last_offset: 19, leader_epoch };
         let record = BatchRecord { id: BatchId(7), ranges: vec![range] };
-        let shown = |_: &TopicPartition| Some(Shown { offset: 10, record: Some(record.clone()) });
+        let shown = |_: &TopicPartition| Some(shown_at(10, Some(record.clone())));
         judge(&record, &TopicPartition::new("events", 0), of_topic, shown, |_| false)
     };
     assert_eq!(counts(EVENTS, EVENTS), Ok(()));
@@ -370,7 +413,7 @@ fn ten_of_each(accounts: &mut Accounts, partitions: i32) {
     for at in (0..partitions).map(partition) {
         accounts.assign(at.clone(), 1, TopicId::default());
         accounts.begin(&at, 0, false);
-        accounts.gather(&at, 10);
+        accounts.gather(&at, 10, 0);
     }
 }
 

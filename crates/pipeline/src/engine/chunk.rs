@@ -263,7 +263,8 @@ mod tests {
             })
             .collect();
         let topic_id = TopicId::default();
-        let range = Range { topic: "t".into(), partition, topic_id, first_offset: 0, last_offset: next_offset - 1 };
+        let (topic, last_offset) = ("t".into(), next_offset - 1);
+        let range = Range { topic, partition, topic_id, first_offset: 0, last_offset, leader_epoch: -1 };
         RangeRows { range, chunks }
     }
 

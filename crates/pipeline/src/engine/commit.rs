@@ -46,10 +46,5 @@ fn as_commit(entry: Entry) -> Commit {
     let Entry { partition, epoch, offset, record } = entry;
     // It was checked when the batch was sealed that it fits.
     let metadata = record.and_then(|record| record.encode().ok()).unwrap_or_default();
-    Commit {
-        claim: Claim { topic: partition.topic, partition: partition.partition, epoch },
-        offset,
-        leader_epoch: -1,
-        metadata,
-    }
+    Commit { claim: Claim { topic: partition.topic, partition: partition.partition, epoch }, offset, metadata }
 }

@@ -75,7 +75,8 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn of(client: &Client, range: &Range) -> Parts {
         let offsets = range.first_offset..=range.last_offset;
-        let reader = client.read_range(range.partition(), range.topic_id, offsets, ReadOptions::default());
+        let options = ReadOptions { leader_epoch: range.leader_epoch, ..ReadOptions::default() };
+        let reader = client.read_range(range.partition(), range.topic_id, offsets, options);
         Parts {
             reader,
             partition: range.partition(),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
-use windrow_kafka::consumer::{Claim, Consumer, Start, StartError};
+use windrow_kafka::consumer::Claim;
 use windrow_kafka::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, OffsetQuery, TopicId, TopicPartition};
 
 use crate::accounts::{judge, Shown, Void};
@@ -28,8 +28,11 @@ impl Given {
 
 #[derive(Debug)]
 pub(crate) enum Beginning {
-    /// Goes on at the committed offset.
-    At(i64),
+    /// Goes on at the committed offset, before which a message is that a leader wrote in this epoch; -1 if it isn't known.
+    At {
+        offset: i64,
+        leader_epoch: i32,
+    },
     /// The group has no offset yet: here, as the settings say.
     New(i64),
     Replay(BatchRecord),
@@ -134,12 +137,13 @@ async fn try_look_up(
         let start = beginner.start(&partition);
         let beginning = match shown.get(&partition).cloned().flatten() {
             None => first_offset(client, &partition, start).await.map(Beginning::New),
-            Some(Shown { offset, record: None }) => Ok(Beginning::At(offset)),
-            Some(Shown { offset, record: Some(record) }) => {
+            Some(Shown { offset, leader_epoch, record: None }) => Ok(Beginning::At { offset, leader_epoch }),
+            Some(Shown { offset, leader_epoch, record: Some(record) }) => {
+                let at = Beginning::At { offset, leader_epoch };
                 let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
                 match judge(&record, &partition, given.topic_id, find, is_gone) {
                     Ok(()) => Ok(Beginning::Replay(record)),
-                    Err(void) => begin_anew(client, &partition, start, offset, &record, void).await,
+                    Err(void) => begin_anew(client, &partition, start, at, &record, void).await,
                 }
             }
         };
@@ -174,7 +178,7 @@ async fn begin_anew(
     client: &Client,
     partition: &TopicPartition,
     start: StartAt,
-    offset: i64,
+    at: Beginning,
     record: &BatchRecord,
     void: Void,
 ) -> Result<Beginning, windrow_kafka::Error> {
@@ -182,7 +186,7 @@ async fn begin_anew(
     match void {
         // Its offsets mean nothing in this one.
         Void::OtherTopic => Ok(Beginning::New(first_offset(client, partition, start).await?)),
-        Void::Moved | Void::NotShownBy(_) => Ok(Beginning::At(offset)),
+        Void::Moved | Void::NotShownBy(_) => Ok(at),
     }
 }
 
@@ -197,7 +201,7 @@ fn keep(shown: &mut HashMap<TopicPartition, Option<Shown>>, offsets: Vec<Committ
                     None
                 }
             };
-            Shown { offset: committed.offset, record }
+            Shown { offset: committed.offset, leader_epoch: committed.leader_epoch, record }
         });
         shown.insert(partition, of_partition);
     }
@@ -231,17 +235,5 @@ async fn list_offset(client: &Client, partition: &TopicPartition, at: OffsetAt) 
     match found.error.is_error() {
         true => Err(refused(found.error)),
         false => Ok(found.offset),
-    }
-}
-
-/// Lets a partition be fetched from an offset on; goes on until that is so, or it isn't ours any more.
-pub(crate) async fn fetch_from(consumer: Consumer, claim: Claim, offset: i64, view: Arc<View>) {
-    let mut backoff = Backoff::default();
-    loop {
-        match consumer.start(&claim, Start::At(offset)).await {
-            Ok(_) | Err(StartError::Lost) => return,
-            Err(error) => view.kafka_trouble(&format!("{claim}: fetching can't begin: {error}")),
-        }
-        backoff.pause().await;
     }
 }

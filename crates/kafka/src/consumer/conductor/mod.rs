@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::client::{Backoff, Client};
+use crate::consumer::check::Divergence;
 use crate::consumer::conductor::work::Done;
 use crate::consumer::event::{Assigned, Claim, Event, Watermarks};
 use crate::consumer::fetcher::{Fetcher, Report, Turn};
@@ -270,7 +271,10 @@ impl Conductor {
     fn heed(&mut self, report: Report) {
         match report {
             Report::StaleMetadata => self.metadata.soon(Instant::now()),
-            Report::OutOfRange { claim, start, offset } => self.ask_for_range(claim, start, offset),
+            Report::OutOfRange { claim, start, offset } => self.ask_for_range(claim, start, offset, None),
+            Report::Diverged { claim, start, offset, divergence } => {
+                self.ask_for_range(claim, start, offset, Some(divergence));
+            }
             Report::Trouble(text) => self.trouble(text),
         }
     }
@@ -377,7 +381,9 @@ impl Conductor {
                     self.ask_for_committed(epochs, delay);
                 }
             },
-            Done::Range { claim, start, offset, found } => self.out_of_range(claim, start, offset, found),
+            Done::Range { claim, start, offset, divergence, found } => {
+                self.out_of_range(claim, start, offset, divergence, found);
+            }
             Done::Watermarks(found) => {
                 self.watermarks.done(now, true);
                 self.note_watermarks(found, now);
@@ -533,26 +539,38 @@ impl Conductor {
         self.tell(Input::Planned(call, plan));
     }
 
-    fn out_of_range(&mut self, claim: Claim, start: u64, offset: i64, found: Result<work::Ends, Error>) {
+    fn out_of_range(
+        &mut self,
+        claim: Claim,
+        start: u64,
+        offset: i64,
+        divergence: Option<Divergence>,
+        found: Result<work::Ends, Error>,
+    ) {
         // Perhaps it is the offset of another topic, which had this name before.
         if let Ok(ends) = &found {
             self.topics.learn(Some(std::slice::from_ref(&claim.topic)), &ends.metadata, Instant::now());
             self.forget_former_topics();
         }
-        let is_current = self.shared.state().of(&claim).is_some_and(|partition| partition.start == start);
         match found {
-            _ if !is_current => {}
-            Ok(work::Ends { earliest, latest, .. }) if !(earliest..=latest).contains(&offset) => {
-                self.say(Event::OutOfRange { claim, offset, earliest, latest });
-            }
-            // It has passed, or can't be told yet.
-            found => {
-                let text = found.err().map(|error| error.to_string());
-                let delay = self.metadata.backoff.max_delay();
-                text.into_iter().for_each(|text| self.trouble(text));
-                self.shared.go_on(&claim, start, offset, delay);
+            _ if !self.shared.is_started_as(&claim, start) => {}
+            Ok(work::Ends { earliest, latest, .. }) => match divergence {
+                Some(Divergence { offset: diverged, leader_epoch }) => {
+                    self.say(Event::Truncated { claim, start, offset, diverged, leader_epoch });
+                }
+                None if (earliest..=latest).contains(&offset) => self.go_on(&claim, start, offset),
+                None => self.say(Event::OutOfRange { claim, offset, earliest, latest }),
+            },
+            Err(error) => {
+                self.trouble(error.to_string());
+                self.go_on(&claim, start, offset);
             }
         }
+    }
+
+    /// What was wrong with the offset has passed, or can't be told yet.
+    fn go_on(&self, claim: &Claim, start: u64, offset: i64) {
+        self.shared.go_on(claim, start, offset, self.metadata.backoff.max_delay());
     }
 
     fn note_watermarks(&mut self, found: Vec<(TopicPartition, ListedOffset, Option<i64>)>, now: Instant) {
@@ -601,8 +619,8 @@ impl Conductor {
         }
     }
 
-    fn ask_for_range(&mut self, claim: Claim, start: u64, offset: i64) {
-        self.work.spawn(work::range(self.client.clone(), claim, start, offset));
+    fn ask_for_range(&mut self, claim: Claim, start: u64, offset: i64, divergence: Option<Divergence>) {
+        self.work.spawn(work::range(self.client.clone(), claim, start, offset, divergence));
     }
 
     fn plan(&mut self, call: Call, assignor: Assignor, members: Vec<Member>) {

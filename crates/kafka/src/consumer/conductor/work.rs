@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::{Client, Connection, Purpose};
+use crate::consumer::check::Divergence;
 use crate::consumer::event::Claim;
 use crate::consumer::shared::Shared;
 use crate::error::Error;
@@ -38,6 +39,7 @@ pub(super) enum Done {
         claim: Claim,
         start: u64,
         offset: i64,
+        divergence: Option<Divergence>,
         found: Result<Ends, Error>,
     },
     /// The latest offset, and the earliest one where that was not known.
@@ -144,7 +146,13 @@ pub(super) async fn committed(
     Done::Committed { epochs, found }
 }
 
-pub(super) async fn range(client: Client, claim: Claim, start: u64, offset: i64) -> Done {
+pub(super) async fn range(
+    client: Client,
+    claim: Claim,
+    start: u64,
+    offset: i64,
+    divergence: Option<Divergence>,
+) -> Done {
     let named = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
     let ends = async {
         let earliest = list_one(&client, &named, Isolation::ReadUncommitted, OffsetAt::Earliest).await?;
@@ -153,7 +161,7 @@ pub(super) async fn range(client: Client, claim: Claim, start: u64, offset: i64)
         Ok(Ends { earliest, latest, metadata })
     };
     let found = ends.await;
-    Done::Range { claim, start, offset, found }
+    Done::Range { claim, start, offset, divergence, found }
 }
 
 /// -1 if no record is so late.

@@ -5,6 +5,7 @@ use windrow_kafka::consumer::{Claim, Event, Fetched};
 use windrow_kafka::TopicPartition;
 use windrow_sink::Sink;
 
+use super::truncated::Truncation;
 use super::{Session, SessionEnd};
 use crate::accounts::{Recut, Undone};
 use crate::engine::chunk::{Chunk, RangeRows};
@@ -39,6 +40,9 @@ impl<S: Sink> Session<S> {
             Some(Event::OutOfRange { claim, offset, earliest, latest }) => {
                 self.out_of_range(claim, offset, earliest, latest);
             }
+            Some(Event::Truncated { claim, start, offset, diverged, leader_epoch }) => {
+                self.log_was_cut(&claim, Truncation { start, offset, diverged, leader_epoch });
+            }
             Some(Event::Trouble(text)) => self.pipeline.view.kafka_trouble(&text),
             Some(Event::Ended(error)) => {
                 self.pipeline.view.kafka_trouble(&error.to_string());
@@ -59,6 +63,7 @@ impl<S: Sink> Session<S> {
             let recut = self.accounts.lose(std::slice::from_ref(&partition));
             self.drop_rows(std::slice::from_ref(&partition), recut);
         }
+        self.truncated.remove(&partition);
         self.accounts.assign(partition.clone(), given.claim.epoch, given.topic_id);
         let shown = self.pipeline.view.assigned(&partition);
         self.partitions.insert(partition.clone(), Partition::new(given.claim.clone(), given.topic_id, shown));
@@ -124,7 +129,8 @@ impl<S: Sink> Session<S> {
                 format!("{partition}: the log ends at {latest}, before offset {offset}; reading goes on at its end");
             self.pipeline.view.kafka_trouble(&text);
             self.drop_rows(std::slice::from_ref(&partition), Vec::new());
-            self.begin(&partition, claim, latest, false);
+            self.accounts.begin(&partition, latest, false);
+            self.fetch(&claim, latest, -1);
         }
     }
 
@@ -143,7 +149,7 @@ impl<S: Sink> Session<S> {
         self.pipeline.view.kafka_trouble(&text);
         // It is committed like any other, also where nothing comes behind.
         self.gather(partition.clone(), Chunk::without_messages(lost.end));
-        self.fetch(claim, lost.end);
+        self.fetch(&claim, lost.end, -1);
     }
 
     pub(super) fn fetched(&mut self, fetched: Fetched) {
@@ -170,6 +176,7 @@ impl<S: Sink> Session<S> {
             self.pipeline.view.gone(partition, own.shown);
         }
         self.to_look_up.remove(partition);
+        self.truncated.remove(partition);
     }
 }
 

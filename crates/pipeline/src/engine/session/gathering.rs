@@ -12,7 +12,6 @@ use super::{Done, Session, SessionEnd};
 use crate::engine::chunk::{Chunk, RangeRows};
 use crate::engine::partition::Job;
 use crate::engine::read::{read, ReadTrouble};
-use crate::engine::start::fetch_from;
 use crate::latency::wall_ms;
 
 /// After a message or a fetch that can't be read for now.
@@ -38,7 +37,7 @@ impl<S: Sink> Session<S> {
             // Something between was dropped.
             own.clear_queue();
             let claim = own.claim.clone();
-            self.fetch(claim, next_offset);
+            self.fetch(&claim, next_offset, -1);
             return true;
         }
         self.readers += 1;
@@ -76,10 +75,10 @@ impl<S: Sink> Session<S> {
             Err(trouble @ ReadTrouble::Fetched(_)) => {
                 self.pipeline.view.kafka_trouble(&trouble.into_text());
                 let (number, offset) = (own.begin_anew(&job), job.fetch.first_offset);
-                let (consumer, view) = (self.consumer.clone(), self.pipeline.view.clone());
+                let consumer = self.consumer.clone();
                 self.tasks.spawn(async move {
                     tokio::time::sleep(READ_AGAIN_AFTER).await;
-                    fetch_from(consumer, claim.clone(), offset, view).await;
+                    consumer.start_behind(&claim, offset, -1);
                     Done::ReadAgain(claim, number)
                 });
             }
@@ -96,7 +95,9 @@ impl<S: Sink> Session<S> {
     }
 
     pub(super) fn gather(&mut self, partition: TopicPartition, mut chunk: Chunk) {
-        if !self.accounts.gather(&partition, chunk.next_offset) {
+        let leader_epoch =
+            self.partitions.get(&partition).map_or(-1, |own| self.consumer.leader_epoch(&own.claim, chunk.next_offset));
+        if !self.accounts.gather(&partition, chunk.next_offset, leader_epoch) {
             return;
         }
         self.held_bytes += chunk.held_bytes;
@@ -114,12 +115,10 @@ impl<S: Sink> Session<S> {
         }
     }
 
-    pub(super) fn fetch(&mut self, claim: Claim, offset: i64) {
-        let (consumer, view) = (self.consumer.clone(), self.pipeline.view.clone());
-        self.tasks.spawn(async move {
-            fetch_from(consumer, claim, offset, view).await;
-            Done::Fetching
-        });
+    /// The epoch is that of the message before the offset; -1 if nobody knows it better than the consumer.
+    pub(super) fn fetch(&self, claim: &Claim, offset: i64, leader_epoch: i32) {
+        // If it isn't ours any more, that is told otherwise.
+        self.consumer.start_behind(claim, offset, leader_epoch);
     }
 
     /// Seals the open batch if it is time. When to ask again, if it isn't.

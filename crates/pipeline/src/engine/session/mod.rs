@@ -3,6 +3,7 @@
 mod events;
 mod gathering;
 mod show;
+mod truncated;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use windrow_kafka::TopicPartition;
 use windrow_policy::{DeadlinePolicy, Micros};
 use windrow_sink::{BatchId, Sink};
 
+use self::truncated::Truncation;
 use crate::accounts::{Accounts, Phase, Step};
 use crate::engine::backoff::Backoff;
 use crate::engine::chunk::{Chunk, RangeRows, Reading};
@@ -44,6 +46,8 @@ pub(crate) struct Session<S: Sink> {
     /// Those that it isn't known of where they go on; nothing is asked while a commit is on its way. One may come here twice meanwhile: by its
     /// claim, and by the commit that failed.
     to_look_up: BTreeSet<TopicPartition>,
+    /// Those whose log was cut, until they go back to where that was.
+    truncated: BTreeMap<TopicPartition, Truncation>,
     /// The open batch.
     open: BTreeMap<TopicPartition, Vec<Chunk>>,
     /// Rows of sealed batches; of those that are not here, the rows have to be fetched again.
@@ -99,7 +103,6 @@ enum Done {
     LookAgain(Vec<TopicPartition>),
     /// The job of this number can be tried again.
     ReadAgain(Claim, u64),
-    Fetching,
     Committed(CommitEnd),
     Pushed(BatchId, PushEnd),
     Described(Result<Reading, (ErrorKind, String)>),
@@ -132,6 +135,7 @@ impl<S: Sink> Session<S> {
             policy: DeadlinePolicy::new(sizes.limits()),
             partitions: BTreeMap::new(),
             to_look_up: BTreeSet::new(),
+            truncated: BTreeMap::new(),
             open: BTreeMap::new(),
             sealed: HashMap::new(),
             held_bytes: 0,
@@ -204,6 +208,7 @@ impl<S: Sink> Session<S> {
     fn advance(&mut self) -> Instant {
         let mut wake = Instant::now() + Duration::from_secs(3600);
         self.give_up();
+        self.go_back();
         self.start_lookup();
         self.set_pause();
         self.start_reads();
@@ -312,7 +317,6 @@ impl<S: Sink> Session<S> {
                     own.was_read(number);
                 }
             }
-            Done::Fetching => {}
             Done::Committed(CommitEnd::Committed) => {
                 self.accounts.commit_succeeded();
                 self.show_partitions();
@@ -348,8 +352,14 @@ impl<S: Sink> Session<S> {
                 continue;
             }
             match beginning {
-                Some(Beginning::At(offset)) => self.begin(&partition, given.claim, offset, true),
-                Some(Beginning::New(offset)) => self.begin(&partition, given.claim, offset, false),
+                Some(Beginning::At { offset, leader_epoch }) => {
+                    self.accounts.begin(&partition, offset, true);
+                    self.fetch(&given.claim, offset, leader_epoch);
+                }
+                Some(Beginning::New(offset)) => {
+                    self.accounts.begin(&partition, offset, false);
+                    self.fetch(&given.claim, offset, -1);
+                }
                 Some(Beginning::Replay(record)) => self.accounts.replay(record, std::slice::from_ref(&partition)),
                 None => unknown.push(partition),
             }
@@ -361,11 +371,6 @@ impl<S: Sink> Session<S> {
             });
         }
         self.show_partitions();
-    }
-
-    fn begin(&mut self, partition: &TopicPartition, claim: Claim, offset: i64, is_committed: bool) {
-        self.accounts.begin(partition, offset, is_committed);
-        self.fetch(claim, offset);
     }
 
     fn stored(&mut self, batch: StoredBatch) {
@@ -384,9 +389,9 @@ impl<S: Sink> Session<S> {
             return self.stop_before(&batch);
         }
         for (partition, offset) in self.accounts.push_succeeded() {
+            let range = batch.ranges.iter().map(|stored| &stored.range).find(|range| range.partition() == partition);
             if let Some(own) = self.partitions.get(&partition) {
-                let claim = own.claim.clone();
-                self.fetch(claim, offset);
+                self.fetch(&own.claim, offset, range.map_or(-1, |range| range.leader_epoch));
             }
         }
         self.show_partitions();
