@@ -31,6 +31,10 @@ TERMINATED = b"Terminate called for uncaught exception"
 START_UP_USER = User("default", "", ("GRANT SYSTEM LISTEN ON *.*", "GRANT SELECT ON system.numbers"))
 
 
+class Fallen(AssertionError):
+    """It was started, and terminated before it answered anybody."""
+
+
 class Engine:
     def __init__(self, folder: Path, port: int | None = None, config: str = ""):
         """`config`: more elements of ClickHouse's configuration, as XML."""
@@ -54,14 +58,20 @@ class Engine:
     def _died(self) -> bool:
         if not self.child.running():
             raise AssertionError(f"the engine ended at once:\n{self.child.log()[-3000:]}")
+        if TERMINATED in self._said():
+            raise Fallen(f"the engine fell before it answered:\n{self.child.log()[-3000:]}")
         return False
+
+    def _said(self) -> bytes:
+        """What its log got since it was started, or asked last whether it fell."""
+        with self.child.log_path.open("rb") as log:
+            log.seek(self.log_read_bytes)
+            return log.read()
 
     def fell(self) -> bool:
         """Whether it ended by itself since it was asked last, or terminated and hangs, as ClickHouse 26.7 does now and then when a
         connection breaks while it reads a body or writes an answer."""
-        with self.child.log_path.open("rb") as log:
-            log.seek(self.log_read_bytes)
-            said = log.read()
+        said = self._said()
         # What was written in two pieces is read again whole.
         self.log_read_bytes += max(len(said) - len(TERMINATED), 0)
         return TERMINATED in said or not self.child.running()

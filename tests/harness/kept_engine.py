@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from harness.endpoint import Endpoint
-from harness.engine import Engine
+from harness.engine import Engine, Fallen
 
 LOOKED_AFTER_SECONDS = 0.1
 
@@ -29,8 +29,7 @@ class KeptEngine:
         """By SIGKILL; it is back when this returns."""
         self.is_kept()
         with self._lock:
-            self.engine.kill()
-            self.engine.start()
+            self._start_again()
 
     def is_kept(self) -> None:
         """Fails if it could not be started again."""
@@ -43,13 +42,21 @@ class KeptEngine:
         self.engine.stop()
         self.is_kept()
 
+    def _start_again(self) -> None:
+        """Whoever breaks connections to it does so before it has answered as well."""
+        while True:
+            self.engine.kill()
+            try:
+                return self.engine.start()
+            except Fallen:
+                self.falls += 1
+
     def _keep(self) -> None:
         try:
             while not self._ending.wait(LOOKED_AFTER_SECONDS):
                 with self._lock:
                     if self.engine.fell():
                         self.falls += 1
-                        self.engine.kill()
-                        self.engine.start()
+                        self._start_again()
         except Exception as trouble:
             self._trouble = trouble
