@@ -29,7 +29,14 @@ class KafkaLoad:
         **config: object,
     ):
         given = {key.replace("_", "."): setting for key, setting in config.items()}
-        patience = {"message.timeout.ms": DELIVERY_SECONDS * 1000, "enable.idempotence": True, "linger.ms": 5}
+        patience = {
+            "message.timeout.ms": DELIVERY_SECONDS * 1000,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            # librdkafka looks every five minutes, and may have seen a broker that was just going or coming: no leader, then, until it looks again.
+            "topic.metadata.refresh.interval.ms": 2000,
+            "reconnect.backoff.max.ms": 1000,
+        }
         self.producer = Producer({**topics.config, **patience, **given})
         self.topic, self.partitions, self.per_second, self.value = topic, partitions, per_second, value
         self.sent = 0

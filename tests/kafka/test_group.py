@@ -114,7 +114,7 @@ def test_the_broker_restarts(start_broker: Callable[..., Broker], topic_name: st
             before = [len(member.all("committed")) for member in members]
             harm()
             broker.start()
-            eventually(lambda: all(len(m.all("committed")) > b + 5 for m, b in zip(members, before)), "they go on", 90)
+            eventually(lambda: all(len(m.all("committed")) > b + 5 for m, b in zip(members, before)), "they go on")
     await_delivered(members, load.sent)
     assert not any(member.all("lost") for member in members)
 
