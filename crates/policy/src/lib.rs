@@ -5,6 +5,7 @@
 //! (`tests/simulation.rs`), which holds it against ClickHouse's own queue.
 
 mod adaptive;
+mod backend;
 mod balanced;
 mod buffer;
 mod deadline;
@@ -13,6 +14,7 @@ mod micros;
 mod table;
 mod verdict;
 
+pub use backend::{BackendPolicy, FlushId, LaneId, Urgency, WORTH_A_PART};
 pub use buffer::{BufferId, BufferPolicy};
 pub use deadline::{DeadlineLimits, DeadlinePolicy};
 pub use limits::{CountLimit, FlushLimits, LimitsError, PolicyKind};
