@@ -20,7 +20,7 @@ use error::BenchError;
 use parts::{
     AppendsOptions, ArticleOptions, BulkOptions, ClientsOptions, CulpritOptions, DuckDbOptions, DurabilityOptions,
     FormatsOptions, IdleOptions, InsertsOptions, JournalOptions, KafkaOptions, ParsingOptions, Part, ReplayOptions,
-    ResultsOptions, SelectOptions, WriterOptions,
+    ResultsOptions, SelectOptions, TablesOptions, WriterOptions,
 };
 use stack::{binary, Stack, StackOptions};
 
@@ -43,7 +43,7 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Choice {
-    /// All of them, one after the other: about twenty minutes.
+    /// All of them, one after the other: about half an hour.
     All {
         /// Everything once and briefly, to see whether it works: about five minutes. The figures are worth little.
         #[arg(long)]
@@ -83,6 +83,8 @@ enum Choice {
     Writer(WriterOptions),
     /// Topics of a real broker into tables, beside ClickHouse's Kafka engine.
     Kafka(KafkaOptions),
+    /// One-row inserts spread over many tables: about five minutes.
+    Tables(TablesOptions),
     /// A longer way to a server: passes connections on and adds a round trip.
     Relay(relay::RelayOptions),
 }
@@ -152,6 +154,7 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
         Choice::Results(part) => vec![Box::new(part)],
         Choice::Writer(part) => vec![Box::new(part)],
         Choice::Kafka(part) => vec![Box::new(part)],
+        Choice::Tables(part) => vec![Box::new(part)],
         // It measures nothing, and is run before.
         Choice::Relay(_) => Vec::new(),
         Choice::All { quick } => {
@@ -165,8 +168,9 @@ fn chosen(choice: Choice) -> Result<Vec<Box<dyn Part>>, BenchError> {
 }
 
 /// Each part with the options that make it short.
-const PARTS: [(&str, &[&str]); 17] = [
+const PARTS: [(&str, &[&str]); 18] = [
     ("inserts", &["--seconds=1", "--rounds=1"]),
+    ("tables", &["--seconds=1", "--warmup-seconds=1", "--tables=1,10,100"]),
     ("bulk", &["--rounds=3"]),
     ("parsing", &["--rounds=1", "--megabytes=20"]),
     ("formats", &["--seconds=1", "--rounds=1"]),

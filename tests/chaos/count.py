@@ -123,7 +123,11 @@ def judge(writer: Writer, there: dict[int, Found], letters: set[str], result: Co
         if number not in allowed:
             result.unasked.append(f"{name}/{number}")
     if writer.kind.table.ordered:
-        result.disordered += disorder(name, [(number, there[number]) for number in sorted(acknowledged & there.keys())])
+        # Between the copies of a table there is no order.
+        by_table: dict[str, list[tuple[int, Found]]] = defaultdict(list)
+        for number in sorted(acknowledged & there.keys()):
+            by_table[writer.kind.table.name_for(writer.writer, number)].append((number, there[number]))
+        result.disordered += [text for inserts in by_table.values() for text in disorder(name, inserts)]
 
 
 def disorder(name: str, inserts: list[tuple[int, Found]]) -> list[str]:

@@ -20,9 +20,14 @@ class Table:
     # In partitions block numbers are counted apart, so they say nothing of the order between them.
     ordered: bool = True
     constraint: str = ""
+    # How many tables there are of it: a writer's inserts go into one after the other.
+    copies: int = 1
 
-    def create(self) -> str:
-        return f"CREATE TABLE {self.name} ({COLUMNS}{self.constraint}) ENGINE = MergeTree {self.clauses}"
+    def names(self) -> list[str]:
+        return [self.name] if self.copies == 1 else [f"{self.name}_{copy}" for copy in range(self.copies)]
+
+    def name_for(self, writer: int, number: int) -> str:
+        return self.names()[(writer * SCATTER + number) % self.copies]
 
 
 PLAIN = Table("plain", f"ORDER BY tuple() SETTINGS {ORDERED}")
@@ -33,10 +38,13 @@ PARTED = Table("parted", "PARTITION BY row % 2 ORDER BY tuple()", ordered=False)
 # One insert in so many is acknowledged and can't be stored: it has to become a dead letter, and no other with it. There must not be so
 # many among the hundreds that pile up behind a kill that the search for them is given up, and others become letters with them.
 POISON_ONE_IN = 200
+# Writers go round copies of a table from places that are far from each other.
+SCATTER = 37
 CHECKED = Table(
     "checked", f"ORDER BY tuple() SETTINGS {ORDERED}", constraint=f", CONSTRAINT sound CHECK number % {POISON_ONE_IN} != 7"
 )
 TABLES = (PLAIN, WINDOW, PARTED, CHECKED)
+MANY = Table("many", f"ORDER BY tuple() SETTINGS {ORDERED}", copies=300)
 
 STORED = {"wait_for_async_insert": 1, "wait_for_async_insert_timeout": 20}
 DISK = {"wait_for_async_insert": 0}
@@ -70,6 +78,16 @@ KINDS = (
     Kind("disk+poison", CHECKED, DISK),
     Kind("disk+parts", PARTED, DISK),
     Kind("stored+parts+token", PARTED, STORED, token=True, repeats=True),
+)
+
+
+# Writers each of whom goes round all of the tables.
+SPREAD_KINDS = (
+    Kind("stored, spread", MANY, STORED),
+    Kind("disk, spread", MANY, DISK),
+    Kind("memory, spread", MANY, MEMORY, kept=False),
+    Kind("stored+token, spread", MANY, STORED, token=True, repeats=True),
+    Kind("disk+token, spread", MANY, DISK, token=True, repeats=True),
 )
 
 

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from chaos.kinds import CHECKED, DUCKDB_COLUMNS, PLAIN, TABLES, Table
+from chaos.kinds import CHECKED, COLUMNS, DUCKDB_COLUMNS, MANY, PLAIN, TABLES, Table
 
 
 class ClickHouse:
     tables = TABLES
 
-    def create(self, table: Table) -> str:
-        return table.create()
+    def create(self, table: Table) -> list[str]:
+        definition = f"({COLUMNS}{table.constraint}) ENGINE = MergeTree {table.clauses}"
+        return [f"CREATE TABLE {name} {definition}" for name in table.names()]
+
+    def source(self, table: Table) -> str:
+        return table.name if table.copies == 1 else f"merge(currentDatabase(), '^{table.name}_[0-9]+$')"
 
     def altered(self, table: Table) -> str:
         """How many rows are not what was sent."""
         text = "concat('w', toString(writer), '-', toString(number), '-', toString(row))"
-        return f"SELECT count() FROM {table.name} WHERE text != {text}"
+        return f"SELECT count() FROM {self.source(table)} WHERE text != {text}"
 
     def found(self, table: Table, first: int, last: int) -> str:
         """By writer and insert: how many rows, how many different ones, and the place of the first, in two numbers."""
         place = "min((_block_number, _block_offset))" if table.ordered else "(0, 0)"
         return (
             f"SELECT writer, number, count(), uniqExact(row), tupleElement({place} AS place, 1), place.2 "
-            f"FROM {table.name} WHERE writer BETWEEN {first} AND {last} GROUP BY writer, number FORMAT TSV"
+            f"FROM {self.source(table)} WHERE writer BETWEEN {first} AND {last} GROUP BY writer, number FORMAT TSV"
         )
+
+
+class Spread(ClickHouse):
+    tables = (MANY,)
 
 
 class DuckDb:
     # It has neither partitions nor windows of deduplication.
     tables = (PLAIN, CHECKED)
 
-    def create(self, table: Table) -> str:
+    def create(self, table: Table) -> list[str]:
         named, check = "CONSTRAINT sound CHECK ", ""
         if table.constraint:
             check = table.constraint.replace(named, "CHECK (") + ")"
-        return f"CREATE TABLE {table.name} ({DUCKDB_COLUMNS}{check})"
+        return [f"CREATE TABLE {table.name} ({DUCKDB_COLUMNS}{check})"]
 
     def altered(self, table: Table) -> str:
         text = "concat('w', writer, '-', number, '-', row)"

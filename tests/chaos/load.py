@@ -69,4 +69,5 @@ class Load:
 
 def create_tables(direct: Endpoint, language: ClickHouse | DuckDb) -> None:
     for table in language.tables:
-        direct.sql(language.create(table))
+        for statement in language.create(table):
+            direct.sql(statement)

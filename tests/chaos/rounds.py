@@ -43,9 +43,10 @@ class Round:
 
 
 class Rounds:
-    def __init__(self, stage: Stage, seed: int, kinds: tuple[Kind, ...] = KINDS):
+    def __init__(self, stage: Stage, seed: int, kinds: tuple[Kind, ...] = KINDS, first_acknowledged: int = 0):
+        """`first_acknowledged`: of each writer, before the first kill of a round."""
         known = tuple(kind for kind in kinds if kind.table in stage.language.tables)
-        self.stage, self.seed, self.kinds = stage, seed, known
+        self.stage, self.seed, self.kinds, self.first_acknowledged = stage, seed, known, first_acknowledged
         self.rng = random.Random(seed)
         self.done: list[Round] = []
         create_tables(stage.direct, stage.language)
@@ -62,6 +63,7 @@ class Rounds:
         this = Round(number, load)
         self.done.append(this)
         with load:
+            eventually(load.every_writer_more(self.first_acknowledged), "every writer is served")
             for _ in range(self.rng.randint(1, MOST_KILLS)):
                 more = self.rng.randint(0, MOST_ACKNOWLEDGED)
                 eventually(load.every_writer_more(more), f"{more} more inserts of every writer are acknowledged")

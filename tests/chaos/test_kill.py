@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.kinds import SPREAD_KINDS
+from chaos.language import Spread
 from chaos.rounds import Rounds
 from chaos.stage import Apart, Embedded, InProcess, Stage
 
@@ -31,3 +33,17 @@ def test_nothing_acknowledged_is_lost_or_doubled(stage: Stage) -> None:
     rounds = max(1, ROUNDS // len(CHOSEN))
     print(f"seed {SEED}, {rounds} rounds with {type(stage).__name__}")
     Rounds(stage, SEED).run(rounds)
+
+
+# With twenty writers, enough for every table to have been inserted into.
+INTO_ALL = 15
+SPREAD = [stage for stage in CHOSEN if stage is not InProcess]
+
+
+@pytest.mark.parametrize("stage", SPREAD, indirect=True)
+def test_nothing_is_lost_or_doubled_in_hundreds_of_tables(stage: Stage) -> None:
+    """Each insert goes into another table than the one before it, so that at any kill there is something of every table under way."""
+    stage.language = Spread()
+    rounds = max(1, ROUNDS // (3 * len(CHOSEN)))
+    print(f"seed {SEED}, {rounds} rounds with {type(stage).__name__}")
+    Rounds(stage, SEED, SPREAD_KINDS, INTO_ALL).run(rounds)

@@ -83,7 +83,8 @@ class Writer(threading.Thread):
             settings["insert_deduplication_token"] = query_id(self.run_name, self.writer, number)
         if self.kind.is_poison(number):
             settings["query_id"] = query_id(self.run_name, self.writer, number)
-        target = connection.endpoint.target(f"INSERT INTO {self.kind.table.name} FORMAT {kind}", settings)
+        table = self.kind.table.name_for(self.writer, number)
+        target = connection.endpoint.target(f"INSERT INTO {table} FORMAT {kind}", settings)
         try:
             reply = connection.post(target, payload(kind, self.writer, number))
         except ConnectionRefusedError:

@@ -36,10 +36,10 @@ class Fallen(AssertionError):
 
 
 class Engine:
-    def __init__(self, folder: Path, port: int | None = None, config: str = ""):
-        """`config`: more elements of ClickHouse's configuration, as XML."""
+    def __init__(self, folder: Path, port: int | None = None, config: str = "", users: tuple[User, ...] = ()):
+        """`config`: more elements of ClickHouse's configuration, as XML. `users`: more of them than every server knows."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL)))
+        (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL, *users)))
         (folder / "config.xml").write_text(config_xml(folder / "users.xml", config))
         self.folder = folder
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from pathlib import Path
 
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 from harness.paths import gateway_binary
+from harness.users import User
 
 
 class RemoteGateway(Gateway):
@@ -34,3 +36,9 @@ class RemoteGateway(Gateway):
 
     def direct_endpoint(self) -> Endpoint:
         return self._direct
+
+
+def backend_url(account: User, address: str) -> str:
+    """Of a backend that the gateway itself asks as this user."""
+    user, password = (urllib.parse.quote(part, safe="") for part in (account.name, account.password))
+    return f"http://{user}:{password}@{address}"

@@ -1,9 +1,10 @@
 //! Compares what landed in ClickHouse with what was acknowledged, id by id.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use super::outcome::{ConnectionIds, LoadOutcome};
-use super::row::IS_MANGLED;
+use super::row::is_mangled;
 use crate::error::BenchError;
 use crate::sql::Sql;
 
@@ -39,12 +40,42 @@ struct Found {
     mangled: u64,
 }
 
+/// Where a run's rows are.
+pub struct RowsIn {
+    /// A table, or what else may stand behind FROM.
+    pub from: String,
+    /// The numbers that the run's connections have there, if other runs' rows are there, too.
+    pub conns: Option<Range<u32>>,
+    /// In SQL, as `is_mangled` makes it.
+    pub is_mangled: String,
+}
+
+impl RowsIn {
+    fn first_conn(&self) -> u32 {
+        self.conns.as_ref().map_or(0, |conns| conns.start)
+    }
+
+    fn condition(&self) -> String {
+        let of = |conns: &Range<u32>| format!("conn >= {} AND conn < {}", conns.start, conns.end);
+        self.conns.as_ref().map_or_else(|| "1".to_owned(), of)
+    }
+}
+
 pub fn check_landed(sql: &Sql, table: &str, outcome: &LoadOutcome) -> Result<Landed, BenchError> {
+    check_rows(sql, &RowsIn { from: table.to_owned(), conns: None, is_mangled: is_mangled("0") }, outcome)
+}
+
+/// A row is looked for in all of `from` at once, so that one which is in two tables counts as doubled.
+pub fn check_rows(sql: &Sql, rows: &RowsIn, outcome: &LoadOutcome) -> Result<Landed, BenchError> {
     let answer = sql.query(&format!(
-        "SELECT conn, count(), count(DISTINCT seq), max(seq), countIf({IS_MANGLED}) FROM {table} GROUP BY conn FORMAT TSV"
+        "SELECT conn - {}, count(), count(DISTINCT seq), max(seq), countIf({}) FROM {} WHERE {} GROUP BY conn FORMAT TSV",
+        rows.first_conn(),
+        rows.is_mangled,
+        rows.from,
+        rows.condition()
     ))?;
     let found = answer.lines().map(parse_found).collect::<Result<Vec<_>, _>>()?;
-    let uncertain = unacknowledged_there(sql, table, &outcome.ids)?;
+    let uncertain = unacknowledged_there(sql, rows, &outcome.ids)?;
     Ok(compare(&outcome.ids, &found, &uncertain))
 }
 
@@ -57,18 +88,19 @@ fn parse_found(line: &str) -> Result<Found, BenchError> {
 }
 
 /// For each connection: how many of its unacknowledged ids are in the table nevertheless.
-fn unacknowledged_there(sql: &Sql, table: &str, ids: &[ConnectionIds]) -> Result<Vec<u64>, BenchError> {
+fn unacknowledged_there(sql: &Sql, rows: &RowsIn, ids: &[ConnectionIds]) -> Result<Vec<u64>, BenchError> {
+    let (from, first_conn) = (&rows.from, rows.first_conn());
     let mut there = vec![0; ids.len()];
     let pairs: Vec<(usize, u64)> =
         ids.iter().enumerate().flat_map(|(conn, ids)| ids.unacknowledged.iter().map(move |seq| (conn, *seq))).collect();
     for pairs in pairs.chunks(IDS_PER_QUERY) {
         let mut list = String::new();
         for (conn, seq) in pairs {
-            let _ = write!(list, "({conn},{seq}),");
+            let _ = write!(list, "({},{seq}),", *conn as u32 + first_conn);
         }
         let list = list.trim_end_matches(',');
         let query = format!(
-            "SELECT conn, count(DISTINCT seq) FROM {table} WHERE (conn, seq) IN ({list}) GROUP BY conn FORMAT TSV \
+            "SELECT conn - {first_conn}, count(DISTINCT seq) FROM {from} WHERE (conn, seq) IN ({list}) GROUP BY conn FORMAT TSV \
              SETTINGS max_query_size = 10000000, max_ast_elements = 1000000, max_expanded_ast_elements = 1000000"
         );
         for line in sql.query(&query)?.lines() {

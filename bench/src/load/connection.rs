@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use super::outcome::LoadOutcome;
-use super::row::write_row;
+use super::row::{write_row, Row};
+use super::targets::Picker;
 use super::{Answer, Exchange, Plan};
 use crate::error::BenchError;
 
@@ -37,6 +38,7 @@ pub async fn run_connection(
 ) {
     let mut body = Vec::with_capacity(256);
     let mut failures_in_a_row = 0;
+    let mut picker = plan.targets.as_deref().map(|targets| Picker::new(targets, conn));
     let mut pace = plan.interval.map(|interval| Pace::new(clock.start, interval, conn, plan.connections));
     for seq in 0..plan.inserts_per_connection.unwrap_or(u64::MAX) {
         if let Some(pace) = &mut pace {
@@ -48,9 +50,15 @@ pub async fn run_connection(
             return;
         }
         body.clear();
-        write_row(plan.format, &mut body, conn, seq);
+        let (target, prefix) = picker.as_mut().map(|picker| picker.pick(seq)).unzip();
+        let row =
+            Row { conn: plan.rows.first_conn + conn, seq, target: target.unwrap_or(0), fields: &plan.rows.fields };
+        write_row(plan.format, &mut body, &row);
         shared.borrow_mut().ids[conn as usize].send(seq);
-        let answer = exchange.post(&body).await;
+        let answer = match prefix {
+            Some(prefix) => exchange.post_to(prefix, &body).await,
+            None => exchange.post(&body).await,
+        };
         failures_in_a_row = if answer.is_ok() { 0 } else { failures_in_a_row + 1 };
         shared.borrow_mut().take_answer(clock, conn, began, answer);
     }

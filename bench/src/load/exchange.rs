@@ -61,24 +61,25 @@ impl Exchange {
     /// Sends one body and waits for its whole answer. After an error the connection is gone and the next call makes a
     /// new one: whether the insert landed is then unknown.
     pub async fn post(&mut self, body: &[u8]) -> Result<Answer, BenchError> {
+        write_request(&mut self.request, &self.prefix, body);
+        self.send().await
+    }
+
+    /// The same with another head than the usual one: everything up to the value of Content-Length.
+    pub async fn post_to(&mut self, prefix: &[u8], body: &[u8]) -> Result<Answer, BenchError> {
+        write_request(&mut self.request, prefix, body);
+        self.send().await
+    }
+
+    async fn send(&mut self) -> Result<Answer, BenchError> {
         if self.stream.is_none() {
             self.connect().await?;
         }
-        self.write_request(body);
         let answer = self.round_trip().await;
         if !matches!(&answer, Ok(Answer { keep_alive: true, .. })) {
             self.stream = None;
         }
         answer
-    }
-
-    fn write_request(&mut self, body: &[u8]) {
-        use std::io::Write;
-        self.request.clear();
-        self.request.extend_from_slice(&self.prefix);
-        // Writing into a Vec can't fail.
-        let _ = write!(self.request, "{}\r\n\r\n", body.len());
-        self.request.extend_from_slice(body);
     }
 
     async fn round_trip(&mut self) -> Result<Answer, BenchError> {
@@ -100,6 +101,15 @@ impl Exchange {
             }
         }
     }
+}
+
+fn write_request(request: &mut Vec<u8>, prefix: &[u8], body: &[u8]) {
+    use std::io::Write;
+    request.clear();
+    request.extend_from_slice(prefix);
+    // Writing into a Vec can't fail.
+    let _ = write!(request, "{}\r\n\r\n", body.len());
+    request.extend_from_slice(body);
 }
 
 async fn read_body(stream: &mut TcpStream, input: &mut [u8], filled: usize, head: Head) -> Result<Answer, BenchError> {

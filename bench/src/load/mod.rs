@@ -12,14 +12,16 @@ mod outcome;
 mod plan;
 mod row;
 mod run;
+mod targets;
 
-pub use check::{check_landed, Landed};
+pub use check::{check_landed, check_rows, Landed, RowsIn};
 pub use exchange::{Answer, Exchange};
 pub use histogram::Histogram;
 pub use outcome::LoadOutcome;
 pub use plan::Plan;
-pub use row::{create_duckdb_table, create_table, insert_query, row_body, RowFormat};
+pub use row::{create_duckdb_table, create_table, insert_query, is_mangled, row_body, RowFormat, RowsOfRun};
 pub use run::run;
+pub use targets::{Spread, Targets};
 
 #[cfg(test)]
 mod tests;

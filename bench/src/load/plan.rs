@@ -1,8 +1,10 @@
 //! What one run of the load generator is to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::row::RowFormat;
+use super::row::{RowFormat, RowsOfRun};
+use super::targets::Targets;
 use crate::wire::Endpoint;
 
 #[derive(Debug, Clone)]
@@ -10,8 +12,11 @@ pub struct Plan {
     pub target: Endpoint,
     /// The query part of the URL, encoded: the INSERT and its settings.
     pub query: String,
+    /// Several such queries in its place, among which each insert chooses.
+    pub targets: Option<Arc<Targets>>,
     /// Of the rows, as the query has it.
     pub format: RowFormat,
+    pub rows: RowsOfRun,
     pub connections: u32,
     pub threads: u32,
     /// Sent and checked, but not measured: connections, caches and buffers are warm when the clock starts.

@@ -2,6 +2,7 @@
 //! from the id, so that a row which was lost, doubled or mangled on its way shows.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use crate::wire::url_encode;
 
@@ -38,7 +39,7 @@ impl RowFormat {
 
     pub fn row_bytes(self) -> usize {
         let mut body = Vec::new();
-        write_row(self, &mut body, 100, 10_000);
+        write_row(self, &mut body, &Row::of(100, 10_000));
         body.len()
     }
 }
@@ -63,23 +64,55 @@ pub fn insert_query(table: &str, format: RowFormat, settings: &[&str]) -> String
     query
 }
 
-/// The condition, in SQL, under which a row is not what was sent.
-pub const IS_MANGLED: &str = "latency_us != (conn * 7919 + seq * 104729) % 1000000 OR site != 'example.com' \
-                              OR city != 'Oslo' OR time != '2023-11-14 22:13:20'";
+/// The condition, in SQL, under which a row is not what was sent. `target` is SQL, too: the number of the table or whatever
+/// else the insert chose, 0 if it had no choice. So a row that came into another's table shows.
+pub fn is_mangled(target: &str) -> String {
+    format!(
+        "latency_us != (conn * 7919 + seq * 104729 + ({target}) * 15485863) % 1000000 OR site != 'example.com' \
+         OR city != 'Oslo' OR time != '2023-11-14 22:13:20'"
+    )
+}
+
+/// What the rows of one run have in common.
+#[derive(Debug, Clone, Default)]
+pub struct RowsOfRun {
+    /// Added to the number of the connection, so that runs into the same tables can be told apart.
+    pub first_conn: u32,
+    /// Written into each row of JSONEachRow, each with a comma before it: `,"pad":"x"`.
+    pub fields: Arc<str>,
+}
+
+/// One row: its id, and what else its value follows from.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    pub conn: u32,
+    pub seq: u64,
+    /// What the insert chose among several, 0 if it had no choice.
+    pub target: u32,
+    /// As in `RowsOfRun`.
+    pub fields: &'a str,
+}
+
+impl Row<'_> {
+    fn of(conn: u32, seq: u64) -> Self {
+        Row { conn, seq, target: 0, fields: "" }
+    }
+}
 
 const TIME: u32 = 1_700_000_000;
 const SITE: &str = "example.com";
 const CITY: &str = "Oslo";
 
-pub fn write_row(format: RowFormat, body: &mut Vec<u8>, conn: u32, seq: u64) {
-    let latency_us = ((u64::from(conn) * 7919 + seq * 104_729) % 1_000_000) as u32;
+pub fn write_row(format: RowFormat, body: &mut Vec<u8>, row: &Row<'_>) {
+    let Row { conn, seq, target, fields } = *row;
+    let latency_us = ((u64::from(conn) * 7919 + seq * 104_729 + u64::from(target) * 15_485_863) % 1_000_000) as u32;
     match format {
         RowFormat::JsonEachRow => {
             // Writing into a Vec can't fail.
             let _ = writeln!(
                 body,
                 "{{\"conn\":{conn},\"seq\":{seq},\"time\":{TIME},\"site\":\"{SITE}\",\
-                 \"city\":\"{CITY}\",\"latency_us\":{latency_us}}}"
+                 \"city\":\"{CITY}\",\"latency_us\":{latency_us}{fields}}}"
             );
         }
         RowFormat::RowBinary => {
@@ -124,7 +157,7 @@ fn write_text(body: &mut Vec<u8>, text: &str) {
 pub fn row_body(rows: u64) -> Vec<u8> {
     let mut body = Vec::new();
     for seq in 0..rows {
-        write_row(RowFormat::JsonEachRow, &mut body, 0, seq);
+        write_row(RowFormat::JsonEachRow, &mut body, &Row::of(0, seq));
     }
     body
 }

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{insert_query, run, LoadOutcome, Plan, RowFormat};
+use super::{insert_query, run, LoadOutcome, Plan, RowFormat, RowsOfRun};
 use crate::wire::Endpoint;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -84,7 +84,9 @@ fn run_against_misbehaving_server(threads: u32) -> (LoadOutcome, BTreeSet<Id>) {
     let outcome = run(&Plan {
         target: Endpoint::without_user(address),
         query: insert_query("bench.t", RowFormat::JsonEachRow, &["async_insert=0"]),
+        targets: None,
         format: RowFormat::JsonEachRow,
+        rows: RowsOfRun::default(),
         connections: 5,
         threads,
         warmup: Duration::ZERO,
@@ -119,7 +121,9 @@ fn a_server_that_is_not_there_is_an_error() {
     let plan = Plan {
         target: Endpoint::without_user("127.0.0.1:1".to_owned()),
         query: String::new(),
+        targets: None,
         format: RowFormat::JsonEachRow,
+        rows: RowsOfRun::default(),
         connections: 3,
         threads: 2,
         warmup: Duration::ZERO,

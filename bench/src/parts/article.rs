@@ -10,7 +10,7 @@ use super::goals::Goals;
 use super::sampler::{sample_while, Sample};
 use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
-use crate::load::{self, check_landed, create_table, insert_query, LoadOutcome, Plan, RowFormat};
+use crate::load::{self, check_landed, create_table, insert_query, LoadOutcome, Plan, RowFormat, RowsOfRun};
 use crate::report::{count, figure, Section, Table};
 use crate::sql::Sql;
 use crate::stack::{Stack, StackOptions};
@@ -160,7 +160,9 @@ impl ArticleOptions {
                 RowFormat::JsonEachRow,
                 &settings.iter().map(String::as_str).collect::<Vec<_>>(),
             ),
+            targets: None,
             format: RowFormat::JsonEachRow,
+            rows: RowsOfRun::default(),
             connections: experiment.writers,
             threads: 1,
             warmup: Duration::ZERO,

@@ -56,7 +56,7 @@ impl Part for IdleOptions {
 
 impl IdleOptions {
     /// Every connection asks for something once, so that the gateway has made whatever it keeps for one.
-    async fn open(&self, template: &Exchange) -> Result<Vec<Exchange>, BenchError> {
+    pub async fn open(&self, template: &Exchange) -> Result<Vec<Exchange>, BenchError> {
         let mut open: Vec<Exchange> = Vec::with_capacity(self.connections);
         while open.len() < self.connections {
             let group = OPENED_AT_ONCE.min(self.connections - open.len());

@@ -8,6 +8,7 @@ use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
 use crate::load::{
     self, check_landed, create_duckdb_table, create_table, insert_query, Landed, LoadOutcome, Plan, RowFormat,
+    RowsOfRun,
 };
 use crate::process::usage;
 use crate::report::Section;
@@ -82,7 +83,7 @@ impl Mode {
         matches!(self, Mode::Stored | Mode::Disk | Mode::Memory)
     }
 
-    fn settings(self) -> &'static [&'static str] {
+    pub fn settings(self) -> &'static [&'static str] {
         match self {
             Mode::Empty | Mode::Hyper | Mode::Direct | Mode::SyncEach => &["async_insert=0"],
             Mode::Stored => &["async_insert=1", "wait_for_async_insert=1"],
@@ -202,7 +203,9 @@ impl InsertsOptions {
         Plan {
             target: crate::wire::Endpoint::without_user(""),
             query: insert_query(TABLE, self.format, &settings),
+            targets: None,
             format: self.format,
+            rows: RowsOfRun::default(),
             connections,
             threads: self.threads,
             warmup: Duration::from_secs_f64(self.warmup_seconds),
@@ -227,7 +230,7 @@ impl InsertsOptions {
     }
 }
 
-fn refuse_failures(mode: Mode, load: &LoadOutcome) -> Result<(), BenchError> {
+pub fn refuse_failures(mode: Mode, load: &LoadOutcome) -> Result<(), BenchError> {
     match &load.first_error {
         Some(text) => {
             Err(BenchError::Unsound(format!("{mode}: {} inserts failed, first: {text}", load.unacknowledged())))
@@ -237,7 +240,7 @@ fn refuse_failures(mode: Mode, load: &LoadOutcome) -> Result<(), BenchError> {
 }
 
 /// A figure for rows that did not arrive is no figure. Refusals are shown instead: they are an answer.
-fn refuse_losses(mode: Mode, load: &LoadOutcome, landed: &Landed) -> Result<(), BenchError> {
+pub fn refuse_losses(mode: Mode, load: &LoadOutcome, landed: &Landed) -> Result<(), BenchError> {
     if landed.is_exact() && load.acknowledged() > 0 {
         return Ok(());
     }

@@ -19,6 +19,7 @@ mod python;
 mod replay;
 mod sampler;
 mod select;
+mod tables;
 
 pub use article::ArticleOptions;
 pub use bulk::BulkOptions;
@@ -34,6 +35,7 @@ pub use parsing::ParsingOptions;
 pub use python::{AppendsOptions, ClientsOptions, ResultsOptions, WriterOptions};
 pub use replay::ReplayOptions;
 pub use select::SelectOptions;
+pub use tables::TablesOptions;
 
 use crate::error::BenchError;
 use crate::report::Section;

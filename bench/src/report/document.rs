@@ -8,8 +8,9 @@ use crate::error::BenchError;
 
 const METHOD: &str = include_str!("method.md");
 /// The order of the page, whatever the order of the runs.
-pub const REGIONS: [&str; 17] = [
+pub const REGIONS: [&str; 18] = [
     "inserts",
+    "tables",
     "durability",
     "replay",
     "journal",

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_client::Exception;
-use windrow_sink::{Batch, BatchId, Destination, Form, PartCount, Sink, StoreError, Stored};
+use windrow_sink::{Batch, BatchId, Destination, Form, Sink, StoreError, Stored};
 
 use crate::batches::Batches;
 use crate::connection::Connection;
@@ -82,11 +82,6 @@ impl Sink for DuckDbSink {
         };
         spawn("windrow-store", job).map_err(|error| StoreError::NotSent(error.to_string()))?;
         outcome.await.unwrap_or_else(|_| Err(StoreError::Unknown("the attempt ended without an outcome".to_owned())))
-    }
-
-    /// DuckDB has no limit that inserts could run into.
-    async fn parts(&self, _database: &str, _table: &str) -> Option<PartCount> {
-        None
     }
 }
 

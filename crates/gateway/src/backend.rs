@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windrow_client::{Client, Credentials};
 use windrow_duckdb::{DuckDb, DuckDbSink};
-use windrow_sink::{Batch, ClickHouseSink, PartCount, Sink, StoreError, Stored};
+use windrow_sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableName};
 
 use crate::users::Users;
 
@@ -69,10 +69,10 @@ impl Sink for BackendSink {
         }
     }
 
-    async fn parts(&self, database: &str, table: &str) -> Option<PartCount> {
+    async fn load(&self, tables: &[TableName]) -> Option<Load> {
         match self {
-            BackendSink::ClickHouse(sink) => sink.parts(database, table).await,
-            BackendSink::DuckDb(sink) => sink.parts(database, table).await,
+            BackendSink::ClickHouse(sink) => sink.load(tables).await,
+            BackendSink::DuckDb(sink) => sink.load(tables).await,
         }
     }
 }

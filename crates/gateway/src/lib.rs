@@ -22,6 +22,7 @@ mod metrics;
 mod multipart;
 mod options;
 mod pipelines;
+mod recent;
 mod users;
 
 pub use admin::{letter_json, listing_json, AdminServer};

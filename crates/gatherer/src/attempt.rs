@@ -25,6 +25,7 @@ const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 /// Where it does not pass, it is about partitions: the rows go into too many of them.
 const TOO_MANY_PARTS: i32 = 252;
 
+const TOO_MANY_QUERIES: i32 = 202;
 const READONLY: i32 = 164;
 /// How often, and for how long, an error that may be of one piece is taken for one that passes.
 const MOST_OWN_REFUSALS: u32 = 10;
@@ -155,6 +156,9 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
             return None;
         }
         report_retry(aloft, &piece, &error);
+        if shows_overload(&error) {
+            aloft.core.schedule.overloaded();
+        }
         experience.too_large += u32::from(is_too_large(&error));
         if let InsertError::OutcomeUnknown(_) = error {
             experience.surely_not_stored = false;
@@ -194,6 +198,12 @@ fn is_of_the_query_alone(exception: &Exception) -> bool {
 
 fn is_too_large(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(exception) if exception.code == MEMORY_LIMIT_EXCEEDED)
+}
+
+/// The backend has too much to do, whoever asks: parts, memory, queries.
+fn shows_overload(error: &InsertError) -> bool {
+    matches!(error, InsertError::Exception(exception) if matches!(exception.code, MEMORY_LIMIT_EXCEEDED | TOO_MANY_PARTS | TOO_MANY_QUERIES)
+        && !is_of_the_query_alone(exception))
 }
 
 /// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows are

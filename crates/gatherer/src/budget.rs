@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// A bound on the bytes held, for everything together and for one table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Budget {
     total: Arc<Pot>,
     max_table_bytes: u64,
     /// Of inserts that wait for others before they may take their part.
-    waiting: Pot,
+    waiting: Arc<Pot>,
 }
 
 /// An insert that waits for others counts for as long as this lives.
@@ -73,7 +73,7 @@ impl Budget {
         Budget {
             total: Arc::new(Pot::new(max_bytes)),
             max_table_bytes: max_table_bytes.min(max_bytes),
-            waiting: Pot::new(max_bytes),
+            waiting: Arc::new(Pot::new(max_bytes)),
         }
     }
 
@@ -91,6 +91,10 @@ impl Budget {
 
     pub(crate) fn held_bytes(&self) -> u64 {
         self.total.held.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.total.max
     }
 }
 

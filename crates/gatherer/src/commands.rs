@@ -7,19 +7,13 @@ use tokio::task::JoinSet;
 use windrow_client::Exception;
 use windrow_journal::log::RecordId;
 use windrow_policy::SealReason;
-use windrow_sink::{Destination, Sink};
+use windrow_sink::{Destination, Sink, TableName};
 
 use crate::gatherer::Gatherer;
 use crate::insert::{InsertKind, QueryId};
 use crate::journaling::Leftovers;
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::table::Table;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableName {
-    pub database: String,
-    pub table: String,
-}
 
 /// A batch that is being gathered or waits for its turn: a row of `system.asynchronous_inserts`.
 pub struct BufferSnapshot {
@@ -166,6 +160,7 @@ impl<S: Sink> Gatherer<S> {
 
     /// Brings the gauges up to date, before metrics are read.
     pub fn update_gauges(&self) {
+        self.registry.metrics.reset_shared();
         self.tables().iter().for_each(|table| table.update_gauges());
         if let Some(journal) = &self.core.journal {
             self.registry.metrics.journal.update(journal);

@@ -4,6 +4,8 @@
 //! back finds the next buffer open. Once a batch is in several pieces, or has to be tried again, those whose end is known are
 //! answered at once: nobody knows how long the rest will take.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -18,10 +20,9 @@ use crate::insert::{InsertError, Outcome, Withdrawal};
 use crate::isolate::{Piece, Pieces, Unbroken};
 use crate::journaling::PieceRecords;
 use crate::member::{Contents, Member};
+use crate::part_counts::count_parts;
 use crate::settle::{failed, held_bytes, settle, Settled};
 use crate::table::{Launch, Sealed, Table};
-
-const PARTS_INTERVAL: Micros = Micros::from_millis(2_000);
 
 /// The part of a flight that others may touch while it is under way.
 pub(crate) struct Flight {
@@ -153,7 +154,7 @@ impl<S: Sink> Aloft<'_, S> {
 /// Flies a batch, and those that queue behind it in its lane.
 pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
     let mut next = Some(launch);
-    while let Some(Launch { mut sealed, flight }) = next {
+    while let Some(Launch { mut sealed, flight, flush }) = next {
         let flushed = std::mem::take(&mut sealed.flushed);
         let table = sealed.shape.table.clone();
         let started = Instant::now();
@@ -168,7 +169,11 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         let Landed { settled, any_stored, is_complete } = store_apart(&core, &sealed, &flight, contents).await;
         let duration = Micros(started.elapsed().as_micros() as u64);
         // The policy and the lane are told first: a writer that is answered may be back before we look again.
+        core.schedule.ended(flush);
         next = table.land(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok: any_stored });
+        for launch in core.schedule.turns() {
+            launch_apart(&core, launch);
+        }
         settle(&core, &sealed, &flight, settled);
         if let Some(journal) = core.journal.as_ref().filter(|_| is_complete) {
             flight.records.let_go(journal);
@@ -187,6 +192,12 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         }
         count_parts(&core, &table);
     }
+}
+
+/// In a task of its own. Not in line: a flight's future would hold itself.
+fn launch_apart<S: Sink>(core: &Arc<Core<S>>, launch: Launch) {
+    let flying: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(fly(core.clone(), launch));
+    tokio::spawn(flying);
 }
 
 fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
@@ -261,16 +272,5 @@ fn narrow<S: Sink>(aloft: &mut Aloft<'_, S>, pieces: &mut Pieces, refusal: Refus
             }
             aloft.fail(piece, &InsertError::Exception(exception));
         }
-    }
-}
-
-fn count_parts<S: Sink>(core: &Arc<Core<S>>, table: &Arc<Table>) {
-    if table.parts_are_due(PARTS_INTERVAL) {
-        let (core, table) = (core.clone(), table.clone());
-        tokio::spawn(async move {
-            if let Some(parts) = core.sink.parts(&table.name.database, &table.name.table).await {
-                table.parts_counted(parts);
-            }
-        });
     }
 }

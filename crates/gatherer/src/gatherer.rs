@@ -1,23 +1,24 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use tokio::sync::{watch, Notify};
-use windrow_sink::{Destination, Sink};
+use tokio::sync::watch;
+use windrow_policy::Micros;
+use windrow_sink::{Destination, Sink, TableName};
 
 use crate::budget::Budget;
 use crate::clock::Clock;
-use crate::commands::TableName;
 use crate::flight::fly;
 use crate::insert::AckLevel;
 use crate::journaling::{Contexts, Journaling};
 use crate::log::InsertLog;
 use crate::metrics::Metrics;
 use crate::options::GathererOptions;
+use crate::part_counts::PartCounts;
 use crate::posting::Posting;
 use crate::recovery::recover;
+use crate::schedule::{keep_time, Schedule};
 use crate::shape::Shape;
 use crate::stores::Stores;
 use crate::surroundings::Surroundings;
@@ -34,6 +35,8 @@ pub(crate) struct Core<S> {
     pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
     /// True when nobody waits any longer for what is under way.
     pub(crate) ended: watch::Sender<bool>,
+    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) part_counts: PartCounts,
 }
 
 /// Gathers inserts into batches. Cheap to clone: clones are handles of the same gatherer.
@@ -74,10 +77,12 @@ impl<S: Sink> Gatherer<S> {
             shapes: Mutex::default(),
             next_shape: AtomicU64::new(0),
             budget: Budget::new(options.max_buffer_bytes, options.max_table_bytes),
-            metrics: Metrics::register(registry),
+            metrics: Metrics::register(registry, options.max_tables_in_metrics),
             clock: Clock::start(),
         };
         let log = InsertLog::new(options.log_entries);
+        let longest_hold = Micros(options.longest_hold.as_micros() as u64);
+        let schedule = Arc::new(Schedule::new(tables.budget.clone(), tables.clock, longest_hold));
         let (journal, scan) = stores
             .journal
             .take()
@@ -93,8 +98,11 @@ impl<S: Sink> Gatherer<S> {
             log,
             on_stale_schema: Box::new(on_stale_schema),
             ended: watch::Sender::new(false),
+            schedule: schedule.clone(),
+            part_counts: PartCounts::default(),
         };
         let gatherer = Gatherer { core: Arc::new(core), registry: Arc::new(tables), closing: Arc::default() };
+        tokio::spawn(keep_time(Arc::downgrade(&gatherer.core), schedule));
         if let Some((journal, scan)) = gatherer.core.journal.as_ref().zip(scan) {
             recover(&gatherer, journal, scan);
         }
@@ -145,10 +153,9 @@ impl<S: Sink> Gatherer<S> {
         forget_unused(&mut tables);
         let metrics = self.registry.metrics.for_table(&name.database, &name.table);
         let (budget, clock) = (self.registry.budget.for_table(), self.registry.clock);
-        let table = Table::new(name.clone(), budget, metrics, clock, self.core.stores.surroundings.clone());
-        let table = Arc::new(table);
+        let world = self.core.stores.surroundings.clone();
+        let table = Table::new(name.clone(), budget, metrics, clock, world, self.core.schedule.clone());
         tables.insert(name, Arc::downgrade(&table));
-        tokio::spawn(keep_time(self.core.clone(), Arc::downgrade(&table), table.earlier.clone(), self.registry.clock));
         table
     }
 
@@ -171,27 +178,6 @@ impl<S: Sink> Gatherer<S> {
 fn forget_unused<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, Weak<V>>) {
     if map.len() >= 64 && map.len() == map.capacity() {
         map.retain(|_, value| value.strong_count() > 0);
-    }
-}
-
-/// A table's timer: asks the policy when time has passed. Ends with the table.
-async fn keep_time<S: Sink>(core: Arc<Core<S>>, table: Weak<Table>, earlier: Arc<Notify>, clock: Clock) {
-    /// An idle timer wakes now and then only to see whether its table is gone.
-    const IDLE: Duration = Duration::from_secs(60);
-    loop {
-        let wake = {
-            let Some(table) = table.upgrade() else { return };
-            let look = table.look();
-            for launch in look.launches {
-                tokio::spawn(fly(core.clone(), launch));
-            }
-            look.next.and_then(|at| clock.instant(at)).unwrap_or_else(|| tokio::time::Instant::now() + IDLE)
-        };
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep_until(wake) => {}
-            () = earlier.notified() => {}
-        }
     }
 }
 

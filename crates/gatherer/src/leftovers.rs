@@ -9,8 +9,8 @@ use windrow_journal::log::{self, Committer, ContextKey, Log, LogOptions, OpenErr
 use windrow_journal::{records, Disk};
 
 use crate::backlog::{LeftPiece, Leftover};
-use crate::commands::TableName;
 use crate::insert::DedupKeys;
+use windrow_sink::TableName;
 
 /// A journal, and what it holds of an earlier life.
 pub struct OpenedJournal {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use windrow_block::Rows;
 use windrow_sink::{BatchId, Destination};
 
-use crate::commands::TableName;
 use crate::insert::{AckLevel, DedupKeys, InsertError, InsertKind, QueryId};
+use windrow_sink::TableName;
 
 /// An insert that nobody waits for any more and that can't be stored, with all that is known of it.
 #[derive(Debug)]

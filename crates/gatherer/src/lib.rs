@@ -8,7 +8,8 @@
 //!
 //! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to the sink. A
 //! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap. Tables
-//! share nothing but the memory budget (`budget.rs`), of which each may take a share only: a slow table delays no other.
+//! share the memory (`budget.rs`), of which each may take a part only, and the backend: a buffer whose policy wants it to go
+//! waits, open, for the turn of its lane (`schedule.rs`). A slow table delays no other.
 //!
 //! What was acknowledged at level `disk` stands in the journal until its end (`journaling.rs`); what finds no memory waits
 //! there, and so does what an earlier life left (`backlog.rs`, `feeder.rs`, `leftovers.rs`). What can't be stored and has
@@ -38,11 +39,13 @@ mod log;
 mod member;
 mod metrics;
 mod options;
+mod part_counts;
 mod posting;
 mod push;
 mod pushed;
 mod queueing;
 mod recovery;
+mod schedule;
 mod settle;
 mod shape;
 #[cfg(test)]
@@ -51,7 +54,7 @@ mod stores;
 mod surroundings;
 mod table;
 
-pub use commands::{BufferEntry, BufferSnapshot, ShutDown, TableName};
+pub use commands::{BufferEntry, BufferSnapshot, ShutDown};
 pub use gatherer::Gatherer;
 pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
 pub use journaling::Leftovers;
@@ -64,3 +67,4 @@ pub use pushed::{BatchProgress, BatchTicket, Progress, PushedBatch, PushedMember
 pub use shape::Shape;
 pub use stores::Stores;
 pub use surroundings::{Machine, Surroundings};
+pub use windrow_sink::TableName;

@@ -1,6 +1,8 @@
 //! What the gatherer counts. Names, units and help texts of all its metrics are here.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -32,11 +34,34 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
+/// The label of all tables together that have no series of their own.
+const OTHER_TABLES: &str = "(others)";
+
+/// Which tables have series of their own: the first ones, up to a number. A series takes memory for ever, here and in Prometheus.
+struct Named {
+    max_tables: usize,
+    tables: Mutex<HashSet<TableLabels>>,
+}
+
+impl Named {
+    /// The table's labels; `false`: those that it shares with others.
+    fn labels(&self, database: &str, table: &str) -> (TableLabels, bool) {
+        let own = TableLabels { database: database.to_owned(), table: table.to_owned() };
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if tables.contains(&own) || tables.len() < self.max_tables {
+            tables.insert(own.clone());
+            return (own, true);
+        }
+        (TableLabels { database: OTHER_TABLES.to_owned(), table: OTHER_TABLES.to_owned() }, false)
+    }
+}
+
 type Histograms = Family<TableLabels, Histogram, fn() -> Histogram>;
 
 /// All tables' metrics.
 #[derive(Clone)]
 pub(crate) struct Metrics {
+    named: Arc<Named>,
     inserts: Family<ResultLabels, Counter>,
     rows: Family<ResultLabels, Counter>,
     bytes: Family<ResultLabels, Counter>,
@@ -50,7 +75,7 @@ pub(crate) struct Metrics {
     culprits: Family<TableLabels, Counter>,
     given_up: Family<TableLabels, Counter>,
     buffer_bytes: Family<TableLabels, Gauge>,
-    oldest: Family<TableLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    oldest: Family<TableLabels, Gauge<f64, AtomicU64>>,
     parts_active: Family<TableLabels, Gauge>,
     parts_created: Family<TableLabels, Counter>,
     parked: Family<TableLabels, Counter>,
@@ -70,8 +95,10 @@ fn amounts() -> Histogram {
 }
 
 impl Metrics {
-    pub(crate) fn register(registry: &mut Registry) -> Metrics {
+    /// `max_tables`: so many have series of their own.
+    pub(crate) fn register(registry: &mut Registry, max_tables: usize) -> Metrics {
         let metrics = Metrics {
+            named: Arc::new(Named { max_tables, tables: Mutex::default() }),
             inserts: Family::default(),
             rows: Family::default(),
             bytes: Family::default(),
@@ -136,8 +163,8 @@ impl Metrics {
     }
 
     pub(crate) fn for_table(&self, database: &str, table: &str) -> TableMetrics {
-        let labels = TableLabels { database: database.to_owned(), table: table.to_owned() };
-        let result = |result| ResultLabels { database: database.to_owned(), table: table.to_owned(), result };
+        let (labels, is_named) = self.named.labels(database, table);
+        let result = |result| ResultLabels { database: labels.database.clone(), table: labels.table.clone(), result };
         let by_result = |name| ResultCounters {
             inserts: self.inserts.get_or_create(&result(name)).clone(),
             rows: self.rows.get_or_create(&result(name)).clone(),
@@ -167,6 +194,20 @@ impl Metrics {
             journal_bytes: self.journal_bytes.get_or_create(&labels).clone(),
             flushes: self.flushes.clone(),
             labels: Arc::new(labels),
+            is_named,
+        }
+    }
+
+    /// Gauges that tables share are added up anew each time that somebody asks.
+    pub(crate) fn reset_shared(&self) {
+        let shared = TableLabels { database: OTHER_TABLES.to_owned(), table: OTHER_TABLES.to_owned() };
+        for family in [&self.buffer_bytes, &self.backlog_inserts, &self.backlog_bytes, &self.journal_bytes] {
+            if let Some(gauge) = family.get(&shared) {
+                gauge.set(0);
+            }
+        }
+        if let Some(oldest) = self.oldest.get(&shared) {
+            oldest.set(0.0);
         }
     }
 }
@@ -200,20 +241,54 @@ pub(crate) struct TableMetrics {
     pub(crate) narrowings: Counter,
     pub(crate) culprits: Counter,
     pub(crate) given_up: Counter,
-    pub(crate) buffer_bytes: Gauge,
-    pub(crate) oldest: Gauge<f64, std::sync::atomic::AtomicU64>,
-    pub(crate) parts_active: Gauge,
+    buffer_bytes: Gauge,
+    oldest: Gauge<f64, AtomicU64>,
+    parts_active: Gauge,
     pub(crate) parts_created: Counter,
     pub(crate) parked: Counter,
     pub(crate) recovered: Counter,
-    pub(crate) backlog_inserts: Gauge,
-    pub(crate) backlog_bytes: Gauge,
-    pub(crate) journal_bytes: Gauge,
+    backlog_inserts: Gauge,
+    backlog_bytes: Gauge,
+    journal_bytes: Gauge,
     flushes: Family<ReasonLabels, Counter>,
     labels: Arc<TableLabels>,
+    is_named: bool,
+}
+
+/// What a table holds at this moment.
+pub(crate) struct Held {
+    pub(crate) oldest_seconds: f64,
+    pub(crate) buffer_bytes: u64,
+    pub(crate) backlog_inserts: u64,
+    pub(crate) backlog_bytes: u64,
+    pub(crate) journal_bytes: u64,
 }
 
 impl TableMetrics {
+    pub(crate) fn holds(&self, held: &Held) {
+        let gauges = [
+            (&self.buffer_bytes, held.buffer_bytes),
+            (&self.backlog_inserts, held.backlog_inserts),
+            (&self.backlog_bytes, held.backlog_bytes),
+            (&self.journal_bytes, held.journal_bytes),
+        ];
+        for (gauge, value) in gauges {
+            match self.is_named {
+                true => gauge.set(value as i64),
+                false => gauge.inc_by(value as i64),
+            };
+        }
+        let oldest = if self.is_named { held.oldest_seconds } else { self.oldest.get().max(held.oldest_seconds) };
+        self.oldest.set(oldest);
+    }
+
+    /// Those of other tables can't be told from one table's.
+    pub(crate) fn parts_active(&self, parts: u64) {
+        if self.is_named {
+            self.parts_active.set(parts as i64);
+        }
+    }
+
     pub(crate) fn sealed(&self, reason: SealReason) {
         let labels = ReasonLabels {
             database: self.labels.database.clone(),

@@ -12,6 +12,10 @@ pub struct GathererOptions {
     pub retry_for: Option<Duration>,
     /// Bytes of the journal that one table's inserts may take.
     pub max_table_journal_bytes: u64,
+    /// How long inserts that nobody waits for may be held for others when the backend has too much to do.
+    pub longest_hold: Duration,
+    /// Tables with series of their own in the metrics; the others share some.
+    pub max_tables_in_metrics: usize,
     /// Entries kept for `system.asynchronous_insert_log`.
     pub log_entries: usize,
 }
@@ -24,6 +28,8 @@ impl Default for GathererOptions {
             overload_wait: Duration::from_secs(1),
             retry_for: None,
             max_table_journal_bytes: 1 << 30,
+            longest_hold: Duration::from_secs(60),
+            max_tables_in_metrics: 1_000,
             log_entries: 100_000,
         }
     }

@@ -6,23 +6,25 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{oneshot, Notify};
 use windrow_block::Rows;
 use windrow_journal::log::RecordId;
-use windrow_policy::{Arrival, BufferPolicy, FlushEnd, Lane as LaneState, Micros, SealReason, TablePolicy, Verdict};
-use windrow_sink::{BatchId, PartCount};
+use windrow_policy::{
+    Arrival, BufferPolicy, FlushEnd, FlushId, Lane as LaneState, Micros, SealReason, TablePolicy, Urgency, Verdict,
+};
+use windrow_sink::{BatchId, PartCount, TableName};
 
 use crate::backlog::Backlog;
 use crate::budget::TableBudget;
 use crate::clock::Clock;
-use crate::commands::TableName;
 use crate::flight::Flight;
 use crate::insert::{AckLevel, Insert, InsertKind, QueryId, Withdrawal};
 use crate::member::{Arriving, Contents, Member};
-use crate::metrics::TableMetrics;
+use crate::metrics::{Held, TableMetrics};
 use crate::pushed::SourceBatch;
+use crate::schedule::Schedule;
 use crate::shape::Shape;
 use crate::surroundings::Surroundings;
 
@@ -35,8 +37,9 @@ pub(crate) struct Table {
     pub(crate) metrics: TableMetrics,
     pub(crate) clock: Clock,
     pub(crate) world: Arc<dyn Surroundings>,
-    /// Tells the table's timer that it has to wake earlier than it thinks.
-    pub(crate) earlier: Arc<Notify>,
+    schedule: Arc<Schedule>,
+    /// For the timer, which is not to keep a table that nobody uses.
+    me: Weak<Table>,
     /// Bytes of inserts in the journal that have not come to their end.
     pub(crate) journal_bytes: AtomicU64,
     pub(crate) has_backlog: AtomicBool,
@@ -54,7 +57,7 @@ pub(crate) struct TableState {
     policy: TablePolicy,
     lanes: BTreeMap<u64, Lane>,
     /// When the timer will look next.
-    timer_wakes_at: Option<Micros>,
+    looked_at: Option<Micros>,
     next_member: u64,
     parts_seen: Option<PartsSeen>,
     pub(crate) backlog: Option<Box<Backlog>>,
@@ -78,12 +81,20 @@ impl TableState {
 struct Lane {
     open: Option<OpenBuffer>,
     queue: VecDeque<Sealed>,
+    /// It is due, and waits for its turn among all lanes. Until then the open buffer gathers on.
+    waiting: Option<Due>,
     flight: Option<Arc<Flight>>,
+}
+
+#[derive(Clone, Copy)]
+struct Due {
+    reason: SealReason,
+    urgency: Urgency,
 }
 
 impl Lane {
     fn state(&self) -> LaneState {
-        match self.flight.is_some() || !self.queue.is_empty() {
+        match self.flight.is_some() || self.waiting.is_some() || !self.queue.is_empty() {
             true => LaneState::Busy,
             false => LaneState::Free,
         }
@@ -91,6 +102,18 @@ impl Lane {
 
     fn is_empty(&self) -> bool {
         self.open.is_none() && self.queue.is_empty() && self.flight.is_none()
+    }
+
+    fn shape(&self) -> Option<&Arc<Shape>> {
+        self.queue.front().map(|sealed| &sealed.shape).or(self.open.as_ref().map(|open| &open.shape))
+    }
+
+    /// What is sealed goes first, and something waits behind it; else it is the open buffer that says.
+    fn urgency(&self) -> Urgency {
+        match (self.queue.is_empty(), &self.open) {
+            (true, Some(open)) => open.policy.urgency(),
+            _ => Urgency::Urgent,
+        }
     }
 }
 
@@ -134,6 +157,8 @@ impl Sealed {
 pub(crate) struct Launch {
     pub(crate) sealed: Sealed,
     pub(crate) flight: Arc<Flight>,
+    /// What it is known by among all flushes under way.
+    pub(crate) flush: FlushId,
 }
 
 /// What came of an insert being put into its buffer.
@@ -159,21 +184,23 @@ impl Table {
         metrics: TableMetrics,
         clock: Clock,
         world: Arc<dyn Surroundings>,
-    ) -> Table {
-        Table {
+        schedule: Arc<Schedule>,
+    ) -> Arc<Table> {
+        Arc::new_cyclic(|me| Table {
             name,
             budget,
             metrics,
             clock,
             world,
-            earlier: Arc::default(),
+            schedule,
+            me: me.clone(),
             journal_bytes: AtomicU64::new(0),
             has_backlog: AtomicBool::new(false),
             moved: Notify::new(),
             to_feed: Notify::new(),
             pushing: tokio::sync::Mutex::default(),
             state: Mutex::default(),
-        }
+        })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, TableState> {
@@ -217,19 +244,16 @@ impl Table {
         let verdict = state.policy.arrive(now, &mut open.policy, &arrival, &kind.limits, lane_state);
         let verdict = if at_once { Verdict::Seal(SealReason::AtOnce) } else { verdict };
         let launch = match verdict {
-            Verdict::Seal(reason) => self.seal(now, lane, reason),
-            Verdict::HoldForFlush => None,
+            Verdict::Seal(reason) => self.is_due(now, lane, &mut state.policy, reason),
+            Verdict::HoldForFlush => {
+                self.raise(lane);
+                None
+            }
             Verdict::HoldUntil(at) => {
-                if state.timer_wakes_at.is_none_or(|wakes| at < wakes) {
-                    state.timer_wakes_at = Some(at);
-                    self.earlier.notify_one();
-                }
+                self.look_at(&mut state.looked_at, at);
                 None
             }
         };
-        if launch.is_some() {
-            state.policy.flush_started(now);
-        }
         Pushed { member: id, launch }
     }
 
@@ -262,9 +286,8 @@ impl Table {
             source: None,
         };
         let lane = state.lanes.entry(shape.id).or_default();
-        let launch = line_up(lane, sealed)?;
-        state.policy.flush_started(now);
-        Some(launch)
+        lane.queue.push_back(sealed);
+        self.line_up(now, lane, &mut state.policy, SealReason::Source)
     }
 
     /// Puts a batch in line that its source has put together.
@@ -295,17 +318,83 @@ impl Table {
             source: Some(source),
         };
         let lane = state.lanes.entry(shape.id).or_default();
-        let launch = line_up(lane, sealed)?;
-        state.policy.flush_started(now);
-        Some(launch)
+        lane.queue.push_back(sealed);
+        self.line_up(now, lane, &mut state.policy, SealReason::Source)
     }
 
-    /// Seals the lane's open buffer. Hands the batch out if the lane is free, else it queues.
-    fn seal(&self, now: Micros, lane: &mut Lane, reason: SealReason) -> Option<Launch> {
+    /// The lane's open buffer is to go. A full one is sealed at once; others gather on until it is the lane's turn.
+    fn is_due(&self, now: Micros, lane: &mut Lane, policy: &mut TablePolicy, reason: SealReason) -> Option<Launch> {
+        if !reason.may_wait() {
+            let sealed = self.seal(now, lane, reason)?;
+            lane.queue.push_back(sealed);
+        }
+        self.line_up(now, lane, policy, reason)
+    }
+
+    /// Hands out the lane's next batch if it is the lane's turn; else the lane waits for it.
+    fn line_up(&self, now: Micros, lane: &mut Lane, policy: &mut TablePolicy, reason: SealReason) -> Option<Launch> {
+        if lane.waiting.is_some() {
+            self.raise(lane);
+            return None;
+        }
+        if lane.flight.is_some() {
+            return None;
+        }
+        let (shape, urgency) = (lane.shape()?, lane.urgency());
+        match self.schedule.due(now, shape, urgency) {
+            Some(flush) => self.take_off(now, lane, policy, reason, flush),
+            None => {
+                lane.waiting = Some(Due { reason, urgency });
+                None
+            }
+        }
+    }
+
+    /// Tells the schedule if more depends on the lane's turn than before.
+    fn raise(&self, lane: &mut Lane) {
+        let urgency = lane.urgency();
+        if let (Some(due), Some(shape)) = (lane.waiting, lane.shape()) {
+            if due.urgency < urgency {
+                self.schedule.raise(shape);
+                lane.waiting = Some(Due { urgency, ..due });
+            }
+        }
+    }
+
+    fn take_off(
+        &self,
+        now: Micros,
+        lane: &mut Lane,
+        policy: &mut TablePolicy,
+        reason: SealReason,
+        flush: FlushId,
+    ) -> Option<Launch> {
+        let sealed = match lane.queue.pop_front() {
+            Some(sealed) => sealed,
+            None => self.seal(now, lane, reason)?,
+        };
+        policy.flush_started(now);
+        let oldest = sealed.contents.members.first().map_or(sealed.sealed_at, |member| member.arrived_at);
+        let flight = Arc::new(Flight::new(oldest, sealed.contents.unkept_inserts()));
+        lane.flight = Some(flight.clone());
+        Some(Launch { sealed, flight, flush })
+    }
+
+    /// It is the lane's turn. `None`: it has nothing any more.
+    pub(crate) fn take_turn(&self, shape: &Shape, flush: FlushId) -> Option<Launch> {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let lane = state.lanes.get_mut(&shape.id)?;
+        let due = lane.waiting.take()?;
+        self.take_off(now, lane, &mut state.policy, due.reason, flush)
+    }
+
+    fn seal(&self, now: Micros, lane: &mut Lane, reason: SealReason) -> Option<Sealed> {
         let open = lane.open.take()?;
         self.metrics.sealed(reason);
         let by_time = matches!(reason, SealReason::Deadline | SealReason::Quiet);
-        let sealed = Sealed {
+        Some(Sealed {
             shape: open.shape,
             id: BatchId(crate::gatherer::random_id(&*self.world)),
             buffer: open.policy.id(),
@@ -317,33 +406,39 @@ impl Table {
             flushed: open.flushed,
             record: None,
             source: None,
-        };
-        line_up(lane, sealed)
+        })
     }
 
-    /// Looks at all open buffers. Called by the table's timer, which then sleeps until the time returned.
-    pub(crate) fn look(&self) -> Look {
+    fn look_at(&self, looked_at: &mut Option<Micros>, at: Micros) {
+        if looked_at.is_none_or(|looked_at| at < looked_at) {
+            *looked_at = Some(at);
+            self.schedule.look_at(at, self.me.clone());
+        }
+    }
+
+    /// Looks at all open buffers. Called by the timer, at the time that the table asked for or before.
+    pub(crate) fn look(&self) -> Vec<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
         let state = &mut *guard;
-        let mut look = Look { launches: Vec::new(), next: None };
+        let (mut launches, mut next) = (Vec::new(), None);
         for lane in state.lanes.values_mut() {
             let lane_state = lane.state();
             let Some(open) = &lane.open else { continue };
             match state.policy.decide(now, &open.policy, lane_state) {
-                Verdict::Seal(reason) => look.launches.extend(self.seal(now, lane, reason)),
-                Verdict::HoldUntil(at) => look.next = Some(look.next.map_or(at, |next: Micros| next.min(at))),
+                Verdict::Seal(reason) => launches.extend(self.is_due(now, lane, &mut state.policy, reason)),
+                Verdict::HoldUntil(at) => next = Some(next.map_or(at, |next: Micros| next.min(at))),
                 Verdict::HoldForFlush => {}
             }
         }
-        for _ in &look.launches {
-            state.policy.flush_started(now);
+        state.looked_at = None;
+        if let Some(next) = next {
+            self.look_at(&mut state.looked_at, next);
         }
-        state.timer_wakes_at = look.next;
-        look
+        launches
     }
 
-    /// A flight has ended. Returns the one that follows it, if there is any.
+    /// A flight has ended. Returns the one that follows it at once, if there is any.
     pub(crate) fn land(&self, shape: &Shape, end: &FlushEnd) -> Option<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
@@ -351,23 +446,21 @@ impl Table {
         state.policy.flush_ended(now, end);
         let lane = state.lanes.get_mut(&shape.id)?;
         lane.flight = None;
-        let next = match lane.queue.pop_front() {
-            Some(sealed) => Some(launch(lane, sealed)),
-            None => match lane.open.as_ref().map(|open| state.policy.decide(now, &open.policy, LaneState::Free)) {
-                Some(Verdict::Seal(reason)) => self.seal(now, lane, reason),
-                Some(Verdict::HoldUntil(at)) => {
-                    if state.timer_wakes_at.is_none_or(|wakes| at < wakes) {
-                        state.timer_wakes_at = Some(at);
-                        self.earlier.notify_one();
-                    }
-                    None
-                }
-                Some(Verdict::HoldForFlush) | None => None,
-            },
+        let verdict = match (&lane.open, lane.queue.is_empty()) {
+            // What is sealed goes before what is open.
+            (_, false) => Verdict::Seal(SealReason::Size),
+            (Some(open), true) => state.policy.decide(now, &open.policy, LaneState::Free),
+            (None, true) => Verdict::HoldForFlush,
         };
-        if next.is_some() {
-            state.policy.flush_started(now);
-        }
+        let next = match verdict {
+            Verdict::Seal(reason) if lane.queue.is_empty() => self.is_due(now, lane, &mut state.policy, reason),
+            Verdict::Seal(reason) => self.line_up(now, lane, &mut state.policy, reason),
+            Verdict::HoldUntil(at) => {
+                self.look_at(&mut state.looked_at, at);
+                None
+            }
+            Verdict::HoldForFlush => None,
+        };
         if lane.is_empty() {
             state.lanes.remove(&shape.id);
         }
@@ -391,10 +484,7 @@ impl Table {
                 flight.tell_end(sender);
             }
             flushing.ended.push(ended);
-            flushing.launches.extend(self.seal(now, lane, reason));
-        }
-        for _ in &flushing.launches {
-            state.policy.flush_started(now);
+            flushing.launches.extend(self.is_due(now, lane, &mut state.policy, reason));
         }
         flushing
     }
@@ -452,7 +542,7 @@ impl Table {
             self.metrics.parts_created.inc_by(parts.created.saturating_sub(before));
         }
         drop(guard);
-        self.metrics.parts_active.set(parts.active as i64);
+        self.metrics.parts_active(parts.active);
     }
 
     /// Inserts at level `memory` that are not stored: nothing keeps them.
@@ -481,30 +571,16 @@ impl Table {
             arrivals.min()
         };
         let age = oldest.map_or(0, |arrived| (self.clock.now() - arrived).0);
-        self.metrics.oldest.set(age as f64 / 1e6);
-        self.metrics.buffer_bytes.set(self.budget.held_bytes() as i64);
-        let (inserts, bytes) =
+        let (backlog_inserts, backlog_bytes) =
             self.lock().backlog.as_ref().map_or((0, 0), |backlog| (backlog.inserts(), backlog.bytes()));
-        self.metrics.backlog_inserts.set(inserts as i64);
-        self.metrics.backlog_bytes.set(bytes as i64);
-        self.metrics.journal_bytes.set(self.journal_bytes.load(Ordering::Relaxed) as i64);
+        self.metrics.holds(&Held {
+            oldest_seconds: age as f64 / 1e6,
+            buffer_bytes: self.budget.held_bytes(),
+            backlog_inserts: backlog_inserts as u64,
+            backlog_bytes: backlog_bytes as u64,
+            journal_bytes: self.journal_bytes.load(Ordering::Relaxed),
+        });
     }
-}
-
-/// Hands the batch out if the lane is free, else it queues.
-fn line_up(lane: &mut Lane, sealed: Sealed) -> Option<Launch> {
-    if lane.state() == LaneState::Busy {
-        lane.queue.push_back(sealed);
-        return None;
-    }
-    Some(launch(lane, sealed))
-}
-
-fn launch(lane: &mut Lane, sealed: Sealed) -> Launch {
-    let oldest = sealed.contents.members.first().map_or(sealed.sealed_at, |member| member.arrived_at);
-    let flight = Arc::new(Flight::new(oldest, sealed.contents.unkept_inserts()));
-    lane.flight = Some(flight.clone());
-    Launch { sealed, flight }
 }
 
 impl BufferView {
@@ -514,12 +590,6 @@ impl BufferView {
         let entries = held.map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
         Some(BufferView { shape: shape.clone(), kind: first.kind.clone(), opened_wall_micros, entries })
     }
-}
-
-/// What the timer has to do: launch these, and look again then.
-pub(crate) struct Look {
-    pub(crate) launches: Vec<Launch>,
-    pub(crate) next: Option<Micros>,
 }
 
 /// A flush on command: launch these, then wait for all of those.

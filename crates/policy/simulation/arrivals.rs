@@ -11,11 +11,44 @@ pub struct OpenArrival {
 /// A writer that waits for each insert before it sends the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Loop {
-    pub table: usize,
+    /// `None`: another one each time, drawn by popularity.
+    pub table: Option<usize>,
     pub starts_at_us: u64,
     /// From the answer to the next insert: this, plus a random time of this mean.
     pub pause_at_least_us: u64,
     pub pause_extra_mean_us: f64,
+}
+
+/// How inserts spread over the tables.
+#[derive(Clone, Debug)]
+pub struct Popularity {
+    /// Of the shares of the tables up to and with this one.
+    sums: Vec<f64>,
+}
+
+impl Popularity {
+    pub fn even(tables: usize) -> Self {
+        Popularity::zipf(tables, 0.0)
+    }
+
+    /// The table in place `n` gets inserts in proportion to `n` to the power of `-s`.
+    pub fn zipf(tables: usize, s: f64) -> Self {
+        let mut sum = 0.0;
+        let share = |place: usize| {
+            sum += (place as f64).powf(-s);
+            sum
+        };
+        Popularity { sums: (1..=tables).map(share).collect() }
+    }
+
+    pub fn tables(&self) -> usize {
+        self.sums.len()
+    }
+
+    pub fn draw(&self, rng: &mut Rng) -> usize {
+        let drawn = rng.f64() * self.sums[self.sums.len() - 1];
+        self.sums.partition_point(|sum| *sum <= drawn)
+    }
 }
 
 pub fn exponential(rng: &mut Rng, mean: f64) -> f64 {
@@ -32,6 +65,16 @@ pub fn poisson(seed: u64, table: usize, rate: f64, count: usize) -> Vec<OpenArri
         OpenArrival { at_us: at as u64, table }
     };
     (0..count).map(next).collect()
+}
+
+/// Random arrivals of all tables together.
+pub fn spread(seed: u64, popularity: &Popularity, rate: f64, count: usize) -> Vec<OpenArrival> {
+    let mut rng = Rng::with_seed(!seed);
+    let mut arrivals = poisson(seed, 0, rate, count);
+    for arrival in &mut arrivals {
+        arrival.table = popularity.draw(&mut rng);
+    }
+    arrivals
 }
 
 /// One sender on a timer.

@@ -1,11 +1,13 @@
-//! Moves time from event to event and keeps the books.
+//! Moves time from event to event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fastrand::Rng;
 
-use super::arrivals::exponential;
+use super::arrivals::{exponential, Loop};
+use super::books::{Books, Outcome, Part, Stored};
+use super::cpus::Cpus;
 use super::scenarios::Scenario;
 
 /// Writers of open arrivals are one-shot connections, told apart from the loops by their number.
@@ -34,21 +36,15 @@ pub trait Queue {
     fn flush_ended(&mut self, now_us: u64, flush: &Flush, took_us: u64, started: &mut Vec<Flush>);
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
-    pub wait_p50_ms: f64,
-    pub wait_p99_ms: f64,
-    /// Until the flush began.
-    pub held_mean_ms: f64,
-    pub inserts_per_part: f64,
-    pub parts_per_s: f64,
-    pub inserts_per_s: f64,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    FlushEnds { flight: usize },
-    LoopInserts { index: usize },
+    /// What has had its share of the CPUs, and then waited for something else.
+    FlushEnds {
+        flight: usize,
+    },
+    LoopInserts {
+        index: usize,
+    },
 }
 
 struct Insert {
@@ -59,6 +55,7 @@ struct Insert {
 struct Flight {
     flush: Flush,
     started_us: u64,
+    work_us: u64,
 }
 
 struct Run<'a> {
@@ -66,27 +63,32 @@ struct Run<'a> {
     events: BinaryHeap<Reverse<(u64, Event)>>,
     inserts: Vec<Insert>,
     flights: Vec<Flight>,
+    cpus: Cpus,
     rngs: Vec<Rng>,
-    /// Of the batches of table 0 that opened within the measured time.
-    waits_us: Vec<u64>,
-    held_us: u64,
-    parts: usize,
-    last_stored_us: u64,
+    books: Books,
 }
 
+/// The figures of table 0.
 pub fn run(scenario: &Scenario, queue: &mut dyn Queue) -> Outcome {
+    record(scenario, queue).outcome(0)
+}
+
+pub fn record(scenario: &Scenario, queue: &mut dyn Queue) -> Books {
     let mut run = Run::new(scenario);
     let mut open = scenario.open.iter().peekable();
     let mut started = Vec::new();
     loop {
         let next_open = open.peek().map(|arrival| arrival.at_us);
         let next_event = run.events.peek().map(|Reverse((at, _))| *at);
+        let next_done = run.cpus.next_end_us();
         let next_wake = queue.next_wake_us();
-        let Some(now) = [next_event, next_open, next_wake].into_iter().flatten().min() else {
+        let Some(now) = [next_done, next_event, next_open, next_wake].into_iter().flatten().min() else {
             break;
         };
         // What happens at the same time happens in this order, on both sides.
-        if next_event == Some(now) {
+        if next_done == Some(now) {
+            run.work_done(now, queue, &mut started);
+        } else if next_event == Some(now) {
             run.event(now, queue, &mut started);
         } else if next_open == Some(now) {
             let table = open.next().map_or(0, |arrival| arrival.table);
@@ -96,24 +98,30 @@ pub fn run(scenario: &Scenario, queue: &mut dyn Queue) -> Outcome {
         }
         run.start(now, &mut started);
     }
-    run.outcome()
+    run.books.cpus_busy_us = run.cpus.busy_us();
+    run.books
 }
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario) -> Self {
-        let start = |(index, writer): (usize, &super::arrivals::Loop)| {
-            Reverse((writer.starts_at_us, Event::LoopInserts { index }))
-        };
+        let start = |(index, writer): (usize, &Loop)| Reverse((writer.starts_at_us, Event::LoopInserts { index }));
+        let measured_us = scenario.measured_us.clone();
         Run {
             scenario,
             events: scenario.loops.iter().enumerate().map(start).collect(),
             inserts: Vec::new(),
             flights: Vec::new(),
+            cpus: Cpus::new(scenario.cpus, measured_us.clone()),
             rngs: (0..scenario.loops.len()).map(|i| Rng::with_seed(scenario.seed ^ (i as u64 + 1))).collect(),
-            waits_us: Vec::new(),
-            held_us: 0,
-            parts: 0,
-            last_stored_us: 0,
+            books: Books { measured_us, cpus: scenario.cpus, cpus_busy_us: 0, inserts: Vec::new(), parts: Vec::new() },
+        }
+    }
+
+    fn work_done(&mut self, now: u64, queue: &mut dyn Queue, started: &mut Vec<Flush>) {
+        let Some(flight) = self.cpus.end(now) else { return };
+        match self.scenario.delay_us(self.flights[flight].flush.table) {
+            0 => self.end(now, flight, queue, started),
+            delay => self.events.push(Reverse((now + delay, Event::FlushEnds { flight }))),
         }
     }
 
@@ -121,7 +129,11 @@ impl<'a> Run<'a> {
         match self.events.pop() {
             Some(Reverse((_, Event::FlushEnds { flight }))) => self.end(now, flight, queue, started),
             Some(Reverse((_, Event::LoopInserts { index }))) => {
-                self.push(now, self.scenario.loops[index].table, Some(index), queue, started);
+                let table = match self.scenario.loops[index].table {
+                    Some(table) => table,
+                    None => self.scenario.popularity.draw(&mut self.rngs[index]),
+                };
+                self.push(now, table, Some(index), queue, started);
             }
             None => {}
         }
@@ -144,33 +156,34 @@ impl<'a> Run<'a> {
 
     fn start(&mut self, now: u64, started: &mut Vec<Flush>) {
         for flush in started.drain(..) {
-            let ends_at = now + self.scenario.cost.of(flush.inserts.len());
-            self.events.push(Reverse((ends_at, Event::FlushEnds { flight: self.flights.len() })));
-            self.flights.push(Flight { flush, started_us: now });
+            let work_us = self.scenario.cost.of(flush.inserts.len());
+            self.cpus.begin(now, self.flights.len(), work_us);
+            self.flights.push(Flight { flush, started_us: now, work_us });
         }
     }
 
     fn end(&mut self, now: u64, flight: usize, queue: &mut dyn Queue, started: &mut Vec<Flush>) {
-        let started_us = self.flights[flight].started_us;
-        let flush = &self.flights[flight].flush;
+        let Flight { flush, started_us, work_us } = &mut self.flights[flight];
         let first_arrived_us = flush.inserts.first().map_or(now, |first| self.inserts[*first].arrived_us);
-        let measured = flush.table == 0 && self.scenario.measured_us.contains(&first_arrived_us);
-        self.parts += usize::from(measured);
-        for position in 0..self.flights[flight].flush.inserts.len() {
-            let insert = self.flights[flight].flush.inserts[position];
-            self.stored(now, started_us, insert, measured);
+        self.books.parts.push(Part {
+            table: flush.table,
+            opened_us: first_arrived_us,
+            started_us: *started_us,
+            ended_us: now,
+            work_us: *work_us,
+            inserts: flush.inserts.len(),
+        });
+        queue.flush_ended(now, flush, now - *started_us, started);
+        let table = flush.table;
+        for insert in std::mem::take(&mut flush.inserts) {
+            self.stored(now, table, insert);
         }
-        queue.flush_ended(now, &self.flights[flight].flush, now - started_us, started);
-        self.flights[flight].flush.inserts = Vec::new();
     }
 
-    fn stored(&mut self, now: u64, flush_started: u64, insert: usize, measured: bool) {
+    fn stored(&mut self, now: u64, table: usize, insert: usize) {
         let Insert { arrived_us, writer } = self.inserts[insert];
-        if measured {
-            self.waits_us.push(now - arrived_us);
-            self.held_us += flush_started - arrived_us;
-            self.last_stored_us = now;
-        }
+        let waits = writer.is_some() || self.scenario.open_waits;
+        self.books.inserts.push(Stored { table, waits, arrived_us, stored_us: now });
         let Some(index) = writer else {
             return;
         };
@@ -179,24 +192,6 @@ impl<'a> Run<'a> {
         let next = now + writer.pause_at_least_us + extra;
         if next < self.scenario.loops_end_us {
             self.events.push(Reverse((next, Event::LoopInserts { index })));
-        }
-    }
-
-    fn outcome(mut self) -> Outcome {
-        self.waits_us.sort_unstable();
-        let inserts = self.waits_us.len();
-        let percentile = |share: f64| {
-            let index = ((inserts as f64 * share).ceil() as usize).clamp(1, inserts);
-            self.waits_us[index - 1] as f64 / 1e3
-        };
-        let seconds = (self.last_stored_us - self.scenario.measured_us.start) as f64 / 1e6;
-        Outcome {
-            wait_p50_ms: percentile(0.50),
-            wait_p99_ms: percentile(0.99),
-            held_mean_ms: self.held_us as f64 / 1e3 / inserts as f64,
-            inserts_per_part: inserts as f64 / self.parts as f64,
-            parts_per_s: self.parts as f64 / seconds,
-            inserts_per_s: inserts as f64 / seconds,
         }
     }
 }

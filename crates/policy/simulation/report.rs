@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::engine::Outcome;
+use super::books::{Load, Outcome};
 
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -39,4 +39,34 @@ fn row(text: &mut String, comparison: &Comparison, policy: &str, outcome: &Outco
         text,
         "| {name} | {rate:.0} | {policy} | {wait_p50_ms:.1} | {wait_p99_ms:.1} | {held_mean_ms:.1} | {inserts_per_part:.2} | {parts_per_s:.2} |"
     );
+}
+
+/// Many tables on one backend, each as if it were alone and with the policy above them.
+#[derive(Clone, Debug)]
+pub struct Contrast {
+    pub name: String,
+    pub tables: usize,
+    pub alone: Load,
+    pub in_turn: Load,
+}
+
+pub fn many_tables_markdown(contrasts: &[Contrast]) -> String {
+    let mut text = String::from(
+        "| arrivals | tables | flushes | inserts/s | wait p50 ms | wait p99 ms | longest ms | inserts/part | parts/s | CPUs busy |\n\
+         |---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for Contrast { name, tables, alone, in_turn } in contrasts {
+        for (flushes, load) in [("as if alone", alone), ("in turn", in_turn)] {
+            let Load { inserts_per_s, waits, inserts_per_part, parts_per_s, cpu_share } = load;
+            let (p50_ms, p99_ms, max_ms) = (waits.p50_ms, waits.p99_ms, waits.max_ms);
+            let busy = cpu_share * 100.0;
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "| {name} | {tables} | {flushes} | {inserts_per_s:.0} | {p50_ms:.0} | {p99_ms:.0} | {max_ms:.0} \
+                 | {inserts_per_part:.2} | {parts_per_s:.1} | {busy:.0} % |"
+            );
+        }
+    }
+    text
 }

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use windrow_policy::FlushLimits;
 
-use super::arrivals::{bursty, even, poisson, Loop, OpenArrival};
+use super::arrivals::{bursty, even, poisson, Loop, OpenArrival, Popularity};
 
 pub const RATES: [f64; 15] =
     [1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0];
-const SEED: u64 = 0x77_69_6e_64_72_6f_77;
+pub const SEED: u64 = 0x77_69_6e_64_72_6f_77;
 
 #[derive(Clone, Copy, Debug)]
 pub struct FlushCost {
@@ -25,6 +25,13 @@ impl FlushCost {
 pub const QUICK: FlushCost = FlushCost { fixed_us: 5_000, per_insert_us: 2 };
 const SLOW: FlushCost = FlushCost { fixed_us: 40_000, per_insert_us: 2 };
 
+/// Tables whose flushes take long, as behind a lock.
+#[derive(Clone, Debug)]
+pub struct HeldUp {
+    pub tables: Range<usize>,
+    pub delay_us: u64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: String,
@@ -32,10 +39,16 @@ pub struct Scenario {
     pub seed: u64,
     pub limits: FlushLimits,
     pub cost: FlushCost,
+    /// Of the backend. `None`: flushes don't slow each other down.
+    pub cpus: Option<u64>,
+    /// That a flush takes besides, without keeping a CPU busy.
+    pub delay_us: u64,
+    pub held_up: Option<HeldUp>,
     pub open: Vec<OpenArrival>,
     pub open_waits: bool,
     pub loops: Vec<Loop>,
     pub loops_end_us: u64,
+    pub popularity: Popularity,
     /// Only batches that open within are measured: at the start averages are still being learned, at the end a batch is cut off.
     pub measured_us: Range<u64>,
     /// Batches of the count limit arrive faster than one flush at a time can store them.
@@ -50,10 +63,14 @@ impl Scenario {
             seed: SEED,
             limits: FlushLimits::default(),
             cost,
+            cpus: None,
+            delay_us: 0,
+            held_up: None,
             open: Vec::new(),
             open_waits: true,
             loops: Vec::new(),
             loops_end_us: 0,
+            popularity: Popularity::even(1),
             measured_us: 0..u64::MAX,
             needs_overlap: false,
         }
@@ -65,11 +82,18 @@ impl Scenario {
         self.measured_us = twentieth..twentieth * 19;
     }
 
-    /// Table 0 is the one that is measured.
+    pub fn delay_us(&self, table: usize) -> u64 {
+        match &self.held_up {
+            Some(held_up) if held_up.tables.contains(&table) => held_up.delay_us,
+            _ => self.delay_us,
+        }
+    }
+
+    /// Table 0 is the one that is measured, if only one is.
     pub fn tables(&self) -> usize {
         let open = self.open.iter().map(|arrival| arrival.table);
-        let loops = self.loops.iter().map(|writer| writer.table);
-        open.chain(loops).max().map_or(1, |last| last + 1)
+        let loops = self.loops.iter().filter_map(|writer| writer.table);
+        open.chain(loops).max().map_or(1, |last| last + 1).max(self.popularity.tables())
     }
 }
 
@@ -138,7 +162,7 @@ fn needs_overlap(peak_rate: f64, cost: FlushCost) -> bool {
 
 fn lock_step(writers: usize, cost: FlushCost, suffix: &str) -> Scenario {
     let writer = |i: usize| Loop {
-        table: 0,
+        table: Some(0),
         starts_at_us: 1_000 + i as u64 * 20,
         pause_at_least_us: 300,
         pause_extra_mean_us: 1_000.0,
@@ -158,7 +182,7 @@ fn among_many_tables(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     let mut open: Vec<_> =
         (1..8).flat_map(|table| poisson(SEED + table as u64, table, 20.0, (20.0 * seconds) as usize)).collect();
     open.sort_by_key(|arrival| arrival.at_us);
-    let writer = Loop { table: 0, starts_at_us: 1_000, pause_at_least_us: 300, pause_extra_mean_us: 1e6 / rate };
+    let writer = Loop { table: Some(0), starts_at_us: 1_000, pause_at_least_us: 300, pause_extra_mean_us: 1e6 / rate };
     Scenario {
         open,
         loops: vec![writer],

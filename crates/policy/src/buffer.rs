@@ -1,6 +1,6 @@
 //! What a policy remembers of one open buffer.
 
-use crate::{Arrival, CountLimit, FlushLimits, Micros, PolicyKind, SealReason};
+use crate::{Arrival, CountLimit, FlushLimits, Micros, PolicyKind, SealReason, Urgency, WORTH_A_PART};
 
 /// Names a buffer from its opening to the end of its flush, within one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +55,14 @@ impl BufferPolicy {
 
     pub fn inserts(&self) -> u64 {
         self.inserts
+    }
+
+    /// How much is gained by flushing it, as far as the backend is concerned.
+    pub fn urgency(&self) -> Urgency {
+        match self.is_waited_for() || self.inserts >= WORTH_A_PART {
+            true => Urgency::Urgent,
+            false => Urgency::Unwaited,
+        }
     }
 
     pub(crate) fn is_waited_for(&self) -> bool {

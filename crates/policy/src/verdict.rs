@@ -73,6 +73,24 @@ impl SealReason {
         SealReason::Shutdown,
     ];
 
+    /// Whether a buffer that is sealed for this reason may as well gather on until the backend has a slot for it.
+    pub const fn may_wait(self) -> bool {
+        match self {
+            SealReason::Idle
+            | SealReason::Quiet
+            | SealReason::Plenty
+            | SealReason::Deadline
+            | SealReason::EveryWriterIsHere => true,
+            // What is in it is fixed: by its bounds, or by whoever asked for it.
+            SealReason::Size
+            | SealReason::Count
+            | SealReason::AtOnce
+            | SealReason::Source
+            | SealReason::Command
+            | SealReason::Shutdown => false,
+        }
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             SealReason::Size => "size",

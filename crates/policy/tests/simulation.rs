@@ -4,9 +4,11 @@
 mod simulation;
 
 use simulation::arrivals::{even, Loop};
-use simulation::engine::{self, Outcome};
+use simulation::books::Outcome;
+use simulation::engine;
+use simulation::report::{markdown, Comparison};
 use simulation::scenarios::{self, FlushCost, Scenario, QUICK};
-use simulation::{windrow, Comparison};
+use simulation::windrow;
 use windrow_policy::{FlushLimits, PolicyKind};
 
 /// Both sides meet the same arrivals, but they cut them into batches at other places, so every figure is a sample. Seven seeds
@@ -16,7 +18,7 @@ const SAMPLING_NOISE: f64 = 0.02;
 #[test]
 fn balanced_is_at_least_as_good_as_clickhouse_everywhere() {
     let comparisons: Vec<_> = scenarios::all().iter().map(simulation::compare).collect();
-    println!("{}", simulation::markdown(&comparisons));
+    println!("{}", markdown(&comparisons));
     let complaints: Vec<_> = comparisons.iter().flat_map(complaints).collect();
     assert!(complaints.is_empty(), "balanced falls behind:\n{}", complaints.join("\n"));
 }
@@ -125,8 +127,12 @@ fn random(rate: f64) -> Scenario {
 /// Connections that wait, on a sink that takes 10 ms.
 fn loops(writers: usize, pause_extra_mean_us: f64) -> Scenario {
     let cost = FlushCost { fixed_us: 10_000, per_insert_us: 2 };
-    let writer =
-        |i: usize| Loop { table: 0, starts_at_us: 1_000 + i as u64 * 100, pause_at_least_us: 300, pause_extra_mean_us };
+    let writer = |i: usize| Loop {
+        table: Some(0),
+        starts_at_us: 1_000 + i as u64 * 100,
+        pause_at_least_us: 300,
+        pause_extra_mean_us,
+    };
     let loops = (0..writers).map(writer).collect();
     let mut scenario = Scenario { loops, loops_end_us: 20_000_000, ..Scenario::new("loops".into(), None, cost) };
     scenario.cut_the_ends();
@@ -134,7 +140,7 @@ fn loops(writers: usize, pause_extra_mean_us: f64) -> Scenario {
 }
 
 fn one_loop(pause_at_least_us: u64) -> Scenario {
-    let writer = Loop { table: 0, starts_at_us: 1_000, pause_at_least_us, pause_extra_mean_us: 0.0 };
+    let writer = Loop { table: Some(0), starts_at_us: 1_000, pause_at_least_us, pause_extra_mean_us: 0.0 };
     let loops = vec![writer];
     let mut scenario = Scenario { loops, loops_end_us: 60_000_000, ..Scenario::new("loop".into(), None, QUICK) };
     scenario.cut_the_ends();

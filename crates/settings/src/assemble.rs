@@ -26,7 +26,11 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
         data_dir: layers.text("data_dir").into(),
         log: log(layers),
         http: http(layers),
-        admin: AdminSettings { listen: layers.address("admin.listen"), token: layers.secret("admin.token") },
+        admin: AdminSettings {
+            listen: layers.address("admin.listen"),
+            max_tables_in_metrics: layers.count("admin.max_tables_in_metrics"),
+            token: layers.secret("admin.token"),
+        },
         backend_tls: BackendTlsSettings {
             ca_file: layers.path("backend_tls.ca_file"),
             server_name: layers.optional_text("backend_tls.server_name").map(str::to_owned),
@@ -125,6 +129,7 @@ fn gather(layers: &Layers) -> GatherSettings {
         flush_policy: flush_policy(layers.text("gather.flush_policy")),
         max_buffer_bytes: layers.integer("gather.max_buffer_bytes"),
         max_table_share: layers.ratio("gather.max_table_share"),
+        longest_hold_ms: layers.integer("gather.longest_hold_ms"),
         overload_wait_ms: layers.integer("gather.overload_wait_ms"),
         admission_ttl_ms: layers.integer("gather.admission_ttl_ms"),
         admission_away_ttl_ms: layers.integer("gather.admission_away_ttl_ms"),

@@ -77,6 +77,7 @@ pub struct TlsFiles {
 
 #[derive(Debug, Clone)]
 pub struct AdminSettings {
+    pub max_tables_in_metrics: usize,
     pub listen: SocketAddr,
     /// Always set when `listen` isn't loopback.
     pub token: Option<Secret>,
@@ -160,6 +161,7 @@ pub struct GatherSettings {
     pub max_buffer_bytes: u64,
     /// The part of `max_buffer_bytes` that one table may take: above 0, at most 1.
     pub max_table_share: f64,
+    pub longest_hold_ms: u64,
     pub overload_wait_ms: u64,
     pub admission_ttl_ms: u64,
     /// For inserts of ack levels `disk` and `memory`, while the backend can't be asked.

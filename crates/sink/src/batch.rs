@@ -45,6 +45,12 @@ impl fmt::Debug for BatchId {
     }
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableName {
+    pub database: String,
+    pub table: String,
+}
+
 /// Where and as whom a batch is written: all that inserts must have in common to share one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination {

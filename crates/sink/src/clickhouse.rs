@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use windrow_block::{native_pieces, Rows};
 use windrow_client::{Call, CallError, Client, Credentials};
+use windrow_statement::{backquote, quote_string};
 
-use crate::batch::{Batch, Destination, Form};
+use crate::batch::{Batch, Destination, Form, TableName};
 use crate::conclude::conclude;
-use crate::sink::{PartCount, Sink, StoreError, Stored};
+use crate::sink::{Load, PartCount, Sink, StoreError, Stored};
 use crate::spread::{may_span_partitions, PARTS_AT_ONCE};
 
 /// The server may be silent for this long while it writes a batch. Past it the outcome is unknown.
 const STORE_TIMEOUT: Duration = Duration::from_secs(300);
-const PARTS_TIMEOUT: Duration = Duration::from_secs(5);
+const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// In one question: as many names as stay below ClickHouse's bound on the length of a query.
+const MOST_TABLES_ASKED: usize = 2_000;
 
 /// Writes batches as one INSERT each, as the user whose inserts they hold: in FORMAT Native, or as the text they came in.
 pub struct ClickHouseSink {
@@ -47,15 +50,15 @@ pub fn settings_of_flushes(
 fn insert_statement(destination: &Destination) -> String {
     let mut statement = String::with_capacity(64 + 16 * destination.columns.len());
     statement.push_str("INSERT INTO ");
-    push_identifier(&mut statement, &destination.database);
+    statement.push_str(&backquote(&destination.database));
     statement.push('.');
-    push_identifier(&mut statement, &destination.table);
+    statement.push_str(&backquote(&destination.table));
     statement.push_str(" (");
     for (index, column) in destination.columns.iter().enumerate() {
         if index > 0 {
             statement.push_str(", ");
         }
-        push_identifier(&mut statement, column);
+        statement.push_str(&backquote(column));
     }
     statement.push_str(") FORMAT ");
     statement.push_str(match &destination.form {
@@ -63,17 +66,6 @@ fn insert_statement(destination: &Destination) -> String {
         Form::Text { format, .. } => format,
     });
     statement
-}
-
-fn push_identifier(out: &mut String, name: &str) {
-    out.push('`');
-    for c in name.chars() {
-        if matches!(c, '`' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('`');
 }
 
 /// `own`: the gateway's own account.
@@ -149,21 +141,42 @@ impl Sink for ClickHouseSink {
         }
     }
 
-    async fn parts(&self, database: &str, table: &str) -> Option<PartCount> {
-        let query = "SELECT max(parts), sum(parts), max(newest), (SELECT toUInt64(value) FROM system.merge_tree_settings \
-                     WHERE name = 'parts_to_throw_insert') FROM (SELECT count() AS parts, max(max_block_number) AS newest \
-                     FROM system.parts WHERE active AND database = {database:String} AND table = {table:String} \
-                     GROUP BY partition_id) HAVING count() > 0";
+    async fn load(&self, tables: &[TableName]) -> Option<Load> {
+        let mut load = Load::default();
+        for tables in tables.chunks(MOST_TABLES_ASKED) {
+            self.ask_for_load(tables, &mut load).await?;
+        }
+        Some(load)
+    }
+}
+
+impl ClickHouseSink {
+    async fn ask_for_load(&self, tables: &[TableName], load: &mut Load) -> Option<()> {
+        let names: Vec<String> = tables
+            .iter()
+            .map(|name| format!("({}, {})", quote_string(&name.database), quote_string(&name.table)))
+            .collect();
+        let query = format!(
+            "SELECT database, table, max(parts), sum(parts), max(newest), (SELECT toUInt64(value) FROM \
+             system.merge_tree_settings WHERE name = 'parts_to_throw_insert'), (SELECT toUInt64OrZero(extract(value, \
+             '\\\\d+')) FROM system.settings WHERE name = 'max_threads') FROM (SELECT database, table, toUInt64(count()) AS \
+             parts, toUInt64(max(max_block_number)) AS newest FROM system.parts WHERE active AND (database, table) IN ({}) \
+             GROUP BY database, table, partition_id) GROUP BY database, table FORMAT JSONCompactEachRow",
+            names.join(", ")
+        );
         let own: &Credentials = &self.client.endpoint().credentials;
-        let call = Call::new(own, query).param("param_database", database).param("param_table", table);
-        let answer = self.client.call(call.timeout(PARTS_TIMEOUT)).await.ok()?;
-        let mut numbers = answer.text().split_whitespace().map(str::parse);
-        Some(PartCount {
-            active_in_fullest_partition: numbers.next()?.ok()?,
-            active: numbers.next()?.ok()?,
-            created: numbers.next()?.ok()?,
-            throw_at: numbers.next()?.ok()?,
-        })
+        let body = [query.as_bytes()];
+        // In the body, since a URL has a bound.
+        let call = Call::new(own, "").param("output_format_json_quote_64bit_integers", "0").body(&body);
+        let answer = self.client.call(call.timeout(LOAD_TIMEOUT)).await.ok()?;
+        for line in answer.text().lines() {
+            let (database, table, fullest, active, created, throw_at, cpus): (String, String, u64, u64, u64, u64, u64) =
+                serde_json::from_str(line).ok()?;
+            let count = PartCount { active_in_fullest_partition: fullest, active, created, throw_at };
+            load.parts.push((TableName { database, table }, count));
+            load.cpus = u32::try_from(cpus).ok().filter(|cpus| *cpus > 0);
+        }
+        Some(())
     }
 }
 

@@ -8,6 +8,6 @@ mod conclude;
 mod sink;
 mod spread;
 
-pub use batch::{Batch, BatchId, Destination, Form, Partitioning};
+pub use batch::{Batch, BatchId, Destination, Form, Partitioning, TableName};
 pub use clickhouse::{settings_of_flushes, ClickHouseSink, ONE_BLOCK};
-pub use sink::{PartCount, Sink, StoreError, Stored};
+pub use sink::{Load, PartCount, Sink, StoreError, Stored};

@@ -3,7 +3,7 @@ use std::future::Future;
 
 use windrow_client::Exception;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, TableName};
 
 /// Stores batches. What the gatherer relies on, and every implementation has to keep:
 ///
@@ -19,8 +19,19 @@ use crate::batch::Batch;
 pub trait Sink: Send + Sync + 'static {
     fn store(&self, batch: &Batch) -> impl Future<Output = Result<Stored, StoreError>> + Send;
 
-    /// How close the table is to refusing inserts, where the sink's system has such a limit.
-    fn parts(&self, database: &str, table: &str) -> impl Future<Output = Option<PartCount>> + Send;
+    /// How close these tables are to refusing inserts, and what the sink's system can bear. `None`: it has no such limits, or
+    /// can't say.
+    fn load(&self, _tables: &[TableName]) -> impl Future<Output = Option<Load>> + Send {
+        async { None }
+    }
+}
+
+/// What bears on how much the sink's system can take.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Load {
+    pub cpus: Option<u32>,
+    /// Of those tables that have parts.
+    pub parts: Vec<(TableName, PartCount)>,
 }
 
 /// How close a table is to "too many parts".

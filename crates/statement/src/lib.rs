@@ -25,5 +25,5 @@ pub use insert::{blank_settings, Identifier, InsertForm, InsertStatement, Insert
 pub use other::{DdlScope, Leading, OtherStatement};
 pub use outline::InsertOutline;
 pub use own_tables::{own_table_references, without_system_prefix, OwnTableReference, OwnTableUse, OwnTables};
-pub use quote::{backquote, quote_string};
+pub use quote::{backquote, quote_string, unquoted_names};
 pub use rows_gone::takes_rows_away;

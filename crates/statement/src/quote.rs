@@ -22,3 +22,63 @@ fn quote(text: &str, mark: char) -> String {
     quoted.push(mark);
     quoted
 }
+
+/// The parts of a name as ClickHouse writes it, `` a.`b c` ``; `None` if it is anything else.
+pub fn unquoted_names(text: &str) -> Option<Vec<String>> {
+    let (mut names, mut rest) = (Vec::new(), text);
+    loop {
+        let (name, behind) = match rest.strip_prefix('`') {
+            Some(quoted) => unquote(quoted)?,
+            None => {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+                (rest[..end].to_owned(), &rest[end..])
+            }
+        };
+        if name.is_empty() {
+            return None;
+        }
+        names.push(name);
+        match behind.strip_prefix('.') {
+            Some(next) => rest = next,
+            None => return behind.is_empty().then_some(names),
+        }
+    }
+}
+
+/// What stands before the closing mark, and what comes behind it.
+fn unquote(quoted: &str) -> Option<(String, &str)> {
+    let mut name = String::new();
+    let mut characters = quoted.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '`' => return Some((name, &quoted[at + 1..])),
+            '\\' => name.push(characters.next()?.1),
+            c => name.push(c),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let names = |text: &str| unquoted_names(text).map(|names| names.join("|"));
+        assert_eq!(names("d.t").as_deref(), Some("d|t"));
+        assert_eq!(names("t").as_deref(), Some("t"));
+        for odd in ["a b", "`", "\\", "a.b", "ü"] {
+            let text = format!("{}.{}", backquote(odd), backquote("t"));
+            assert_eq!(unquoted_names(&text), Some(vec![odd.to_owned(), "t".to_owned()]), "{text}");
+            for length in 0..text.len() {
+                if let Some(cut) = text.get(..length) {
+                    assert_ne!(unquoted_names(cut), unquoted_names(&text), "{cut}");
+                }
+            }
+        }
+        for other in ["", ".", "d.", "d*", "d.t x", "`d`t", "`d", "*.*"] {
+            assert_eq!(names(other), None, "{other}");
+        }
+    }
+}

@@ -1,13 +1,13 @@
 //! The questions of an admission, answered for a DuckDB: by the settings' users, and by its catalogue.
 
-use std::time::Instant;
-
 use windrow_block::{DataType, DefaultKind};
 use windrow_client::{Credentials, Exception};
 use windrow_duckdb::{is_windrows, schema_of, TableInfo, TableRef};
 use windrow_gatherer::InsertError;
 
+use super::account::Account;
 use super::schema::{Column, TableSchema};
+use super::standing::{Moment, Standing};
 use super::user::{ServerVersion, UserContext, UserKey};
 use super::windows::Window;
 use super::{NotAdmitted, TableKey};
@@ -30,29 +30,32 @@ pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("enable_http_compression", "1"),
 ];
 
-pub(super) fn user(backend: &DuckDbBackend, key: &UserKey) -> Result<UserContext, NotAdmitted> {
+pub(super) fn account(backend: &DuckDbBackend, key: &UserKey) -> Result<Account, NotAdmitted> {
+    let began = Moment::now();
     if backend.users.check(&key.credentials).is_none() {
         return Err(NotAdmitted::refused(Refusal::wrong_password(&key.credentials.user)));
     }
     let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    Ok(UserContext {
-        database: key.database.clone().unwrap_or_else(|| "default".to_owned()),
+    let context = UserContext {
+        database: "default".to_owned(),
         timezone: "UTC".to_owned(),
         version: VERSION,
         changed_settings: Vec::new(),
         effective_settings: SETTINGS.map(setting).to_vec(),
-    })
+        bounds: Vec::new(),
+    };
+    Ok(Account::new(context, None, 0, began))
 }
 
 pub(super) async fn table(backend: &DuckDbBackend, key: &TableKey) -> Result<TableSchema, NotAdmitted> {
-    let asked_at = Instant::now();
+    let began = Moment::now();
     let name = TableRef { schema: schema_of(&key.database).to_owned(), table: key.table.clone() };
     if is_windrows(&name.schema) {
         let text = format!("{}.{} is Windrow's own: nothing can be inserted into it", key.database, key.table);
         return Err(NotAdmitted::refused(Refusal::of_insert(ACCESS_DENIED, text)));
     }
     match backend.duckdb.table(&name).await {
-        Ok(Some(info)) => Ok(schema(info, asked_at)),
+        Ok(Some(info)) => Ok(schema(info, began)),
         Ok(None) => Err(NotAdmitted::refused(Refusal::unknown_table(&key.database, &key.table))),
         Err(exception) => Err(not_answered(exception)),
     }
@@ -60,7 +63,7 @@ pub(super) async fn table(backend: &DuckDbBackend, key: &TableKey) -> Result<Tab
 
 /// As [`table`], in DuckDB's own words.
 pub(super) async fn table_anew(backend: &DuckDbBackend, key: &TableKey) -> Result<TableSchema, Exception> {
-    let asked_at = Instant::now();
+    let began = Moment::now();
     let name = TableRef { schema: schema_of(&key.database).to_owned(), table: key.table.clone() };
     let refused = |code, text: String| Exception::new(code, &text, backend.duckdb.version_suffix());
     if is_windrows(&name.schema) {
@@ -68,7 +71,7 @@ pub(super) async fn table_anew(backend: &DuckDbBackend, key: &TableKey) -> Resul
     }
     let found = backend.duckdb.table(&name).await?;
     let missing = || refused(UNKNOWN_TABLE, format!("Table {}.{} does not exist", key.database, key.table));
-    found.map(|info| schema(info, asked_at)).ok_or_else(missing)
+    found.map(|info| schema(info, began)).ok_or_else(missing)
 }
 
 /// An error of which the table itself is not the cause may pass.
@@ -80,7 +83,7 @@ fn not_answered(exception: Exception) -> NotAdmitted {
 }
 
 /// Every table recognises a batch that comes again: its id is stored with its rows.
-fn schema(info: TableInfo, asked_at: Instant) -> TableSchema {
+fn schema(info: TableInfo, began: Moment) -> TableSchema {
     let columns = info.columns.into_iter().map(|column| {
         // What has a default, and what has no NULL to stand for nothing, is DuckDB's to fill where it isn't given.
         let takes_null = matches!(column.data_type, Ok(DataType::Nullable(_)));
@@ -89,10 +92,17 @@ fn schema(info: TableInfo, asked_at: Instant) -> TableSchema {
             (false, true) => DefaultKind::Default,
             (false, false) => DefaultKind::None,
         };
-        Column { name: column.name, type_name: column.duckdb_type, data_type: column.data_type, default_kind }
+        Column {
+            name: column.name,
+            type_name: column.duckdb_type,
+            data_type: column.data_type,
+            default_kind,
+            asks_for_rights: false,
+        }
     });
     TableSchema {
-        asked_at,
+        standing: Standing::confirmed_at(began),
+        watch: None,
         columns: columns.collect(),
         gatherable: true,
         window: Window::Windrows,
@@ -101,6 +111,7 @@ fn schema(info: TableInfo, asked_at: Instant) -> TableSchema {
         hands_on: false,
         partition_key: String::new(),
         computes: false,
+        asks_for_rights: false,
     }
 }
 

@@ -1,33 +1,51 @@
 //! What the backend says of an insert before it is taken, and for how long that is believed.
 //!
-//! Three questions, each with its own memory:
-//! - who is this user: its settings, its database (`user.rs`), for the time that credentials are believed;
-//! - what is this table: columns, engine (`schema.rs`), for the time that schemas are believed;
-//! - may this user insert into these columns with these settings: an INSERT of no rows, under the user's own credentials,
-//!   which ClickHouse checks like any other and which leaves no trace (`probe.rs`).
+//! Three questions, none of which is put for each table, statement or insert:
+//! - who is this account: its settings, its database, what it may do (`account.rs`), by its *fingerprint*;
+//! - what is this table: columns, engine (`catalog.rs`), learnt many at a time and watched all together;
+//! - may this account insert with these settings: an INSERT of no rows, under its own credentials, which ClickHouse checks like
+//!   any other and which leaves no trace (`probe.rs`). Where the grants say that the account may insert into a table, the
+//!   answer for one table holds for all; elsewhere each table is asked about once.
+//!
+//! What was learnt is believed as long as it *stands* (`standing.rs`): until a question that began later says otherwise, and for
+//! a while after the last one that confirmed it. [`Admission::doubt`] makes everything wait for a question that begins now.
 //!
 //! A refusal of ClickHouse's is not worded here: the caller forwards the insert and ClickHouse refuses it itself. For a DuckDB,
-//! the gateway answers all three (`duckdb.rs`), and words its refusals. While the backend is away,
-//! what it said last goes on to hold: an insert that it would refuse by then is refused at the flush.
+//! the gateway answers all three (`duckdb.rs`), and words its refusals. While the backend is away, what it said last goes on to
+//! hold: an insert that it would refuse by then is refused at the flush.
+//!
+//! `docs/decisions/0035-admission-by-fingerprints.md` says why, and what somebody gains who knows all this.
 
+mod account;
+mod catalog;
 mod duckdb;
 mod facts;
+mod grants;
 mod probe;
 mod remembered;
+mod rounds;
 mod schema;
+mod standing;
 mod user;
 mod windows;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use windrow_client::{CallError, Credentials};
+pub(crate) use windrow_sink::TableName as TableKey;
 
+pub(crate) use account::Account;
+use account::Accounts;
+use catalog::Catalog;
 pub(crate) use duckdb::SETTINGS as DUCKDB_SETTINGS;
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
-pub(crate) use remembered::Remembered;
-pub(crate) use schema::{Column, TableKey, TableSchema, Target};
+use remembered::Remembered;
+pub(crate) use schema::{Column, TableSchema, Target};
+pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
 #[cfg(test)]
 pub(crate) use windows::Bounds;
@@ -56,70 +74,243 @@ impl NotAdmitted {
         NotAdmitted::Refused(Arc::new(refusal))
     }
 
-    /// A refusal that says nothing of the insert: the backend has too much to do, or too little memory, at this moment.
-    fn is_about_this_moment(error: &CallError) -> bool {
-        matches!(error, CallError::Exception(exception) if exception.is_passing() && exception.code != 164)
+    fn of(error: &CallError) -> NotAdmitted {
+        match error {
+            // It says nothing of the insert: the backend has too much to do, or too little memory, at this moment.
+            CallError::Exception(exception) if exception.is_passing() && exception.code != READONLY => {
+                NotAdmitted::Busy
+            }
+            CallError::Exception(_) => NotAdmitted::Forward("refused"),
+            CallError::NotSent(error) => NotAdmitted::Unreachable(error.to_string()),
+            CallError::Unknown(text) => NotAdmitted::Unreachable(text.clone()),
+        }
     }
 }
 
 impl From<CallError> for NotAdmitted {
     fn from(error: CallError) -> Self {
-        match error {
-            error if Self::is_about_this_moment(&error) => NotAdmitted::Busy,
-            CallError::Exception(_) => NotAdmitted::Forward("refused"),
-            CallError::NotSent(error) => NotAdmitted::Unreachable(error.to_string()),
-            CallError::Unknown(text) => NotAdmitted::Unreachable(text),
-        }
+        NotAdmitted::of(&error)
     }
 }
 
+const READONLY: i32 = 164;
 /// How long a question may take. The backend may be busy, but a client waits.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Catalogues of accounts other than the gateway's own, which see what that one may not see.
+const MOST_CATALOGS: usize = 1_000;
+
 pub(crate) struct Admission {
     backend: Backend,
-    pub(crate) facts: Facts,
-    users: Remembered<UserKey, UserContext>,
-    tables: Remembered<TableKey, TableSchema>,
+    pub(crate) facts: Arc<Facts>,
+    learnt: Learnt,
+    account_ttl: Duration,
+    table_ttl: Duration,
+    /// What was learnt before may no longer be so.
+    doubted_at: AtomicU64,
     pub(crate) windows: Windows,
 }
 
+/// What is known of the backend, and how it is found out.
+enum Learnt {
+    ClickHouse(OfClickHouse),
+    /// The process itself is asked, which costs little: answers are kept for their time.
+    DuckDb {
+        accounts: Remembered<UserKey, Account>,
+        tables: Remembered<TableKey, TableSchema>,
+    },
+}
+
+struct OfClickHouse {
+    accounts: Arc<Accounts>,
+    own: Catalog,
+    others: Mutex<HashMap<Credentials, Arc<Catalog>>>,
+}
+
+/// What a yes to inserts stands on.
+#[derive(Clone)]
+pub(crate) struct Grounds {
+    pub(crate) account: Arc<Account>,
+    pub(crate) key: UserKey,
+    pub(crate) schema: Arc<TableSchema>,
+    /// Where only the time that has passed tells whether it holds: when it was asked.
+    pub(crate) asked_at: Option<Moment>,
+}
+
 impl Admission {
-    pub(crate) fn new(backend: Backend, admission_ttl: Duration, schema_ttl: Duration, windows: Windows) -> Admission {
-        Admission {
-            facts: Facts::of(&backend),
-            backend,
-            users: Remembered::new(admission_ttl),
-            tables: Remembered::new(schema_ttl),
-            windows,
-        }
+    pub(crate) fn new(backend: Backend, account_ttl: Duration, table_ttl: Duration, windows: Windows) -> Admission {
+        let facts = Arc::new(Facts::of(&backend));
+        let learnt = match &backend {
+            Backend::ClickHouse(it) => {
+                let accounts = Arc::new(Accounts::new(it.client.clone(), facts.clone()));
+                let viewer = UserKey::of(&it.client.endpoint().credentials);
+                let own = Catalog::new(it.client.clone(), accounts.clone(), viewer);
+                Learnt::ClickHouse(OfClickHouse { accounts, own, others: Mutex::default() })
+            }
+            Backend::DuckDb(_) => {
+                Learnt::DuckDb { accounts: Remembered::new(account_ttl), tables: Remembered::new(table_ttl) }
+            }
+        };
+        Admission { facts, backend, learnt, account_ttl, table_ttl, doubted_at: AtomicU64::new(0), windows }
     }
 
     pub(crate) fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    pub(crate) async fn user(&self, key: UserKey) -> Result<Arc<UserContext>, NotAdmitted> {
-        match &self.backend {
-            Backend::ClickHouse(it) => self.users.get(&key, || user::ask(&it.client, &self.facts, key.clone())).await,
-            Backend::DuckDb(it) => self.users.get(&key, async || duckdb::user(it, &key)).await,
+    /// Schemas and privileges may have changed: nothing holds that no question confirms which begins from now on.
+    pub(crate) fn doubt(&self) {
+        self.doubted_at.fetch_max(Moment::now().as_micros(), Ordering::AcqRel);
+        if let Learnt::DuckDb { accounts, tables } = &self.learnt {
+            accounts.clear();
+            tables.clear();
         }
+    }
+
+    pub(crate) fn doubted_at(&self) -> Moment {
+        Moment::of_micros(self.doubted_at.load(Ordering::Acquire))
+    }
+
+    /// What was confirmed since then holds for an account.
+    fn account_since(&self, now: Moment) -> Moment {
+        now.before(self.account_ttl).max(self.doubted_at())
+    }
+
+    fn table_since(&self, now: Moment) -> Moment {
+        now.before(self.table_ttl).max(self.doubted_at())
+    }
+
+    pub(crate) async fn account(&self, key: &UserKey) -> Result<Arc<Account>, NotAdmitted> {
+        match (&self.learnt, &self.backend) {
+            (Learnt::ClickHouse(it), _) => it.accounts.get(key, self.account_since(Moment::now())).await,
+            (Learnt::DuckDb { accounts, .. }, Backend::DuckDb(backend)) => {
+                accounts.get(key, async || duckdb::account(backend, key)).await
+            }
+            (Learnt::DuckDb { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
+        }
+    }
+
+    /// The user, in the database that the request names; as it was last if the backend can't be asked.
+    pub(crate) async fn user(&self, key: UserKey) -> Result<Arc<UserContext>, NotAdmitted> {
+        let account = match self.account(&key).await {
+            Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => self.known_account(&key).ok_or(error)?,
+            account => account?,
+        };
+        Ok(account.context_in(key.database.as_deref()))
     }
 
     /// The user as far as it is known, without asking.
     pub(crate) fn known_user(&self, key: &UserKey) -> Option<Arc<UserContext>> {
-        self.users.known(key)
+        Some(self.known_account(key)?.context_in(key.database.as_deref()))
+    }
+
+    fn known_account(&self, key: &UserKey) -> Option<Arc<Account>> {
+        match &self.learnt {
+            Learnt::ClickHouse(it) => it.accounts.known(key),
+            Learnt::DuckDb { accounts, .. } => accounts.known(key),
+        }
     }
 
     /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with the
     /// client's.
-    pub(crate) async fn table(&self, key: TableKey, asker: &Credentials) -> Result<Arc<TableSchema>, NotAdmitted> {
-        match &self.backend {
-            Backend::ClickHouse(it) => {
-                self.tables.get(&key, || schema::ask(&it.client, key.clone(), asker.clone())).await
+    pub(crate) async fn table(&self, key: &TableKey, asker: &UserKey) -> Result<Arc<TableSchema>, NotAdmitted> {
+        match (&self.learnt, &self.backend) {
+            (Learnt::ClickHouse(it), _) => it.table(key, asker, self.table_since(Moment::now())).await,
+            (Learnt::DuckDb { tables, .. }, Backend::DuckDb(backend)) => {
+                tables.get(key, || duckdb::table(backend, key)).await
             }
-            Backend::DuckDb(it) => self.tables.get(&key, || duckdb::table(it, &key)).await,
+            (Learnt::DuckDb { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
         }
+    }
+
+    /// Whether a yes that stands on this holds now.
+    pub(crate) fn holds(&self, grounds: &Grounds, now: Moment) -> Holds {
+        let Grounds { account, schema, asked_at, .. } = grounds;
+        if account.standing.is_over() || schema.standing.is_over() {
+            return Holds::Not;
+        }
+        let (account_since, table_since) = (self.account_since(now), self.table_since(now));
+        let is_in_time = account.standing.confirmed() >= account_since
+            && schema.confirmed() >= table_since
+            && asked_at.is_none_or(|asked_at| asked_at >= account_since);
+        if is_in_time {
+            Holds::Surely
+        } else {
+            Holds::Unconfirmed
+        }
+    }
+
+    /// How old the oldest answer is that it stands on.
+    pub(crate) fn age(&self, grounds: &Grounds) -> Duration {
+        let confirmed = grounds.account.standing.confirmed().min(grounds.schema.confirmed());
+        confirmed.min(grounds.asked_at.unwrap_or(confirmed)).elapsed()
+    }
+
+    /// Has it confirmed again in time, once half of the time has passed: nobody is to wait for the answer when the rest has
+    /// passed too. True: what only time can tell has to be asked anew, by the one who is told so.
+    pub(crate) fn renew(&self, grounds: &Grounds, now: Moment) -> bool {
+        let Learnt::ClickHouse(it) = &self.learnt else { return self.is_half_over(grounds, now) };
+        let since = now.before(self.account_ttl / 2).max(self.doubted_at());
+        let standing = &grounds.account.standing;
+        if standing.confirmed() < since && standing.begin_renewal() {
+            it.accounts.renew(&grounds.key, since);
+        }
+        let since = now.before(self.table_ttl / 2).max(self.doubted_at());
+        if let Some(watch) = grounds.schema.watch.as_ref().filter(|_| grounds.schema.confirmed() < since) {
+            if watch.begin_renewal() {
+                it.catalog_of(watch, &grounds.key).begin_look(since);
+            }
+        }
+        self.is_half_over(grounds, now)
+    }
+
+    fn is_half_over(&self, grounds: &Grounds, now: Moment) -> bool {
+        let half = now.before(self.account_ttl.min(self.table_ttl) / 2);
+        let by_time = match grounds.schema.watch {
+            Some(_) => grounds.asked_at,
+            None => Some(grounds.asked_at.unwrap_or(grounds.schema.confirmed())),
+        };
+        by_time.is_some_and(|asked_at| asked_at < half) && grounds.schema.standing.begin_renewal()
+    }
+
+    /// Waits until it is confirmed that this was so at `since`, or until it is known that it is not so.
+    pub(crate) async fn confirm(&self, grounds: &Grounds, since: Moment) -> Result<(), NotAdmitted> {
+        let Learnt::ClickHouse(it) = &self.learnt else { return Ok(()) };
+        let now = Moment::now();
+        let (account_since, table_since) = (self.account_since(now).max(since), self.table_since(now).max(since));
+        let account = async {
+            match grounds.account.standing.confirmed() < account_since {
+                true => it.accounts.get(&grounds.key, account_since).await.map(|_| ()),
+                false => Ok(()),
+            }
+        };
+        let table = async {
+            match &grounds.schema.watch {
+                Some(watch) if grounds.schema.confirmed() < table_since => {
+                    it.catalog_of(watch, &grounds.key).look(table_since).await
+                }
+                _ => Ok(()),
+            }
+        };
+        let (account, table) = tokio::join!(account, table);
+        account.and(table)
+    }
+
+    /// Since when it is being asked whether this holds.
+    pub(crate) fn asking_since(&self, grounds: &Grounds) -> Option<Moment> {
+        let Learnt::ClickHouse(it) = &self.learnt else { return None };
+        let account = it.accounts.asking_since(&grounds.key);
+        let watch = grounds.schema.watch.as_ref();
+        let table = watch.and_then(|watch| it.catalog_of(watch, &grounds.key).looking_since());
+        account.into_iter().chain(table).min()
+    }
+
+    /// Whether the last attempt to have this confirmed failed.
+    pub(crate) fn has_failed_lately(&self, grounds: &Grounds) -> bool {
+        let since = self.doubted_at();
+        let watch = grounds.schema.watch.as_deref();
+        let standings = [Some(&grounds.account.standing), Some(&grounds.schema.standing), watch];
+        standings.into_iter().flatten().any(|standing| standing.has_failed_lately(since))
     }
 
     /// The table as it is at this moment, for the gateway's own account; in the backend's words if it can't be had.
@@ -130,9 +321,15 @@ impl Admission {
         }
     }
 
-    /// The table may have changed: whoever asks next gets a new answer, unless there is one that is younger than `age`.
-    pub(crate) fn doubt_table(&self, key: &TableKey, age: Duration) {
-        self.tables.doubt(key, age);
+    /// The table has changed: whoever asks next gets a new answer.
+    pub(crate) fn forget_table(&self, key: &TableKey) {
+        match &self.learnt {
+            Learnt::ClickHouse(it) => {
+                it.own.forget(key);
+                it.others.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|other| other.forget(key));
+            }
+            Learnt::DuckDb { tables, .. } => tables.doubt(key, Duration::ZERO),
+        }
     }
 
     /// Gives the table a window if it is to have one; true: it has one now, or had one before.
@@ -140,7 +337,7 @@ impl Admission {
         let Backend::ClickHouse(clickhouse) = &self.backend else { return true };
         let settled = self.windows.settle(&clickhouse.client, key, window).await;
         if let Ok(Settled::Given) = settled {
-            self.doubt_table(key, Duration::ZERO);
+            self.forget_table(key);
         }
         settled.is_ok()
     }
@@ -149,23 +346,37 @@ impl Admission {
     pub(crate) async fn give_window(&self, key: &TableKey, window: Window) -> Result<(), String> {
         let Backend::ClickHouse(clickhouse) = &self.backend else { return Ok(()) };
         match self.windows.settle(&clickhouse.client, key, window).await? {
-            Settled::Given => self.doubt_table(key, Duration::ZERO),
+            Settled::Given => self.forget_table(key),
             Settled::Had => {}
         }
         Ok(())
     }
 
-    pub(crate) async fn probe(&self, probe: Probe<'_>) -> Result<(), NotAdmitted> {
+    /// May this account insert like this? Asked once, as long as account and table are the same.
+    pub(crate) async fn probe(
+        &self,
+        probe: Probe<'_>,
+        account: &Account,
+        schema: &TableSchema,
+    ) -> Result<(), NotAdmitted> {
         match &self.backend {
-            Backend::ClickHouse(clickhouse) => Ok(probe.ask(&clickhouse.client).await?),
+            Backend::ClickHouse(clickhouse) => {
+                let question = probe.question(account, schema);
+                // What only time can tell is remembered with the insert's own time, not with the account.
+                let is_limited = account.grants.is_none() || probe.database.is_some();
+                if !is_limited && account.has_accepted(question) {
+                    return Ok(());
+                }
+                // Never closed.
+                let _turn = account.probes.acquire().await.map_err(|_| NotAdmitted::Busy)?;
+                if is_limited || !account.has_accepted(question) {
+                    probe.ask(&clickhouse.client).await?;
+                    account.accept(question);
+                }
+                Ok(())
+            }
             Backend::DuckDb(backend) => duckdb::probe(backend, &probe.destination.credentials),
         }
-    }
-
-    /// Schemas and privileges may have changed.
-    pub(crate) fn forget(&self) {
-        self.users.clear();
-        self.tables.clear();
     }
 
     /// Whether the backend grants `privilege` to the user.
@@ -178,5 +389,65 @@ impl Admission {
         };
         let call = windrow_client::Call::new(credentials, &format!("CHECK GRANT {privilege}"));
         Ok(clickhouse.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
+    }
+}
+
+/// Whether a yes holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Surely,
+    /// It did when it was last confirmed, which is too long ago.
+    Unconfirmed,
+    /// Something has changed.
+    Not,
+}
+
+impl OfClickHouse {
+    async fn table(&self, key: &TableKey, asker: &UserKey, since: Moment) -> Result<Arc<TableSchema>, NotAdmitted> {
+        match self.own.table(key, since).await {
+            Err(NotAdmitted::Forward(_)) if asker.credentials != self.own.viewer().credentials => {
+                self.catalog(asker).table(key, since).await
+            }
+            answer => answer,
+        }
+    }
+
+    fn catalog(&self, viewer: &UserKey) -> Arc<Catalog> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(catalog) = others.get(&viewer.credentials) {
+            return catalog.clone();
+        }
+        if others.len() >= MOST_CATALOGS {
+            others.clear();
+        }
+        let viewer = UserKey::of(&viewer.credentials);
+        let (credentials, client) = (viewer.credentials.clone(), self.own.client());
+        let catalog = Arc::new(Catalog::new(client, self.accounts.clone(), viewer));
+        others.insert(credentials, catalog.clone());
+        catalog
+    }
+
+    /// The catalogue that a table was learnt from.
+    fn catalog_of(&self, watch: &Arc<Standing>, asker: &UserKey) -> WatchedBy<'_> {
+        match self.own.watches(watch) {
+            true => WatchedBy::Own(&self.own),
+            false => WatchedBy::Other(self.catalog(asker)),
+        }
+    }
+}
+
+enum WatchedBy<'a> {
+    Own(&'a Catalog),
+    Other(Arc<Catalog>),
+}
+
+impl std::ops::Deref for WatchedBy<'_> {
+    type Target = Catalog;
+
+    fn deref(&self) -> &Catalog {
+        match self {
+            WatchedBy::Own(catalog) => catalog,
+            WatchedBy::Other(catalog) => catalog,
+        }
     }
 }

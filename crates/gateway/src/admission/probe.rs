@@ -1,7 +1,11 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use windrow_client::{Call, CallError, Client};
-use windrow_sink::{settings_of_flushes, Destination};
+use windrow_sink::{settings_of_flushes, Destination, Form};
 use windrow_statement::backquote;
 
+use super::account::Account;
+use super::schema::TableSchema;
 use super::QUESTION_TIMEOUT;
 
 /// An INSERT of no rows: ClickHouse checks the table, the columns, the privileges, the quota and the settings, and writes
@@ -10,9 +14,30 @@ pub(crate) struct Probe<'a> {
     pub(crate) destination: &'a Destination,
     /// Settings of the request that the flush will not carry.
     pub(crate) other_settings: &'a [(&'a str, &'a str)],
+    /// The database that the request names, if that says anything: ClickHouse refuses one that isn't there.
+    pub(crate) database: Option<&'a str>,
 }
 
 impl Probe<'_> {
+    /// A hash of what is asked. The same for all tables that the account surely may insert into: then the answer tells of its
+    /// settings only.
+    pub(super) fn question(&self, account: &Account, schema: &TableSchema) -> u64 {
+        let to = self.destination;
+        let mut hasher = DefaultHasher::new();
+        (&to.settings, self.other_settings, self.database, to.partitioning.is_some()).hash(&mut hasher);
+        if let Form::Text { format, .. } = &to.form {
+            format.hash(&mut hasher);
+        }
+        let grants = account.grants.as_ref().filter(|_| !schema.asks_for_rights);
+        if !grants.is_some_and(|grants| grants.allow_insert(&to.database, &to.table)) {
+            (&to.database, &to.table, &to.columns).hash(&mut hasher);
+            // Of this table as it is: what takes its place is asked about anew.
+            std::ptr::from_ref(schema).hash(&mut hasher);
+            schema.standing.learnt().hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
     pub(crate) async fn ask(&self, client: &Client) -> Result<(), CallError> {
         let to = self.destination;
         let columns: Vec<String> = to.columns.iter().map(|name| backquote(name)).collect();
@@ -29,6 +54,9 @@ impl Probe<'_> {
         }
         for (name, value) in self.other_settings {
             call = call.param(name, value);
+        }
+        if let Some(database) = self.database {
+            call = call.param("database", database);
         }
         for role in &to.roles {
             call = call.param("role", role);

@@ -1,21 +1,22 @@
-use std::time::{Duration, Instant};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
 
+use serde::Deserialize;
 use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey};
 use windrow_client::{Call, CallError, Client, Credentials};
 
+use super::standing::{Moment, Standing};
 use super::windows::{Bounds, Window};
-use super::{NotAdmitted, QUESTION_TIMEOUT};
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct TableKey {
-    pub(crate) database: String,
-    pub(crate) table: String,
-}
+use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 
 /// A table, as far as inserts are concerned.
 #[derive(Debug)]
 pub(crate) struct TableSchema {
-    pub(crate) asked_at: Instant,
+    /// Of what is said here.
+    pub(crate) standing: Standing,
+    /// Of everything that the same account watches; what it confirms holds for this table too.
+    pub(super) watch: Option<Arc<Standing>>,
     pub(super) columns: Vec<Column>,
     /// Whether its engine takes a gathered batch as it would take the inserts one by one.
     pub(crate) gatherable: bool,
@@ -30,6 +31,9 @@ pub(crate) struct TableSchema {
     pub(super) partition_key: String,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
     pub(crate) computes: bool,
+    /// Whether ClickHouse may refuse an insert for what it computes, or does beside storing rows: then a yes to an insert into
+    /// another table says nothing of this one.
+    pub(crate) asks_for_rights: bool,
 }
 
 #[derive(Debug)]
@@ -39,6 +43,15 @@ pub(crate) struct Column {
     /// Or why it is not known here.
     pub(crate) data_type: Result<DataType, String>,
     pub(crate) default_kind: DefaultKind,
+    pub(crate) asks_for_rights: bool,
+}
+
+/// Functions that read something for which a user needs a right, by what stands in their names: dictionaries, Join tables,
+/// files, subqueries, models, the server's own code.
+fn asks_for_rights(expression: &str) -> bool {
+    const MARKS: [&str; 7] = ["dict", "join", "file", "select", "catboost", "address", "demangle"];
+    let expression = expression.to_ascii_lowercase();
+    MARKS.iter().any(|mark| expression.contains(mark))
 }
 
 /// A column that an insert writes.
@@ -58,16 +71,26 @@ impl Target {
     }
 }
 
-pub(crate) async fn ask(client: &Client, key: TableKey, asker: Credentials) -> Result<TableSchema, NotAdmitted> {
-    let own = &client.endpoint().credentials;
-    match ask_as(client, &key, own).await {
-        Err(CallError::Exception(_)) if *own != asker => Ok(ask_as(client, &key, &asker).await?),
-        result => Ok(result?),
-    }
+/// What `system.tables` and `system.columns` say of the tables that `named` picks, for [`Row::read`].
+pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String {
+    format!(
+        "SELECT t.database, t.name, engine, engine_full, id, views, constraints, partition_key, changed, columns, \
+         toUnixTimestamp(now()), (SELECT value FROM system.merge_tree_settings WHERE name = \
+         'non_replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE name = \
+         'replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE name = \
+         'replicated_deduplication_window_seconds') FROM (SELECT database, name, engine, engine_full, toString(uuid) AS id, \
+         if(notEmpty(dependencies_table), cityHash64(dependencies_database, dependencies_table), 0) AS views, \
+         position(create_table_query, ' CONSTRAINT ') > 0 AS constraints, partition_key, \
+         toUnixTimestamp(metadata_modification_time) AS changed FROM system.tables WHERE {named_in_tables}) AS t \
+         LEFT JOIN (SELECT database, table, arraySort(groupArray((position, name, type, default_kind, default_expression))) AS \
+         columns FROM system.columns WHERE {named_in_columns} GROUP BY database, table) AS c \
+         ON c.database = t.database AND c.table = t.name FORMAT JSONCompactEachRow"
+    )
 }
 
+/// The same of one table, in other words, for an account that may not read the system's tables but may DESCRIBE this one.
 pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
-    let asked_at = Instant::now();
+    let began = Moment::now();
     let quoted = |name: &str| windrow_statement::backquote(name);
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
@@ -81,36 +104,101 @@ pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials)
     let (columns, engine) = tokio::try_join!(client.call(describe), client.call(engine.timeout(QUESTION_TIMEOUT)))?;
     let engine = Engine::read(engine.text());
     let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
-    let has_expressions = columns.iter().any(|column| column.default_kind != DefaultKind::None);
-    Ok(TableSchema {
-        asked_at,
-        columns,
-        computes: has_expressions || engine.as_ref().is_none_or(|engine| engine.has_views || engine.has_constraints),
-        gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
-        window: engine.as_ref().map_or(Window::Never, Engine::window),
-        uuid: engine.as_ref().map_or(0, |engine| engine.uuid),
-        has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
-        hands_on: engine.as_ref().is_none_or(Engine::hands_on),
-        partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
-    })
+    Ok(TableSchema::new(columns, engine, began, None))
 }
 
 fn read_column(line: &str) -> Option<Column> {
     let fields: Vec<String> = serde_json::from_str(line).ok()?;
-    let [name, data_type, default_kind, ..] = fields.as_slice() else { return None };
-    let default_kind = match default_kind.as_str() {
-        "" => DefaultKind::None,
-        "DEFAULT" => DefaultKind::Default,
-        "MATERIALIZED" => DefaultKind::Materialized,
-        "EPHEMERAL" => DefaultKind::Ephemeral,
-        _ => DefaultKind::Alias,
-    };
-    Some(Column {
-        name: name.clone(),
-        type_name: data_type.clone(),
-        data_type: DataType::parse(data_type).map_err(|error| error.to_string()),
-        default_kind,
-    })
+    let [name, data_type, default_kind, default_expression, ..] = fields.as_slice() else { return None };
+    Some(Column::new(name.clone(), data_type.clone(), default_kind, default_expression))
+}
+
+/// A line of the answer to [`question`].
+#[derive(Deserialize)]
+pub(super) struct Row {
+    database: String,
+    name: String,
+    engine: String,
+    engine_full: String,
+    uuid: String,
+    /// A hash of their names; zero: there is none.
+    views: u64,
+    constraints: u8,
+    partition_key: String,
+    /// Seconds since 1970; zero where its database keeps no such time.
+    changed: u32,
+    /// Sorted by their position, with type and default.
+    columns: Vec<(u64, String, String, String, String)>,
+    now: u32,
+    window: Option<String>,
+    replicated_window: Option<String>,
+    replicated_seconds: Option<String>,
+}
+
+/// By what a table is known to be the same still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) uuid: u128,
+    pub(super) views: u64,
+    pub(super) changed: u32,
+}
+
+/// A table's clock has whole seconds: what changed within so many of the question may have changed again since.
+pub(super) const YOUNG_SECONDS: u32 = 2;
+
+impl Stamp {
+    pub(super) fn is_young(&self, now: u32) -> bool {
+        self.changed.saturating_add(YOUNG_SECONDS) >= now
+    }
+}
+
+impl Row {
+    pub(super) fn read(line: &str) -> Option<Row> {
+        serde_json::from_str(line).ok()
+    }
+
+    pub(super) fn key(&self) -> TableKey {
+        TableKey { database: self.database.clone(), table: self.name.clone() }
+    }
+
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        Some(Stamp { uuid: uuid(&self.uuid)?, views: self.views, changed: self.changed })
+    }
+
+    pub(super) fn now(&self) -> u32 {
+        self.now
+    }
+
+    /// The same for all that an insert can tell apart.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.engine, &self.engine_full, &self.uuid, self.views, self.constraints, &self.partition_key)
+            .hash(&mut hasher);
+        (&self.columns, &self.window, &self.replicated_window, &self.replicated_seconds).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    pub(super) fn schema(self, began: Moment, watch: Arc<Standing>) -> Option<TableSchema> {
+        let engine = Engine {
+            uuid: uuid(&self.uuid)?,
+            name: self.engine,
+            definition: self.engine_full,
+            defaults: WindowDefaults::read([self.window, self.replicated_window, self.replicated_seconds]),
+            has_views: self.views != 0,
+            has_constraints: self.constraints > 0,
+            partition_key: self.partition_key,
+        };
+        let columns = self.columns.into_iter();
+        let columns =
+            columns.map(|(_, name, data_type, kind, expression)| Column::new(name, data_type, &kind, &expression));
+        // Where the database keeps no time of changes, only the time that has passed tells.
+        let watch = (self.changed > 0).then_some(watch);
+        Some(TableSchema::new(columns.collect(), Some(engine), began, watch))
+    }
+}
+
+pub(super) fn uuid(text: &str) -> Option<u128> {
+    u128::from_str_radix(&text.replace('-', ""), 16).ok()
 }
 
 struct Engine {
@@ -131,22 +219,25 @@ struct WindowDefaults {
     replicated_seconds: u64,
 }
 
+impl WindowDefaults {
+    fn read(settings: [Option<String>; 3]) -> WindowDefaults {
+        // A server that does not know a setting has no such window.
+        let [blocks, replicated_blocks, replicated_seconds] =
+            settings.map(|text| text.and_then(|text| text.parse().ok()).unwrap_or(0));
+        WindowDefaults { blocks, replicated_blocks, replicated_seconds }
+    }
+}
+
 impl Engine {
     fn read(text: &str) -> Option<Engine> {
         let fields: [Option<String>; 9] = serde_json::from_str(text.lines().next()?).ok()?;
-        let [name, definition, blocks, replicated_blocks, replicated_seconds, uuid, has_views, has_constraints, partition_key] =
+        let [name, definition, blocks, replicated_blocks, replicated_seconds, id, has_views, has_constraints, partition_key] =
             fields;
-        // A server that does not know a setting has no such window.
-        let number = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
         Some(Engine {
             name: name?,
             definition: definition?,
-            defaults: WindowDefaults {
-                blocks: number(blocks),
-                replicated_blocks: number(replicated_blocks),
-                replicated_seconds: number(replicated_seconds),
-            },
-            uuid: u128::from_str_radix(&uuid?.replace('-', ""), 16).ok()?,
+            defaults: WindowDefaults::read([blocks, replicated_blocks, replicated_seconds]),
+            uuid: uuid(&id?)?,
             has_views: has_views? != "0",
             has_constraints: has_constraints? != "0",
             partition_key: partition_key?,
@@ -193,6 +284,18 @@ impl Engine {
 }
 
 impl Column {
+    fn new(name: String, type_name: String, default_kind: &str, default_expression: &str) -> Column {
+        let default_kind = match default_kind {
+            "" => DefaultKind::None,
+            "DEFAULT" => DefaultKind::Default,
+            "MATERIALIZED" => DefaultKind::Materialized,
+            "EPHEMERAL" => DefaultKind::Ephemeral,
+            _ => DefaultKind::Alias,
+        };
+        let data_type = DataType::parse(&type_name).map_err(|error| error.to_string());
+        Column { name, data_type, type_name, default_kind, asks_for_rights: asks_for_rights(default_expression) }
+    }
+
     fn target(&self) -> Target {
         let spec = |data_type: &DataType| ColumnSpec {
             name: self.name.clone(),
@@ -209,6 +312,31 @@ impl Column {
 }
 
 impl TableSchema {
+    fn new(columns: Vec<Column>, engine: Option<Engine>, began: Moment, watch: Option<Arc<Standing>>) -> TableSchema {
+        let computes_columns = columns.iter().any(|column| column.default_kind != DefaultKind::None);
+        let has_more = engine.as_ref().is_none_or(|engine| engine.has_views || engine.has_constraints);
+        let hands_on = engine.as_ref().is_none_or(Engine::hands_on);
+        TableSchema {
+            standing: Standing::confirmed_at(began),
+            watch,
+            computes: computes_columns || has_more,
+            asks_for_rights: has_more || hands_on || columns.iter().any(|column| column.asks_for_rights),
+            columns,
+            gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
+            window: engine.as_ref().map_or(Window::Never, Engine::window),
+            uuid: engine.as_ref().map_or(0, |engine| engine.uuid),
+            has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
+            hands_on,
+            partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
+        }
+    }
+
+    /// When the question began that last said that the table is so.
+    pub(crate) fn confirmed(&self) -> Moment {
+        let watched = self.watch.as_ref().map_or(Moment::default(), |watch| watch.confirmed());
+        self.standing.confirmed().max(watched)
+    }
+
     pub(crate) fn is_partitioned(&self) -> bool {
         !matches!(self.partition_key.as_str(), "" | "tuple()")
     }
@@ -315,17 +443,7 @@ mod tests {
             line("e", "String", "EPHEMERAL"),
         ];
         let columns = lines.iter().filter_map(|line| read_column(line)).collect();
-        let schema = TableSchema {
-            asked_at: Instant::now(),
-            columns,
-            gatherable: true,
-            window: Window::None,
-            uuid: 0,
-            has_views: false,
-            hands_on: false,
-            partition_key: String::new(),
-            computes: false,
-        };
+        let schema = TableSchema::new(columns, None, Moment::default(), None);
         let names = |named: Option<&[String]>| {
             let specs = schema.target_columns(named).ok()?;
             Some(specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>().join(","))

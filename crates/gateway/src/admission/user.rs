@@ -1,17 +1,26 @@
-use windrow_client::{Call, Client, Credentials};
+use windrow_client::{Client, Credentials};
 
+use super::account::AccountKey;
 use super::facts::Facts;
-use super::{NotAdmitted, QUESTION_TIMEOUT};
+use super::NotAdmitted;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct UserKey {
     pub(crate) credentials: Credentials,
     pub(crate) roles: Vec<String>,
+    pub(crate) quota_key: String,
     pub(crate) database: Option<String>,
 }
 
+impl UserKey {
+    /// With what the backend gives it by itself.
+    pub(crate) fn of(credentials: &Credentials) -> UserKey {
+        UserKey { credentials: credentials.clone(), roles: Vec::new(), quota_key: String::new(), database: None }
+    }
+}
+
 /// A user, as the backend sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct UserContext {
     /// The database of tables that are named without one.
     pub(crate) database: String,
@@ -22,9 +31,11 @@ pub(crate) struct UserContext {
     pub(crate) changed_settings: Vec<(String, String)>,
     /// Settings whose default differs between versions, as they are here.
     pub(crate) effective_settings: Vec<(String, String)>,
+    /// What else bears on what the user may do: bounds on settings, quotas and whether they are used up.
+    pub(crate) bounds: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct ServerVersion {
     pub(crate) major: u32,
     pub(crate) minor: u32,
@@ -37,42 +48,42 @@ const VERSIONED_SETTINGS: &str =
     'async_insert_deduplicate', 'insert_deduplicate', 'enable_http_compression', \
     'max_partitions_per_insert_block', 'throw_on_max_partitions_per_insert_block'";
 
-pub(crate) async fn ask(client: &Client, facts: &Facts, key: UserKey) -> Result<UserContext, NotAdmitted> {
+/// Bounds of a quota that inserts can run into, as `system.quota_usage` names them. What is counted by whole queries is used up
+/// when it reaches its bound, the others when they pass it.
+const QUOTAS: [(&str, &str); 5] =
+    [("queries", ">="), ("query_inserts", ">="), ("errors", ">"), ("written_bytes", ">"), ("execution_time", ">")];
+
+pub(super) async fn ask(client: &Client, facts: &Facts, key: &AccountKey) -> Result<UserContext, NotAdmitted> {
+    let used_up = QUOTAS.map(|(name, reaches)| format!("ifNull({name} {reaches} max_{name}, 0)")).join(" OR ");
     let query = format!(
         "SELECT name, value, toString(changed) FROM system.settings WHERE changed OR name IN ({VERSIONED_SETTINGS}) \
+         UNION ALL SELECT '=bounds', toString(groupBitXor(cityHash64(name, value, ifNull(min, ''), ifNull(max, ''), readonly))), \
+         '' FROM system.settings WHERE isNotNull(min) OR isNotNull(max) OR readonly \
+         UNION ALL SELECT '=bounds', concat(quota_name, ' ', toString({used_up})), '' FROM system.quota_usage \
          UNION ALL SELECT '=database', currentDatabase(), '' UNION ALL SELECT '=timezone', serverTimezone(), '' \
          UNION ALL SELECT '=version', version(), '' FORMAT JSONCompactEachRow"
     );
-    let mut call = Call::new(&key.credentials, &query).timeout(QUESTION_TIMEOUT);
-    for role in &key.roles {
-        call = call.param("role", role);
-    }
-    if let Some(database) = &key.database {
-        call = call.param("database", database);
-    }
-    let answer = client.call(call).await?;
+    let answer = client.call(key.call(&query)).await?;
     facts.learn(client, &answer.head).await;
     read(answer.text()).ok_or(NotAdmitted::Forward("unclear_user"))
 }
 
 fn read(text: &str) -> Option<UserContext> {
-    let mut context = UserContext {
-        database: String::new(),
-        timezone: String::new(),
-        version: ServerVersion { major: 0, minor: 0 },
-        changed_settings: Vec::new(),
-        effective_settings: Vec::new(),
-    };
+    let mut context = UserContext::default();
     for line in text.lines() {
         let (name, value, changed): (String, String, String) = serde_json::from_str(line).ok()?;
         match name.as_str() {
             "=database" => context.database = value,
             "=timezone" => context.timezone = value,
             "=version" => context.version = version(&value)?,
+            "=bounds" => context.bounds.push(value),
             _ if changed == "1" => context.changed_settings.push((name, value)),
             _ => context.effective_settings.push((name, value)),
         }
     }
+    context.changed_settings.sort();
+    context.effective_settings.sort();
+    context.bounds.sort();
     (!context.database.is_empty() && context.version.major > 0).then_some(context)
 }
 
@@ -96,12 +107,13 @@ mod tests {
     #[test]
     fn the_answer_is_read() {
         let text = "[\"async_insert\",\"0\",\"1\"]\n[\"date_time_input_format\",\"basic\",\"0\"]\n\
-                    [\"=database\",\"d\",\"\"]\n[\"=timezone\",\"Etc\\/UTC\",\"\"]\n[\"=version\",\"26.7.2.1\",\"\"]\n";
+                    [\"=bounds\",\"q 0\",\"\"]\n[\"=bounds\",\"77\",\"\"]\n[\"=database\",\"d\",\"\"]\n[\"=timezone\",\"Etc\\/UTC\",\"\"]\n[\"=version\",\"26.7.2.1\",\"\"]\n";
         let user = read(text).unwrap();
         assert_eq!((user.database.as_str(), user.timezone.as_str()), ("d", "Etc/UTC"));
         assert_eq!(user.version, ServerVersion { major: 26, minor: 7 });
         assert_eq!(user.changed_settings, [("async_insert".into(), "0".into())]);
         assert_eq!(user.setting("date_time_input_format"), Some("basic"));
+        assert_eq!(user.bounds, ["77", "q 0"]);
         for length in 0..text.len() - 1 {
             assert!(read(&text[..length]).is_none(), "cut after {length}");
         }

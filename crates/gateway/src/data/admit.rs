@@ -9,112 +9,130 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_gatherer::AckLevel;
-use windrow_sink::Destination;
 
 use super::gather::Candidate;
 use super::serve::State;
-use crate::admission::{NotAdmitted, TableKey};
-use crate::insert::{is_token, prepare, role, Answer, InsertRequest, Known, Prepared, Role, TOKEN};
+use crate::admission::{Holds, Moment, NotAdmitted};
+use crate::insert::{is_token, prepare, role, Answer, InsertRequest, Prepared, Role, TOKEN};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_LOGGED_QUERY_BYTES: usize = 4096;
-/// Who has an earlier answer to go by waits no longer than this for a backend that is silent.
+/// Who has an earlier answer to go by waits no longer than this for a backend that is silent, from when it was asked. What is
+/// confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
 const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
 
 /// The insert's admission: remembered, or asked for.
 pub(super) async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
     let signature = signature(candidate);
-    let epoch = state.prepared.epoch();
-    let earlier = match state.prepared.get(&signature) {
-        Known::Fresh(prepared) => {
-            if prepared.should_renew(state.prepared.ttl()) {
-                renew(state, candidate, signature, prepared.clone());
+    let (known, now) = (state.prepared.get(&signature), Moment::now());
+    let earlier = match known.as_ref().map(|known| (known, state.admission.holds(&known.grounds, now))) {
+        Some((known, Holds::Surely)) => {
+            if state.admission.renew(&known.grounds, now) {
+                prepare_apart(state, candidate, signature);
             }
-            return Ok(prepared);
+            return Ok(known.clone());
         }
-        Known::Earlier(prepared) if prepared.ack != AckLevel::Stored => Some(prepared),
-        // Who waits for the backend in any case may as well wait here.
-        Known::Earlier(_) | Known::Nothing => None,
+        Some((_, Holds::Unconfirmed)) => known,
+        Some((_, Holds::Not)) | None => None,
     };
-    if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.renewal.has_failed_lately(epoch)) {
-        if earlier.renewal.begin() {
-            renew(state, candidate, signature, earlier.clone());
-        }
-        return Ok(earlier.clone());
-    }
-    let request = insert_request(candidate)?;
-    // Who begins to ask after a DDL statement must not get an answer from before it.
-    let answer = state.asking.join(&[&signature[..], &epoch.to_le_bytes()].concat());
+    let asking = Asking { state, signature: &signature, request: insert_request(candidate)?, since: Moment::default() };
     match earlier {
-        Some(earlier) => ask_or_go_by(state, &signature, &request, &answer, earlier).await,
-        None => ask_patiently(state, &signature, &request, &answer).await,
+        Some(earlier) if asking.may_go_by(&earlier) => asking.or_go_by(earlier).await,
+        earlier => asking.patiently(earlier).await,
     }
 }
 
-/// A new answer, or the earlier one if none is to be had now.
-async fn ask_or_go_by(
+/// The insert's admission with the table as it is now: `doubtful` may not know all of its columns.
+pub(super) async fn prepared_anew(
     state: &Arc<State>,
-    signature: &[u8],
-    request: &InsertRequest,
-    answer: &Answer,
-    earlier: Arc<Prepared>,
+    candidate: &Candidate<'_>,
+    doubtful: &Arc<Prepared>,
 ) -> Result<Arc<Prepared>, NotAdmitted> {
-    let epoch = state.prepared.epoch();
-    let asked = answer.wait(|| prepare_and_keep(state, signature, request));
-    match tokio::time::timeout(PATIENCE_WITH_EARLIER_ANSWER, asked).await {
-        Ok(Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) | Err(_) => {
-            earlier.renewal.failed(epoch);
-            Ok(earlier)
-        }
-        Ok(Err(refused @ (NotAdmitted::Forward(_) | NotAdmitted::Refused(_)))) => {
-            state.prepared.remove(signature);
-            Err(refused)
-        }
-        Ok(Ok(prepared)) => Ok(prepared),
+    if state.admission.has_failed_lately(&doubtful.grounds) {
+        return Ok(doubtful.clone());
     }
+    let since = Moment::now().before(Prepared::BELIEVED_FOR);
+    let (signature, request) = (signature(candidate), insert_request(candidate)?);
+    Asking { state, signature: &signature, request, since }.once(Some(doubtful)).await
 }
 
-/// While the backend is away, for as long as the insert would wait to be stored.
-async fn ask_patiently(
-    state: &Arc<State>,
-    signature: &[u8],
-    request: &InsertRequest,
-    answer: &Answer,
-) -> Result<Arc<Prepared>, NotAdmitted> {
-    let patience = patience(state, request);
-    let asked = answer.wait(|| ask(state, signature, request, answer));
-    tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| {
-        let obstacle = answer.last_obstacle().unwrap_or_else(|| "it does not answer".to_owned());
-        let waited_ms = patience.as_millis();
-        Err(NotAdmitted::Unreachable(format!("{obstacle} (waited wait_for_async_insert_timeout, {waited_ms} ms)")))
-    })
+/// An insert that is being admitted.
+struct Asking<'a> {
+    state: &'a Arc<State>,
+    signature: &'a [u8],
+    request: InsertRequest,
+    /// No answer from before this will do.
+    since: Moment,
 }
 
-/// How long the insert would wait to be stored; it waits no longer to be admitted.
-fn patience(state: &State, request: &InsertRequest) -> Duration {
-    let said = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
-    let said = said.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
-    let default = Duration::from_millis(state.options.settings.gather.wait_for_async_insert_timeout_ms);
-    said.unwrap_or(default).min(Duration::from_secs(86_400))
-}
+impl Asking<'_> {
+    /// Who waits for the backend in any case may as well wait for a new answer.
+    fn may_go_by(&self, earlier: &Prepared) -> bool {
+        let away_ttl = Duration::from_millis(self.state.options.settings.gather.admission_away_ttl_ms);
+        earlier.ack != AckLevel::Stored && self.state.admission.age(&earlier.grounds) < away_ttl
+    }
 
-async fn ask(
-    state: &Arc<State>,
-    signature: &[u8],
-    request: &InsertRequest,
-    answer: &Answer,
-) -> Result<Arc<Prepared>, NotAdmitted> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match prepare_and_keep(state, signature, request).await {
-            Err(NotAdmitted::Unreachable(cause)) if !state.is_closing() => {
-                answer.note_obstacle(cause);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+    /// A new answer, or the earlier one if none is to be had now.
+    async fn or_go_by(&self, earlier: Arc<Prepared>) -> Result<Arc<Prepared>, NotAdmitted> {
+        let admission = &self.state.admission;
+        if admission.has_failed_lately(&earlier.grounds) {
+            admission.renew(&earlier.grounds, Moment::now());
+            return Ok(earlier);
+        }
+        let began = admission.asking_since(&earlier.grounds).unwrap_or_else(Moment::now);
+        let patience = PATIENCE_WITH_EARLIER_ANSWER.saturating_sub(began.elapsed());
+        match tokio::time::timeout(patience, self.once(Some(&earlier))).await {
+            Ok(Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) | Err(_) => Ok(earlier),
+            Ok(answer) => answer,
+        }
+    }
+
+    /// While the backend is away, for as long as the insert would wait to be stored.
+    async fn patiently(&self, earlier: Option<Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
+        let patience = patience(self.state, &self.request);
+        let mut obstacle = None;
+        let asked = async {
+            let mut pause = FIRST_PAUSE;
+            loop {
+                match self.once(earlier.as_ref()).await {
+                    Err(NotAdmitted::Unreachable(cause)) if !self.state.is_closing() => {
+                        obstacle = Some(cause);
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    }
+                    answer => return answer,
+                }
             }
-            result => return result,
+        };
+        let answer = tokio::time::timeout(patience, asked).await;
+        answer.unwrap_or_else(|_| {
+            let obstacle = obstacle.as_deref().unwrap_or("it does not answer");
+            let waited_ms = patience.as_millis();
+            let text = format!("{obstacle} (waited wait_for_async_insert_timeout, {waited_ms} ms)");
+            Err(NotAdmitted::Unreachable(text))
+        })
+    }
+
+    /// What was known, confirmed; or else worked out anew.
+    async fn once(&self, earlier: Option<&Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
+        let admission = &self.state.admission;
+        if let Some(earlier) = earlier {
+            // What is refused now is refused below, to everybody who asks the same.
+            if let Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) =
+                admission.confirm(&earlier.grounds, self.since).await
+            {
+                return Err(error);
+            }
+            let schema = &earlier.grounds.schema;
+            if admission.holds(&earlier.grounds, Moment::now()) == Holds::Surely && schema.confirmed() >= self.since {
+                return Ok(earlier.clone());
+            }
         }
+        // Who begins to ask after a DDL statement must not get an answer from before it.
+        let since = admission.doubted_at().max(self.since).as_micros().to_le_bytes();
+        let answer: Arc<Answer> = self.state.asking.join(&[self.signature, &since].concat());
+        answer.wait(|| prepare_and_keep(self.state, self.signature, &self.request)).await
     }
 }
 
@@ -123,27 +141,35 @@ async fn prepare_and_keep(
     signature: &[u8],
     request: &InsertRequest,
 ) -> Result<Arc<Prepared>, NotAdmitted> {
-    let epoch = state.prepared.epoch();
     state.metrics.admissions.inc();
-    let prepared = Arc::new(prepare(&state.admission, &state.options.settings, request).await?);
-    state.prepared.put(signature, epoch, prepared.clone());
-    Ok(prepared)
+    match prepare(&state.admission, &state.options.settings, request).await {
+        Ok(prepared) => {
+            let prepared = Arc::new(prepared);
+            state.prepared.put(signature, prepared.clone());
+            Ok(prepared)
+        }
+        Err(error @ (NotAdmitted::Forward(_) | NotAdmitted::Refused(_))) => {
+            state.prepared.remove(signature);
+            Err(error)
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// Asks the backend again, while the last answer is still good.
-fn renew(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>, old: Arc<Prepared>) {
+/// Asks the backend again for what only time can tell, while the last answer is still good.
+fn prepare_apart(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>) {
     let Ok(request) = insert_request(candidate) else { return };
     let state = state.clone();
-    tokio::spawn(async move {
-        let epoch = state.prepared.epoch();
-        state.metrics.admissions.inc();
-        match prepare(&state.admission, &state.options.settings, &request).await {
-            Ok(prepared) => state.prepared.put(&signature, epoch, Arc::new(prepared)),
-            Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => old.renewal.failed(epoch),
-            // It is refused now: let the next insert hear it.
-            Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)) => state.prepared.remove(&signature),
-        }
-    });
+    // What comes of it stands among the prepared inserts, or is missing there.
+    tokio::spawn(async move { prepare_and_keep(&state, &signature, &request).await.is_ok() });
+}
+
+/// How long the insert would wait to be stored; it waits no longer to be admitted.
+fn patience(state: &State, request: &InsertRequest) -> Duration {
+    let said = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
+    let said = said.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let default = Duration::from_millis(state.options.settings.gather.wait_for_async_insert_timeout_ms);
+    said.unwrap_or(default).min(Duration::from_secs(86_400))
 }
 
 /// Everything that decides how an insert is prepared: of the statement what it says, not how it is written. Lengths go before the parts, so that no two requests look alike.
@@ -212,24 +238,4 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
             .trim()
             .to_owned(),
     })
-}
-
-/// The insert's admission with the table as it is now: `doubtful` may not know all of its columns.
-pub(super) async fn prepared_anew(
-    state: &Arc<State>,
-    candidate: &Candidate<'_>,
-    doubtful: &Prepared,
-) -> Result<Arc<Prepared>, NotAdmitted> {
-    let signature = signature(candidate);
-    match state.prepared.get(&signature) {
-        Known::Fresh(known) if !known.is_doubtful() => return Ok(known),
-        Known::Earlier(known) if known.renewal.has_failed_lately(state.prepared.epoch()) => return Ok(known),
-        _ => {}
-    }
-    let request = insert_request(candidate)?;
-    let Destination { database, table, .. } = &doubtful.destination;
-    let key = TableKey { database: database.clone(), table: table.clone() };
-    state.admission.doubt_table(&key, Prepared::BELIEVED_FOR);
-    let answer = state.asking.join(&[b"anew", &signature[..]].concat());
-    answer.wait(|| prepare_and_keep(state, &signature, &request)).await
 }

@@ -85,7 +85,7 @@ impl Exchange<'_> {
         let name = insert.table_name(|parameter| self.request.query_parameter(parameter));
         let key = name.map(|name| key_of(name, &user.database));
         let schema = match &key {
-            Some(key) => admission.table(key.clone(), credentials).await.ok(),
+            Some(key) => admission.table(key, &self.request.user_key(credentials)).await.ok(),
             None => None,
         };
         let (window, has_views) = schema.as_ref().map_or((Window::Never, false), |it| (it.window, it.has_views));
@@ -118,7 +118,7 @@ impl Exchange<'_> {
         let mut gone = Vec::new();
         for name in names {
             let key = key_of(name.clone(), &database);
-            let schema = admission.table(key.clone(), credentials).await.ok();
+            let schema = admission.table(&key, &self.request.user_key(credentials)).await.ok();
             gone.extend(identities(&key, schema.as_deref()));
         }
         Some(RowsGone::Of(gone))

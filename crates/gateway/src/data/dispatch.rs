@@ -23,6 +23,7 @@ use super::progress::Progress;
 use super::request::{caller, caller_among, Caller, Request};
 use super::serve::State;
 use super::text::Text;
+use crate::admission::Moment;
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, unreadable, AnswerForm, Prepared, Role};
@@ -55,7 +56,7 @@ pub(crate) async fn exchange(
     out: &mut Vec<u8>,
 ) -> After {
     let mut read = Read::nothing();
-    if let Some(prepared) = state.known_heads.get(head, latest, &state.prepared, origin.arrived) {
+    if let Some(prepared) = state.known_heads.get(head, latest, &state.admission, Moment::of(origin.arrived)) {
         match repeat(state, connection, head, prepared, origin, &mut read, out).await {
             Repeated::Answered(after) => return after,
             Repeated::Differs => {}

@@ -113,7 +113,7 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
     let token = candidate.token();
     // A head with a token is not seen again.
     if candidate.payload_is_body && token.is_none() {
-        state.known_heads.put(request, state.prepared.epoch(), &prepared);
+        state.known_heads.put(request, &prepared);
     }
     let ready = read(state, prepared, candidate.payload, query_id(request), token)?;
     if !ready.is_doubtful() {

@@ -2,37 +2,29 @@
 //!
 //! A writer sends the same head again and again: the same INSERT, credentials and settings. What was worked out for the
 //! first such request (its statement, its admission) is kept under the bytes that decide it, so that the others skip
-//! decoding and classifying. An entry never outlives the first half of its admission: then the request goes the long way,
-//! which renews it.
+//! decoding and classifying. When its admission doesn't hold any more, the request goes the long way.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::Arc;
 
 use windrow_http::{Method, RequestHead};
 
 use super::request::Request;
-use crate::insert::{Prepared, PreparedInserts};
+use crate::admission::{Admission, Holds, Moment};
+use crate::insert::Prepared;
+use crate::recent::Recent;
 
 /// What a connection remembers of its latest insert: with the same head again, not even the bytes are looked at.
 #[derive(Default)]
 pub(crate) struct Latest {
     head: Option<RequestHead>,
-    known: Option<Known>,
+    known: Option<Arc<Prepared>>,
 }
 
-#[derive(Default)]
 pub(crate) struct KnownHeads {
-    entries: RwLock<HashMap<Vec<u8>, Known>>,
+    entries: Recent<Vec<u8>, Arc<Prepared>>,
 }
 
-#[derive(Clone)]
-struct Known {
-    prepared: Arc<Prepared>,
-    epoch: u64,
-}
-
-const MAX_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 100_000;
 const MAX_HEAD_BYTES: usize = 8 * 1024;
 
 /// The bytes of a head that decide what its insert is; `None` for heads whose insert is not known by its head alone.
@@ -75,40 +67,47 @@ fn is_plain(request: &Request<'_>) -> bool {
 }
 
 impl KnownHeads {
+    pub(crate) fn new() -> KnownHeads {
+        KnownHeads { entries: Recent::new(MAX_ENTRIES) }
+    }
+
+    /// What such a head stands for, if that surely holds.
     pub(crate) fn get(
         &self,
         head: &RequestHead,
         latest: &mut Latest,
-        inserts: &PreparedInserts,
-        now: Instant,
+        admission: &Admission,
+        now: Moment,
     ) -> Option<Arc<Prepared>> {
-        let fresh = |known: &Known| known.epoch == inserts.epoch() && known.prepared.age(now) < inserts.ttl() / 2;
-        if latest.head.as_ref().is_some_and(|latest| latest.is_same(head)) {
-            if let Some(known) = latest.known.as_ref().filter(|known| fresh(known)) {
-                return Some(known.prepared.clone());
-            }
+        if !latest.head.as_ref().is_some_and(|latest| latest.is_same(head)) {
+            let known = deciding_bytes(head).and_then(|bytes| self.entries.get(&bytes));
+            *latest = Latest { head: Some(head.clone()), known };
         }
-        let known = self.look_up(head).filter(fresh);
-        *latest = Latest { head: Some(head.clone()), known: known.clone() };
-        known.map(|known| known.prepared)
-    }
-
-    fn look_up(&self, head: &RequestHead) -> Option<Known> {
-        let bytes = deciding_bytes(head)?;
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(&bytes).cloned()
+        let known = latest.known.as_ref()?;
+        if admission.holds(&known.grounds, now) != Holds::Surely {
+            *latest = Latest::default();
+            return None;
+        }
+        match admission.renew(&known.grounds, now) {
+            // The long way asks anew what only time can tell.
+            true => None,
+            false => Some(known.clone()),
+        }
     }
 
     /// Keeps what was worked out for `request`, whose statement stands in its URL and whose payload is its whole body.
-    pub(crate) fn put(&self, request: &Request<'_>, epoch: u64, prepared: &Arc<Prepared>) {
+    pub(crate) fn put(&self, request: &Request<'_>, prepared: &Arc<Prepared>) {
         if !is_plain(request) {
             return;
         }
-        let Some(bytes) = deciding_bytes(request.head) else { return };
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= MAX_ENTRIES && !entries.contains_key(&bytes) {
-            entries.clear();
+        if let Some(bytes) = deciding_bytes(request.head) {
+            self.entries.put(bytes, prepared.clone());
         }
-        entries.insert(bytes, Known { prepared: prepared.clone(), epoch });
+    }
+
+    /// Lets go of what has not been used since the last time but one.
+    pub(crate) fn age(&self) {
+        self.entries.age();
     }
 }
 

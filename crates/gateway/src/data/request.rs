@@ -102,6 +102,7 @@ impl<'a> Request<'a> {
         UserKey {
             credentials: credentials.clone(),
             roles: roles.filter_map(|role| role.text().map(str::to_owned)).collect(),
+            quota_key: self.quota_key().to_owned(),
             database: self.database().map(str::to_owned),
         }
     }

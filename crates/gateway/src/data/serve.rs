@@ -32,7 +32,7 @@ pub(crate) struct State {
     pub(crate) options: GatewayOptions,
     pub(crate) backend: Backend,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) prepared: Arc<PreparedInserts>,
+    pub(crate) prepared: PreparedInserts,
     pub(crate) asking: Asking,
     pub(crate) gatherer: Gatherer<BackendSink>,
     pub(crate) letters: DeadLetters,
@@ -56,14 +56,19 @@ impl State {
         max_table_bytes(&self.options.settings.gather)
     }
 
+    /// Inserts of a kind that has not come for a while are worked out anew when they come again; their table is let go.
+    fn forget_unused(&self) {
+        self.prepared.age();
+        self.known_heads.age();
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
     /// Tables or privileges may have changed: the backend has to be asked again.
     pub(crate) fn forget_what_was_learnt(&self) {
-        self.admission.forget();
-        self.prepared.forget();
+        self.admission.doubt();
     }
 }
 
@@ -76,6 +81,8 @@ pub struct DataServer {
     max_connections: u32,
 }
 
+/// What was worked out for inserts is forgotten when it has not been used for once to twice this time.
+const FORGET_UNUSED_AFTER: Duration = Duration::from_secs(600);
 /// What a flush of a few last inserts may take, however late it is.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
 /// What of the journal's bound inserts can ever have: the rest is for what frees room.
@@ -96,8 +103,6 @@ impl DataServer {
             (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
         let windows = Windows::new(options.settings.manage_deduplication_window);
         let admission = Arc::new(Admission::new(backend.clone(), admission_ttl, schema_ttl, windows));
-        let prepared =
-            Arc::new(PreparedInserts::new(admission_ttl, Duration::from_millis(gather.admission_away_ttl_ms)));
         let overload_wait = Duration::from_millis(gather.overload_wait_ms);
         let gatherer_options = GathererOptions {
             max_buffer_bytes: gather.max_buffer_bytes,
@@ -105,22 +110,22 @@ impl DataServer {
             overload_wait,
             retry_for: gather.retry_for_ms.map(Duration::from_millis),
             max_table_journal_bytes: (journal.max_bytes as f64 * journal.max_table_share.min(MOST_OF_JOURNAL)) as u64,
+            longest_hold: Duration::from_millis(gather.longest_hold_ms),
+            max_tables_in_metrics: options.settings.admin.max_tables_in_metrics,
             log_entries: gather.insert_log_entries,
         };
         let on_stale_schema = {
-            let (admission, prepared) = (admission.clone(), prepared.clone());
+            let admission = admission.clone();
             move |table: &windrow_gatherer::TableName| {
                 tracing::info!(database = table.database, table = table.table, "the table's schema has changed");
-                admission.forget();
-                prepared.forget();
+                admission.forget_table(table);
             }
         };
         if let Some(DuckDbBackend { duckdb, .. }) = backend.duckdb() {
             // However they come: over HTTP, over Flight SQL, in a transaction of either.
-            let (admission, prepared) = (Arc::downgrade(&admission), Arc::downgrade(&prepared));
+            let admission = Arc::downgrade(&admission);
             duckdb.when_tables_change(move || {
-                admission.upgrade().inspect(|admission| admission.forget());
-                prepared.upgrade().inspect(|prepared| prepared.forget());
+                admission.upgrade().inspect(|admission| admission.doubt());
             });
         }
         let sink = backend.sink();
@@ -142,13 +147,13 @@ impl DataServer {
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
             backend,
             admission,
-            prepared,
+            prepared: PreparedInserts::new(),
             asking: Asking::default(),
             gatherer,
             letters,
             sessions: Sessions::default(),
             query_ids: QueryIds::default(),
-            known_heads: KnownHeads::default(),
+            known_heads: KnownHeads::new(),
             metrics: Metrics::register(registry),
             appends: OnceLock::new(),
             pipelines: ShownPipelines::default(),
@@ -200,10 +205,15 @@ impl DataServer {
     pub async fn run(&self, listener: TcpListener) {
         static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(0);
         let mut stop = self.stop.subscribe();
+        let mut forgetting = tokio::time::interval(FORGET_UNUSED_AFTER);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = stop.wait_for(|stop| *stop) => return,
+                _ = forgetting.tick() => {
+                    self.state.forget_unused();
+                    continue;
+                }
             };
             let stream = match accepted {
                 Ok((stream, _)) => stream,

@@ -11,8 +11,6 @@ use crate::admission::NotAdmitted;
 #[derive(Default)]
 pub(crate) struct Answer {
     cell: OnceCell<Result<Arc<Prepared>, NotAdmitted>>,
-    /// Why the backend could not be asked, the last time that it was tried.
-    last_obstacle: Mutex<Option<String>>,
 }
 
 impl Answer {
@@ -22,14 +20,6 @@ impl Answer {
         F: Future<Output = Result<Arc<Prepared>, NotAdmitted>>,
     {
         self.cell.get_or_init(ask).await.clone()
-    }
-
-    pub(crate) fn note_obstacle(&self, cause: String) {
-        *self.last_obstacle.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
-    }
-
-    pub(crate) fn last_obstacle(&self) -> Option<String> {
-        self.last_obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

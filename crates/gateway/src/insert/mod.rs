@@ -11,7 +11,6 @@ mod prepare_opaque;
 mod prepared;
 mod query_settings;
 mod read;
-mod renewal;
 mod role;
 mod ways;
 
@@ -22,6 +21,6 @@ pub(crate) use dedup_settings::{is_dedup_setting, is_token, switched_on, DedupSe
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
 pub(crate) use own_settings::Said;
 pub(crate) use prepare::{canonical_database, prepare, InsertRequest};
-pub(crate) use prepared::{Known, Prepared, PreparedInserts};
+pub(crate) use prepared::{Prepared, PreparedInserts};
 pub(crate) use role::{role, Role};
 pub(crate) use ways::{Gatherable, Kinship, NotGatherable, Unread};

@@ -17,7 +17,10 @@ use super::prepared::Prepared;
 use super::query_settings::QuerySettings;
 use super::role::{role, Role};
 use super::ways::{OpaqueWay, TypedWay, Ways};
-use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey, Window};
+use crate::admission::{
+    Account, Admission, Grounds, Moment, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey,
+    Window,
+};
 use crate::data::unknown_setting;
 
 /// An insert's request, without its payload.
@@ -49,7 +52,7 @@ pub(crate) async fn prepare(
                 database: canonical_database(database.map(String::as_str)),
                 table: request.table.table.clone(),
             };
-            let schema = admission.table(key, &request.credentials).await.ok();
+            let schema = admission.table(&key, &request.user_key()).await.ok();
             Err(NotAdmitted::Refused(Arc::new(not_admitted(reason, request, schema.as_deref()))))
         }
         result => result,
@@ -64,13 +67,10 @@ pub(crate) fn canonical_database(database: Option<&str>) -> String {
 async fn admit(admission: &Admission, settings: &Settings, request: &InsertRequest) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
     let mut sorted = Sorted::new(&request.settings)?;
-    let user = admission
-        .user(UserKey {
-            credentials: request.credentials.clone(),
-            roles: request.roles.clone(),
-            database: request.database.clone(),
-        })
-        .await?;
+    let user_key = request.user_key();
+    let asked_at = Moment::now();
+    let account = admission.account(&user_key).await?;
+    let user = account.context_in(request.database.as_deref());
     let alone_here = admission.backend().duckdb().is_some();
     let names = request.settings.iter().map(|(name, _)| name.as_str());
     if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
@@ -89,7 +89,7 @@ async fn admit(admission: &Admission, settings: &Settings, request: &InsertReque
         return Err(NotAdmitted::Forward("system_table"));
     }
     let key = TableKey { database, table: request.table.table.clone() };
-    let schema = admission.table(key.clone(), &request.credentials).await?;
+    let schema = admission.table(&key, &user_key).await?;
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
     let own = sorted.said(&user)?.resolve(&rules, &settings.gather, matches!(schema.window, Window::Owners(_)));
     let dedup = sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
@@ -142,43 +142,73 @@ async fn admit(admission: &Admission, settings: &Settings, request: &InsertReque
         let not_typed = typed.as_ref().err().copied();
         OpaqueRequest { format, targets, user, settings, formatting, kind, not_typed }.way(&destination)
     });
-    let mut ways = ask_for_ways(admission, typed, opaque, &sorted.others).await?;
+    // Where the table itself lies in the request's database, that one is there.
+    let database = request.database.as_deref().filter(|database| *database != key.database);
+    let asker = Asker { admission, account: &account, schema: &schema, other_settings: &sorted.others, database };
+    let mut ways = asker.ask_for_ways(typed, opaque).await?;
     // Not before: a table is changed for those only who may insert into it.
     if !admission.settle_window(&key, schema.window).await && deduplicates {
         ways.no_repeat_is_recognised();
     }
     let ack = if at_once { AckLevel::Stored } else { own.ack };
-    let mut prepared = Prepared::new(ways, ack, own.wait_timeout, kind, destination);
+    let answer_form = sorted.answer_form(&user);
+    // Nothing else tells whether that database is there still, or what roles may do that the request names.
+    let is_limited = database.is_some() || account.grants.is_none();
+    let asked_at = is_limited.then_some(asked_at);
+    let grounds = Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at };
+    let mut prepared = Prepared::new(ways, ack, own.wait_timeout, kind, destination, grounds);
     (prepared.at_once, prepared.dedup) = (at_once, dedup);
-    prepared.answer_form = sorted.answer_form(&user);
-    prepared.schema_asked_at = schema.asked_at;
+    prepared.answer_form = answer_form;
     Ok(prepared)
 }
 
-/// Asks the backend for both ways at once: it may refuse what only one of them needs.
-async fn ask_for_ways(
-    admission: &Admission,
-    typed: Result<TypedWay, &'static str>,
-    opaque: Option<OpaqueWay>,
-    other_settings: &[(&str, &str)],
-) -> Result<Ways, NotAdmitted> {
-    let ask = async |destination: Option<&Destination>| match destination {
-        Some(destination) => admission.probe(Probe { destination, other_settings }).await,
-        None => Ok(()),
-    };
-    let typed_destination = typed.as_ref().ok().map(|typed| &typed.destination);
-    let opaque_destination = opaque.as_ref().map(|opaque| &opaque.destination);
-    let (typed_answer, opaque_answer) = tokio::join!(ask(typed_destination), ask(opaque_destination));
-    match (typed, opaque) {
-        (Ok(typed), opaque) => {
-            typed_answer?;
-            Ok(Ways { typed: Some(typed), opaque: opaque.filter(|_| opaque_answer.is_ok()) })
+impl InsertRequest {
+    pub(crate) fn user_key(&self) -> UserKey {
+        UserKey {
+            credentials: self.credentials.clone(),
+            roles: self.roles.clone(),
+            quota_key: self.quota_key.clone(),
+            database: self.database.clone(),
         }
-        (Err(_), Some(opaque)) => {
-            opaque_answer?;
-            Ok(Ways { typed: None, opaque: Some(opaque) })
+    }
+}
+
+/// What questions about the ways of an insert have in common.
+struct Asker<'a> {
+    admission: &'a Admission,
+    account: &'a Account,
+    schema: &'a TableSchema,
+    other_settings: &'a [(&'a str, &'a str)],
+    database: Option<&'a str>,
+}
+
+impl Asker<'_> {
+    async fn ask(&self, destination: Option<&Destination>) -> Result<(), NotAdmitted> {
+        let Some(destination) = destination else { return Ok(()) };
+        let probe = Probe { destination, other_settings: self.other_settings, database: self.database };
+        self.admission.probe(probe, self.account, self.schema).await
+    }
+
+    /// Asks the backend for both ways at once: it may refuse what only one of them needs.
+    async fn ask_for_ways(
+        &self,
+        typed: Result<TypedWay, &'static str>,
+        opaque: Option<OpaqueWay>,
+    ) -> Result<Ways, NotAdmitted> {
+        let typed_destination = typed.as_ref().ok().map(|typed| &typed.destination);
+        let opaque_destination = opaque.as_ref().map(|opaque| &opaque.destination);
+        let (typed_answer, opaque_answer) = tokio::join!(self.ask(typed_destination), self.ask(opaque_destination));
+        match (typed, opaque) {
+            (Ok(typed), opaque) => {
+                typed_answer?;
+                Ok(Ways { typed: Some(typed), opaque: opaque.filter(|_| opaque_answer.is_ok()) })
+            }
+            (Err(_), Some(opaque)) => {
+                opaque_answer?;
+                Ok(Ways { typed: None, opaque: Some(opaque) })
+            }
+            (Err(reason), None) => Err(NotAdmitted::Forward(reason)),
         }
-        (Err(reason), None) => Err(NotAdmitted::Forward(reason)),
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) async fn describe(
 }
 
 async fn own_user(admission: &Admission, own: &Credentials) -> Result<Arc<UserContext>, TableError> {
-    let key = UserKey { credentials: own.clone(), roles: Vec::new(), database: None };
+    let key = UserKey::of(own);
     admission.user(key).await.map_err(|error| {
         TableError::Unavailable(match error {
             NotAdmitted::Unreachable(text) => text,
@@ -82,7 +82,7 @@ async fn probe(admission: &Admission, description: &TableDescription) -> Result<
         columns: description.columns.iter().map(|column| column.name.clone()).collect(),
         ..description.destination.clone()
     };
-    let probe = Probe { destination: &destination, other_settings: &[] };
+    let probe = Probe { destination: &destination, other_settings: &[], database: None };
     probe.ask(&clickhouse.client).await.map_err(table_error)
 }
 

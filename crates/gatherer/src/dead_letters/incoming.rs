@@ -11,9 +11,9 @@ use super::letter::{message_identity, message_summary, origin, summary};
 use super::message::{MessageLetter, MessageSource};
 use super::record::{encode_letter, LetterHead, LETTER, MESSAGE};
 use super::summary::{LetterId, LetterSummary, Origin, Stream};
-use crate::commands::TableName;
 use crate::insert::{DedupKeys, InsertError};
 use crate::letters::Letter;
+use windrow_sink::TableName;
 
 /// What is to become a letter.
 pub(super) trait Incoming {

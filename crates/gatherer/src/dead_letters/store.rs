@@ -20,8 +20,8 @@ use super::record::{encode_gone, Gone, GONE};
 use super::recovery::{recover, LettersOpenError};
 use super::selection::{Page, Selection};
 use super::summary::{LetterId, Origin, Stream};
-use crate::commands::TableName;
 use crate::letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
+use windrow_sink::TableName;
 
 #[derive(Debug, Clone, Copy)]
 pub struct DeadLetterOptions {

@@ -34,7 +34,12 @@ impl Sum {
 }
 
 /// Runs seeds side by side; the lowest that fails is returned.
-fn run(seeds: Range<u64>, sum: &Mutex<Sum>, sabotage: Option<Sabotage>) -> Option<Report> {
+fn run(
+    seeds: Range<u64>,
+    scenario: fn(u64) -> Scenario,
+    sum: &Mutex<Sum>,
+    sabotage: Option<Sabotage>,
+) -> Option<Report> {
     let next = AtomicU64::new(seeds.start);
     let failed: Mutex<Option<Report>> = Mutex::default();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -45,7 +50,7 @@ fn run(seeds: Range<u64>, sum: &Mutex<Sum>, sabotage: Option<Sabotage>) -> Optio
             if seed >= seeds.end {
                 return;
             }
-            let report = simulate(Scenario::of(seed), false);
+            let report = simulate(scenario(seed), false);
             sum.lock().unwrap_or_else(PoisonError::into_inner).add(&report);
             if !report.complaints.is_empty() {
                 next.store(seeds.end, Ordering::Relaxed);
@@ -84,7 +89,8 @@ fn thousands_of_seeds_pass() {
         return;
     }
     let sum = Mutex::default();
-    let failed = run(0..number_from("WINDROW_SIMULATION_SEEDS").unwrap_or(SEEDS), &sum, None);
+    let seeds = 0..number_from("WINDROW_SIMULATION_SEEDS").unwrap_or(SEEDS);
+    let failed = run(seeds, Scenario::of, &sum, None);
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{sum:?}");
     if let Some(report) = failed {
@@ -92,6 +98,22 @@ fn thousands_of_seeds_pass() {
     }
     let is_enough = sum.lives > sum.seeds && sum.lost_calls > sum.seeds / 2 && sum.letters > sum.seeds / 10;
     assert!(is_enough, "too little happens to prove anything: {sum:?}");
+}
+
+/// Of `make test`: each of them has fifty times as much to do.
+const SEEDS_OF_MANY_TABLES: u64 = 40;
+
+#[test]
+fn three_hundred_tables_pass() {
+    let sum = Mutex::default();
+    let failed = run(0..SEEDS_OF_MANY_TABLES, Scenario::of_many_tables, &sum, None);
+    let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("{sum:?}");
+    if let Some(report) = failed {
+        let complaints: Vec<&str> = report.complaints.iter().map(String::as_str).take(10).collect();
+        panic!("seed {} of many tables fails\n{}", report.seed, complaints.join("\n"));
+    }
+    assert!(sum.acknowledged > sum.seeds * 500, "too little happens to prove anything: {sum:?}");
 }
 
 #[test]
@@ -105,7 +127,7 @@ fn a_seed_repeats() {
 /// The simulation is worth something only if it notices what breaks the promises: each way of breaking them, by one seed of so many.
 fn is_noticed(sabotage: Sabotage) {
     const ENOUGH: u64 = 300;
-    let failed = run(0..ENOUGH, &Mutex::default(), Some(sabotage));
+    let failed = run(0..ENOUGH, Scenario::of, &Mutex::default(), Some(sabotage));
     let report = failed.unwrap_or_else(|| panic!("{ENOUGH} seeds don't notice: {sabotage:?}"));
     println!("{sabotage:?}: seed {}: {}", report.seed, report.complaints[0]);
 }

@@ -50,8 +50,25 @@ pub(super) enum Ending {
 impl Scenario {
     pub(super) fn of(seed: u64) -> Scenario {
         let mut random = Rng::with_seed(seed ^ 0x5ce9_a210);
-        let tables: Vec<bool> = (0..random.usize(1..=3)).map(|_| random.u32(0..4) > 0).collect();
-        let writers = (0..random.usize(1..=6)).map(|_| WriterPlan::any(&mut random, tables.len())).collect();
+        let (tables, writers) = (random.usize(1..=3), random.usize(1..=6));
+        Scenario::with(seed, random, tables, writers)
+    }
+
+    /// The same where lanes have to take turns.
+    pub(super) fn of_many_tables(seed: u64) -> Scenario {
+        let random = Rng::with_seed(seed ^ 0x3a11_7ab1);
+        let scenario = Scenario::with(seed, random, 300, 150);
+        // Room for as many times more.
+        Scenario {
+            max_buffer_bytes: scenario.max_buffer_bytes * 50,
+            max_journal_bytes: scenario.max_journal_bytes * 4,
+            ..scenario
+        }
+    }
+
+    fn with(seed: u64, mut random: Rng, tables: usize, writers: usize) -> Scenario {
+        let tables: Vec<bool> = (0..tables).map(|_| random.u32(0..4) > 0).collect();
+        let writers = (0..writers).map(|_| WriterPlan::any(&mut random, tables.len())).collect();
         let is_stormy = random.u32(0..4) > 0;
         Scenario {
             seed,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use windrow_client::Exception;
 use windrow_journal::simulation::Trace;
-use windrow_sink::{Batch, BatchId, PartCount, Sink, StoreError, Stored};
+use windrow_sink::{Batch, BatchId, Sink, StoreError, Stored};
 
 use super::rows::inserts_of;
 use super::time::SimTime;
@@ -341,9 +341,5 @@ impl Sink for SimSink {
         };
         self.take(after).await;
         answer
-    }
-
-    async fn parts(&self, _database: &str, _table: &str) -> Option<PartCount> {
-        None
     }
 }

@@ -49,15 +49,21 @@ impl Waiting {
         }
     }
 
-    /// Who goes first: what has waited without a sender since `overdue_since`, then the urgent ones, then the others if they may.
-    pub(super) fn first(&self, overdue_since: Option<Micros>, unwaited_may_go: bool) -> Option<(LaneId, Urgency)> {
-        let unwaited = self.unwaited.first_key_value().map(|((due_at, _), lane)| (*due_at, *lane));
+    /// Who goes first: what has waited without a sender since `overdue_since`, though not twice in a row if somebody else is
+    /// waited for; then the urgent ones; then the others if they may.
+    pub(super) fn first(
+        &self,
+        overdue_since: Option<Micros>,
+        unwaited_may_go: bool,
+        unwaited_went: bool,
+    ) -> Option<(LaneId, Urgency)> {
+        let unwaited = self.unwaited.first_key_value().map(|((due_at, _), lane)| (*due_at, (*lane, Urgency::Unwaited)));
         let urgent = self.urgent.first_key_value().map(|(_, lane)| (*lane, Urgency::Urgent));
         match unwaited {
             Some((due_at, lane)) if overdue_since.is_some_and(|since| due_at <= since) => {
-                Some((lane, Urgency::Unwaited))
+                urgent.filter(|_| unwaited_went).or(Some(lane))
             }
-            Some((_, lane)) if unwaited_may_go => urgent.or(Some((lane, Urgency::Unwaited))),
+            Some((_, lane)) if unwaited_may_go => urgent.or(Some(lane)),
             _ => urgent,
         }
     }

@@ -3,17 +3,15 @@
 //! What follows from that for a flush (whether the table recognises a repeat, whether views hang on it, how it is partitioned) must be
 //! true of the table that the rows go to, or a repeat may be stored twice. What is in the rows stays as it was.
 
-use std::time::Duration;
-
 use windrow_sink::{Destination, Partitioning};
 
-use crate::admission::TableKey;
+use crate::admission::{TableKey, UserKey};
 use crate::data::State;
 
 /// Whoever repaired it may have done so behind our back.
 pub(super) fn look_again(state: &State, database: &str, table: &str) {
     let key = TableKey { database: database.to_owned(), table: table.to_owned() };
-    state.admission.doubt_table(&key, Duration::ZERO);
+    state.admission.forget_table(&key);
 }
 
 /// As far as the backend can be asked. If it can't, or if there is no such table, nothing is known better.
@@ -21,7 +19,7 @@ pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Des
     let admission = &state.admission;
     let key = TableKey { database: destination.database.clone(), table: destination.table.clone() };
     let own = admission.backend().own_credentials();
-    let Ok(schema) = admission.table(key.clone(), own).await else { return destination };
+    let Ok(schema) = admission.table(&key, &UserKey::of(own)).await else { return destination };
     let will_recognise = admission.windows.will_recognise_batches(schema.window);
     let deduplicates = admission.settle_window(&key, schema.window).await && will_recognise;
     let before = destination.partitioning.as_ref();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{watch, Semaphore};
 use windrow_client::Exception;
-use windrow_sink::{Batch, BatchId, Destination, PartCount, Sink, StoreError, Stored};
+use windrow_sink::{Batch, BatchId, Destination, Sink, StoreError, Stored};
 
 use super::rows::rows_of;
 
@@ -243,9 +243,5 @@ impl Sink for FakeSink {
             Answer::LostBeforeStoring | Answer::LostAfterStoring => Err(StoreError::Unknown("connection reset".into())),
             Answer::Panic => panic!("scripted: the sink panics"),
         }
-    }
-
-    async fn parts(&self, _database: &str, _table: &str) -> Option<PartCount> {
-        None
     }
 }

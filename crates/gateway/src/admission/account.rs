@@ -1,0 +1,267 @@
+//! Who asks, as the backend knows him: an account is a user with a password, roles and a quota key.
+//!
+//! Two questions tell all about an account that bears on inserts, asked with its own credentials: its settings and quota, and
+//! SHOW GRANTS. Together they are its *fingerprint*. While an account is in use they are put again, every half of
+//! `gather.admission_ttl_ms`; as long as the fingerprint is the same, what ClickHouse has accepted of the account goes on to
+//! hold, however many tables and settings that is about. When it has moved, everything is asked anew. A password that is no
+//! longer good, and a quota that is used up, show in that the question is refused.
+//!
+//! What roles that are named in a request may do is not among the grants that SHOW GRANTS lists, and an older server doesn't
+//! know that statement: such an account's inserts are asked about one by one, as often as the time says.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+use windrow_client::{Call, CallError, Client};
+
+use super::facts::Facts;
+use super::grants::Grants;
+use super::rounds::{Answers, Rounds};
+use super::standing::{Moment, Standing};
+use super::user::{self, UserContext, UserKey};
+use super::{NotAdmitted, QUESTION_TIMEOUT};
+
+/// What ClickHouse is known to accept of one account; more than that is asked again.
+const MOST_ACCEPTED: usize = 20_000;
+/// Inserts of no rows that are under way for one account.
+const PROBES_AT_ONCE: usize = 4;
+/// More accounts than this are a flood of names that don't exist; those that nobody uses are forgotten.
+const MOST_ACCOUNTS: usize = 10_000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct AccountKey {
+    pub(crate) credentials: windrow_client::Credentials,
+    pub(crate) roles: Vec<String>,
+    pub(crate) quota_key: String,
+}
+
+impl AccountKey {
+    fn of(key: &UserKey) -> AccountKey {
+        let UserKey { credentials, roles, quota_key, .. } = key.clone();
+        AccountKey { credentials, roles, quota_key }
+    }
+
+    /// With the credentials, roles and quota key.
+    pub(super) fn call<'a>(&'a self, query: &str) -> Call<'a> {
+        let mut call = Call::new(&self.credentials, query).timeout(QUESTION_TIMEOUT);
+        for role in &self.roles {
+            call = call.param("role", role);
+        }
+        match self.quota_key.is_empty() {
+            true => call,
+            false => call.param("quota_key", &self.quota_key),
+        }
+    }
+}
+
+/// An account, as long as its fingerprint doesn't move.
+pub(crate) struct Account {
+    pub(crate) context: Arc<UserContext>,
+    /// `None`: what it may do can't be told without asking for each table.
+    pub(crate) grants: Option<Grants>,
+    pub(crate) standing: Standing,
+    fingerprint: u64,
+    /// What it was let do, by a hash of the question.
+    accepted: Mutex<HashSet<u64>>,
+    pub(super) probes: Semaphore,
+}
+
+impl Account {
+    pub(super) fn new(context: UserContext, grants: Option<Grants>, fingerprint: u64, began: Moment) -> Account {
+        Account {
+            context: Arc::new(context),
+            grants,
+            standing: Standing::confirmed_at(began),
+            fingerprint,
+            accepted: Mutex::default(),
+            probes: Semaphore::new(PROBES_AT_ONCE),
+        }
+    }
+
+    /// The user, in a database of its request's choice.
+    pub(crate) fn context_in(&self, database: Option<&str>) -> Arc<UserContext> {
+        match database.filter(|database| *database != self.context.database) {
+            None => self.context.clone(),
+            Some(database) => Arc::new(UserContext { database: database.to_owned(), ..(*self.context).clone() }),
+        }
+    }
+
+    pub(super) fn has_accepted(&self, question: u64) -> bool {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner).contains(&question)
+    }
+
+    pub(super) fn accept(&self, question: u64) {
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        if accepted.len() >= MOST_ACCEPTED {
+            accepted.clear();
+        }
+        accepted.insert(question);
+    }
+}
+
+type Answer = Result<Arc<Account>, NotAdmitted>;
+
+struct Slot {
+    rounds: Arc<Rounds<(), Answer>>,
+    account: Arc<Mutex<Option<Arc<Account>>>>,
+}
+
+/// The accounts that are in use.
+pub(crate) struct Accounts {
+    client: Arc<Client>,
+    facts: Arc<Facts>,
+    hasher: RandomState,
+    slots: Mutex<HashMap<AccountKey, Arc<Slot>>>,
+}
+
+impl Accounts {
+    pub(super) fn new(client: Arc<Client>, facts: Arc<Facts>) -> Accounts {
+        Accounts { client, facts, hasher: RandomState::new(), slots: Mutex::default() }
+    }
+
+    /// The account as it was at `since` or later.
+    pub(super) async fn get(&self, key: &UserKey, since: Moment) -> Answer {
+        let slot = self.slot(AccountKey::of(key));
+        if let Some(account) = slot.known().filter(|known| known.standing.confirmed() >= since) {
+            return Ok(account);
+        }
+        // A round that broke off: the backend can't be asked now.
+        let nobody = || NotAdmitted::Unreachable("the question was given up".to_owned());
+        slot.rounds.answer((), since).await.unwrap_or_else(|| Err(nobody()))
+    }
+
+    /// Puts the question again, and waits for nothing.
+    pub(super) fn renew(&self, key: &UserKey, since: Moment) {
+        self.slot(AccountKey::of(key)).rounds.begin((), since);
+    }
+
+    /// The account as far as it is known, without asking.
+    pub(super) fn known(&self, key: &UserKey) -> Option<Arc<Account>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(&AccountKey::of(key))?.known()
+    }
+
+    /// Since when the account's question is under way.
+    pub(super) fn asking_since(&self, key: &UserKey) -> Option<Moment> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.get(&AccountKey::of(key))?.rounds.running_since()
+    }
+
+    fn slot(&self, key: AccountKey) -> Arc<Slot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.get(&key) {
+            return slot.clone();
+        }
+        if slots.len() >= MOST_ACCOUNTS {
+            slots.retain(|_, slot| slot.is_in_use());
+        }
+        if slots.len() >= MOST_ACCOUNTS {
+            slots.clear();
+        }
+        let slot = Arc::new(self.new_slot(key.clone()));
+        slots.insert(key, slot.clone());
+        slot
+    }
+
+    fn new_slot(&self, key: AccountKey) -> Slot {
+        let account = Arc::<Mutex<Option<Arc<Account>>>>::default();
+        let (client, facts, hasher) = (self.client.clone(), self.facts.clone(), self.hasher.clone());
+        let kept = account.clone();
+        let rounds = Rounds::new(move |_, began| {
+            let (client, facts, hasher) = (client.clone(), facts.clone(), hasher.clone());
+            let (key, kept) = (key.clone(), kept.clone());
+            async move {
+                let asked = ask(&client, &facts, &hasher, &key, began).await;
+                Answers::from([((), keep(&kept, asked, began))])
+            }
+        });
+        Slot { rounds, account }
+    }
+}
+
+impl Slot {
+    fn known(&self) -> Option<Arc<Account>> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is_in_use(&self) -> bool {
+        self.rounds.running_since().is_some() || self.known().is_some_and(|account| Arc::strong_count(&account) > 2)
+    }
+}
+
+/// The known account if it is the same still; else the new one takes its place.
+fn keep(kept: &Mutex<Option<Arc<Account>>>, asked: Result<Account, NotAdmitted>, began: Moment) -> Answer {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    match (asked, kept.as_ref()) {
+        (Ok(account), Some(known)) if known.fingerprint == account.fingerprint => {
+            known.standing.confirm(began);
+            Ok(known.clone())
+        }
+        (Ok(account), known) => {
+            known.inspect(|known| known.standing.end());
+            let account = Arc::new(account);
+            *kept = Some(account.clone());
+            Ok(account)
+        }
+        // While the backend can't be asked nobody knows better.
+        (Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)), known) => {
+            known.inspect(|known| known.standing.fail(began));
+            Err(error)
+        }
+        (Err(refused), known) => {
+            known.inspect(|known| known.standing.end());
+            *kept = None;
+            Err(refused)
+        }
+    }
+}
+
+async fn ask(
+    client: &Client,
+    facts: &Facts,
+    hasher: &RandomState,
+    key: &AccountKey,
+    began: Moment,
+) -> Result<Account, NotAdmitted> {
+    let (context, grants) = tokio::join!(user::ask(client, facts, key), ask_grants(client, key));
+    let (context, grants) = (context?, grants?);
+    let fingerprint = hasher.hash_one((&context, &grants));
+    let readable = grants.as_deref().filter(|_| key.roles.is_empty()).and_then(Grants::read);
+    Ok(Account::new(context, readable, fingerprint, began))
+}
+
+/// As ClickHouse words them; `None` if it doesn't know the question.
+async fn ask_grants(client: &Client, key: &AccountKey) -> Result<Option<String>, NotAdmitted> {
+    match client.call(key.call("SHOW GRANTS WITH IMPLICIT FINAL FORMAT TSVRaw")).await {
+        Ok(answer) => Ok(Some(answer.text().to_owned())),
+        Err(CallError::Exception(exception)) if !exception.is_passing() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(fingerprint: u64, began: Moment) -> Account {
+        Account::new(UserContext::default(), None, fingerprint, began)
+    }
+
+    #[test]
+    fn an_account_lives_as_long_as_its_fingerprint() {
+        let kept = Mutex::new(None);
+        let first = keep(&kept, Ok(account(1, Moment::default())), Moment::default()).unwrap();
+        first.accept(7);
+        let later = Moment::now();
+        let same = keep(&kept, Ok(account(1, later)), later).unwrap();
+        assert!(Arc::ptr_eq(&first, &same) && same.has_accepted(7));
+        assert_eq!(same.standing.confirmed(), later);
+        let away = keep(&kept, Err(NotAdmitted::Unreachable("away".into())), later);
+        assert!(away.is_err() && !first.standing.is_over() && first.standing.has_failed_lately(later));
+        let moved = keep(&kept, Ok(account(2, later)), later).unwrap();
+        assert!(first.standing.is_over() && !moved.has_accepted(7));
+        assert!(keep(&kept, Err(NotAdmitted::Forward("refused")), later).is_err());
+        assert!(moved.standing.is_over() && kept.lock().unwrap().is_none());
+    }
+}

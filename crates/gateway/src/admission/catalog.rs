@@ -1,0 +1,446 @@
+//! Tables as an account sees them: learnt many at a time, and watched all together.
+//!
+//! # Learning
+//!
+//! What inserts want to know of tables is put in rounds (`rounds.rs`): one question of `system.tables` and `system.columns` for
+//! all that are asked about while the last one was under way. `system.columns` shows an account only what it may see, so this
+//! is done where its grants say that it sees all columns of a table. Other tables are asked about one by one, with DESCRIBE.
+//!
+//! # Watching
+//!
+//! Every half of `gather.schema_ttl_ms`, while tables are in use, one question goes over all of them: a sum over names, UUIDs,
+//! times of change and attached views of each database. Where it is the same as before, everything that was learnt of the
+//! database holds. Where it is not, the known tables of that database are listed with these marks, and those whose marks have
+//! changed are learnt anew. Times of change have whole seconds, so a table that changed a moment ago is looked at again.
+//!
+//! # What grows with what
+//!
+//! The sum costs ClickHouse about 15 µs for each table of the databases in use (150 ms for 10,000), and the gateway nothing.
+//! A change costs a list of the database's known tables. A table that nobody uses any more is not watched.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::de::DeserializeOwned;
+use windrow_client::{Call, CallError, Client};
+use windrow_statement::quote_string;
+
+use super::account::Accounts;
+use super::rounds::{Answers, Rounds};
+use super::schema::{self, Row, Stamp, TableSchema};
+use super::standing::{Moment, Standing};
+use super::user::UserKey;
+use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
+
+/// Tables in one question: their names stay well below ClickHouse's bound on the length of a query.
+const TABLES_IN_A_QUESTION: usize = 1_000;
+/// Tables that are described one by one at once.
+const SINGLY_AT_ONCE: usize = 4;
+/// More tables than this are a flood of names; those that nobody uses are forgotten.
+const MOST_TABLES: usize = 100_000;
+
+type Learnt = Result<Arc<TableSchema>, NotAdmitted>;
+
+/// The tables that one account sees.
+pub(crate) struct Catalog {
+    core: Arc<Core>,
+    learning: Arc<Rounds<TableKey, Learnt>>,
+    watching: Arc<Rounds<(), Result<(), NotAdmitted>>>,
+}
+
+struct Core {
+    client: Arc<Client>,
+    accounts: Arc<Accounts>,
+    viewer: UserKey,
+    /// Of all tables that are watched.
+    watch: Arc<Standing>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tables: HashMap<TableKey, Known>,
+    /// What the last look at each database summed up to.
+    sums: HashMap<String, Sum>,
+}
+
+struct Known {
+    schema: Arc<TableSchema>,
+    /// `None`: not watched.
+    mark: Option<Mark>,
+}
+
+#[derive(Clone, Copy)]
+struct Mark {
+    stamp: Stamp,
+    fingerprint: u64,
+    /// It may have changed since without a trace.
+    is_young: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sum {
+    tables: u64,
+    marks: u64,
+    /// Whether a table of it changed so lately that it may have changed again.
+    is_young: bool,
+}
+
+impl Catalog {
+    pub(super) fn new(client: Arc<Client>, accounts: Arc<Accounts>, viewer: UserKey) -> Catalog {
+        let (watch, state) = (Arc::default(), Mutex::default());
+        let core = Arc::new(Core { client, accounts, viewer, watch, state });
+        let learning = Rounds::new({
+            let core = core.clone();
+            move |keys, began| {
+                let core = core.clone();
+                async move { core.learn(keys, began).await }
+            }
+        });
+        let watching = Rounds::new({
+            let core = core.clone();
+            move |_, began| {
+                let core = core.clone();
+                async move { Answers::from([((), core.look(began).await)]) }
+            }
+        });
+        Catalog { core, learning, watching }
+    }
+
+    /// The table as it was at `since` or later. `Forward`: this account sees no such table.
+    pub(super) async fn table(&self, key: &TableKey, since: Moment) -> Learnt {
+        if let Some(known) = self.known(key) {
+            if known.confirmed() >= since {
+                return Ok(known);
+            }
+            // One look at all tables is cheaper than learning each anew, and mostly nothing has changed.
+            if known.watch.is_some() {
+                self.look(since).await?;
+                if let Some(known) = self.known(key).filter(|known| known.confirmed() >= since) {
+                    return Ok(known);
+                }
+            }
+        }
+        let given_up = || NotAdmitted::Unreachable("the question was given up".to_owned());
+        self.learning.answer(key.clone(), since).await.unwrap_or_else(|| Err(given_up()))
+    }
+
+    /// Looks at all tables that are in use, unless somebody does since then.
+    pub(super) async fn look(&self, since: Moment) -> Result<(), NotAdmitted> {
+        let given_up = || NotAdmitted::Unreachable("the question was given up".to_owned());
+        self.watching.answer((), since).await.unwrap_or_else(|| Err(given_up()))
+    }
+
+    /// Has all tables looked at, and waits for nothing.
+    pub(super) fn begin_look(&self, since: Moment) {
+        self.watching.begin((), since);
+    }
+
+    pub(super) fn looking_since(&self) -> Option<Moment> {
+        self.watching.running_since()
+    }
+
+    /// The table is surely not as it was learnt.
+    pub(super) fn forget(&self, key: &TableKey) {
+        if let Some(known) = self.core.lock().tables.remove(key) {
+            known.schema.standing.end();
+        }
+    }
+
+    pub(super) fn viewer(&self) -> &UserKey {
+        &self.core.viewer
+    }
+
+    pub(super) fn client(&self) -> Arc<Client> {
+        self.core.client.clone()
+    }
+
+    /// Whether tables that stand on this are watched here.
+    pub(super) fn watches(&self, watch: &Arc<Standing>) -> bool {
+        Arc::ptr_eq(&self.core.watch, watch)
+    }
+
+    fn known(&self, key: &TableKey) -> Option<Arc<TableSchema>> {
+        self.core.lock().tables.get(key).map(|known| known.schema.clone())
+    }
+}
+
+impl Core {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn learn(&self, keys: Vec<TableKey>, began: Moment) -> Answers<TableKey, Learnt> {
+        let grants = match self.accounts.get(&self.viewer, Moment::default()).await {
+            Ok(account) => account.grants.clone(),
+            // It can't be asked; or it is nobody, and sees nothing.
+            Err(error) => return keys.into_iter().map(|key| (key, Err(error.clone()))).collect(),
+        };
+        let sees_all =
+            |key: &TableKey| grants.as_ref().is_some_and(|grants| grants.show_columns(&key.database, &key.table));
+        let (together, singly): (Vec<_>, Vec<_>) = keys.into_iter().partition(sees_all);
+        let mut answers = Answers::new();
+        for keys in together.chunks(TABLES_IN_A_QUESTION) {
+            match self.learn_together(keys, began).await {
+                Ok(learnt) => answers.extend(learnt),
+                Err(error) => answers.extend(keys.iter().map(|key| (key.clone(), Err(NotAdmitted::of(&error))))),
+            }
+        }
+        for keys in singly.chunks(SINGLY_AT_ONCE) {
+            let described = futures::future::join_all(keys.iter().map(|key| self.describe(key))).await;
+            answers.extend(keys.iter().cloned().zip(described));
+        }
+        answers
+    }
+
+    async fn learn_together(&self, keys: &[TableKey], began: Moment) -> Result<Answers<TableKey, Learnt>, CallError> {
+        let rows = self.rows(keys).await?;
+        let mut answers: Answers<_, _> =
+            keys.iter().map(|key| (key.clone(), Err(NotAdmitted::Forward("refused")))).collect();
+        let mut state = self.lock();
+        for row in rows {
+            let key = row.key();
+            if let Some(schema) = state.keep(row, began, &self.watch) {
+                answers.insert(key, Ok(schema));
+            }
+        }
+        for (key, _) in answers.iter().filter(|(_, answer)| answer.is_err()) {
+            state.lose(key);
+        }
+        Ok(answers)
+    }
+
+    async fn describe(&self, key: &TableKey) -> Learnt {
+        let schema = Arc::new(schema::ask_as(&self.client, key, &self.viewer.credentials).await?);
+        let mut state = self.lock();
+        state.make_room();
+        let known = Known { schema: schema.clone(), mark: None };
+        if let Some(earlier) = state.tables.insert(key.clone(), known) {
+            earlier.schema.standing.end();
+        }
+        Ok(schema)
+    }
+
+    async fn rows(&self, keys: &[TableKey]) -> Result<Vec<Row>, CallError> {
+        let question = schema::question(&named(keys, "name"), &named(keys, "table"));
+        let answer = self.ask(&question).await?;
+        Ok(answer.text().lines().filter_map(Row::read).collect())
+    }
+
+    /// The text goes in the body, since a URL has a bound.
+    async fn ask(&self, question: &str) -> Result<windrow_client::Answer, CallError> {
+        let body = [question.as_bytes()];
+        let mut call = Call::new(&self.viewer.credentials, "").timeout(QUESTION_TIMEOUT);
+        call = call.param("output_format_json_quote_64bit_integers", "0").body(&body);
+        for role in &self.viewer.roles {
+            call = call.param("role", role);
+        }
+        self.client.call(call).await
+    }
+
+    async fn ask_lines<T: DeserializeOwned>(&self, question: &str) -> Result<Vec<T>, CallError> {
+        let answer = self.ask(question).await?;
+        Ok(answer.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
+    async fn look(&self, began: Moment) -> Result<(), NotAdmitted> {
+        let looked = self.look_at_all(began).await;
+        match &looked {
+            Ok(()) => self.watch.confirm(began),
+            Err(_) => self.watch.fail(began),
+        }
+        looked.map_err(|error| match NotAdmitted::of(&error) {
+            // What it refuses to say now is not known.
+            NotAdmitted::Forward(_) => NotAdmitted::Unreachable(error.to_string()),
+            other => other,
+        })
+    }
+
+    async fn look_at_all(&self, began: Moment) -> Result<(), CallError> {
+        let in_use = self.lock().in_use();
+        if in_use.is_empty() {
+            return Ok(());
+        }
+        let databases: Vec<String> = in_use.keys().map(|name| quote_string(name)).collect();
+        let question = format!(
+            "SELECT database, count(), sum(cityHash64(name, uuid, metadata_modification_time, dependencies_database, \
+             dependencies_table)), toUnixTimestamp(max(metadata_modification_time)) + {young} >= toUnixTimestamp(now()) FROM \
+             system.tables WHERE database IN ({names}) GROUP BY database FORMAT JSONCompactEachRow",
+            young = schema::YOUNG_SECONDS,
+            names = databases.join(", ")
+        );
+        let sums = self.ask_lines::<(String, u64, u64, u8)>(&question).await?;
+        let sums: HashMap<_, _> = sums
+            .into_iter()
+            .map(|(database, tables, marks, is_young)| (database, Sum { tables, marks, is_young: is_young > 0 }))
+            .collect();
+        for (database, keys) in in_use {
+            let sum = sums.get(&database);
+            let is_same = sum.is_some_and(|sum| !sum.is_young) && self.lock().sums.get(&database) == sum;
+            if is_same && !self.lock().has_young(&keys) {
+                continue;
+            }
+            self.look_closer(&keys, began).await?;
+            let mut state = self.lock();
+            match sum {
+                Some(sum) => state.sums.insert(database, sum.clone()),
+                None => state.sums.remove(&database),
+            };
+        }
+        Ok(())
+    }
+
+    /// Finds out which of these tables of one database have changed, and learns those anew.
+    async fn look_closer(&self, keys: &[TableKey], began: Moment) -> Result<(), CallError> {
+        let mut changed = Vec::new();
+        for keys in keys.chunks(TABLES_IN_A_QUESTION) {
+            let question = format!(
+                "SELECT database, name, toString(uuid), if(notEmpty(dependencies_table), cityHash64(dependencies_database, \
+                 dependencies_table), 0), toUnixTimestamp(metadata_modification_time) FROM system.tables WHERE {} \
+                 FORMAT JSONCompactEachRow",
+                named(keys, "name")
+            );
+            let marks = self.ask_lines::<(String, String, String, u64, u32)>(&question).await?;
+            let marks: HashMap<TableKey, Stamp> = marks
+                .into_iter()
+                .filter_map(|(database, table, uuid, views, changed)| {
+                    let uuid = schema::uuid(&uuid)?;
+                    Some((TableKey { database, table }, Stamp { uuid, views, changed }))
+                })
+                .collect();
+            let state = self.lock();
+            changed.extend(keys.iter().filter(|key| !state.is_as(key, marks.get(key))).cloned());
+        }
+        for keys in changed.chunks(TABLES_IN_A_QUESTION) {
+            self.learn_together(keys, began).await?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// The tables that somebody's inserts stand on, by database; the others are forgotten.
+    fn in_use(&mut self) -> BTreeMap<String, Vec<TableKey>> {
+        self.tables.retain(|_, known| Arc::strong_count(&known.schema) > 1);
+        let mut by_database = BTreeMap::<String, Vec<TableKey>>::new();
+        for (key, _) in self.tables.iter().filter(|(_, known)| known.mark.is_some()) {
+            by_database.entry(key.database.clone()).or_default().push(key.clone());
+        }
+        self.sums.retain(|database, _| by_database.contains_key(database));
+        by_database
+    }
+
+    fn has_young(&self, keys: &[TableKey]) -> bool {
+        keys.iter().any(|key| self.tables.get(key).is_some_and(|known| known.mark.is_some_and(|mark| mark.is_young)))
+    }
+
+    fn is_as(&self, key: &TableKey, now: Option<&Stamp>) -> bool {
+        let mark = self.tables.get(key).and_then(|known| known.mark);
+        mark.is_some_and(|mark| !mark.is_young && Some(&mark.stamp) == now)
+    }
+
+    /// The known table if it is the same still; else the new one takes its place.
+    fn keep(&mut self, row: Row, began: Moment, watch: &Arc<Standing>) -> Option<Arc<TableSchema>> {
+        let (key, stamp, fingerprint) = (row.key(), row.stamp()?, row.fingerprint());
+        let mark = Some(Mark { stamp, fingerprint, is_young: stamp.is_young(row.now()) });
+        let mark = mark.filter(|mark| mark.stamp.changed > 0);
+        if let Some(known) = self.tables.get_mut(&key) {
+            if mark.is_some() && known.mark.is_some_and(|known| known.fingerprint == fingerprint) {
+                known.mark = mark;
+                known.schema.standing.confirm(began);
+                return Some(known.schema.clone());
+            }
+            known.schema.standing.end();
+        }
+        self.make_room();
+        let schema = Arc::new(row.schema(began, watch.clone())?);
+        self.tables.insert(key, Known { schema: schema.clone(), mark });
+        Some(schema)
+    }
+
+    fn lose(&mut self, key: &TableKey) {
+        if let Some(known) = self.tables.remove(key) {
+            known.schema.standing.end();
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.tables.len() >= MOST_TABLES {
+            self.tables.retain(|_, known| Arc::strong_count(&known.schema) > 1);
+        }
+    }
+}
+
+/// A condition that these tables meet. By database, since ClickHouse then looks into those only.
+fn named(keys: &[TableKey], column: &str) -> String {
+    let mut by_database = BTreeMap::<&str, HashSet<&str>>::new();
+    for key in keys {
+        by_database.entry(&key.database).or_default().insert(&key.table);
+    }
+    let of_one = |(database, tables): (&str, HashSet<&str>)| {
+        let names: Vec<String> = tables.into_iter().map(quote_string).collect();
+        format!("(database = {} AND {column} IN ({}))", quote_string(database), names.join(", "))
+    };
+    by_database.into_iter().map(of_one).collect::<Vec<_>>().join(" OR ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(table: &str) -> TableKey {
+        TableKey { database: "d".into(), table: table.into() }
+    }
+
+    fn row(table: &str, changed: u32, now: u32, column: &str) -> Row {
+        let line = format!(
+            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,0,"",{changed},[[1,"{column}","UInt64","",""]],{now},"0",null,null]"#
+        );
+        let row = Row::read(&line).expect("a row");
+        for length in 0..line.len() {
+            assert!(Row::read(&line[..length]).is_none(), "cut after {length}");
+        }
+        row
+    }
+
+    #[test]
+    fn a_table_that_is_the_same_keeps_what_stands_on_it() {
+        let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
+        let first = state.keep(row("t", 10, 100, "a"), Moment::default(), &watch).unwrap();
+        let same = state.keep(row("t", 50, 100, "a"), Moment::now(), &watch).unwrap();
+        assert!(Arc::ptr_eq(&first, &same), "only the time of its change is another");
+        let other = state.keep(row("t", 60, 100, "b"), Moment::now(), &watch).unwrap();
+        assert!(first.standing.is_over() && !other.standing.is_over());
+        state.lose(&key("t"));
+        assert!(other.standing.is_over());
+    }
+
+    #[test]
+    fn what_changed_a_moment_ago_is_looked_at_again() {
+        let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
+        let _held = state.keep(row("t", 99, 100, "a"), Moment::default(), &watch);
+        let stamp = Stamp { uuid: 1, views: 0, changed: 99 };
+        assert!(state.has_young(&[key("t")]) && !state.is_as(&key("t"), Some(&stamp)));
+        state.keep(row("t", 99, 102, "a"), Moment::default(), &watch);
+        assert!(!state.has_young(&[key("t")]) && state.is_as(&key("t"), Some(&stamp)));
+        assert!(!state.is_as(&key("t"), Some(&Stamp { changed: 100, ..stamp })));
+        assert!(!state.is_as(&key("t"), None), "it is gone");
+    }
+
+    #[test]
+    fn only_tables_in_use_are_watched_and_those_without_a_time_never() {
+        let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
+        let held = state.keep(row("held", 10, 100, "a"), Moment::default(), &watch);
+        let timeless = state.keep(row("timeless", 0, 100, "a"), Moment::default(), &watch);
+        state.keep(row("let_go", 10, 100, "a"), Moment::default(), &watch);
+        assert_eq!(state.in_use().get("d"), Some(&vec![key("held")]));
+        assert_eq!(state.tables.len(), 2);
+        assert!(held.unwrap().watch.is_some() && timeless.unwrap().watch.is_none());
+    }
+
+    #[test]
+    fn tables_are_named_by_database() {
+        let keys = [key("a"), TableKey { database: "e'".into(), table: "b".into() }];
+        assert_eq!(named(&keys, "name"), "(database = 'd' AND name IN ('a')) OR (database = 'e\\'' AND name IN ('b'))");
+    }
+}

@@ -1,0 +1,119 @@
+//! What was used lately, up to a number of entries.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Two generations: what is used moves to the younger one, and when that is half of the whole, the older one goes. So an entry
+/// goes only after as many others have been used since, and finding it costs a shared lock.
+pub(crate) struct Recent<K, V> {
+    generations: RwLock<Generations<K, V>>,
+    max_young: usize,
+}
+
+struct Generations<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K: Hash + Eq, V: Clone> Recent<K, V> {
+    pub(crate) fn new(max_entries: usize) -> Recent<K, V> {
+        let generations = RwLock::new(Generations { young: HashMap::new(), old: HashMap::new() });
+        Recent { generations, max_young: (max_entries / 2).max(1) }
+    }
+
+    pub(crate) fn get<Q>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let generations = self.read();
+        if let Some(value) = generations.young.get(key) {
+            return Some(value.clone());
+        }
+        let is_old = generations.old.contains_key(key);
+        drop(generations);
+        if !is_old {
+            return None;
+        }
+        let mut generations = self.write();
+        let (key, value) = generations.old.remove_entry(key)?;
+        let found = value.clone();
+        generations.young.insert(key, value);
+        Some(found)
+    }
+
+    pub(crate) fn put(&self, key: K, value: V) {
+        let mut generations = self.write();
+        generations.old.remove(&key);
+        generations.young.insert(key, value);
+        let gone = (generations.young.len() > self.max_young).then(|| generations.age());
+        // Many entries may go at once: not under the lock.
+        drop(generations);
+        drop(gone);
+    }
+
+    pub(crate) fn remove<Q>(&self, key: &Q)
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let mut generations = self.write();
+        generations.young.remove(key);
+        generations.old.remove(key);
+    }
+
+    /// Lets go of what has not been used since the last time that this was called, or that there were too many.
+    pub(crate) fn age(&self) {
+        let gone = self.write().age();
+        drop(gone);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Generations<K, V>> {
+        self.generations.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Generations<K, V>> {
+        self.generations.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K, V> Generations<K, V> {
+    /// What goes.
+    fn age(&mut self) -> HashMap<K, V> {
+        let young = std::mem::take(&mut self.young);
+        std::mem::replace(&mut self.old, young)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays() {
+        let recent = Recent::<u32, u32>::new(20);
+        for key in 0..1_000 {
+            recent.put(key, key * 2);
+            assert_eq!(recent.get(&0), Some(0), "it was used before each of the others: {key}");
+        }
+        assert_eq!(recent.get(&999), Some(1_998));
+        assert_eq!(recent.get(&500), None);
+        let generations = recent.read();
+        assert!(generations.young.len() + generations.old.len() <= 22);
+    }
+
+    #[test]
+    fn what_nobody_uses_goes_with_time() {
+        let recent = Recent::<String, u32>::new(20);
+        recent.put("a".to_owned(), 1);
+        recent.put("b".to_owned(), 2);
+        recent.age();
+        assert_eq!(recent.get("a"), Some(1));
+        recent.age();
+        assert_eq!((recent.get("a"), recent.get("b")), (Some(1), None));
+        recent.remove("a");
+        assert_eq!(recent.get("a"), None);
+    }
+}

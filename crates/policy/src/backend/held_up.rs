@@ -1,0 +1,64 @@
+//! Lanes whose last flush took far longer than others: behind a lock, or with its own retries.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::LaneId;
+
+/// A lane that is gone, or gets no inserts any more, never comes in time again; beyond this the one that was late longest ago
+/// is dropped. If it is still there, it takes a slot for one lease and is known again. More than this at a time are no
+/// exception: it is then the backend that is slow.
+const MOST: usize = 1_000;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldUp {
+    next: u64,
+    lanes: HashMap<LaneId, u64>,
+    /// By when they were late last.
+    by_age: BTreeMap<u64, LaneId>,
+}
+
+impl HeldUp {
+    pub(super) fn contains(&self, lane: LaneId) -> bool {
+        self.lanes.contains_key(&lane)
+    }
+
+    pub(super) fn was_late(&mut self, lane: LaneId) {
+        self.came_in_time(lane);
+        self.lanes.insert(lane, self.next);
+        self.by_age.insert(self.next, lane);
+        self.next += 1;
+        if self.by_age.len() > MOST {
+            self.by_age.pop_first().map(|(_, oldest)| self.lanes.remove(&oldest));
+        }
+    }
+
+    pub(super) fn came_in_time(&mut self, lane: LaneId) {
+        self.lanes.remove(&lane).map(|age| self.by_age.remove(&age));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_that_was_late_longest_ago_is_dropped() {
+        let mut held_up = HeldUp::default();
+        for lane in 0..MOST as u64 {
+            held_up.was_late(LaneId(lane));
+        }
+        // Late again: it is no longer the oldest.
+        held_up.was_late(LaneId(0));
+        held_up.was_late(LaneId(MOST as u64));
+        assert!(held_up.contains(LaneId(0)) && !held_up.contains(LaneId(1)));
+        assert_eq!((held_up.lanes.len(), held_up.by_age.len()), (MOST, MOST));
+    }
+
+    #[test]
+    fn nothing_is_left_of_one_that_came_in_time() {
+        let mut held_up = HeldUp::default();
+        held_up.was_late(LaneId(1));
+        held_up.came_in_time(LaneId(1));
+        assert!(!held_up.contains(LaneId(1)) && held_up.by_age.is_empty());
+    }
+}

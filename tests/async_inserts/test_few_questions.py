@@ -1,0 +1,112 @@
+"""How much hundreds of tables ask of ClickHouse beside their inserts: next to nothing, by ClickHouse's own count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from harness.endpoint import Endpoint
+from harness.eventually import eventually
+from harness.gateway import Gateway
+from harness.raw_http import RawConnection, head
+from harness.spread import DISK, NUMBERS, Kind, Spread, create_many, names
+from harness.users import TESTER
+
+FIRST_INSERTS, TABLES = 1000, 300
+MOST_QUESTIONS, LEAST_SECONDS = 60, 5
+# Also those that are not SELECTs.
+MOST_SELECTS_PER_SECOND, MOST_QUESTIONS_PER_SECOND = 10, 20
+# Nothing grows old meanwhile, however slow the machine is: what is counted is what it takes to learn of the tables.
+NO_RENEWAL = "[gather]\nschema_ttl_ms = 3_600_000\nadmission_ttl_ms = 3_600_000\n"
+STEADY = (Kind(DISK, "a"), Kind(DISK, "a, b"))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Since its start ClickHouse was asked so many things, of which so many SELECTs and INSERTs; and its tables got so many parts."""
+
+    queries: int
+    selects: int
+    inserts: int
+    parts: int
+
+    def __sub__(self, before: Counts) -> Counts:
+        return Counts(*(getattr(self, name) - getattr(before, name) for name in self.__dict__))
+
+    def questions(self) -> int:
+        """All that is not an insert of rows. Each of those makes a part."""
+        return self.queries - self.parts
+
+
+def counted(direct: Endpoint) -> Counts:
+    """This is a question, too, and a SELECT."""
+    events = "(SELECT sum(value) FROM system.events WHERE event = '{}')"
+    # Inserts number their blocks from 1, and merges keep the highest number.
+    parts = f"SELECT max(max_block_number) AS made FROM system.parts WHERE database = '{direct.database}' GROUP BY table"
+    columns = ", ".join(events.format(event) for event in ("Query", "SelectQuery", "InsertQuery"))
+    return Counts(*map(int, direct.sql(f"SELECT {columns}, (SELECT sum(made) FROM ({parts}))").split("\t")))
+
+
+@pytest.fixture
+def made(start_gateway, request: pytest.FixtureRequest) -> Iterator[tuple[Gateway, Endpoint, Endpoint]]:
+    number, config = request.param
+    gateway: Gateway = start_gateway(config)
+    gateway.direct.sql("CREATE DATABASE many")
+    direct = gateway.direct.using("many")
+    create_many(direct, names(number))
+    yield gateway, gateway.http.as_user(TESTER.name, TESTER.password).using("many"), direct
+
+
+@pytest.mark.parametrize("made", [(FIRST_INSERTS, NO_RENEWAL)], indirect=True, ids=["1000 tables"])
+def test_first_inserts_ask_together(made: tuple[Gateway, Endpoint, Endpoint]) -> None:
+    """A thousand clients whose first inserts go into a thousand tables at the same moment are all acknowledged."""
+    _, tested, direct = made
+    common = (("Host", tested.host), ("Authorization", tested.basic_auth()))
+    target = lambda table: tested.target(f"INSERT INTO {table} FORMAT JSONEachRow", DISK)
+    body = [b'{"a":%d}' % next(NUMBERS) for _ in range(FIRST_INSERTS)]
+    requests = [
+        head("POST", target(table), (*common, ("Content-Length", str(len(row))))) + row
+        for table, row in zip(names(FIRST_INSERTS), body)
+    ]
+    before = counted(direct)
+    connections = [RawConnection(tested, timeout_seconds=180) for _ in requests]
+    try:
+        for connection, request in zip(connections, requests):
+            connection.send(request)
+        replies = [connection.read_reply() for connection in connections]
+    finally:
+        for connection in connections:
+            connection.close()
+    assert {(reply.status, reply.text) for reply in replies} == {(200, "")}
+    looks = 0
+
+    def stored() -> bool:
+        nonlocal looks
+        looks += 1
+        return counted(direct).parts - before.parts == FIRST_INSERTS
+
+    eventually(stored, "every row is stored")
+    asked = (counted(direct) - before).questions() - looks - 1
+    print(f"{asked} questions for {FIRST_INSERTS} first inserts")
+    assert direct.sql("SELECT count(), uniqExact(a), uniqExact(_table) FROM merge('many', '^t[0-9]')").split() == [str(FIRST_INSERTS)] * 3
+    assert asked < MOST_QUESTIONS
+
+
+@pytest.mark.parametrize("made", [(TABLES, "")], indirect=True, ids=["300 tables"])
+def test_a_steady_load_asks_little(made: tuple[Gateway, Endpoint, Endpoint]) -> None:
+    """With the settings that everybody has."""
+    _, tested, direct = made
+    load = Spread(tested, names(TABLES), STEADY, per_kind=4)
+    with load:
+        load.serves(names(TABLES), ())
+        before, begin, told_before = counted(direct), time.monotonic(), len(load.told)
+        load.serves(names(TABLES), ())
+        eventually(lambda: time.monotonic() > begin + LEAST_SECONDS, "the time of the measurement is over")
+        grown, seconds, inserts = counted(direct) - before, time.monotonic() - begin, len(load.told) - told_before
+    print(f"{grown.selects / seconds:.1f} SELECTs, {grown.questions() / seconds:.1f} questions and {inserts / seconds:.0f} inserts per second")
+    assert all(it.acknowledged for it in load.told)
+    assert grown.selects / seconds <= MOST_SELECTS_PER_SECOND
+    assert grown.questions() / seconds <= MOST_QUESTIONS_PER_SECOND
