@@ -82,7 +82,8 @@ class Change:
         self.load.refuses(self.tables, kinds)
         late = acknowledged_late(self.here(kinds), None if self.ddl is self.many.direct else since)
         assert not late, "\n".join(map(str, late))
-        assert {it.code for it in self.here(kinds) if not it.acknowledged} <= codes
+        other_words = [it for it in self.here(kinds) if not it.acknowledged and it.code not in codes]
+        assert not other_words, "\n".join(map(str, other_words[:10]))
 
     def check(self, refused: tuple[Kind, ...] = (), may_be_gone: Callable[[Told], bool] = lambda _: False) -> Rows:
         """Nobody else was refused, and each row is where it has to be."""

@@ -23,6 +23,7 @@ NUMBERS = itertools.count(1)
 # Between two inserts of a writer: tables in which a test is interested get every second one.
 PAUSE_SECONDS = 0.02
 NO_QUEUE = 36
+GONE, LONGEST_WAIT_SECONDS = "gone", 60
 STORED, DISK = {"wait_for_async_insert": 1}, {"wait_for_async_insert": 0}
 SOON = {"async_insert_use_adaptive_busy_timeout": 0, "async_insert_busy_timeout_ms": 20}
 
@@ -156,7 +157,12 @@ class Rows:
     """Where rows are once all is flushed: in which tables of the database and how often; or among the dead letters."""
 
     def __init__(self, gateway: Gateway, direct: Endpoint):
-        flushed = gateway.http.as_user(direct.user, direct.password).request("SYSTEM FLUSH ASYNC INSERT QUEUE")
+        self.gateway, self.direct = gateway, direct
+        self._look()
+
+    def _look(self) -> None:
+        direct = self.direct
+        flushed = self.gateway.http.as_user(direct.user, direct.password).request("SYSTEM FLUSH ASYNC INSERT QUEUE")
         # An engine apart is asked as well, and has no queue.
         assert flushed.status == 200 or flushed.code == NO_QUEUE, flushed.text
         self.there: dict[int, dict[str, int]] = {}
@@ -164,11 +170,15 @@ class Rows:
             number, table, count = line.split("\t")
             self.there.setdefault(int(number), {})[table] = int(count)
         self.letters: dict[int, list[str]] = {}
-        for letter in Letters(gateway, direct.database).all():
+        for letter in Letters(self.gateway, direct.database).all():
             self.letters.setdefault(int(letter["query_id"].removeprefix("spread-")), []).append(letter["error"])
 
     def check(self, told: Iterable[Told], may_be_gone: Callable[[Told], bool] = lambda _: False) -> None:
-        """Each row that was acknowledged is in its table, or in what that is called now, or a dead letter; once. No other is anywhere."""
+        """Each row that was acknowledged is in its table, or in what that is called now, or a dead letter; once. No other is anywhere.
+        What has to be tried again comes a while later."""
+        told, end = list(told), time.monotonic() + LONGEST_WAIT_SECONDS
+        while GONE in {self._fault(it, may_be_gone(it)) for it in told} and time.monotonic() < end:
+            self._look()
         faults = [f"{it}, and is {where}" for it in told if (where := self._fault(it, may_be_gone(it)))]
         assert not faults, "\n".join([f"{len(faults)} rows:", *faults[:10]])
 
@@ -181,4 +191,4 @@ class Rows:
             return f"in {tables}"
         if places and not it.acknowledged:
             return f"in {tables or letters} all the same"
-        return "gone" if it.acknowledged and not places and not may_be_gone else ""
+        return GONE if it.acknowledged and not places and not may_be_gone else ""

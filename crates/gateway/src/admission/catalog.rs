@@ -19,6 +19,7 @@
 //! A change costs a list of the database's known tables. A table that nobody uses any more is not watched.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
@@ -27,7 +28,7 @@ use windrow_statement::quote_string;
 
 use super::account::Accounts;
 use super::rounds::{Answers, Rounds};
-use super::schema::{self, Row, Stamp, TableSchema};
+use super::schema::{self, Row, Stamp, TableSchema, WindowDefaults};
 use super::standing::{Moment, Standing};
 use super::user::UserKey;
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
@@ -54,6 +55,7 @@ struct Core {
     viewer: UserKey,
     /// Of all tables that are watched.
     watch: Arc<Standing>,
+    has_reported: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -62,6 +64,8 @@ struct State {
     tables: HashMap<TableKey, Known>,
     /// What the last look at each database summed up to.
     sums: HashMap<String, Sum>,
+    /// As long as the server has not been away: it may come back with others.
+    window_defaults: Option<WindowDefaults>,
 }
 
 struct Known {
@@ -88,8 +92,8 @@ struct Sum {
 
 impl Catalog {
     pub(super) fn new(client: Arc<Client>, accounts: Arc<Accounts>, viewer: UserKey) -> Catalog {
-        let (watch, state) = (Arc::default(), Mutex::default());
-        let core = Arc::new(Core { client, accounts, viewer, watch, state });
+        let (watch, has_reported, state) = (Arc::default(), AtomicBool::new(false), Mutex::default());
+        let core = Arc::new(Core { client, accounts, viewer, watch, has_reported, state });
         let learning = Rounds::new({
             let core = core.clone();
             move |keys, began| {
@@ -179,12 +183,17 @@ impl Core {
         let sees_all =
             |key: &TableKey| grants.as_ref().is_some_and(|grants| grants.show_columns(&key.database, &key.table));
         let (together, singly): (Vec<_>, Vec<_>) = keys.into_iter().partition(sees_all);
-        let mut answers = Answers::new();
+        let (mut answers, mut singly) = (Answers::new(), singly);
         for keys in together.chunks(TABLES_IN_A_QUESTION) {
-            match self.learn_together(keys, began).await {
+            match self.learn_together(keys, began).await.map_err(|error| NotAdmitted::of(&error)) {
                 Ok(learnt) => answers.extend(learnt),
-                Err(error) => answers.extend(keys.iter().map(|key| (key.clone(), Err(NotAdmitted::of(&error))))),
+                // It may not read the system's tables, whatever it may do with its own.
+                Err(NotAdmitted::Forward(_)) => singly.extend_from_slice(keys),
+                Err(error) => answers.extend(keys.iter().map(|key| (key.clone(), Err(error.clone())))),
             }
+        }
+        if !singly.is_empty() {
+            self.report_poor_sight();
         }
         for keys in singly.chunks(SINGLY_AT_ONCE) {
             let described = futures::future::join_all(keys.iter().map(|key| self.describe(key))).await;
@@ -195,12 +204,13 @@ impl Core {
 
     async fn learn_together(&self, keys: &[TableKey], began: Moment) -> Result<Answers<TableKey, Learnt>, CallError> {
         let rows = self.rows(keys).await?;
+        let defaults = self.window_defaults().await;
         let mut answers: Answers<_, _> =
             keys.iter().map(|key| (key.clone(), Err(NotAdmitted::Forward("refused")))).collect();
         let mut state = self.lock();
         for row in rows {
             let key = row.key();
-            if let Some(schema) = state.keep(row, began, &self.watch) {
+            if let Some(schema) = state.keep(row, began, &self.watch, defaults) {
                 answers.insert(key, Ok(schema));
             }
         }
@@ -208,6 +218,17 @@ impl Core {
             state.lose(key);
         }
         Ok(answers)
+    }
+
+    /// Tells the log, once, that learning costs more than it has to.
+    fn report_poor_sight(&self) {
+        if !self.has_reported.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                user = self.viewer.credentials.user,
+                "the account can't see all columns of the tables that are inserted into, so each is asked about by itself, again \
+                 and again: GRANT SHOW TABLES, SHOW COLUMNS ON *.* and SELECT ON system.tables, system.columns to Windrow's account"
+            );
+        }
     }
 
     async fn describe(&self, key: &TableKey) -> Learnt {
@@ -219,6 +240,17 @@ impl Core {
             earlier.schema.standing.end();
         }
         Ok(schema)
+    }
+
+    async fn window_defaults(&self) -> WindowDefaults {
+        let known = self.lock().window_defaults;
+        match known {
+            Some(defaults) => defaults,
+            None => {
+                let defaults = WindowDefaults::ask(&self.client, &self.viewer.credentials).await;
+                *self.lock().window_defaults.insert(defaults)
+            }
+        }
     }
 
     async fn rows(&self, keys: &[TableKey]) -> Result<Vec<Row>, CallError> {
@@ -247,7 +279,10 @@ impl Core {
         let looked = self.look_at_all(began).await;
         match &looked {
             Ok(()) => self.watch.confirm(began),
-            Err(_) => self.watch.fail(began),
+            Err(_) => {
+                self.watch.fail(began);
+                self.lock().window_defaults = None;
+            }
         }
         looked.map_err(|error| match NotAdmitted::of(&error) {
             // What it refuses to say now is not known.
@@ -340,8 +375,14 @@ impl State {
     }
 
     /// The known table if it is the same still; else the new one takes its place.
-    fn keep(&mut self, row: Row, began: Moment, watch: &Arc<Standing>) -> Option<Arc<TableSchema>> {
-        let (key, stamp, fingerprint) = (row.key(), row.stamp()?, row.fingerprint());
+    fn keep(
+        &mut self,
+        row: Row,
+        began: Moment,
+        watch: &Arc<Standing>,
+        defaults: WindowDefaults,
+    ) -> Option<Arc<TableSchema>> {
+        let (key, stamp, fingerprint) = (row.key(), row.stamp()?, row.fingerprint(&defaults));
         let mark = Some(Mark { stamp, fingerprint, is_young: stamp.is_young(row.now()) });
         let mark = mark.filter(|mark| mark.stamp.changed > 0);
         if let Some(known) = self.tables.get_mut(&key) {
@@ -353,7 +394,7 @@ impl State {
             known.schema.standing.end();
         }
         self.make_room();
-        let schema = Arc::new(row.schema(began, watch.clone())?);
+        let schema = Arc::new(row.schema(began, watch.clone(), defaults)?);
         self.tables.insert(key, Known { schema: schema.clone(), mark });
         Some(schema)
     }
@@ -394,7 +435,7 @@ mod tests {
 
     fn row(table: &str, changed: u32, now: u32, column: &str) -> Row {
         let line = format!(
-            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,0,"",{changed},[[1,"{column}","UInt64","",""]],{now},"0",null,null]"#
+            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,0,"",{changed},[[1,"{column}","UInt64","",""]],{now}]"#
         );
         let row = Row::read(&line).expect("a row");
         for length in 0..line.len() {
@@ -406,10 +447,10 @@ mod tests {
     #[test]
     fn a_table_that_is_the_same_keeps_what_stands_on_it() {
         let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
-        let first = state.keep(row("t", 10, 100, "a"), Moment::default(), &watch).unwrap();
-        let same = state.keep(row("t", 50, 100, "a"), Moment::now(), &watch).unwrap();
+        let first = state.keep(row("t", 10, 100, "a"), Moment::default(), &watch, WindowDefaults::default()).unwrap();
+        let same = state.keep(row("t", 50, 100, "a"), Moment::now(), &watch, WindowDefaults::default()).unwrap();
         assert!(Arc::ptr_eq(&first, &same), "only the time of its change is another");
-        let other = state.keep(row("t", 60, 100, "b"), Moment::now(), &watch).unwrap();
+        let other = state.keep(row("t", 60, 100, "b"), Moment::now(), &watch, WindowDefaults::default()).unwrap();
         assert!(first.standing.is_over() && !other.standing.is_over());
         state.lose(&key("t"));
         assert!(other.standing.is_over());
@@ -418,10 +459,10 @@ mod tests {
     #[test]
     fn what_changed_a_moment_ago_is_looked_at_again() {
         let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
-        let _held = state.keep(row("t", 99, 100, "a"), Moment::default(), &watch);
+        let _held = state.keep(row("t", 99, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
         let stamp = Stamp { uuid: 1, views: 0, changed: 99 };
         assert!(state.has_young(&[key("t")]) && !state.is_as(&key("t"), Some(&stamp)));
-        state.keep(row("t", 99, 102, "a"), Moment::default(), &watch);
+        state.keep(row("t", 99, 102, "a"), Moment::default(), &watch, WindowDefaults::default());
         assert!(!state.has_young(&[key("t")]) && state.is_as(&key("t"), Some(&stamp)));
         assert!(!state.is_as(&key("t"), Some(&Stamp { changed: 100, ..stamp })));
         assert!(!state.is_as(&key("t"), None), "it is gone");
@@ -430,9 +471,9 @@ mod tests {
     #[test]
     fn only_tables_in_use_are_watched_and_those_without_a_time_never() {
         let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
-        let held = state.keep(row("held", 10, 100, "a"), Moment::default(), &watch);
-        let timeless = state.keep(row("timeless", 0, 100, "a"), Moment::default(), &watch);
-        state.keep(row("let_go", 10, 100, "a"), Moment::default(), &watch);
+        let held = state.keep(row("held", 10, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
+        let timeless = state.keep(row("timeless", 0, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
+        state.keep(row("let_go", 10, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
         assert_eq!(state.in_use().get("d"), Some(&vec![key("held")]));
         assert_eq!(state.tables.len(), 2);
         assert!(held.unwrap().watch.is_some() && timeless.unwrap().watch.is_none());

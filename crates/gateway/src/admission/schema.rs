@@ -75,10 +75,7 @@ impl Target {
 pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String {
     format!(
         "SELECT t.database, t.name, engine, engine_full, id, views, constraints, partition_key, changed, columns, \
-         toUnixTimestamp(now()), (SELECT value FROM system.merge_tree_settings WHERE name = \
-         'non_replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE name = \
-         'replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE name = \
-         'replicated_deduplication_window_seconds') FROM (SELECT database, name, engine, engine_full, toString(uuid) AS id, \
+         toUnixTimestamp(now()) FROM (SELECT database, name, engine, engine_full, toString(uuid) AS id, \
          if(notEmpty(dependencies_table), cityHash64(dependencies_database, dependencies_table), 0) AS views, \
          position(create_table_query, ' CONSTRAINT ') > 0 AS constraints, partition_key, \
          toUnixTimestamp(metadata_modification_time) AS changed FROM system.tables WHERE {named_in_tables}) AS t \
@@ -94,15 +91,14 @@ pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials)
     let quoted = |name: &str| windrow_statement::backquote(name);
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
-    let engine = "SELECT engine, engine_full, (SELECT value FROM system.merge_tree_settings WHERE name = \
-                  'non_replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE \
-                  name = 'replicated_deduplication_window'), (SELECT value FROM system.replicated_merge_tree_settings WHERE \
-                  name = 'replicated_deduplication_window_seconds'), toString(uuid), toString(notEmpty(dependencies_table)), \
+    let engine = "SELECT engine, engine_full, toString(uuid), toString(notEmpty(dependencies_table)), \
                   toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key FROM system.tables WHERE \
                   database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
-    let (columns, engine) = tokio::try_join!(client.call(describe), client.call(engine.timeout(QUESTION_TIMEOUT)))?;
-    let engine = Engine::read(engine.text());
+    let engine = client.call(engine.timeout(QUESTION_TIMEOUT));
+    let defaults = async { Ok(WindowDefaults::ask(client, asker).await) };
+    let (columns, engine, defaults) = tokio::try_join!(client.call(describe), engine, defaults)?;
+    let engine = Engine::read(engine.text(), defaults);
     let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
     Ok(TableSchema::new(columns, engine, began, None))
 }
@@ -130,9 +126,6 @@ pub(super) struct Row {
     /// Sorted by their position, with type and default.
     columns: Vec<(u64, String, String, String, String)>,
     now: u32,
-    window: Option<String>,
-    replicated_window: Option<String>,
-    replicated_seconds: Option<String>,
 }
 
 /// By what a table is known to be the same still.
@@ -170,20 +163,20 @@ impl Row {
     }
 
     /// The same for all that an insert can tell apart.
-    pub(super) fn fingerprint(&self) -> u64 {
+    pub(super) fn fingerprint(&self, defaults: &WindowDefaults) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.engine, &self.engine_full, &self.uuid, self.views, self.constraints, &self.partition_key)
             .hash(&mut hasher);
-        (&self.columns, &self.window, &self.replicated_window, &self.replicated_seconds).hash(&mut hasher);
+        (&self.columns, defaults).hash(&mut hasher);
         hasher.finish()
     }
 
-    pub(super) fn schema(self, began: Moment, watch: Arc<Standing>) -> Option<TableSchema> {
+    pub(super) fn schema(self, began: Moment, watch: Arc<Standing>, defaults: WindowDefaults) -> Option<TableSchema> {
         let engine = Engine {
             uuid: uuid(&self.uuid)?,
             name: self.engine,
             definition: self.engine_full,
-            defaults: WindowDefaults::read([self.window, self.replicated_window, self.replicated_seconds]),
+            defaults,
             has_views: self.views != 0,
             has_constraints: self.constraints > 0,
             partition_key: self.partition_key,
@@ -212,35 +205,47 @@ struct Engine {
     partition_key: String,
 }
 
-/// What the server sets for tables that set nothing themselves.
-struct WindowDefaults {
+/// What the server sets for tables that set nothing themselves. Zero: there is no such window, or nobody says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct WindowDefaults {
     blocks: u64,
     replicated_blocks: u64,
     replicated_seconds: u64,
 }
 
 impl WindowDefaults {
-    fn read(settings: [Option<String>; 3]) -> WindowDefaults {
-        // A server that does not know a setting has no such window.
-        let [blocks, replicated_blocks, replicated_seconds] =
-            settings.map(|text| text.and_then(|text| text.parse().ok()).unwrap_or(0));
-        WindowDefaults { blocks, replicated_blocks, replicated_seconds }
+    /// Of each kind by itself: an account may be let see only one of them.
+    pub(super) async fn ask(client: &Client, asker: &Credentials) -> WindowDefaults {
+        let value = async |table: &str, name: &str| {
+            let question = format!("SELECT value FROM system.{table} WHERE name = '{name}' FORMAT TSVRaw");
+            let answer = client.call(Call::new(asker, &question).timeout(QUESTION_TIMEOUT)).await.ok()?;
+            answer.text().trim().parse().ok()
+        };
+        let (blocks, replicated_blocks, replicated_seconds) = tokio::join!(
+            value("merge_tree_settings", "non_replicated_deduplication_window"),
+            value("replicated_merge_tree_settings", "replicated_deduplication_window"),
+            value("replicated_merge_tree_settings", "replicated_deduplication_window_seconds")
+        );
+        WindowDefaults {
+            blocks: blocks.unwrap_or(0),
+            replicated_blocks: replicated_blocks.unwrap_or(0),
+            replicated_seconds: replicated_seconds.unwrap_or(0),
+        }
     }
 }
 
 impl Engine {
-    fn read(text: &str) -> Option<Engine> {
-        let fields: [Option<String>; 9] = serde_json::from_str(text.lines().next()?).ok()?;
-        let [name, definition, blocks, replicated_blocks, replicated_seconds, id, has_views, has_constraints, partition_key] =
-            fields;
+    fn read(text: &str, defaults: WindowDefaults) -> Option<Engine> {
+        let fields: [String; 6] = serde_json::from_str(text.lines().next()?).ok()?;
+        let [name, definition, id, has_views, has_constraints, partition_key] = fields;
         Some(Engine {
-            name: name?,
-            definition: definition?,
-            defaults: WindowDefaults::read([blocks, replicated_blocks, replicated_seconds]),
-            uuid: uuid(&id?)?,
-            has_views: has_views? != "0",
-            has_constraints: has_constraints? != "0",
-            partition_key: partition_key?,
+            name,
+            definition,
+            defaults,
+            uuid: uuid(&id)?,
+            has_views: has_views != "0",
+            has_constraints: has_constraints != "0",
+            partition_key,
         })
     }
 
@@ -422,14 +427,13 @@ mod tests {
 
     #[test]
     fn the_engines_answer_is_read() {
-        let line = r#"["MergeTree","MergeTree ORDER BY a","10061","10000","3600","00000000-0000-0001-0000-000000000002","1","0","p"]"#;
-        let engine = Engine::read(line).expect("all fields are there");
+        let line = r#"["MergeTree","MergeTree ORDER BY a","00000000-0000-0001-0000-000000000002","1","0","p"]"#;
+        let defaults = WindowDefaults { blocks: MARKED_WINDOW, replicated_blocks: 10_000, replicated_seconds: 3_600 };
+        let engine = Engine::read(line, defaults).expect("all fields are there");
         assert_eq!(engine.window(), Window::Windrows);
         assert_eq!((engine.has_views, engine.partition_key.as_str()), (true, "p"));
-        let unknown = line.replace("\"10000\"", "null");
-        assert_eq!(Engine::read(&unknown).map(|engine| engine.defaults.replicated_blocks), Some(0));
         for length in 0..line.len() {
-            assert!(Engine::read(&line[..length]).is_none(), "cut after {length}");
+            assert!(Engine::read(&line[..length], defaults).is_none(), "cut after {length}");
         }
     }
 

@@ -80,7 +80,9 @@ impl Asking<'_> {
             admission.renew(&earlier.grounds, Moment::now());
             return Ok(earlier);
         }
-        let began = admission.asking_since(&earlier.grounds).unwrap_or_else(Moment::now);
+        // A question from before a doubt is not the one that it waits for.
+        let began = admission.asking_since(&earlier.grounds).filter(|began| *began >= admission.doubted_at());
+        let began = began.unwrap_or_else(Moment::now);
         let patience = PATIENCE_WITH_EARLIER_ANSWER.saturating_sub(began.elapsed());
         match tokio::time::timeout(patience, self.once(Some(&earlier))).await {
             Ok(Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) | Err(_) => Ok(earlier),

@@ -184,6 +184,7 @@ mod tests {
             database: "d".into(),
             timezone: "UTC".into(),
             version: ServerVersion { major: 26, minor: 7 },
+            bounds: Vec::new(),
             changed_settings: Vec::new(),
             effective_settings: settings.iter().map(|&(name, value)| (name.into(), value.into())).collect(),
         }

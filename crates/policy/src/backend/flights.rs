@@ -91,21 +91,26 @@ impl Flights {
     }
 
     pub(super) fn next_lease_end(&self) -> Option<Micros> {
-        self.leased.first_key_value().map(|(_, oldest)| oldest.began + self.lease())
+        self.leased.first_key_value().map(|(_, oldest)| oldest.began + lease(&self.pace))
     }
 
     /// `passed`, up to `now`, without a flush that began or ended.
     pub(super) fn time_passed(&mut self, passed: Micros, now: Micros) {
         self.cpu_us += passed.0 as f64 * (self.cpus / self.slots_taken.max(1) as f64).min(1.0);
-        while self.next_lease_end().is_some_and(|ends| ends <= now) {
-            self.leased.pop_first().map(|(_, late)| self.end_lease(&late));
+        while let Some(oldest) = self.leased.first_entry() {
+            if oldest.get().began + lease(&self.pace) > now {
+                break;
+            }
+            let late = oldest.remove();
+            self.end_lease(&late);
         }
     }
 
+    /// What it has paid is what flushes usually cost; it has waited for the rest.
     fn end_lease(&mut self, late: &Flight) {
         // If many come late that were not held up before, it is the backend that has become slow, and leases are too short.
         if late.takes_slot {
-            self.pace.took(self.lease());
+            self.pace.took(lease(&self.pace));
         }
         self.give_back(late);
         self.held_up.was_late(late.lane);
@@ -114,8 +119,8 @@ impl Flights {
     fn give_back(&mut self, flight: &Flight) {
         self.slots_taken -= usize::from(flight.takes_slot);
     }
+}
 
-    fn lease(&self) -> Micros {
-        Micros((self.pace.usual_us() * LEASE_FLUSHES) as u64).max(SHORTEST_LEASE)
-    }
+fn lease(pace: &Pace) -> Micros {
+    Micros((pace.usual_us() * LEASE_FLUSHES) as u64).max(SHORTEST_LEASE)
 }

@@ -40,7 +40,8 @@ impl Pace {
         self.quickest_us.map_or(1.0, |quickest_us| self.usual_us / quickest_us)
     }
 
-    /// The share of a flush's time that keeps a CPU busy, at most. The whole of it, until a crowd has got on as fast as one alone.
+    /// The share of a flush's time that keeps a CPU busy, at most. The whole of it until a crowd has been seen in which each got
+    /// on faster than with its share of the CPUs.
     pub(super) fn cpu_share(&self) -> f64 {
         let share = self.cpu_us.zip(self.quickest_us).map_or(1.0, |(cpu_us, quickest_us)| cpu_us / quickest_us);
         share.clamp(LEAST_CPU_SHARE, 1.0)

@@ -41,7 +41,8 @@ impl Slots {
         self.count = (self.count / 2.0).max(1.0);
     }
 
-    /// A flush has ended in time; `is_full`: all were taken until then. As many ends as there are slots make it one more, or one less.
+    /// A flush has ended in time; `is_full`: all were taken until then. As many ends as there are slots make it one more, or
+    /// one less.
     pub(super) fn landed(&mut self, is_full: bool, pace: &Pace) {
         let (part, stretch) = (1.0 / self.count, pace.stretch());
         if self.count < self.least {
