@@ -162,7 +162,7 @@ impl Refusal {
                 status: 503,
                 ..Refusal::own(
                     NETWORK_ERROR,
-                    format!("The connection to the backend was lost while the insert was being stored: {cause}. It may or may not be stored"),
+                    format!("The backend gave no clear answer while the insert was being stored: {cause}. It may or may not be stored"),
                 )
             },
             InsertError::Unreachable(cause) => Refusal::unreachable(&cause),

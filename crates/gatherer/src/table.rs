@@ -576,8 +576,8 @@ impl Table {
         self.metrics.holds(&Held {
             oldest_seconds: age as f64 / 1e6,
             buffer_bytes: self.budget.held_bytes(),
-            backlog_inserts: backlog_inserts as u64,
-            backlog_bytes: backlog_bytes as u64,
+            backlog_inserts,
+            backlog_bytes,
             journal_bytes: self.journal_bytes.load(Ordering::Relaxed),
         });
     }

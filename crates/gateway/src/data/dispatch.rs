@@ -388,7 +388,7 @@ impl Exchange<'_> {
                     // The log is to name the id that the client is told.
                     forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));
                 }
-                let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert).await;
+                let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, false).await;
                 if let Some(exception) = exception {
                     log_unreadable(self.state, &prepared, query_id, payload_bytes, exception);
                 }

@@ -115,7 +115,7 @@ fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Sends the request over `lease` and the answer to `client`.
+/// Sends the request over `lease` and the answer to `client`. `when_answered` is called before the client can know of the answer.
 pub(crate) async fn relay(
     mut lease: Lease,
     authority: &str,
@@ -124,12 +124,13 @@ pub(crate) async fn relay(
     client: &mut WriteHalf,
     connection_fields: &[u8],
     write_idle: Duration,
+    when_answered: &(dyn Fn() + Sync),
 ) -> Result<Relayed, ForwardError> {
     let (answer, backend) = lease.connection().split(forwarded.method == Method::Head);
     let sent = AtomicBool::new(false);
     let outcome = {
         let upload = upload(&forwarded, authority, body, backend, write_idle, &sent);
-        let download = download(answer, client, connection_fields, write_idle);
+        let download = download(answer, client, connection_fields, write_idle, when_answered);
         tokio::pin!(upload, download);
         tokio::select! {
             biased;
@@ -254,6 +255,7 @@ async fn download(
     client: &mut WriteHalf,
     connection_fields: &[u8],
     idle: Duration,
+    when_answered: &(dyn Fn() + Sync),
 ) -> Result<Downloaded, ForwardError> {
     let mut begun = false;
     let head = loop {
@@ -268,6 +270,7 @@ async fn download(
         };
         let mut out = without_connection_fields(&lines, begun);
         if head.is_some() {
+            when_answered();
             out.extend_from_slice(connection_fields);
             out.extend_from_slice(b"\r\n");
         }

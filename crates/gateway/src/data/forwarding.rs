@@ -99,9 +99,9 @@ impl Exchange<'_> {
             None => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert).await;
+        let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, changes.learnt).await;
         if changes.learnt {
-            // Between the two, somebody may have been told the old state. First of all, since the client may be back by now.
+            // What an answer that streams has changed until its end.
             self.state.forget_what_was_learnt();
         }
         self.forget_rows(gone.as_ref()).await;
@@ -129,6 +129,7 @@ impl Exchange<'_> {
         out: &mut Vec<u8>,
         mut forwarded: Forwarded<'_>,
         insert: Option<InsertOutline>,
+        changes_learnt: bool,
     ) -> (After, Option<Exception>) {
         let passage = self.settle_deduplication(&mut forwarded, insert).await;
         if let Passage::Repeat = passage {
@@ -137,7 +138,7 @@ impl Exchange<'_> {
         if let Some(error) = passage.refusal() {
             return (self.refuse(connection, out, &Refusal::push(&error)).await, None);
         }
-        let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded).await;
+        let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes_learnt).await;
         self.conclude(passage, is_done).await;
         (after, exception)
     }
@@ -148,6 +149,7 @@ impl Exchange<'_> {
         connection: &mut Connection,
         out: &mut Vec<u8>,
         forwarded: Forwarded<'_>,
+        changes_learnt: bool,
     ) -> Passed {
         let after = answer::after(self.request.head, connection);
         let authority = client.endpoint().authority();
@@ -157,7 +159,15 @@ impl Exchange<'_> {
             Err(error) => Err(ForwardError::NotSent(error)),
             Ok(lease) => match connection.body().await {
                 Err(_) => Err(ForwardError::Broken),
-                Ok((body, client)) => relay(lease, &authority, forwarded, body, client, &fields, write_idle).await,
+                Ok((body, client)) => {
+                    // Whoever hears the answer may send an insert at once, on another connection.
+                    let doubt = || {
+                        if changes_learnt {
+                            self.state.forget_what_was_learnt();
+                        }
+                    };
+                    relay(lease, &authority, forwarded, body, client, &fields, write_idle, &doubt).await
+                }
             },
         };
         match result {

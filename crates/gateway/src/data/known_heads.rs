@@ -24,7 +24,7 @@ pub(crate) struct KnownHeads {
     entries: Recent<Vec<u8>, Arc<Prepared>>,
 }
 
-const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 40_000;
 const MAX_HEAD_BYTES: usize = 8 * 1024;
 
 /// The bytes of a head that decide what its insert is; `None` for heads whose insert is not known by its head alone.

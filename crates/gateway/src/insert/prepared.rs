@@ -94,8 +94,8 @@ pub(crate) struct PreparedInserts {
     entries: Recent<Box<[u8]>, Arc<Prepared>>,
 }
 
-/// With what they stand for, some 300 MB.
-const MAX_ENTRIES: usize = 100_000;
+/// With what they stand for, some 150 MB. Half of them at least are found again, however many others come.
+const MAX_ENTRIES: usize = 40_000;
 /// Statements with a longer head are admitted each time: they would be too much to keep.
 const MAX_SIGNATURE_BYTES: usize = 16 * 1024;
 

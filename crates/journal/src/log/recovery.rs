@@ -91,7 +91,18 @@ fn settle(file: &dyn DiskFile, tail: &Tail) -> io::Result<()> {
         file.write_at(offset, &bytes[..count])?;
         offset += count as u64;
     }
+    settle_length(file)?;
     file.sync()
+}
+
+/// The same for the file's length, which a failed sync can lose as well: a write of what is at its end brings it back.
+fn settle_length(file: &dyn DiskFile) -> io::Result<()> {
+    let Some(last) = file.len()?.checked_sub(1) else { return Ok(()) };
+    let mut byte = [0];
+    match file.read_at(last, &mut byte)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => file.write_at(last, &byte),
+    }
 }
 
 /// Whoever made the last segment may have been killed before its name was synced: what is written to it now must not go with it.

@@ -128,7 +128,7 @@ async fn what_could_not_be_read_of_a_range_can_be_asked_for() {
     let opened = opened.again(ROOM);
     let of = |first, last| opened.letters.unread_offsets(&source("a"), 0, first..=last);
     assert_eq!((of(5, 8), of(6, 7), of(0, 4), of(14, 99)), (vec![5, 8], vec![], vec![3], vec![]));
-    assert_eq!(of(8, 5), [], "an empty range has none");
+    assert!(of(8, 5).is_empty(), "an empty range has none");
 }
 
 #[tokio::test]
