@@ -115,22 +115,28 @@ fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Sends the request over `lease` and the answer to `client`. `when_answered` is called before the client can know of the answer.
+/// Where an answer goes.
+pub(crate) struct ToClient<'a> {
+    pub(crate) client: &'a mut WriteHalf,
+    pub(crate) connection_fields: &'a [u8],
+    pub(crate) write_idle: Duration,
+    /// Called before the client can know of the answer.
+    pub(crate) when_answered: &'a (dyn Fn() + Sync),
+}
+
+/// Sends the request over `lease` and the answer to the client.
 pub(crate) async fn relay(
     mut lease: Lease,
     authority: &str,
     forwarded: Forwarded<'_>,
     body: RequestBody<'_>,
-    client: &mut WriteHalf,
-    connection_fields: &[u8],
-    write_idle: Duration,
-    when_answered: &(dyn Fn() + Sync),
+    to_client: ToClient<'_>,
 ) -> Result<Relayed, ForwardError> {
     let (answer, backend) = lease.connection().split(forwarded.method == Method::Head);
     let sent = AtomicBool::new(false);
     let outcome = {
-        let upload = upload(&forwarded, authority, body, backend, write_idle, &sent);
-        let download = download(answer, client, connection_fields, write_idle, when_answered);
+        let upload = upload(&forwarded, authority, body, backend, to_client.write_idle, &sent);
+        let download = download(answer, to_client);
         tokio::pin!(upload, download);
         tokio::select! {
             biased;
@@ -250,13 +256,8 @@ fn unchunked(mut framed: &[u8]) -> Vec<u8> {
     data
 }
 
-async fn download(
-    mut answer: AnswerReader<'_>,
-    client: &mut WriteHalf,
-    connection_fields: &[u8],
-    idle: Duration,
-    when_answered: &(dyn Fn() + Sync),
-) -> Result<Downloaded, ForwardError> {
+async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Result<Downloaded, ForwardError> {
+    let ToClient { client, connection_fields, write_idle: idle, when_answered } = to_client;
     let mut begun = false;
     let head = loop {
         let event = match answer.next_head_event(UNBOUNDED).await {

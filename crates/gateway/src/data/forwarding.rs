@@ -10,7 +10,7 @@ use super::body::Read;
 use super::claim::claim_for_forwarded;
 use super::deduplication::Passage;
 use super::dispatch::Exchange;
-use super::forward::{relay, ForwardError, Forwarded, ForwardedBody};
+use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient};
 use super::own_tables::{self, Visible};
 use super::request::Caller;
 use super::sessions::SessionKey;
@@ -166,7 +166,8 @@ impl Exchange<'_> {
                             self.state.forget_what_was_learnt();
                         }
                     };
-                    relay(lease, &authority, forwarded, body, client, &fields, write_idle, &doubt).await
+                    let to_client = ToClient { client, connection_fields: &fields, write_idle, when_answered: &doubt };
+                    relay(lease, &authority, forwarded, body, to_client).await
                 }
             },
         };
