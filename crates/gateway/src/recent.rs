@@ -38,7 +38,10 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
             return None;
         }
         let mut generations = self.write();
-        let (key, value) = generations.old.remove_entry(key)?;
+        let Some((key, value)) = generations.old.remove_entry(key) else {
+            // Somebody else has just brought it over.
+            return generations.young.get(key).cloned();
+        };
         let found = value.clone();
         generations.young.insert(key, value);
         Some(found)

@@ -180,7 +180,8 @@ pub(crate) fn is_of_rows(exception: &Exception) -> bool {
     is_about_partitions || exception.comes_of_values() && !concerns_all_typed(exception.code)
 }
 
-/// Whether the error says that what we knew of the table is no longer so.
+/// Whether the error says that what we knew of the table is no longer so. That the rows may not be written, too: a right may be
+/// missing behind a view of the table.
 pub(crate) fn shows_stale_schema(code: i32) -> bool {
-    matches!(code, 10 | 16 | 20 | 44 | 47 | 53 | 60 | 81)
+    matches!(code, 10 | 16 | 20 | 44 | 47 | 53 | 60 | 81 | 497)
 }

@@ -1,10 +1,11 @@
 //! How many parts the tables have that were written to lately: one question for all of them, now and then.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use windrow_policy::Micros;
-use windrow_sink::Sink;
+use windrow_sink::{Sink, TableName};
 
 use crate::gatherer::Core;
 use crate::table::Table;
@@ -22,7 +23,7 @@ pub(crate) struct PartCounts {
 
 #[derive(Default)]
 struct State {
-    due: Vec<Weak<Table>>,
+    due: HashMap<TableName, Weak<Table>>,
     is_asking: bool,
 }
 
@@ -37,14 +38,14 @@ impl PartCounts {
     /// True: nobody is asking, and who called is to.
     fn add(&self, table: &Arc<Table>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.due.push(Arc::downgrade(table));
+        state.due.insert(table.name.clone(), Arc::downgrade(table));
         !std::mem::replace(&mut state.is_asking, true)
     }
 
     /// Those to ask about. None: whoever asked stops.
     fn take(&self) -> Vec<Arc<Table>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let due: Vec<_> = std::mem::take(&mut state.due).iter().filter_map(Weak::upgrade).collect();
+        let due: Vec<_> = std::mem::take(&mut state.due).values().filter_map(Weak::upgrade).collect();
         state.is_asking = !due.is_empty();
         due
     }
@@ -64,7 +65,7 @@ async fn ask<S: Sink>(core: Arc<Core<S>>) {
         if let Some(cpus) = load.cpus {
             core.schedule.set_backend_cpus(cpus);
         }
-        let mut counts: std::collections::HashMap<_, _> = load.parts.into_iter().collect();
+        let mut counts: HashMap<_, _> = load.parts.into_iter().collect();
         for table in &tables {
             if let Some(count) = counts.remove(&table.name) {
                 table.parts_counted(count);

@@ -431,7 +431,10 @@ impl Table {
                 Verdict::HoldForFlush => {}
             }
         }
-        state.looked_at = None;
+        // A later time that was asked for first comes too: it finds that an earlier one is registered, and adds none.
+        if state.looked_at.is_none_or(|at| at <= now) {
+            state.looked_at = None;
+        }
         if let Some(next) = next {
             self.look_at(&mut state.looked_at, next);
         }

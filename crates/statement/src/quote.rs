@@ -52,7 +52,8 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
     while let Some((at, c)) = characters.next() {
         match c {
             '`' => return Some((name, &quoted[at + 1..])),
-            '\\' => name.push(characters.next()?.1),
+            // Other escapes stand for characters that nobody should have in a name.
+            '\\' => name.push(characters.next().map(|(_, c)| c).filter(|c| matches!(c, '`' | '\\'))?),
             c => name.push(c),
         }
     }

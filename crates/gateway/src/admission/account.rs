@@ -1,7 +1,7 @@
 //! Who asks, as the backend knows him: an account is a user with a password, roles and a quota key.
 //!
-//! Two questions tell all about an account that bears on inserts, asked with its own credentials: its settings and quota, and
-//! SHOW GRANTS. Together they are its *fingerprint*. While an account is in use they are put again, every half of
+//! Three questions tell all about an account that bears on inserts, asked with its own credentials: its settings, quota and
+//! roles, and SHOW GRANTS, of its own and with those of all its roles. Together they are its *fingerprint*. While an account is in use they are put again, every half of
 //! `gather.admission_ttl_ms`; as long as the fingerprint is the same, what ClickHouse has accepted of the account goes on to
 //! hold, however many tables and settings that is about. When it has moved, everything is asked anew. A password that is no
 //! longer good, and a quota that is used up, show in that the question is refused.
@@ -63,8 +63,9 @@ pub(crate) struct Account {
     pub(crate) grants: Option<Grants>,
     pub(crate) standing: Standing,
     fingerprint: u64,
-    /// What it was let do, by a hash of the question.
+    /// What it was let do, by a hash of the question that nobody outside can foresee.
     accepted: Mutex<HashSet<u64>>,
+    pub(super) hasher: RandomState,
     pub(super) probes: Semaphore,
 }
 
@@ -76,6 +77,7 @@ impl Account {
             standing: Standing::confirmed_at(began),
             fingerprint,
             accepted: Mutex::default(),
+            hasher: RandomState::new(),
             probes: Semaphore::new(PROBES_AT_ONCE),
         }
     }
@@ -129,7 +131,20 @@ impl Accounts {
         }
         // A round that broke off: the backend can't be asked now.
         let nobody = || NotAdmitted::Unreachable("the question was given up".to_owned());
-        slot.rounds.answer((), since).await.unwrap_or_else(|| Err(nobody()))
+        let answer = slot.rounds.answer((), since).await.unwrap_or_else(|| Err(nobody()));
+        if let Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)) = &answer {
+            self.forget_stranger(&AccountKey::of(key), &slot);
+        }
+        answer
+    }
+
+    /// Nothing is kept of a name and password that ClickHouse refuses, when nobody else waits for the answer.
+    fn forget_stranger(&self, key: &AccountKey, slot: &Arc<Slot>) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_idle = slot.rounds.running_since().is_none() && slot.known().is_none();
+        if is_idle && slots.get(key).is_some_and(|known| Arc::ptr_eq(known, slot)) {
+            slots.remove(key);
+        }
     }
 
     /// Puts the question again, and waits for nothing.
@@ -224,16 +239,22 @@ async fn ask(
     key: &AccountKey,
     began: Moment,
 ) -> Result<Account, NotAdmitted> {
-    let (context, grants) = tokio::join!(user::ask(client, facts, key), ask_grants(client, key));
-    let (context, grants) = (context?, grants?);
-    let fingerprint = hasher.hash_one((&context, &grants));
-    let readable = grants.as_deref().filter(|_| key.roles.is_empty()).and_then(Grants::read);
-    Ok(Account::new(context, readable, fingerprint, began))
+    let (context, own, all) = tokio::join!(
+        user::ask(client, facts, key),
+        ask_grants(client, key, "SHOW GRANTS FORMAT TSVRaw"),
+        ask_grants(client, key, "SHOW GRANTS WITH IMPLICIT FINAL FORMAT TSVRaw")
+    );
+    let (context, own, all) = (context?, own?, all?);
+    let fingerprint = hasher.hash_one((&context, &own, &all));
+    // What roles of a request's choice may do is not among them.
+    let known = own.zip(all).filter(|_| key.roles.is_empty());
+    let grants = known.and_then(|(own, all)| Grants::in_force(&own, &all, &context.enabled_roles));
+    Ok(Account::new(context, grants, fingerprint, began))
 }
 
 /// As ClickHouse words them; `None` if it doesn't know the question.
-async fn ask_grants(client: &Client, key: &AccountKey) -> Result<Option<String>, NotAdmitted> {
-    match client.call(key.call("SHOW GRANTS WITH IMPLICIT FINAL FORMAT TSVRaw")).await {
+async fn ask_grants(client: &Client, key: &AccountKey, question: &str) -> Result<Option<String>, NotAdmitted> {
+    match client.call(key.call(question)).await {
         Ok(answer) => Ok(Some(answer.text().to_owned())),
         Err(CallError::Exception(exception)) if !exception.is_passing() => Ok(None),
         Err(error) => Err(error.into()),

@@ -21,6 +21,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use windrow_client::{Call, CallError, Client};
@@ -37,6 +38,8 @@ use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 const TABLES_IN_A_QUESTION: usize = 1_000;
 /// Tables that are described one by one at once.
 const SINGLY_AT_ONCE: usize = 4;
+/// What the account may see, between two rounds of learning.
+const VIEWER_IS_BELIEVED_FOR: Duration = Duration::from_secs(5);
 /// More tables than this are a flood of names; those that nobody uses are forgotten.
 const MOST_TABLES: usize = 100_000;
 
@@ -77,7 +80,6 @@ struct Known {
 #[derive(Clone, Copy)]
 struct Mark {
     stamp: Stamp,
-    fingerprint: u64,
     /// It may have changed since without a trace.
     is_young: bool,
 }
@@ -159,6 +161,10 @@ impl Catalog {
         self.core.client.clone()
     }
 
+    pub(super) fn is_failing(&self) -> bool {
+        self.core.watch.has_failed_lately(Moment::default())
+    }
+
     /// Whether tables that stand on this are watched here.
     pub(super) fn watches(&self, watch: &Arc<Standing>) -> bool {
         Arc::ptr_eq(&self.core.watch, watch)
@@ -175,7 +181,8 @@ impl Core {
     }
 
     async fn learn(&self, keys: Vec<TableKey>, began: Moment) -> Answers<TableKey, Learnt> {
-        let grants = match self.accounts.get(&self.viewer, Moment::default()).await {
+        // What it may see can change, and nobody's inserts have it looked at.
+        let grants = match self.accounts.get(&self.viewer, began.before(VIEWER_IS_BELIEVED_FOR)).await {
             Ok(account) => account.grants.clone(),
             // It can't be asked; or it is nobody, and sees nothing.
             Err(error) => return keys.into_iter().map(|key| (key, Err(error.clone()))).collect(),
@@ -209,9 +216,9 @@ impl Core {
             keys.iter().map(|key| (key.clone(), Err(NotAdmitted::Forward("refused")))).collect();
         let mut state = self.lock();
         for row in rows {
-            let key = row.key();
-            if let Some(schema) = state.keep(row, began, &self.watch, defaults) {
-                answers.insert(key, Ok(schema));
+            let (key, mark) = (row.key(), row.mark());
+            if let Some(schema) = row.schema(began, self.watch.clone(), defaults) {
+                answers.insert(key.clone(), Ok(state.keep(key, schema, mark, began)));
             }
         }
         for (key, _) in answers.iter().filter(|(_, answer)| answer.is_err()) {
@@ -232,14 +239,9 @@ impl Core {
     }
 
     async fn describe(&self, key: &TableKey) -> Learnt {
-        let schema = Arc::new(schema::ask_as(&self.client, key, &self.viewer.credentials).await?);
-        let mut state = self.lock();
-        state.make_room();
-        let known = Known { schema: schema.clone(), mark: None };
-        if let Some(earlier) = state.tables.insert(key.clone(), known) {
-            earlier.schema.standing.end();
-        }
-        Ok(schema)
+        let began = Moment::now();
+        let schema = schema::ask_as(&self.client, key, &self.viewer.credentials).await?;
+        Ok(self.lock().keep(key.clone(), schema, None, began))
     }
 
     async fn window_defaults(&self) -> WindowDefaults {
@@ -285,8 +287,11 @@ impl Core {
             }
         }
         looked.map_err(|error| match NotAdmitted::of(&error) {
-            // What it refuses to say now is not known.
-            NotAdmitted::Forward(_) => NotAdmitted::Unreachable(error.to_string()),
+            // It may not look any more: its tables are learnt anew, by whoever may.
+            NotAdmitted::Forward(_) => {
+                self.lock().lose_watched();
+                NotAdmitted::Unreachable(error.to_string())
+            }
             other => other,
         })
     }
@@ -375,28 +380,36 @@ impl State {
     }
 
     /// The known table if it is the same still; else the new one takes its place.
-    fn keep(
-        &mut self,
-        row: Row,
-        began: Moment,
-        watch: &Arc<Standing>,
-        defaults: WindowDefaults,
-    ) -> Option<Arc<TableSchema>> {
-        let (key, stamp, fingerprint) = (row.key(), row.stamp()?, row.fingerprint(&defaults));
-        let mark = Some(Mark { stamp, fingerprint, is_young: stamp.is_young(row.now()) });
-        let mark = mark.filter(|mark| mark.stamp.changed > 0);
+    fn keep(&mut self, key: TableKey, schema: TableSchema, mark: Option<Mark>, began: Moment) -> Arc<TableSchema> {
         if let Some(known) = self.tables.get_mut(&key) {
-            if mark.is_some() && known.mark.is_some_and(|known| known.fingerprint == fingerprint) {
+            // Somebody who asked later was quicker.
+            if known.schema.standing.confirmed() > began {
+                return known.schema.clone();
+            }
+            if known.mark.is_some() == mark.is_some() && known.schema.is_like(&schema) {
                 known.mark = mark;
                 known.schema.standing.confirm(began);
-                return Some(known.schema.clone());
+                return known.schema.clone();
             }
             known.schema.standing.end();
         }
         self.make_room();
-        let schema = Arc::new(row.schema(began, watch.clone(), defaults)?);
+        // What the sum was summed up over has not been compared with this.
+        self.sums.remove(&key.database);
+        let schema = Arc::new(schema);
         self.tables.insert(key, Known { schema: schema.clone(), mark });
-        Some(schema)
+        schema
+    }
+
+    /// Nobody says any more whether they are so.
+    fn lose_watched(&mut self) {
+        self.sums.clear();
+        self.tables.retain(|_, known| {
+            if known.mark.is_some() {
+                known.schema.standing.end();
+            }
+            known.mark.is_none()
+        });
     }
 
     fn lose(&mut self, key: &TableKey) {
@@ -409,6 +422,14 @@ impl State {
         if self.tables.len() >= MOST_TABLES {
             self.tables.retain(|_, known| Arc::strong_count(&known.schema) > 1);
         }
+    }
+}
+
+impl Row {
+    /// `None`: its database keeps no time of changes, so it can't be watched.
+    fn mark(&self) -> Option<Mark> {
+        let stamp = self.stamp().filter(|stamp| stamp.changed > 0)?;
+        Some(Mark { stamp, is_young: stamp.is_young(self.now()) })
     }
 }
 
@@ -444,13 +465,22 @@ mod tests {
         row
     }
 
+    fn keep(state: &mut State, row: Row, began: Moment) -> Arc<TableSchema> {
+        let (key, mark, watch) = (row.key(), row.mark(), Arc::new(Standing::default()));
+        // As it is done when it is learnt: one that can't be watched stands on nobody's looks.
+        let schema = row.schema(began, watch, WindowDefaults::default()).expect("a table");
+        state.keep(key, schema, mark, began)
+    }
+
     #[test]
     fn a_table_that_is_the_same_keeps_what_stands_on_it() {
-        let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
-        let first = state.keep(row("t", 10, 100, "a"), Moment::default(), &watch, WindowDefaults::default()).unwrap();
-        let same = state.keep(row("t", 50, 100, "a"), Moment::now(), &watch, WindowDefaults::default()).unwrap();
+        let mut state = State::default();
+        let first = keep(&mut state, row("t", 10, 100, "a"), Moment::default());
+        let same = keep(&mut state, row("t", 50, 100, "a"), Moment::now());
         assert!(Arc::ptr_eq(&first, &same), "only the time of its change is another");
-        let other = state.keep(row("t", 60, 100, "b"), Moment::now(), &watch, WindowDefaults::default()).unwrap();
+        let late = keep(&mut state, row("t", 9, 100, "c"), Moment::default());
+        assert!(Arc::ptr_eq(&first, &late), "an answer from before");
+        let other = keep(&mut state, row("t", 60, 100, "b"), Moment::now());
         assert!(first.standing.is_over() && !other.standing.is_over());
         state.lose(&key("t"));
         assert!(other.standing.is_over());
@@ -458,11 +488,11 @@ mod tests {
 
     #[test]
     fn what_changed_a_moment_ago_is_looked_at_again() {
-        let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
-        let _held = state.keep(row("t", 99, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
+        let mut state = State::default();
+        let _held = keep(&mut state, row("t", 99, 100, "a"), Moment::default());
         let stamp = Stamp { uuid: 1, views: 0, changed: 99 };
         assert!(state.has_young(&[key("t")]) && !state.is_as(&key("t"), Some(&stamp)));
-        state.keep(row("t", 99, 102, "a"), Moment::default(), &watch, WindowDefaults::default());
+        keep(&mut state, row("t", 99, 102, "a"), Moment::default());
         assert!(!state.has_young(&[key("t")]) && state.is_as(&key("t"), Some(&stamp)));
         assert!(!state.is_as(&key("t"), Some(&Stamp { changed: 100, ..stamp })));
         assert!(!state.is_as(&key("t"), None), "it is gone");
@@ -470,13 +500,15 @@ mod tests {
 
     #[test]
     fn only_tables_in_use_are_watched_and_those_without_a_time_never() {
-        let (mut state, watch) = (State::default(), Arc::new(Standing::default()));
-        let held = state.keep(row("held", 10, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
-        let timeless = state.keep(row("timeless", 0, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
-        state.keep(row("let_go", 10, 100, "a"), Moment::default(), &watch, WindowDefaults::default());
+        let mut state = State::default();
+        let held = keep(&mut state, row("held", 10, 100, "a"), Moment::default());
+        let timeless = keep(&mut state, row("timeless", 0, 100, "a"), Moment::default());
+        keep(&mut state, row("let_go", 10, 100, "a"), Moment::default());
         assert_eq!(state.in_use().get("d"), Some(&vec![key("held")]));
         assert_eq!(state.tables.len(), 2);
-        assert!(held.unwrap().watch.is_some() && timeless.unwrap().watch.is_none());
+        assert!(held.watch.is_some() && timeless.watch.is_none());
+        state.lose_watched();
+        assert!(held.standing.is_over() && !timeless.standing.is_over());
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(super) fn account(backend: &DuckDbBackend, key: &UserKey) -> Result<Account,
         changed_settings: Vec::new(),
         effective_settings: SETTINGS.map(setting).to_vec(),
         bounds: Vec::new(),
+        enabled_roles: Vec::new(),
     };
     Ok(Account::new(context, None, 0, began))
 }

@@ -29,17 +29,27 @@ enum Scope {
 }
 
 impl Grants {
+    /// Of an account whose `own` grants and roles are these, and `all` of whose roles together give it these. `None` if not all of
+    /// its roles hold: then nobody says which of the grants do.
+    pub(crate) fn in_force(own: &str, all: &str, enabled_roles: &[String]) -> Option<Grants> {
+        let holds = |role: &String| enabled_roles.contains(role);
+        roles_of(own)?.iter().all(holds).then(|| Grants::read(all))?
+    }
+
     /// `None`: it isn't an answer to SHOW GRANTS.
-    pub(crate) fn read(text: &str) -> Option<Grants> {
+    fn read(text: &str) -> Option<Grants> {
         let mut grants = Grants::default();
         for line in text.lines().filter(|line| !line.is_empty()) {
             if let Some(rest) = line.strip_prefix("GRANT ") {
                 grants.granted.extend(Grant::read(rest, " TO "));
-            } else {
-                let rest = line.strip_prefix("REVOKE ")?;
-                let rest = rest.strip_prefix("GRANT OPTION FOR ").map_or(Some(rest), |_| None);
-                grants.revoked.extend(rest.and_then(|rest| Grant::read(rest, " FROM ")));
+                continue;
             }
+            let rest = line.strip_prefix("REVOKE ")?;
+            if rest.starts_with("GRANT OPTION FOR ") || rest.starts_with("ADMIN OPTION FOR ") {
+                continue;
+            }
+            let unclear = Grant { insert: false, show_columns: false, scope: Scope::Unclear };
+            grants.revoked.push(Grant::read(rest, " FROM ").unwrap_or(unclear));
         }
         Some(grants)
     }
@@ -66,7 +76,8 @@ impl Grant {
         let (rights, rest) = split_outside_quotes(text, " ON ")?;
         let (scope, _) = split_outside_quotes(rest, before_grantee)?;
         // A right on some columns only has them in brackets behind it.
-        let has = |wanted: &str| rights_of(rights).any(|right| right == wanted || right == "ALL");
+        let rights = rights_of(rights);
+        let has = |wanted: &str| rights.iter().any(|right| *right == wanted || *right == "ALL");
         let insert = has("INSERT");
         // Who may read, write or change a table may see its columns.
         let show_columns = insert || has("SHOW COLUMNS") || has("SHOW") || has("SELECT");
@@ -74,20 +85,54 @@ impl Grant {
     }
 }
 
+/// The roles that the lines grant; `None`: one is not understood.
+fn roles_of(text: &str) -> Option<Vec<String>> {
+    let mut roles = Vec::new();
+    for line in text.lines() {
+        let Some(rest) = line.strip_prefix("GRANT ") else { continue };
+        if split_outside_quotes(rest, " ON ").is_some() {
+            continue;
+        }
+        let (names, _) = split_outside_quotes(rest, " TO ")?;
+        for name in rights_of(names) {
+            let [role] = <[String; 1]>::try_from(unquoted_names(name)?).ok()?;
+            roles.push(role);
+        }
+    }
+    Some(roles)
+}
+
 /// The rights of a list, each with its columns, if it has some.
-fn rights_of(list: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0;
-    let mut quoted = false;
-    let pieces = list.split(move |c| {
+fn rights_of(list: &str) -> Vec<&str> {
+    let (mut pieces, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (at, c) in outside_quotes(list) {
         match c {
-            '`' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted => depth -= 1,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                pieces.push(list[start..at].trim());
+                start = at + 1;
+            }
             _ => {}
         }
-        c == ',' && depth == 0 && !quoted
-    });
-    pieces.map(str::trim)
+    }
+    pieces.push(list[start..].trim());
+    pieces
+}
+
+/// The characters that are not within a quoted name. There a backslash stands before what would end it.
+fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.char_indices().filter(move |(_, c)| {
+        let was_quoted = is_quoted;
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '`' => is_quoted = !is_quoted,
+            _ => {}
+        }
+        !was_quoted && !is_quoted
+    })
 }
 
 impl Scope {
@@ -122,16 +167,8 @@ impl Scope {
 }
 
 fn split_outside_quotes<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
-    let mut quoted = false;
-    for (at, c) in text.char_indices() {
-        if c == '`' {
-            quoted = !quoted;
-        }
-        if !quoted && text[at..].starts_with(separator) {
-            return Some((&text[..at], &text[at + separator.len()..]));
-        }
-    }
-    None
+    let at = outside_quotes(text).map(|(at, _)| at).find(|at| text[*at..].starts_with(separator))?;
+    Some((&text[..at], &text[at + separator.len()..]))
 }
 
 #[cfg(test)]
@@ -164,6 +201,32 @@ mod tests {
         assert!(may("d", "t") && may("f", "t"));
         assert!(!may("d", "secret") && !may("e", "t"), "a revoke of anything is left to ClickHouse");
         assert!(!may_insert("GRANT INSERT ON *.* TO joe\nREVOKE INSERT ON d.s* FROM joe")("x", "y"));
+    }
+
+    #[test]
+    fn names_with_quotes_in_them_neither_hide_a_revoke_nor_forge_a_grant() {
+        for revoke in ["REVOKE INSERT ON d.`a\\`b` FROM joe", "REVOKE INSERT(`x\\`y`) ON d.t FROM joe"] {
+            let may = may_insert(&format!("GRANT INSERT ON *.* TO joe\n{revoke}"));
+            assert!(!may("d", "a`b") || !may("d", "t"), "{revoke}");
+        }
+        let may = may_insert("GRANT SELECT(`\\`), INSERT ON *.* TO x`) ON d.t TO joe");
+        assert!(!may("d", "t") && !may("e", "t"));
+        assert!(!may_insert("GRANT INSERT ON d.`a\\nb` TO joe")("d", "anb"));
+        let may = may_insert("GRANT INSERT ON *.* TO joe\nREVOKE INSERT ON something new FROM joe");
+        assert!(!may("d", "t"), "a revoke that is not understood");
+    }
+
+    #[test]
+    fn grants_of_roles_count_only_if_all_roles_hold() {
+        let all = "GRANT INSERT ON *.* TO joe";
+        let in_force = |own: &str, enabled: &[&str]| {
+            let enabled: Vec<String> = enabled.iter().map(|role| (*role).to_owned()).collect();
+            Grants::in_force(own, all, &enabled).is_some_and(|grants| grants.allow_insert("d", "t"))
+        };
+        assert!(in_force("GRANT INSERT ON *.* TO joe", &[]));
+        assert!(in_force("GRANT writer, `odd, one` TO joe WITH ADMIN OPTION", &["odd, one", "writer"]));
+        assert!(!in_force("GRANT SELECT ON d.* TO joe\nGRANT writer TO joe", &[]));
+        assert!(!in_force("GRANT writer, reader TO joe", &["writer"]));
     }
 
     #[test]

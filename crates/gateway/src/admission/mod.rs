@@ -181,8 +181,13 @@ impl Admission {
     }
 
     pub(crate) async fn account(&self, key: &UserKey) -> Result<Arc<Account>, NotAdmitted> {
+        self.account_at(key, Moment::default()).await
+    }
+
+    /// The account as it was at `since` or later.
+    pub(crate) async fn account_at(&self, key: &UserKey, since: Moment) -> Result<Arc<Account>, NotAdmitted> {
         match (&self.learnt, &self.backend) {
-            (Learnt::ClickHouse(it), _) => it.accounts.get(key, self.account_since(Moment::now())).await,
+            (Learnt::ClickHouse(it), _) => it.accounts.get(key, self.account_since(Moment::now()).max(since)).await,
             (Learnt::DuckDb { accounts, .. }, Backend::DuckDb(backend)) => {
                 accounts.get(key, async || duckdb::account(backend, key)).await
             }
@@ -214,8 +219,18 @@ impl Admission {
     /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with the
     /// client's.
     pub(crate) async fn table(&self, key: &TableKey, asker: &UserKey) -> Result<Arc<TableSchema>, NotAdmitted> {
+        self.table_at(key, asker, Moment::default()).await
+    }
+
+    /// The table as it was at `since` or later.
+    pub(crate) async fn table_at(
+        &self,
+        key: &TableKey,
+        asker: &UserKey,
+        since: Moment,
+    ) -> Result<Arc<TableSchema>, NotAdmitted> {
         match (&self.learnt, &self.backend) {
-            (Learnt::ClickHouse(it), _) => it.table(key, asker, self.table_since(Moment::now())).await,
+            (Learnt::ClickHouse(it), _) => it.table(key, asker, self.table_since(Moment::now()).max(since)).await,
             (Learnt::DuckDb { tables, .. }, Backend::DuckDb(backend)) => {
                 tables.get(key, || duckdb::table(backend, key)).await
             }
@@ -247,7 +262,7 @@ impl Admission {
     }
 
     /// Has it confirmed again in time, once half of the time has passed: nobody is to wait for the answer when the rest has
-    /// passed too. True: what only time can tell has to be asked anew, by the one who is told so.
+    /// passed too. True: what only time can tell has to be asked anew, by the one who takes that upon himself.
     pub(crate) fn renew(&self, grounds: &Grounds, now: Moment) -> bool {
         let Learnt::ClickHouse(it) = &self.learnt else { return self.is_half_over(grounds, now) };
         let since = now.before(self.account_ttl / 2).max(self.doubted_at());
@@ -270,7 +285,20 @@ impl Admission {
             Some(_) => grounds.asked_at,
             None => Some(grounds.asked_at.unwrap_or(grounds.schema.confirmed())),
         };
-        by_time.is_some_and(|asked_at| asked_at < half) && grounds.schema.standing.begin_renewal()
+        by_time.is_some_and(|asked_at| asked_at < half)
+    }
+
+    /// What is asked anew in time begins here, so that it is the answer of half a time ago at most.
+    pub(crate) fn half_time(&self) -> Moment {
+        Moment::now().before(self.account_ttl.min(self.table_ttl) / 2)
+    }
+
+    /// Whether the backend could not be asked of late.
+    pub(crate) fn is_failing(&self) -> bool {
+        match &self.learnt {
+            Learnt::ClickHouse(it) => it.own.is_failing(),
+            Learnt::DuckDb { .. } => false,
+        }
     }
 
     /// Waits until it is confirmed that this was so at `since`, or until it is known that it is not so.

@@ -1,4 +1,4 @@
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use windrow_client::{Call, CallError, Client};
 use windrow_sink::{settings_of_flushes, Destination, Form};
@@ -23,7 +23,7 @@ impl Probe<'_> {
     /// settings only.
     pub(super) fn question(&self, account: &Account, schema: &TableSchema) -> u64 {
         let to = self.destination;
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = account.hasher.build_hasher();
         (&to.settings, self.other_settings, self.database, to.partitioning.is_some()).hash(&mut hasher);
         if let Form::Text { format, .. } = &to.form {
             format.hash(&mut hasher);

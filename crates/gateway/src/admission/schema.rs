@@ -1,4 +1,3 @@
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ pub(crate) struct TableSchema {
     pub(crate) asks_for_rights: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) type_name: String,
@@ -162,15 +161,6 @@ impl Row {
         self.now
     }
 
-    /// The same for all that an insert can tell apart.
-    pub(super) fn fingerprint(&self, defaults: &WindowDefaults) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (&self.engine, &self.engine_full, &self.uuid, self.views, self.constraints, &self.partition_key)
-            .hash(&mut hasher);
-        (&self.columns, defaults).hash(&mut hasher);
-        hasher.finish()
-    }
-
     pub(super) fn schema(self, began: Moment, watch: Arc<Standing>, defaults: WindowDefaults) -> Option<TableSchema> {
         let engine = Engine {
             uuid: uuid(&self.uuid)?,
@@ -206,7 +196,7 @@ struct Engine {
 }
 
 /// What the server sets for tables that set nothing themselves. Zero: there is no such window, or nobody says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WindowDefaults {
     blocks: u64,
     replicated_blocks: u64,
@@ -334,6 +324,14 @@ impl TableSchema {
             hands_on,
             partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
         }
+    }
+
+    /// Whether it is the same for all that an insert can tell apart.
+    pub(super) fn is_like(&self, other: &TableSchema) -> bool {
+        let own = |it: &TableSchema| {
+            (it.gatherable, it.window, it.uuid, it.has_views, it.hands_on, it.computes, it.asks_for_rights)
+        };
+        own(self) == own(other) && self.partition_key == other.partition_key && self.columns == other.columns
     }
 
     /// When the question began that last said that the table is so.

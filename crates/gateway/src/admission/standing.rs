@@ -91,12 +91,12 @@ impl Standing {
         self.failed.store(Moment::now().0, Ordering::Release);
     }
 
-    /// Whether a question failed of late that began no earlier than `since`.
+    /// Whether a question failed of late that began no earlier than `since`, and none was answered after it.
     pub(crate) fn has_failed_lately(&self, since: Moment) -> bool {
         let failed = Moment(self.failed.load(Ordering::Acquire));
-        failed.0 > 0
-            && failed >= Moment::now().before(FAILED_LATELY)
-            && self.failed_question_began.load(Ordering::Relaxed) >= since.0
+        let began = self.failed_question_began.load(Ordering::Relaxed);
+        let is_last_word = began >= since.0 && began >= self.confirmed().0;
+        failed.0 > 0 && is_last_word && failed >= Moment::now().before(FAILED_LATELY)
     }
 
     /// True for one caller, and again after a while: it is to have it confirmed.

@@ -33,6 +33,8 @@ pub(crate) struct UserContext {
     pub(crate) effective_settings: Vec<(String, String)>,
     /// What else bears on what the user may do: bounds on settings, quotas and whether they are used up.
     pub(crate) bounds: Vec<String>,
+    /// Roles that hold, with those that they bring along.
+    pub(crate) enabled_roles: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -53,12 +55,16 @@ const VERSIONED_SETTINGS: &str =
 const QUOTAS: [(&str, &str); 5] =
     [("queries", ">="), ("query_inserts", ">="), ("errors", ">"), ("written_bytes", ">"), ("execution_time", ">")];
 
+/// What `system.settings` says of what may be set. Not every version has all of these columns.
+const BOUNDS: &str = "^(name|min|max|disallowed_values|readonly)$";
+
 pub(super) async fn ask(client: &Client, facts: &Facts, key: &AccountKey) -> Result<UserContext, NotAdmitted> {
     let used_up = QUOTAS.map(|(name, reaches)| format!("ifNull({name} {reaches} max_{name}, 0)")).join(" OR ");
     let query = format!(
         "SELECT name, value, toString(changed) FROM system.settings WHERE changed OR name IN ({VERSIONED_SETTINGS}) \
-         UNION ALL SELECT '=bounds', toString(groupBitXor(cityHash64(name, value, ifNull(min, ''), ifNull(max, ''), readonly))), \
-         '' FROM system.settings WHERE isNotNull(min) OR isNotNull(max) OR readonly \
+         UNION ALL SELECT '=bounds', toString(groupBitXor(cityHash64(toString(tuple(COLUMNS('{BOUNDS}')))))), '' \
+         FROM system.settings \
+         UNION ALL SELECT '=role', arrayJoin(enabledRoles()), '' \
          UNION ALL SELECT '=bounds', concat(quota_name, ' ', toString({used_up})), '' FROM system.quota_usage \
          UNION ALL SELECT '=database', currentDatabase(), '' UNION ALL SELECT '=timezone', serverTimezone(), '' \
          UNION ALL SELECT '=version', version(), '' FORMAT JSONCompactEachRow"
@@ -77,6 +83,7 @@ fn read(text: &str) -> Option<UserContext> {
             "=timezone" => context.timezone = value,
             "=version" => context.version = version(&value)?,
             "=bounds" => context.bounds.push(value),
+            "=role" => context.enabled_roles.push(value),
             _ if changed == "1" => context.changed_settings.push((name, value)),
             _ => context.effective_settings.push((name, value)),
         }
@@ -84,6 +91,7 @@ fn read(text: &str) -> Option<UserContext> {
     context.changed_settings.sort();
     context.effective_settings.sort();
     context.bounds.sort();
+    context.enabled_roles.sort();
     (!context.database.is_empty() && context.version.major > 0).then_some(context)
 }
 

@@ -28,8 +28,8 @@ pub(super) async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> R
     let (known, now) = (state.prepared.get(&signature), Moment::now());
     let earlier = match known.as_ref().map(|known| (known, state.admission.holds(&known.grounds, now))) {
         Some((known, Holds::Surely)) => {
-            if state.admission.renew(&known.grounds, now) {
-                prepare_apart(state, candidate, signature);
+            if state.admission.renew(&known.grounds, now) && known.renewal.begin_renewal() {
+                prepare_apart(state, insert_request(candidate)?, signature);
             }
             return Ok(known.clone());
         }
@@ -76,8 +76,11 @@ impl Asking<'_> {
     /// A new answer, or the earlier one if none is to be had now.
     async fn or_go_by(&self, earlier: Arc<Prepared>) -> Result<Arc<Prepared>, NotAdmitted> {
         let admission = &self.state.admission;
-        if admission.has_failed_lately(&earlier.grounds) {
-            admission.renew(&earlier.grounds, Moment::now());
+        let has_failed = earlier.renewal.has_failed_lately(admission.doubted_at());
+        if has_failed || admission.has_failed_lately(&earlier.grounds) {
+            if admission.renew(&earlier.grounds, Moment::now()) && earlier.renewal.begin_renewal() {
+                prepare_apart(self.state, self.request.clone(), self.signature.to_vec());
+            }
             return Ok(earlier);
         }
         // A question from before a doubt is not the one that it waits for.
@@ -85,7 +88,10 @@ impl Asking<'_> {
         let began = began.unwrap_or_else(Moment::now);
         let patience = PATIENCE_WITH_EARLIER_ANSWER.saturating_sub(began.elapsed());
         match tokio::time::timeout(patience, self.once(Some(&earlier))).await {
-            Ok(Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) | Err(_) => Ok(earlier),
+            Ok(Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) | Err(_) => {
+                earlier.renewal.fail(began);
+                Ok(earlier)
+            }
             Ok(answer) => answer,
         }
     }
@@ -134,7 +140,7 @@ impl Asking<'_> {
         // Who begins to ask after a DDL statement must not get an answer from before it.
         let since = admission.doubted_at().max(self.since).as_micros().to_le_bytes();
         let answer: Arc<Answer> = self.state.asking.join(&[self.signature, &since].concat());
-        answer.wait(|| prepare_and_keep(self.state, self.signature, &self.request)).await
+        answer.wait(|| prepare_and_keep(self.state, self.signature, &self.request, self.since)).await
     }
 }
 
@@ -142,9 +148,10 @@ async fn prepare_and_keep(
     state: &State,
     signature: &[u8],
     request: &InsertRequest,
+    since: Moment,
 ) -> Result<Arc<Prepared>, NotAdmitted> {
     state.metrics.admissions.inc();
-    match prepare(&state.admission, &state.options.settings, request).await {
+    match prepare(&state.admission, &state.options.settings, request, since).await {
         Ok(prepared) => {
             let prepared = Arc::new(prepared);
             state.prepared.put(signature, prepared.clone());
@@ -159,11 +166,10 @@ async fn prepare_and_keep(
 }
 
 /// Asks the backend again for what only time can tell, while the last answer is still good.
-fn prepare_apart(state: &Arc<State>, candidate: &Candidate<'_>, signature: Vec<u8>) {
-    let Ok(request) = insert_request(candidate) else { return };
-    let state = state.clone();
+fn prepare_apart(state: &Arc<State>, request: InsertRequest, signature: Vec<u8>) {
+    let (state, since) = (state.clone(), state.admission.half_time());
     // What comes of it stands among the prepared inserts, or is missing there.
-    tokio::spawn(async move { prepare_and_keep(&state, &signature, &request).await.is_ok() });
+    tokio::spawn(async move { prepare_and_keep(&state, &signature, &request, since).await.is_ok() });
 }
 
 /// How long the insert would wait to be stored; it waits no longer to be admitted.

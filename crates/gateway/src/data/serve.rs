@@ -58,6 +58,10 @@ impl State {
 
     /// Inserts of a kind that has not come for a while are worked out anew when they come again; their table is let go.
     fn forget_unused(&self) {
+        // While nobody can be asked, what was known goes on to serve whoever comes back.
+        if self.admission.is_failing() {
+            return;
+        }
         self.prepared.age();
         self.known_heads.age();
     }

@@ -185,6 +185,7 @@ mod tests {
             timezone: "UTC".into(),
             version: ServerVersion { major: 26, minor: 7 },
             bounds: Vec::new(),
+            enabled_roles: Vec::new(),
             changed_settings: Vec::new(),
             effective_settings: settings.iter().map(|&(name, value)| (name.into(), value.into())).collect(),
         }

@@ -38,13 +38,14 @@ pub(crate) struct InsertRequest {
     pub(crate) query: String,
 }
 
-/// Settles everything about an insert that doesn't depend on its payload.
+/// Settles everything about an insert that doesn't depend on its payload, with no answer from before `since`.
 pub(crate) async fn prepare(
     admission: &Admission,
     settings: &Settings,
     request: &InsertRequest,
+    since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
-    match admit(admission, settings, request).await {
+    match admit(admission, settings, request, since).await {
         // There is nobody to forward it to.
         Err(NotAdmitted::Forward(reason)) if admission.backend().duckdb().is_some() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
@@ -64,12 +65,17 @@ pub(crate) fn canonical_database(database: Option<&str>) -> String {
     database.filter(|name| *name != "main").unwrap_or("default").to_owned()
 }
 
-async fn admit(admission: &Admission, settings: &Settings, request: &InsertRequest) -> Result<Prepared, NotAdmitted> {
+async fn admit(
+    admission: &Admission,
+    settings: &Settings,
+    request: &InsertRequest,
+    since: Moment,
+) -> Result<Prepared, NotAdmitted> {
     let statement = &request.statement;
     let mut sorted = Sorted::new(&request.settings)?;
     let user_key = request.user_key();
     let asked_at = Moment::now();
-    let account = admission.account(&user_key).await?;
+    let account = admission.account_at(&user_key, since).await?;
     let user = account.context_in(request.database.as_deref());
     let alone_here = admission.backend().duckdb().is_some();
     let names = request.settings.iter().map(|(name, _)| name.as_str());
@@ -89,7 +95,7 @@ async fn admit(admission: &Admission, settings: &Settings, request: &InsertReque
         return Err(NotAdmitted::Forward("system_table"));
     }
     let key = TableKey { database, table: request.table.table.clone() };
-    let schema = admission.table(&key, &user_key).await?;
+    let schema = admission.table_at(&key, &user_key, since).await?;
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
     let own = sorted.said(&user)?.resolve(&rules, &settings.gather, matches!(schema.window, Window::Owners(_)));
     let dedup = sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings));

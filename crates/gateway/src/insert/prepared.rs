@@ -7,7 +7,7 @@ use windrow_sink::{Destination, Sink};
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
 use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
-use crate::admission::Grounds;
+use crate::admission::{Grounds, Standing};
 use crate::recent::Recent;
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
@@ -25,6 +25,8 @@ pub(crate) struct Prepared {
     pub(crate) kind: Arc<InsertKind>,
     /// What the yes to its inserts stands on.
     pub(crate) grounds: Grounds,
+    /// Of the yes itself, where only time can tell whether it holds.
+    pub(crate) renewal: Standing,
     /// One per kinship of the payloads that have come so far.
     shapes: RwLock<Vec<(Kinship, Arc<Shape>)>>,
 }
@@ -48,6 +50,7 @@ impl Prepared {
             answer_form: AnswerForm::default(),
             kind: Arc::new(kind),
             grounds,
+            renewal: Standing::default(),
             shapes: RwLock::default(),
         }
     }

@@ -71,6 +71,7 @@ mod tests {
             timezone: "UTC".into(),
             version: ServerVersion { major: 26, minor },
             bounds: Vec::new(),
+            enabled_roles: Vec::new(),
             changed_settings: profile.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect(),
             effective_settings: Vec::new(),
         };
