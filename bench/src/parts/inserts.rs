@@ -48,8 +48,8 @@ pub struct InsertsOptions {
 pub enum Mode {
     /// An empty handler on the gateway's HTTP layer.
     Empty,
-    /// An empty handler on hyper.
-    Hyper,
+    /// An empty handler on axum.
+    Axum,
     /// Straight into ClickHouse, which inserts synchronously.
     Direct,
     /// A handler that appends each row to a file and syncs it.
@@ -66,7 +66,7 @@ impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Mode::Empty => "empty",
-            Mode::Hyper => "hyper",
+            Mode::Axum => "axum",
             Mode::Direct => "direct",
             Mode::SyncEach => "sync-each",
             Mode::Stored => "stored",
@@ -77,7 +77,7 @@ impl std::fmt::Display for Mode {
 }
 
 impl Mode {
-    const ALL: [Mode; 6] = [Mode::Empty, Mode::Hyper, Mode::Direct, Mode::Stored, Mode::Disk, Mode::Memory];
+    const ALL: [Mode; 6] = [Mode::Empty, Mode::Axum, Mode::Direct, Mode::Stored, Mode::Disk, Mode::Memory];
 
     pub fn needs_gateway(self) -> bool {
         matches!(self, Mode::Stored | Mode::Disk | Mode::Memory)
@@ -85,7 +85,7 @@ impl Mode {
 
     pub fn settings(self) -> &'static [&'static str] {
         match self {
-            Mode::Empty | Mode::Hyper | Mode::Direct | Mode::SyncEach => &["async_insert=0"],
+            Mode::Empty | Mode::Axum | Mode::Direct | Mode::SyncEach => &["async_insert=0"],
             Mode::Stored => &["async_insert=1", "wait_for_async_insert=1"],
             Mode::Disk => &["async_insert=1", "wait_for_async_insert=0", "windrow_ack=disk"],
             Mode::Memory => &["async_insert=1", "wait_for_async_insert=0", "windrow_ack=memory"],
@@ -142,7 +142,7 @@ impl InsertsOptions {
         match mode {
             Mode::Empty => self.run_limit(LimitServer::start(options, Limit::Windrow)?, mode, connections),
             Mode::SyncEach => self.run_limit(LimitServer::start(options, Limit::SyncEach)?, mode, connections),
-            Mode::Hyper => self.run_limit(LimitServer::start(options, Limit::Hyper)?, mode, connections),
+            Mode::Axum => self.run_limit(LimitServer::start(options, Limit::Axum)?, mode, connections),
             _ => self.run_inserts(stack, mode, connections),
         }
     }

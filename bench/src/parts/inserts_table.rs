@@ -172,7 +172,7 @@ fn cost_table(measured: &[Measured]) -> Table {
         let runs = Runs::of(measured, connections, mode);
         let cost = |of: fn(&Measured) -> f64| figure(runs.median(|one| one.microseconds_per_insert(of(one))));
         let unless = |idle: bool, text: String| if idle { "–".to_owned() } else { text };
-        let is_limit = matches!(mode, Mode::Empty | Mode::Hyper | Mode::SyncEach);
+        let is_limit = matches!(mode, Mode::Empty | Mode::Axum | Mode::SyncEach);
         let is_direct = mode == Mode::Direct;
         table.row([
             connections.to_string(),
@@ -196,6 +196,9 @@ fn goals(measured: &[Measured]) -> Goals {
     if let Some(ratio) = speed(200, Mode::Memory, Mode::Empty) {
         goals.at_least("memory, 200 connections, requests/s to the limit's", 0.7, ratio);
     }
+    if let Some(ratio) = speed(200, Mode::Disk, Mode::Axum) {
+        goals.at_least("disk, 200 connections, requests/s to the empty handler's on axum", 0.75, ratio);
+    }
     if let Some(ratio) = runs(200, Mode::Memory).ratio_to(&runs(200, Mode::Empty), |one| one.p99_ms) {
         goals.at_most("memory, 200 connections, p99 to the limit's", 3.0, ratio);
     }
@@ -218,7 +221,7 @@ fn goals(measured: &[Measured]) -> Goals {
 fn way(mode: Mode) -> &'static str {
     match mode {
         Mode::Empty => "limit: empty handler",
-        Mode::Hyper => "empty handler on hyper",
+        Mode::Axum => "empty handler on axum",
         Mode::Direct => "direct: ClickHouse, synchronous",
         Mode::SyncEach => "handler that syncs each row",
         Mode::Stored => "gateway, ack stored",

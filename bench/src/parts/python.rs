@@ -118,7 +118,7 @@ fn run(program: &str, arguments: &[String], stack: &Stack, options: &StackOption
         .env("BENCH_PASSWORD", &endpoint.password)
         .env("BENCH_WINDROW", binary(options, "windrow")?)
         .env("BENCH_BINARY", binary(options, "windrow-bench")?)
-        .env("BENCH_EMPTY", binary(options, "examples/empty_hyper")?)
+        .env("BENCH_EMPTY", binary(options, "examples/empty_axum")?)
         .env("BENCH_WRITER_ROWS", binary(options, "examples/writer_rows")?)
         .stderr(Stdio::inherit())
         .output()

@@ -99,7 +99,7 @@ impl SelectOptions {
             figure(megabytes(grown)),
         ]);
         let kind = answer.name.split(':').next().unwrap_or_default();
-        goals.at_least(&format!("{kind}: forwarded speed to direct"), 0.8, ratio);
+        goals.at_least(&format!("{kind}: forwarded speed to direct"), 0.9, ratio);
         goals.at_most(&format!("{kind}: growth of the gateway, MB"), 64.0, megabytes(grown));
         Ok(())
     }

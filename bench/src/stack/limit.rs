@@ -11,7 +11,7 @@ use crate::wire::Endpoint;
 pub enum Limit {
     /// On the gateway's own HTTP layer.
     Windrow,
-    Hyper,
+    Axum,
     /// On the gateway's own HTTP layer, and each request is synced to disk by itself.
     SyncEach,
 }
@@ -25,7 +25,7 @@ impl LimitServer {
     pub fn start(options: &StackOptions, limit: Limit) -> Result<Self, BenchError> {
         let name = match limit {
             Limit::Windrow => "examples/empty",
-            Limit::Hyper => "examples/empty_hyper",
+            Limit::Axum => "examples/empty_axum",
             Limit::SyncEach => "examples/sync_each",
         };
         let starting = || BenchError::io(format!("starting {name}"));

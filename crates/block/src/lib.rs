@@ -28,7 +28,7 @@ pub use format::{families, Families, Format, Lines};
 pub use native::{decode_columns, decode_native, NativeBlock, NativeError, NativeLimits};
 pub use opaque::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueRows, OpaqueSettings};
 pub use partition::PartitionKey;
-pub use plan::{ColumnSpec, DefaultKind, ReadPlan};
+pub use plan::{ColumnSpec, DefaultKind, ReadPlan, ReadPlans};
 pub use present::Present;
 pub use read::{read_json_each_row, read_values, NotTyped, NotTypedReason, Parsed};
 pub use read::{BlockBuilder, ColumnData, Series, SeriesError, StringData, TextValues};

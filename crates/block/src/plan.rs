@@ -1,6 +1,7 @@
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::json_key::JsonKey;
 use crate::paths::Paths;
@@ -32,7 +33,14 @@ pub struct ColumnSpec {
 /// The target columns of an insert, in order, with all that decides how bytes become values. Built once for a table,
 /// column list and settings, and shared by many inserts.
 pub struct ReadPlan {
-    columns: Vec<ColumnSpec>,
+    pub(crate) rules: Arc<ReadRules>,
+    /// Whether a field has been skipped since no column has its name.
+    has_skipped: AtomicBool,
+}
+
+/// What plans of tables with the same columns have in common.
+pub(crate) struct ReadRules {
+    columns: Box<[ColumnSpec]>,
     pub(crate) settings: ReadSettings,
     pub(crate) readers: Vec<ColumnReader>,
     by_name: HashMap<Vec<u8>, usize>,
@@ -42,8 +50,6 @@ pub struct ReadPlan {
     pub(crate) paths: Option<Paths>,
     /// Why no payload can be read at all.
     pub(crate) refusal: Option<NotTypedReason>,
-    /// Whether a field has been skipped since no column has its name.
-    has_skipped: AtomicBool,
 }
 
 pub(crate) struct ColumnReader {
@@ -56,6 +62,40 @@ pub(crate) struct ColumnReader {
     pub(crate) type_text: String,
     /// Name and type as a Native block has them, to recognise the expected next column at one glance.
     pub(crate) native_header: Vec<u8>,
+}
+
+/// Makes plans. Those with equal columns and settings share what they need in memory: ten thousand tables of one kind have one
+/// set of rules.
+#[derive(Default)]
+pub struct ReadPlans {
+    hasher: RandomState,
+    /// By a hash of their columns.
+    rules: Mutex<HashMap<u64, Vec<Weak<ReadRules>>>>,
+}
+
+/// Different settings for the same columns are told apart one by one: no more of them than this are shared.
+const MOST_SETTINGS: usize = 16;
+
+impl ReadPlans {
+    pub fn plan(&self, columns: Vec<ColumnSpec>, settings: ReadSettings) -> ReadPlan {
+        let mut known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.hasher.hash_one(&columns);
+        let alike = known.get(&key).into_iter().flatten().filter_map(Weak::upgrade);
+        let same = |rules: &Arc<ReadRules>| *rules.columns == *columns && rules.settings == settings;
+        if let Some(rules) = { alike }.find(same) {
+            return ReadPlan::with(rules);
+        }
+        if known.len() == known.capacity() {
+            known.retain(|_, alike| alike.iter().any(|rules| rules.strong_count() > 0));
+        }
+        let plan = ReadPlan::new(columns, settings);
+        let alike = known.entry(key).or_default();
+        alike.retain(|rules| rules.strong_count() > 0);
+        if alike.len() < MOST_SETTINGS {
+            alike.push(Arc::downgrade(&plan.rules));
+        }
+        plan
+    }
 }
 
 impl ReadPlan {
@@ -93,40 +133,45 @@ impl ReadPlan {
         let by_name: HashMap<_, _> =
             columns.iter().enumerate().map(|(index, column)| (column.name.as_bytes().to_vec(), index)).collect();
         let refusal = refusal(&columns, by_name.len(), &settings);
-        ReadPlan { columns, settings, readers, by_name, nested, paths, refusal, has_skipped: AtomicBool::new(false) }
+        let columns = columns.into_boxed_slice();
+        ReadPlan::with(Arc::new(ReadRules { columns, settings, readers, by_name, nested, paths, refusal }))
+    }
+
+    fn with(rules: Arc<ReadRules>) -> ReadPlan {
+        ReadPlan { rules, has_skipped: AtomicBool::new(false) }
     }
 
     pub fn settings(&self) -> &ReadSettings {
-        &self.settings
+        &self.rules.settings
     }
 
     pub fn columns(&self) -> &[ColumnSpec] {
-        &self.columns
+        &self.rules.columns
     }
 
     /// The column of exactly this name.
     pub fn position(&self, name: &[u8]) -> Option<usize> {
         // Comparing a few names is faster than hashing one.
-        if self.columns.len() <= 16 {
-            return self.columns.iter().position(|column| column.name.as_bytes() == name);
+        if self.rules.columns.len() <= 16 {
+            return self.rules.columns.iter().position(|column| column.name.as_bytes() == name);
         }
-        self.by_name.get(name).copied()
+        self.rules.by_name.get(name).copied()
     }
 
     /// Positions of Array columns that have to be of equal length row by row.
     pub fn nested_groups(&self) -> &[Vec<usize>] {
-        &self.nested
+        &self.rules.nested
     }
 
     /// What stands before the dot in names like `n.a`.
     pub(crate) fn structures(&self) -> impl Iterator<Item = &str> {
-        structures(&self.columns)
+        structures(&self.rules.columns)
     }
 
     /// Whether some column's name might be taken for `name`: ClickHouse may ignore case, and its idea of it beyond
     /// ASCII is not ours to guess.
     pub fn resembles_a_column(&self, name: &[u8]) -> bool {
-        let resembles = resembles(name, self.columns.iter().map(|column| column.name.as_str()));
+        let resembles = resembles(name, self.rules.columns.iter().map(|column| column.name.as_str()));
         // Only written once: every payload of a table with such fields comes by here, on any thread.
         if !resembles && !self.has_skipped() {
             self.has_skipped.store(true, Ordering::Relaxed);

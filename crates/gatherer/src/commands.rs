@@ -129,7 +129,7 @@ impl<S: Sink> Gatherer<S> {
     /// Enters an insert that was refused because nobody could read its payload.
     pub fn log_unreadable(
         &self,
-        destination: Destination,
+        destination: Arc<Destination>,
         kind: Arc<InsertKind>,
         query_id: QueryId,
         payload_bytes: u64,
@@ -145,7 +145,7 @@ impl<S: Sink> Gatherer<S> {
             status: InsertStatus::ParsingError,
         };
         self.core.log.add(LoggedBatch {
-            destination: Arc::new(destination),
+            destination,
             flush_query_id: None,
             flush_time_micros: 0,
             timeout_ms: 0,

@@ -123,13 +123,13 @@ impl<S: Sink> Gatherer<S> {
     }
 
     /// The shape of inserts that go to `destination`.
-    pub fn shape(&self, destination: Destination) -> Arc<Shape> {
+    pub fn shape(&self, destination: impl Into<Arc<Destination>>) -> Arc<Shape> {
+        let destination = destination.into();
         let mut shapes = self.registry.shapes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shape) = shapes.get(&destination).and_then(Weak::upgrade) {
             return shape;
         }
         forget_unused(&mut shapes);
-        let destination = Arc::new(destination);
         let shape = Arc::new(Shape {
             table: self.table(TableName { database: destination.database.clone(), table: destination.table.clone() }),
             destination: destination.clone(),

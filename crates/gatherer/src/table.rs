@@ -55,7 +55,8 @@ pub(crate) struct Table {
 #[derive(Default)]
 pub(crate) struct TableState {
     policy: TablePolicy,
-    lanes: BTreeMap<u64, Lane>,
+    /// Boxed: a node of the map has room for eleven, and most tables have one.
+    lanes: BTreeMap<u64, Box<Lane>>,
     /// When the timer will look next.
     looked_at: Option<Micros>,
     next_member: u64,

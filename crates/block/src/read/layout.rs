@@ -26,7 +26,7 @@ impl Layout {
             match column {
                 Some(column) if seen.contains(column) => return Err(NotTypedReason::DuplicateField),
                 Some(column) => seen.insert(column),
-                None if !plan.settings.skip_unknown_fields || plan.resembles_a_column(name) => {
+                None if !plan.rules.settings.skip_unknown_fields || plan.resembles_a_column(name) => {
                     return Err(NotTypedReason::UnknownField)
                 }
                 None => {}
@@ -45,7 +45,7 @@ impl Layout {
     ) -> Result<Self, NotTypedReason> {
         for field in &self.fields {
             let type_text = types.next().ok_or(NotTypedReason::Syntax)?;
-            if field.is_some_and(|column| plan.readers[column].type_text.as_bytes() != type_text) {
+            if field.is_some_and(|column| plan.rules.readers[column].type_text.as_bytes() != type_text) {
                 return Err(NotTypedReason::Value);
             }
         }

@@ -55,7 +55,7 @@ fn read_column_of_block(
     row_count: usize,
 ) -> Result<Option<usize>, NotTypedReason> {
     let plan = rows.plan;
-    if plan.readers.get(expected).is_some_and(|reader| input.eat_exactly(&reader.native_header)) {
+    if plan.rules.readers.get(expected).is_some_and(|reader| input.eat_exactly(&reader.native_header)) {
         read_wanted_type(input, rows, expected, row_count)?;
         return Ok(Some(expected));
     }
@@ -65,7 +65,7 @@ fn read_column_of_block(
         return Ok(None);
     };
     let type_text = input.text()?;
-    if type_text == plan.readers[column].type_text {
+    if type_text == plan.rules.readers[column].type_text {
         read_wanted_type(input, rows, column, row_count)?;
     } else {
         read_other_type(input, rows, column, type_text, row_count)?;
@@ -118,7 +118,7 @@ fn skip_unknown_column(
     name: &[u8],
     row_count: usize,
 ) -> Result<(), NotTypedReason> {
-    if !plan.settings.skip_unknown_fields || plan.resembles_a_column(name) {
+    if !plan.rules.settings.skip_unknown_fields || plan.resembles_a_column(name) {
         return Err(NotTypedReason::UnknownField);
     }
     let sent = sent_type::parse(input.text()?)?;

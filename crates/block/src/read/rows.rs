@@ -22,7 +22,7 @@ pub(super) struct Rows<'p> {
 
 impl<'p> Rows<'p> {
     pub(super) fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotTyped> {
-        match plan.refusal {
+        match plan.rules.refusal {
             Some(reason) => Err(NotTyped { reason, row: 0 }),
             None => Ok(Rows {
                 plan,
@@ -97,7 +97,7 @@ impl<'p> Rows<'p> {
 
     /// The current row wants the default of `column`.
     pub(super) fn leave_out(&mut self, column: usize) -> Result<(), NotTypedReason> {
-        let reader = &self.plan.readers[column];
+        let reader = &self.plan.rules.readers[column];
         if !reader.has_default {
             self.account_for(column, 1)?;
             reader.reader.push_default(&mut self.columns[column]);
@@ -114,7 +114,7 @@ impl<'p> Rows<'p> {
 
     /// The current row has NULL for a column that can't hold it.
     pub(super) fn give_null(&mut self, column: usize) -> Result<(), NotTypedReason> {
-        if !self.plan.settings.null_as_default {
+        if !self.plan.rules.settings.null_as_default {
             return Err(NotTypedReason::Null);
         }
         self.give_default(column)
@@ -123,7 +123,7 @@ impl<'p> Rows<'p> {
     /// The current row asks for the default of `column` in so many words. Without a DEFAULT expression ClickHouse
     /// stores the column's zero here, not the type's default as for a column that is left out.
     pub(super) fn give_default(&mut self, column: usize) -> Result<(), NotTypedReason> {
-        let reader = &self.plan.readers[column];
+        let reader = &self.plan.rules.readers[column];
         if !reader.has_default && reader.reader.zero_is_doubtful() {
             return Err(NotTypedReason::Null);
         }
@@ -160,7 +160,7 @@ impl<'p> Rows<'p> {
     }
 
     fn leave_out_rows(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
-        let reader = &self.plan.readers[column];
+        let reader = &self.plan.rules.readers[column];
         if reader.has_default {
             return self.leave_out(column);
         }
@@ -224,7 +224,7 @@ impl<'p> Rows<'p> {
 
     /// Whether the columns of each nested structure have equally many elements in every row from this one on. Before it they have.
     pub(super) fn nested_lengths_agree(&self, from: usize) -> bool {
-        self.plan.nested.iter().all(|group| {
+        self.plan.rules.nested.iter().all(|group| {
             let mut lengths = group.iter().filter(|column| !self.left_out.contains(**column)).map(|column| match &self
                 .columns[*column]
             {

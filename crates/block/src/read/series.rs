@@ -98,7 +98,7 @@ impl<'p> Series<'p> {
         }
         self.rows.begin(payload.len());
         let error = match append(payload, &mut self.rows, &mut self.kept) {
-            Ok(()) if self.rows.plan.nested.is_empty() || self.rows.nested_lengths_agree(before) => {
+            Ok(()) if self.rows.plan.rules.nested.is_empty() || self.rows.nested_lengths_agree(before) => {
                 return Ok(self.rows.count() - before);
             }
             Ok(()) => SeriesError { reason: NotTypedReason::Value, row: 0, column: None, at: None, is_refused: false },

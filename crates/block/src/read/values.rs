@@ -8,7 +8,7 @@ use crate::plan::ReadPlan;
 /// Reads what follows VALUES, as far as it is made of literals: `(1, 'a'), (2, DEFAULT)`.
 pub fn read_values(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan, payload.len())?;
-    let mut values = SqlValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings: &plan.settings };
+    let mut values = SqlValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings: &plan.rules.settings };
     match read_rows(&mut values, &mut rows) {
         Ok(()) => rows.finish(),
         Err(reason) => Err(rows.not_typed(reason)),
@@ -43,7 +43,7 @@ fn read_row(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), N
 }
 
 fn read_value(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
-    let reader = &rows.plan.readers[column];
+    let reader = &rows.plan.rules.readers[column];
     match values.cursor.peek() {
         Some(b'D' | b'd') if values.cursor.eat_word(b"DEFAULT") => rows.give_default(column),
         Some(b'N' | b'n') if !reader.nullable && values.eat_null()? => rows.give_null(column),

@@ -16,7 +16,7 @@ pub(crate) struct TableSchema {
     pub(crate) standing: Standing,
     /// Of everything that the same account watches; what it confirms holds for this table too.
     pub(super) watch: Option<Arc<Standing>>,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Box<[Column]>,
     /// Whether its engine takes a gathered batch as it would take the inserts one by one.
     pub(crate) gatherable: bool,
     /// What it remembers of earlier inserts, so that a repeat is dropped.
@@ -316,7 +316,7 @@ impl TableSchema {
             watch,
             computes: computes_columns || has_more,
             asks_for_rights: has_more || hands_on || columns.iter().any(|column| column.asks_for_rights),
-            columns,
+            columns: columns.into_boxed_slice(),
             gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
             window: engine.as_ref().map_or(Window::Never, Engine::window),
             uuid: engine.as_ref().map_or(0, |engine| engine.uuid),

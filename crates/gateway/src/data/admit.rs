@@ -151,7 +151,7 @@ async fn prepare_and_keep(
     since: Moment,
 ) -> Result<Arc<Prepared>, NotAdmitted> {
     state.metrics.admissions.inc();
-    match prepare(&state.admission, &state.options.settings, request, since).await {
+    match prepare(&state.admission, &state.options.settings, &state.read_plans, request, since).await {
         Ok(prepared) => {
             let prepared = Arc::new(prepared);
             state.prepared.put(signature, prepared.clone());

@@ -191,7 +191,7 @@ pub(crate) fn log_unreadable(
     exception: Exception,
 ) {
     state.gatherer.log_unreadable(
-        prepared.destination.clone(),
+        prepared.destination().clone(),
         prepared.kind.clone(),
         query_id,
         payload_bytes,

@@ -6,6 +6,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, Semaphore};
 use windrow_append::Appends;
+use windrow_block::ReadPlans;
 use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, NextRequest, Stream};
@@ -34,6 +35,8 @@ pub(crate) struct State {
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: PreparedInserts,
     pub(crate) asking: Asking,
+    /// What tables with the same columns share of reading them.
+    pub(crate) read_plans: ReadPlans,
     pub(crate) gatherer: Gatherer<BackendSink>,
     pub(crate) letters: DeadLetters,
     pub(crate) sessions: Sessions,
@@ -153,6 +156,7 @@ impl DataServer {
             admission,
             prepared: PreparedInserts::new(),
             asking: Asking::default(),
+            read_plans: ReadPlans::default(),
             gatherer,
             letters,
             sessions: Sessions::default(),

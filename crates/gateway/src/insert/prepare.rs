@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadPlan, ReadSettings, SettingEffect};
+use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadPlans, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
 use windrow_gatherer::{AckLevel, InsertKind};
 use windrow_settings::Settings;
@@ -42,10 +42,11 @@ pub(crate) struct InsertRequest {
 pub(crate) async fn prepare(
     admission: &Admission,
     settings: &Settings,
+    plans: &ReadPlans,
     request: &InsertRequest,
     since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
-    match admit(admission, settings, request, since).await {
+    match admit(admission, settings, plans, request, since).await {
         // There is nobody to forward it to.
         Err(NotAdmitted::Forward(reason)) if admission.backend().duckdb().is_some() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
@@ -68,6 +69,7 @@ pub(crate) fn canonical_database(database: Option<&str>) -> String {
 async fn admit(
     admission: &Admission,
     settings: &Settings,
+    plans: &ReadPlans,
     request: &InsertRequest,
     since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
@@ -136,7 +138,7 @@ async fn admit(
     };
     let kind = InsertKind { query: request.query.clone(), format: format_name.to_owned(), limits: own.limits };
     sorted.ask_for_one_block(&user);
-    let mut typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes);
+    let mut typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes, plans);
     if let (Ok(typed), true) = (&mut typed, alone_here) {
         typed.take_all();
     }
@@ -146,7 +148,7 @@ async fn admit(
         let formatting = if schema.computes { sorted.formatting.as_slice() } else { &[] };
         let (targets, user, settings, kind) = (targets.as_slice(), &*user, sorted.shape.as_slice(), &kind);
         let not_typed = typed.as_ref().err().copied();
-        OpaqueRequest { format, targets, user, settings, formatting, kind, not_typed }.way(&destination)
+        OpaqueRequest { format, targets, user, settings, formatting, kind, not_typed }.way(&destination).map(Box::new)
     });
     // Where the table itself lies in the request's database, that one is there.
     let database = request.database.as_deref().filter(|database| *database != key.database);
@@ -162,7 +164,7 @@ async fn admit(
     let is_limited = database.is_some() || account.grants.is_none();
     let asked_at = is_limited.then_some(asked_at);
     let grounds = Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at };
-    let mut prepared = Prepared::new(ways, ack, own.wait_timeout, kind, destination, grounds);
+    let mut prepared = Prepared::new(ways, ack, own.wait_timeout, kind, grounds);
     (prepared.at_once, prepared.dedup) = (at_once, dedup);
     prepared.answer_form = answer_form;
     Ok(prepared)
@@ -199,10 +201,10 @@ impl Asker<'_> {
     async fn ask_for_ways(
         &self,
         typed: Result<TypedWay, &'static str>,
-        opaque: Option<OpaqueWay>,
+        opaque: Option<Box<OpaqueWay>>,
     ) -> Result<Ways, NotAdmitted> {
-        let typed_destination = typed.as_ref().ok().map(|typed| &typed.destination);
-        let opaque_destination = opaque.as_ref().map(|opaque| &opaque.destination);
+        let typed_destination = typed.as_ref().ok().map(|typed| &*typed.destination);
+        let opaque_destination = opaque.as_ref().map(|opaque| &*opaque.destination);
         let (typed_answer, opaque_answer) = tokio::join!(self.ask(typed_destination), self.ask(opaque_destination));
         match (typed, opaque) {
             (Ok(typed), opaque) => {
@@ -288,17 +290,18 @@ impl<'a> Sorted<'a> {
         user: &UserContext,
         destination: &Destination,
         computes: bool,
+        plans: &ReadPlans,
     ) -> Result<TypedWay, &'static str> {
         let columns: Vec<ColumnSpec> =
             targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>().ok_or("type")?;
         let format = format.ok_or("format")?;
         let read_settings = self.read_settings(format, user)?;
-        let destination = Destination {
+        let destination = Arc::new(Destination {
             form: Form::Native { types: columns.iter().map(|column| column.data_type.clone()).collect() },
             settings: self.written_settings(format, computes),
             ..destination.clone()
-        };
-        Ok(TypedWay { format, plan: ReadPlan::new(columns, read_settings), destination, takes_any_size: false })
+        });
+        Ok(TypedWay { format, plan: plans.plan(columns, read_settings), destination, takes_any_size: false })
     }
 
     /// Fails when a setting asks for a way of reading that is not implemented here.

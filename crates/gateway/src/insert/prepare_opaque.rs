@@ -42,7 +42,7 @@ impl OpaqueRequest<'_> {
         let kind = InsertKind { query: self.kind.query.clone(), format: self.kind.format.clone(), limits };
         Some(OpaqueWay {
             plan,
-            destination: Destination { form, settings: self.carried_settings(), ..destination.clone() },
+            destination: Arc::new(Destination { form, settings: self.carried_settings(), ..destination.clone() }),
             kind: Arc::new(kind),
             instead_because,
         })

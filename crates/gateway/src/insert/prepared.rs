@@ -13,8 +13,6 @@ use crate::recent::Recent;
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
 pub(crate) struct Prepared {
     ways: Ways,
-    /// Where its inserts go, for the log: how they are written is each way's own.
-    pub(crate) destination: Destination,
     pub(crate) ack: AckLevel,
     /// Its batch is sealed with it: it did not ask to be gathered.
     pub(crate) at_once: bool,
@@ -37,12 +35,10 @@ impl Prepared {
         ack: AckLevel,
         wait_timeout: Duration,
         kind: InsertKind,
-        destination: Destination,
         grounds: Grounds,
     ) -> Prepared {
         Prepared {
             ways,
-            destination,
             ack,
             at_once: false,
             dedup: None,
@@ -68,6 +64,11 @@ impl Prepared {
     /// For so long nobody doubts what a table is. Clients that always send more than there are columns ask no oftener.
     pub(crate) const BELIEVED_FOR: Duration = Duration::from_millis(500);
 
+    /// Where its inserts go, for the log.
+    pub(crate) fn destination(&self) -> &Arc<Destination> {
+        self.ways.any_destination()
+    }
+
     /// What its inserts of this kinship have in common.
     pub(crate) fn kind(&self, kinship: &Kinship) -> Arc<InsertKind> {
         match (kinship, &self.ways.opaque) {
@@ -86,6 +87,7 @@ impl Prepared {
         let shape = gatherer.shape(self.ways.destination(kinship));
         let mut shapes = self.shapes.write().unwrap_or_else(PoisonError::into_inner);
         if shapes.len() < 64 {
+            shapes.reserve_exact(1);
             shapes.push((kinship.clone(), shape.clone()));
         }
         shape

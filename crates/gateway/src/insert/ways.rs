@@ -11,7 +11,8 @@ use super::read::{read_payload, LARGE_BYTES};
 /// At least one of them is there.
 pub(crate) struct Ways {
     pub(crate) typed: Option<TypedWay>,
-    pub(crate) opaque: Option<OpaqueWay>,
+    /// Boxed: most have none.
+    pub(crate) opaque: Option<Box<OpaqueWay>>,
 }
 
 /// Payloads are read into columns.
@@ -19,7 +20,7 @@ pub(crate) struct TypedWay {
     pub(crate) format: &'static Format,
     pub(crate) plan: ReadPlan,
     /// With all of the plan's columns.
-    pub(crate) destination: Destination,
+    pub(crate) destination: Arc<Destination>,
     /// Nobody else could take what is larger than a batch is to be.
     pub(crate) takes_any_size: bool,
 }
@@ -28,7 +29,7 @@ pub(crate) struct TypedWay {
 pub(crate) struct OpaqueWay {
     pub(crate) plan: OpaquePlan,
     /// Without a header.
-    pub(crate) destination: Destination,
+    pub(crate) destination: Arc<Destination>,
     pub(crate) kind: Arc<InsertKind>,
     /// Why payloads of the statement can't be typed at all, if that is so.
     pub(crate) instead_because: Option<&'static str>,
@@ -75,7 +76,7 @@ impl TypedWay {
     /// For a backend that is told nothing but rows: no setting goes along, and no payload is somebody else's.
     pub(crate) fn take_all(&mut self) {
         self.takes_any_size = true;
-        self.destination.settings.clear();
+        Arc::make_mut(&mut self.destination).settings.clear();
     }
 }
 
@@ -110,7 +111,8 @@ impl Ways {
     pub(crate) fn no_repeat_is_recognised(&mut self) {
         let typed = self.typed.as_mut().map(|way| &mut way.destination);
         let opaque = self.opaque.as_mut().map(|way| &mut way.destination);
-        typed.into_iter().chain(opaque).for_each(|destination| destination.deduplicates = false);
+        let both = typed.into_iter().chain(opaque);
+        both.for_each(|destination| Arc::make_mut(destination).deduplicates = false);
     }
 
     /// Whether a payload had a field with the name of no column known here.
@@ -118,22 +120,31 @@ impl Ways {
         self.typed.as_ref().is_some_and(|typed| typed.plan.has_skipped())
     }
 
+    /// Where payloads go that could not be read.
+    pub(crate) fn any_destination(&self) -> &Arc<Destination> {
+        let typed = self.typed.as_ref().map(|way| &way.destination);
+        typed.or(self.opaque.as_ref().map(|way| &way.destination)).expect("at least one of them is there")
+    }
+
     /// Where rows go that were read here and have this in common.
-    pub(crate) fn destination(&self, kinship: &Kinship) -> Destination {
+    pub(crate) fn destination(&self, kinship: &Kinship) -> Arc<Destination> {
         match kinship {
             Kinship::Typed(present) => {
                 let typed = self.typed.as_ref().expect("they were read this way");
                 let columns = typed.plan.columns();
-                Destination {
-                    columns: present.iter().map(|at| columns[at].name.clone()).collect(),
-                    form: Form::Native { types: present.iter().map(|at| columns[at].data_type.clone()).collect() },
-                    ..typed.destination.clone()
+                if *present == Present::all(columns.len()) {
+                    return typed.destination.clone();
                 }
+                let mut destination = (*typed.destination).clone();
+                destination.columns = present.iter().map(|at| columns[at].name.clone()).collect();
+                let types = present.iter().map(|at| columns[at].data_type.clone()).collect();
+                destination.form = Form::Native { types };
+                Arc::new(destination)
             }
             Kinship::Opaque { header } => {
                 let opaque = self.opaque.as_ref().expect("they were read this way");
                 let form = Form::Text { format: opaque.plan.format().name, header: header.clone() };
-                Destination { form, ..opaque.destination.clone() }
+                Arc::new(Destination { form, ..(*opaque.destination).clone() })
             }
         }
     }

@@ -210,7 +210,7 @@ async fn push_singles<S: Sink>(
             (pusher.member(member, QueryId::Random(id.0)), (message, row_count))
         })
         .unzip();
-    let shape = pusher.gatherer.shape((**target).clone());
+    let shape = pusher.gatherer.shape((*target).clone());
     let pushed = pusher.gatherer.push_batch(&shape, PushedBatch { id, members, sent_before }).await;
     let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
     pusher.view.set_progress(Some(ticket.progress()));

@@ -70,7 +70,7 @@ async fn push_together<S: Sink>(
         oldest_fetched_ms: wall_ms(),
     };
     let members = vec![pusher.member(member, QueryId::Random(id.0))];
-    let shape = pusher.gatherer.shape((**target).clone());
+    let shape = pusher.gatherer.shape((*target).clone());
     let pushed = pusher.gatherer.push_batch(&shape, PushedBatch { id, members, sent_before }).await;
     let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
     pusher.view.set_progress(Some(ticket.progress()));

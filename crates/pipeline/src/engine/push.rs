@@ -221,7 +221,7 @@ impl<S: Sink> Pusher<S> {
     ) -> Result<Vec<Result<(), InsertError>>, Failure> {
         let Group { id, target, members } = group;
         let members = members.into_iter().map(|member| self.member(member, QueryId::Random(id.0))).collect();
-        let shape = self.gatherer.shape((*target).clone());
+        let shape = self.gatherer.shape(target.clone());
         let pushed = self.gatherer.push_batch(&shape, PushedBatch { id, members, sent_before }).await;
         let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
         let progress = ticket.progress();

@@ -45,7 +45,7 @@ fn check_names(
 ) -> Result<(), NotTypedReason> {
     for (name, position) in names.iter().zip(positions) {
         // A value of no known type can't be skipped.
-        let may_skip = form == HeaderForm::NamesAndTypes && plan.settings.skip_unknown_fields;
+        let may_skip = form == HeaderForm::NamesAndTypes && plan.rules.settings.skip_unknown_fields;
         if position.is_none() && (!may_skip || plan.resembles_a_column(name)) {
             return Err(NotTypedReason::UnknownField);
         }
@@ -62,7 +62,7 @@ fn check_names(
 fn read_type(input: &mut BinaryInput<'_>, plan: &ReadPlan, position: Option<usize>) -> Result<Target, NotTypedReason> {
     let text = input.text()?;
     match position {
-        Some(column) if plan.readers[column].type_text.as_bytes() == text => Ok(Target::Column(column)),
+        Some(column) if plan.rules.readers[column].type_text.as_bytes() == text => Ok(Target::Column(column)),
         Some(_) => Err(NotTypedReason::Value),
         None => {
             let text = std::str::from_utf8(text).map_err(|_| NotTypedReason::Value)?;

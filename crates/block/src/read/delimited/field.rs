@@ -48,7 +48,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
 
     #[inline(always)]
     fn read_into(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
-        let reader = &rows.plan.readers[column];
+        let reader = &rows.plan.rules.readers[column];
         self.dialect.start_field(&mut self.cursor);
         if self.dialect.empty_is_default() && self.dialect.at_field_end(&self.cursor) {
             return rows.give_default(column);

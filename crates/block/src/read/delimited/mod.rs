@@ -48,37 +48,37 @@ pub(super) fn appender(format: &str) -> Option<Append> {
 }
 
 pub fn read_csv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Csv::new(&plan.settings), Heading::MaybeDetected)
+    read_table(payload, plan, Csv::new(&plan.rules.settings), Heading::MaybeDetected)
 }
 
 pub fn read_csv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Csv::new(&plan.settings), Heading::Names)
+    read_table(payload, plan, Csv::new(&plan.rules.settings), Heading::Names)
 }
 
 pub fn read_csv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Csv::new(&plan.settings), Heading::NamesAndTypes)
+    read_table(payload, plan, Csv::new(&plan.rules.settings), Heading::NamesAndTypes)
 }
 
 pub fn read_tsv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Escaped::new(&plan.settings), Heading::MaybeDetected)
+    read_table(payload, plan, Escaped::new(&plan.rules.settings), Heading::MaybeDetected)
 }
 
 pub fn read_tsv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Escaped::new(&plan.settings), Heading::Names)
+    read_table(payload, plan, Escaped::new(&plan.rules.settings), Heading::Names)
 }
 
 pub fn read_tsv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Escaped::new(&plan.settings), Heading::NamesAndTypes)
+    read_table(payload, plan, Escaped::new(&plan.rules.settings), Heading::NamesAndTypes)
 }
 
 pub fn read_tsv_raw(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Raw::new(&plan.settings), Heading::MaybeDetected)
+    read_table(payload, plan, Raw::new(&plan.rules.settings), Heading::MaybeDetected)
 }
 
 pub fn read_tsv_raw_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Raw::new(&plan.settings), Heading::Names)
+    read_table(payload, plan, Raw::new(&plan.rules.settings), Heading::Names)
 }
 
 pub fn read_tsv_raw_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
-    read_table(payload, plan, Raw::new(&plan.settings), Heading::NamesAndTypes)
+    read_table(payload, plan, Raw::new(&plan.rules.settings), Heading::NamesAndTypes)
 }

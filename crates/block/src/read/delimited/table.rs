@@ -27,7 +27,7 @@ pub(super) fn read_table<D: Dialect>(
     heading: Heading,
 ) -> Result<Parsed, NotTyped> {
     let mut rows = Rows::new(plan, payload.len())?;
-    let mut fields = Fields::new(payload, &plan.settings, dialect);
+    let mut fields = Fields::new(payload, &plan.rules.settings, dialect);
     match read_all(&mut fields, &mut rows, heading, &mut None) {
         Ok(()) => rows.finish(),
         Err(reason) => Err(rows.not_typed(reason)),
@@ -42,7 +42,7 @@ pub(super) fn append_table<'p, D: Dialect>(
     dialect: impl FnOnce(&'p ReadSettings) -> D,
     heading: Heading,
 ) -> Result<(), Stopped> {
-    let settings = &rows.plan.settings;
+    let settings = &rows.plan.rules.settings;
     let mut fields = Fields::new(payload, settings, dialect(settings));
     fields.scratch = std::mem::take(&mut kept.scratch);
     let outcome = read_all(&mut fields, rows, heading, &mut kept.table_layout);

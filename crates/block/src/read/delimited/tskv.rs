@@ -20,7 +20,7 @@ pub fn read_tskv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
 
 /// The rows of one payload more.
 pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, kept: &mut Kept) -> Result<(), Stopped> {
-    let settings = &rows.plan.settings;
+    let settings = &rows.plan.rules.settings;
     let delimited = &settings.delimited;
     // ClickHouse applies these to some of the values, or to none.
     if delimited.tsv_crlf || delimited.tsv_empty_as_default || delimited.tsv_skip_trailing_empty_lines {
@@ -64,7 +64,7 @@ fn read_member(fields: &mut Fields<'_, '_, Escaped<'_>>, rows: &mut Rows<'_>) ->
             rows.see(column)?;
             fields.read_field(rows, column)?;
         }
-        None if !plan.settings.skip_unknown_fields || plan.resembles_a_column(name) => {
+        None if !plan.rules.settings.skip_unknown_fields || plan.resembles_a_column(name) => {
             return Err(NotTypedReason::UnknownField)
         }
         None => fields.skip_field()?,

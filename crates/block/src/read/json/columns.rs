@@ -101,7 +101,7 @@ fn read_column(
     fields.values.cursor.skip_space();
     if !fields.values.cursor.eat(b']') {
         fields.rows.give(column)?;
-        let reader = &fields.rows.plan.readers[column].reader;
+        let reader = &fields.rows.plan.rules.readers[column].reader;
         let values = &mut fields.rows.columns[column];
         loop {
             fields.values.read(reader, values)?;

@@ -15,7 +15,7 @@ pub(super) struct Fields<'a, 'p, 'r, const STRINGS: bool> {
 
 impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
     pub(super) fn new(payload: &'a [u8], rows: &'r mut Rows<'p>) -> Self {
-        let settings = &rows.plan.settings;
+        let settings = &rows.plan.rules.settings;
         Fields { values: JsonValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings }, rows }
     }
 
@@ -35,7 +35,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
         if STRINGS {
             return self.read_string(column);
         }
-        let reader = &self.rows.plan.readers[column];
+        let reader = &self.rows.plan.rules.readers[column];
         if !reader.nullable && self.values.cursor.peek() == Some(b'n') {
             self.values.expect_null()?;
             return self.rows.give_null(column);
@@ -53,7 +53,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
     pub(super) fn position(&self, name: &[u8]) -> Result<Option<usize>, NotTypedReason> {
         let plan = self.rows.plan;
         let column = plan.position(name);
-        if column.is_none() && (!plan.settings.skip_unknown_fields || plan.resembles_a_column(name)) {
+        if column.is_none() && (!plan.rules.settings.skip_unknown_fields || plan.resembles_a_column(name)) {
             return Err(NotTypedReason::UnknownField);
         }
         Ok(column)

@@ -116,7 +116,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
     /// Reads a key and its value; returns the column.
     #[inline]
     fn read_member(&mut self, expected: usize) -> Result<usize, NotTypedReason> {
-        if let Some(reader) = self.fields.rows.plan.readers.get(expected) {
+        if let Some(reader) = self.fields.rows.plan.rules.readers.get(expected) {
             if let Some(length) = reader.key.length_in(self.fields.values.cursor.rest()) {
                 self.fields.values.cursor.at += length;
                 self.fields.values.cursor.skip_space();
@@ -124,7 +124,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
                 return Ok(expected);
             }
         }
-        if let Some(paths) = &self.fields.rows.plan.paths {
+        if let Some(paths) = &self.fields.rows.plan.rules.paths {
             if let Some(node) = self.read_path_key(paths, expected)? {
                 self.read_path(paths, node)?;
                 return Ok(FIRST_PATH + node);

@@ -17,7 +17,7 @@ impl<const STRINGS: bool> Fields<'_, '_, '_, STRINGS> {
         self.values.cursor.expect(b'"')?;
         let text = read_string(&mut self.values.cursor, &mut self.values.scratch)?;
         let text = text.bytes(&self.values.scratch);
-        let reader = &self.rows.plan.readers[column];
+        let reader = &self.rows.plan.rules.readers[column];
         if is_null(text) {
             if !reader.nullable {
                 return self.rows.give_null(column);

@@ -52,10 +52,10 @@ fn read_column(
     data_type: &DataType,
 ) -> Result<(), NotTypedReason> {
     match read_item(input)? {
-        Item::Nil if !rows.plan.readers[column].nullable => rows.give_null(column),
+        Item::Nil if !rows.plan.rules.readers[column].nullable => rows.give_null(column),
         item => {
             rows.give(column)?;
-            value::read(input, item, data_type, &mut rows.columns[column], &rows.plan.settings)
+            value::read(input, item, data_type, &mut rows.columns[column], &rows.plan.rules.settings)
         }
     }
 }
