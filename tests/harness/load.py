@@ -6,6 +6,7 @@ import http.client
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 from harness.endpoint import Endpoint
 from harness.inserts import INTO_T, rows
@@ -25,15 +26,14 @@ class Written:
         return {*self.acknowledged, *self.refused, *self.uncertain}
 
 
-class Load:
-    """Inserts into `t` until told to stop, rows numbered from `first` on. `settings` say what an acknowledgement is to mean."""
+class Writers:
+    """Threads that go on from the beginning of `with` to its end, or until `stopping` is set."""
 
-    def __init__(self, endpoint: Endpoint, first: int = 0, **settings: object):
-        self.endpoint, self.first, self.settings = endpoint, first, settings
-        self.written, self.stopping = Written(), threading.Event()
-        self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> Self:
         for thread in self.threads:
             thread.start()
         return self
@@ -42,6 +42,16 @@ class Load:
         self.stopping.set()
         for thread in self.threads:
             thread.join()
+
+
+class Load(Writers):
+    """Inserts into `t` until told to stop, rows numbered from `first` on. `settings` say what an acknowledgement is to mean."""
+
+    def __init__(self, endpoint: Endpoint, first: int = 0, **settings: object):
+        super().__init__()
+        self.endpoint, self.first, self.settings = endpoint, first, settings
+        self.written = Written()
+        self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
 
     def write(self, writer: int) -> None:
         number = self.first + writer

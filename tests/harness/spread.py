@@ -17,6 +17,7 @@ from harness.endpoint import ERROR_CODE, Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.letters import Letters
+from harness.load import Writers
 from harness.quick_http import QuickConnection
 
 NUMBERS = itertools.count(1)
@@ -74,26 +75,16 @@ def create_many(direct: Endpoint, tables: Iterable[str], columns: str = "a UInt6
         list(threads.map(lambda table: direct.sql(f"CREATE TABLE {table} ({columns}) ENGINE = MergeTree ORDER BY tuple()"), tables))
 
 
-class Spread:
+class Spread(Writers):
     """Writers of every kind, which go round the tables from `with` to its end; after each insert they make one into each watched table."""
 
     def __init__(self, endpoint: Endpoint, tables: list[str], kinds: tuple[Kind, ...] = KINDS, per_kind: int = 1):
+        super().__init__()
         self.endpoint, self.tables, self.kinds, self.watched = endpoint, tables, kinds, ()
         self.told: list[Told] = []
-        self.stopping = threading.Event()
         chosen = [kind for kind in kinds for _ in range(per_kind)]
         starts = [at * len(tables) // len(chosen) for at in range(len(chosen))]
         self.threads = [threading.Thread(target=self._write, args=each, daemon=True) for each in zip(chosen, starts)]
-
-    def __enter__(self) -> Spread:
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join()
 
     def _write(self, kind: Kind, start: int) -> None:
         connection = QuickConnection(self.endpoint)

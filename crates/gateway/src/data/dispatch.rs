@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windrow_client::{Credentials, Exception};
+use windrow_client::{CallError, Credentials, Exception};
 use windrow_compression::{DecompressError, Encoding};
 use windrow_gatherer::{QueryId, TableName};
 use windrow_http::{BodyFraming, Connection, RequestHead};
@@ -449,7 +449,16 @@ impl Exchange<'_> {
             return self.forward(connection, out, Cause::plain("credentials"), read).await;
         };
         let privilege = "SYSTEM FLUSH ASYNC INSERT QUEUE ON *.*";
-        if !self.state.admission.is_granted(credentials, privilege).await.unwrap_or(false) {
+        let is_granted = match self.state.admission.is_granted(credentials, privilege).await {
+            Ok(is_granted) => is_granted,
+            // Forwarded, it might succeed by now, and nothing of what is gathered here would have been flushed.
+            Err(CallError::Exception(exception)) if exception.is_passing() => {
+                return self.refuse(connection, out, &Refusal::exception(exception)).await
+            }
+            Err(CallError::Exception(_)) => false,
+            Err(error) => return self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await,
+        };
+        if !is_granted {
             if self.state.backend.duckdb().is_some() {
                 return self.refuse(connection, out, &Refusal::readonly(&credentials.user)).await;
             }

@@ -124,7 +124,11 @@ impl DataServer {
         let on_stale_schema = {
             let admission = admission.clone();
             move |table: &windrow_gatherer::TableName| {
-                tracing::info!(database = table.database, table = table.table, "the table's schema has changed");
+                tracing::info!(
+                    database = table.database,
+                    table = table.table,
+                    "a flush was refused for the table itself or a right on it: it is asked about anew"
+                );
                 admission.forget_table(table);
             }
         };

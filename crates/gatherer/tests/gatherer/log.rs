@@ -85,7 +85,7 @@ async fn an_unreadable_payload_is_in_it() {
     let world = World::sealing_on_command();
     let kind = InsertKind { query: "INSERT".into(), format: "CSV".into(), limits: FlushLimits::default() };
     world.gatherer.log_unreadable(
-        shape_of("t", "a"),
+        shape_of("t", "a").into(),
         Arc::new(kind),
         QueryId::Given("mine".into()),
         17,
