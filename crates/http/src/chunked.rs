@@ -20,7 +20,7 @@ impl fmt::Display for ChunkedError {
         f.write_str(match self {
             ChunkedError::InvalidSize => "a chunk does not begin with its size in hexadecimal",
             ChunkedError::LineTooLong => "a chunk's size line or the trailer is too long",
-            ChunkedError::MissingLineEnd => "a chunk does not end with CR LF",
+            ChunkedError::MissingLineEnd => "a chunk, or a line of the trailer, does not end with CR LF",
         })
     }
 }
@@ -51,6 +51,9 @@ enum State {
         seen: usize,
     },
     Trailer {
+        seen: usize,
+    },
+    TrailerLineFeed {
         seen: usize,
     },
     TrailerEndLineFeed,
@@ -126,9 +129,12 @@ impl ChunkedScanner {
             State::TrailerStart { .. } if byte == b'\r' => State::TrailerEndLineFeed,
             State::TrailerStart { seen } | State::Trailer { seen } => match byte {
                 _ if seen > MAX_TRAILER_BYTES => return Err(ChunkedError::LineTooLong),
-                b'\n' => State::TrailerStart { seen: seen + 1 },
+                b'\r' => State::TrailerLineFeed { seen: seen + 1 },
+                // Others take it for a line's end, or for none, and would find the next request somewhere else.
+                b'\n' => return Err(ChunkedError::MissingLineEnd),
                 _ => State::Trailer { seen: seen + 1 },
             },
+            State::TrailerLineFeed { seen } => expect(byte, b'\n', State::TrailerStart { seen: seen + 1 })?,
             State::TrailerEndLineFeed => expect(byte, b'\n', State::Done)?,
             State::Data { .. } | State::Done => unreachable!("step() deals with data and never reads past the end"),
         })
@@ -208,6 +214,16 @@ mod tests {
         assert_eq!(decode(b"4\r\nWikiXX", 100), Err(ChunkedError::MissingLineEnd));
         let long = [b"1;".as_slice(), &[b'x'; 10_000]].concat();
         assert_eq!(decode(&long, 100), Err(ChunkedError::LineTooLong));
+    }
+
+    #[test]
+    fn a_trailer_has_lines_that_end_with_both_characters() {
+        let ends = |trailer: &str| decode(&[b"0\r\n", trailer.as_bytes()].concat(), 3);
+        assert_eq!(ends("\r\n"), Ok((Vec::new(), 5, true)));
+        assert_eq!(ends("a: b\r\nc: d\r\n\r\n"), Ok((Vec::new(), 17, true)));
+        for bad in ["\n", "\n\n", "a: b\n\n", "a: b\n\r\n", "a: b\r\n\n", "a: b\r\r\n", "\rGET / HTTP/1.1\r\n"] {
+            assert_eq!(ends(bad), Err(ChunkedError::MissingLineEnd), "{bad:?}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::appends::is_of_appends;
 use super::body::{Read, ReadError};
 use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
 use super::duckdb::is_for_anyone;
-use super::forwarding::Cause;
+use super::forwarding::{Cause, Changes};
 use super::gather::{
     log_unreadable, make_ready, query_id, random_query_id, read as read_prepared, store, Candidate, NotGathered, Origin,
 };
@@ -388,7 +388,8 @@ impl Exchange<'_> {
                     // The log is to name the id that the client is told.
                     forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));
                 }
-                let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, false).await;
+                let (after, exception) =
+                    self.relay_once(relay, connection, out, forwarded, insert, &Changes::default()).await;
                 if let Some(exception) = exception {
                     log_unreadable(self.state, &prepared, query_id, payload_bytes, exception);
                 }

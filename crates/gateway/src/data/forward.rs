@@ -4,6 +4,8 @@
 //! to it while a query runs. A client that leaves takes the backend's connection with it: ClickHouse then does to the
 //! query what it does when its own client leaves.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ pub(crate) struct Forwarded<'a> {
     /// Whether a client that closes its side has lost interest, as ClickHouse is told by
     /// `cancel_http_readonly_queries_on_client_close`. Others may have closed only the side on which they send.
     pub(crate) cancel_on_close: bool,
+    /// The beginning of the answer is waited for also if the client leaves before it.
+    pub(crate) outlives_client: bool,
 }
 
 pub(crate) enum ForwardedBody {
@@ -52,8 +56,10 @@ pub(crate) enum ForwardError {
     NotSent(ConnectError),
     /// The backend's connection broke before it answered.
     NoAnswer(String),
-    /// The connection can only be closed: the client is gone, or got half an answer.
+    /// The connection can only be closed: the client is gone.
     Broken,
+    /// The same, since the backend's connection broke when the client had a part of the answer.
+    HalfAnswer,
 }
 
 /// The answer has reached the client.
@@ -115,13 +121,15 @@ fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Called when the backend's answer has begun and is no error, before the client can know of it.
+pub(crate) type WhenDone<'a> = &'a (dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> + Sync);
+
 /// Where an answer goes.
 pub(crate) struct ToClient<'a> {
     pub(crate) client: &'a mut WriteHalf,
     pub(crate) connection_fields: &'a [u8],
     pub(crate) write_idle: Duration,
-    /// Called before the client can know of the answer.
-    pub(crate) when_answered: &'a (dyn Fn() + Sync),
+    pub(crate) when_done: WhenDone<'a>,
 }
 
 /// Sends the request over `lease` and the answer to the client.
@@ -136,7 +144,7 @@ pub(crate) async fn relay(
     let sent = AtomicBool::new(false);
     let outcome = {
         let upload = upload(&forwarded, authority, body, backend, to_client.write_idle, &sent);
-        let download = download(answer, to_client);
+        let download = download(answer, to_client, forwarded.outlives_client);
         tokio::pin!(upload, download);
         tokio::select! {
             biased;
@@ -256,13 +264,17 @@ fn unchunked(mut framed: &[u8]) -> Vec<u8> {
     data
 }
 
-async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Result<Downloaded, ForwardError> {
-    let ToClient { client, connection_fields, write_idle: idle, when_answered } = to_client;
-    let mut begun = false;
+async fn download(
+    mut answer: AnswerReader<'_>,
+    to_client: ToClient<'_>,
+    outlives_client: bool,
+) -> Result<Downloaded, ForwardError> {
+    let ToClient { client, connection_fields, write_idle: idle, when_done } = to_client;
+    let (mut begun, mut client_is_gone) = (false, false);
     let head = loop {
         let event = match answer.next_head_event(UNBOUNDED).await {
             Ok(event) => event,
-            Err(_) if begun => return Err(ForwardError::Broken),
+            Err(_) if begun => return Err(ForwardError::HalfAnswer),
             Err(error) => return Err(ForwardError::NoAnswer(error.to_string())),
         };
         let (lines, head) = match event {
@@ -270,18 +282,23 @@ async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Resu
             HeadEvent::Whole { head, rest } => (rest, Some(head)),
         };
         let mut out = without_connection_fields(&lines, begun);
-        if head.is_some() {
-            when_answered();
+        if let Some(head) = &head {
+            if !is_error(head) {
+                when_done().await;
+            }
             out.extend_from_slice(connection_fields);
             out.extend_from_slice(b"\r\n");
         }
         begun = true;
-        client.send(&out, idle).await.map_err(|_| ForwardError::Broken)?;
+        client_is_gone = client_is_gone || client.send(&out, idle).await.is_err();
+        if client_is_gone && (head.is_some() || !outlives_client) {
+            return Err(ForwardError::Broken);
+        }
         if let Some(head) = head {
             break head;
         }
     };
-    let failed = head.field("x-clickhouse-exception-code").is_some();
+    let failed = is_error(&head);
     let mut error_start = Vec::new();
     let mut body = answer.into_body(&head);
     loop {
@@ -294,13 +311,18 @@ async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Resu
             }
             Ok(None) => break,
             Err(ClientError::Io(_) | ClientError::Closed | ClientError::Head(_) | ClientError::Body(_)) => {
-                return Err(ForwardError::Broken)
+                return Err(ForwardError::HalfAnswer)
             }
         }
     }
     // An answer that ends with its connection can only be passed on by ending ours.
     let keep_alive = head.framing() != BodyFraming::UntilClose;
     Ok(Downloaded { head, keep_alive, error_start })
+}
+
+/// ClickHouse refuses some requests before it has an exception to name, with a status alone.
+fn is_error(head: &ResponseHead) -> bool {
+    head.status() >= 400 || head.field("x-clickhouse-exception-code").is_some()
 }
 
 /// The lines of an answer's head without those that speak of the backend's connection, and without the blank line.

@@ -1,5 +1,7 @@
 //! The way of a request to the backend: what is changed in it, and what it changes here.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 use windrow_client::{push_param, Client, Exception};
 use windrow_http::{Connection, Method};
@@ -8,13 +10,14 @@ use windrow_statement::{own_table_references, without_system_prefix, InsertOutli
 use super::answer::{self, After};
 use super::body::Read;
 use super::claim::claim_for_forwarded;
-use super::deduplication::Passage;
+use super::deduplication::{Passage, RowsGone};
 use super::dispatch::Exchange;
-use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient};
+use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient, WhenDone};
 use super::own_tables::{self, Visible};
 use super::request::Caller;
 use super::sessions::SessionKey;
 use super::text::Text;
+use crate::admission::NotAdmitted;
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, Role};
@@ -82,15 +85,8 @@ impl Exchange<'_> {
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         self.state.metrics.forwarded(reason);
-        // Asked and forgotten before the statement runs, and forgotten again behind it: what is inserted once the rows are gone is
-        // new, and so is what was stored in between.
-        let gone = self.rows_gone(statement, text.as_ref()).await;
-        self.forget_rows(gone.as_ref()).await;
-        let changes = Changes::of(statement, reason);
+        let changes = self.changes(statement, text.as_ref(), reason).await;
         let newly_marked = if changes.session { self.mark_session() } else { None };
-        if changes.learnt {
-            self.state.forget_what_was_learnt();
-        }
         let forwarded = match text {
             Some(text) => match self.stripped(&text, &read.bytes) {
                 None if text.whole => self.with_own_tables(text).await,
@@ -99,18 +95,39 @@ impl Exchange<'_> {
             None => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, changes.learnt).await;
-        if changes.learnt {
-            // What an answer that streams has changed until its end.
-            self.state.forget_what_was_learnt();
-        }
-        self.forget_rows(gone.as_ref()).await;
+        let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, &changes).await;
         if let (Some(session), Some(true)) =
             (newly_marked, exception.map(|exception| is_about_identity(exception.code)))
         {
             self.state.sessions.unmark(session);
         }
         after
+    }
+
+    /// What the statement may change here, if ClickHouse lets it. Nothing, if it comes from somebody whom ClickHouse refuses: then
+    /// nothing more is asked on his account, and no session of somebody else's name is marked.
+    async fn changes(&self, statement: Option<&OtherStatement>, text: Option<&Text>, reason: &str) -> Changes {
+        let changes = Changes::of(statement, reason);
+        if !(changes.session || changes.learnt) || !self.may_be_known().await {
+            return Changes::default();
+        }
+        // Asked before the statement runs: a table that is gone can't be asked about.
+        Changes { gone: self.rows_gone(statement, text).await, ..changes }
+    }
+
+    /// Whether ClickHouse may know who sent the request. Where it can't be asked, or not with what the request has, it may.
+    async fn may_be_known(&self) -> bool {
+        let Some(credentials) = self.credentials() else { return true };
+        let account = self.state.admission.account(&self.request.user_key(credentials)).await;
+        !matches!(account, Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)))
+    }
+
+    /// The backend has done what the statement asks for.
+    async fn have_changed(&self, changes: &Changes) {
+        if changes.learnt {
+            self.state.forget_what_was_learnt();
+        }
+        self.forget_rows(changes.gone.as_ref()).await;
     }
 
     /// Marks the request's session before the statement runs, so that no insert behind it is taken too early.
@@ -129,7 +146,7 @@ impl Exchange<'_> {
         out: &mut Vec<u8>,
         mut forwarded: Forwarded<'_>,
         insert: Option<InsertOutline>,
-        changes_learnt: bool,
+        changes: &Changes,
     ) -> (After, Option<Exception>) {
         let passage = self.settle_deduplication(&mut forwarded, insert).await;
         if let Passage::Repeat = passage {
@@ -138,7 +155,7 @@ impl Exchange<'_> {
         if let Some(error) = passage.refusal() {
             return (self.refuse(connection, out, &Refusal::push(&error)).await, None);
         }
-        let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes_learnt).await;
+        let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes).await;
         self.conclude(passage, is_done).await;
         (after, exception)
     }
@@ -148,36 +165,44 @@ impl Exchange<'_> {
         client: &Client,
         connection: &mut Connection,
         out: &mut Vec<u8>,
-        forwarded: Forwarded<'_>,
-        changes_learnt: bool,
+        mut forwarded: Forwarded<'_>,
+        changes: &Changes,
     ) -> Passed {
+        // A client that leaves doesn't stop such a statement, and whether it was done has to be known.
+        forwarded.outlives_client = changes.any();
+        forwarded.cancel_on_close &= !changes.any();
         let after = answer::after(self.request.head, connection);
         let authority = client.endpoint().authority();
         let write_idle = connection.limits().write_idle_timeout;
         let fields = connection_fields(after, connection);
+        let is_done = AtomicBool::new(false);
         let result = match client.connection().await {
             Err(error) => Err(ForwardError::NotSent(error)),
             Ok(lease) => match connection.body().await {
                 Err(_) => Err(ForwardError::Broken),
                 Ok((body, client)) => {
                     // Whoever hears the answer may send an insert at once, on another connection.
-                    let doubt = || {
-                        if changes_learnt {
-                            self.state.forget_what_was_learnt();
-                        }
+                    let when_done: WhenDone<'_> = &|| {
+                        is_done.store(true, Ordering::Relaxed);
+                        Box::pin(self.have_changed(changes))
                     };
-                    let to_client = ToClient { client, connection_fields: &fields, write_idle, when_answered: &doubt };
+                    let to_client = ToClient { client, connection_fields: &fields, write_idle, when_done };
                     relay(lease, &authority, forwarded, body, to_client).await
                 }
             },
         };
+        let is_unknown = matches!(result, Err(ForwardError::HalfAnswer | ForwardError::NoAnswer(_)));
+        if is_unknown || is_done.into_inner() {
+            // Also what an answer that streams has changed until its end.
+            self.have_changed(changes).await;
+        }
         match result {
             Ok(relayed) => Passed {
                 after: if relayed.keep_alive { after } else { After::Close },
                 is_done: relayed.exception.is_none(),
                 exception: relayed.exception,
             },
-            Err(ForwardError::Broken) => Passed::failed(After::Close),
+            Err(ForwardError::Broken | ForwardError::HalfAnswer) => Passed::failed(After::Close),
             Err(ForwardError::NotSent(error)) => {
                 Passed::failed(self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await)
             }
@@ -200,6 +225,7 @@ impl Exchange<'_> {
             with,
             body: ForwardedBody::Clients { start },
             cancel_on_close: self.cancels_on_close(),
+            outlives_client: false,
         }
     }
 
@@ -282,6 +308,7 @@ impl Exchange<'_> {
             with,
             body: ForwardedBody::Replaced(form.body.into()),
             cancel_on_close: self.cancels_on_close(),
+            outlives_client: false,
         })
     }
 }
@@ -293,9 +320,11 @@ struct CredentialFields {
 }
 
 /// What a forwarded statement may change, as far as gathering is concerned.
-struct Changes {
+#[derive(Default)]
+pub(super) struct Changes {
     session: bool,
     learnt: bool,
+    gone: Option<RowsGone>,
 }
 
 impl Changes {
@@ -304,13 +333,18 @@ impl Changes {
             Some(statement) => Changes {
                 session: statement.changes_session(),
                 learnt: statement.is_ddl() || statement.changes_access(),
+                gone: None,
             },
             // Not looked into: it could be anything. An insert that came here changes neither.
             None => {
                 let could_be_anything = reason == "unclear";
-                Changes { session: could_be_anything, learnt: could_be_anything }
+                Changes { session: could_be_anything, learnt: could_be_anything, gone: None }
             }
         }
+    }
+
+    fn any(&self) -> bool {
+        self.learnt || self.gone.is_some()
     }
 }
 

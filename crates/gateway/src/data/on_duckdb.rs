@@ -9,6 +9,7 @@ use super::answer::After;
 use super::body::Read;
 use super::claim::claim_for_forwarded;
 use super::dispatch::Exchange;
+use super::duckdb::Asking;
 use super::forwarding::Cause;
 use crate::backend::DuckDbBackend;
 use crate::error::Refusal;
@@ -24,8 +25,8 @@ impl Exchange<'_> {
         out: &mut Vec<u8>,
     ) -> After {
         self.state.metrics.forwarded("not_a_query");
-        let access = Access { readonly: true };
-        self.answer_from_duckdb(&backend.duckdb, access, connection, out, Read::nothing()).await
+        let asking = Asking { access: Access { readonly: true }, gone: None };
+        self.answer_from_duckdb(&backend.duckdb, asking, connection, out, Read::nothing()).await
     }
 
     /// Runs a statement.
@@ -52,11 +53,8 @@ impl Exchange<'_> {
         };
         self.state.metrics.forwarded(reason);
         let gone = self.rows_gone(statement, text.as_ref()).await;
-        // What is inserted once the rows are gone is new, and so is what was stored in between.
-        self.forget_rows(gone.as_ref()).await;
-        let after = self.answer_from_duckdb(&backend.duckdb, access, connection, out, read).await;
-        self.forget_rows(gone.as_ref()).await;
-        after
+        let asking = Asking { access, gone: gone.as_ref() };
+        self.answer_from_duckdb(&backend.duckdb, asking, connection, out, read).await
     }
 
     /// An insert with data that could not be gathered, and could not be done otherwise.

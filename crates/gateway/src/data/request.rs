@@ -118,10 +118,11 @@ impl<'a> Request<'a> {
 
     /// Who asks, as far as that can be told without the backend.
     pub(crate) fn identity(&self) -> Identity {
-        let header = |name| self.head.field_str(name);
-        let by_fields = header("x-clickhouse-user").is_some() || header("x-clickhouse-key").is_some();
-        let by_params = self.param("user").is_some() || self.param("password").is_some();
-        if header("x-clickhouse-ssl-certificate-auth").is_some() {
+        let field = |name: &'static str| self.head.fields().filter(move |(known, _)| known.eq_ignore_ascii_case(name));
+        let param = |name: &'static str| self.params.iter().filter(move |param| param.name() == name);
+        let by_fields = field("x-clickhouse-user").chain(field("x-clickhouse-key")).next().is_some();
+        let by_params = param("user").chain(param("password")).next().is_some();
+        if field("x-clickhouse-ssl-certificate-auth").next().is_some() {
             return Identity::Unclear;
         }
         if let Some(authorization) = self.head.field("authorization") {
@@ -131,15 +132,25 @@ impl<'a> Request<'a> {
                 _ => Identity::Unclear,
             };
         }
+        // `None`: it is there twice, or is no text; only the backend knows how it takes that.
+        let of_fields = |name| only(field(name).map(|(_, value)| std::str::from_utf8(value).ok()));
+        let of_params = |name| only(param(name).map(Param::text));
         let (user, password) = match (by_fields, by_params) {
             (true, true) => return Identity::Unclear,
-            (true, false) => (header("x-clickhouse-user"), header("x-clickhouse-key")),
-            (false, true) => (self.param_str("user"), self.param_str("password")),
-            (false, false) => (None, None),
+            (true, false) => (of_fields("x-clickhouse-user"), of_fields("x-clickhouse-key")),
+            (false, true) => (of_params("user"), of_params("password")),
+            (false, false) => (Some(""), Some("")),
         };
-        let user = user.filter(|user| !user.is_empty()).unwrap_or("default").to_owned();
-        Identity::Claimed(Credentials { user, password: password.unwrap_or("").to_owned() })
+        let Some((user, password)) = user.zip(password) else { return Identity::Unclear };
+        let user = if user.is_empty() { "default" } else { user };
+        Identity::Claimed(Credentials { user: user.to_owned(), password: password.to_owned() })
     }
+}
+
+/// The only value, or an empty one where there is none.
+fn only<'a>(mut values: impl Iterator<Item = Option<&'a str>>) -> Option<&'a str> {
+    let first = values.next().unwrap_or(Some(""));
+    first.filter(|_| values.next().is_none())
 }
 
 /// Who a request says it is from.
@@ -231,8 +242,12 @@ mod tests {
             "Authorization: Bearer xyz",
             "Authorization: Basic ***",
             "X-ClickHouse-SSL-Certificate-Auth: on",
+            "X-ClickHouse-User: joe\r\nX-ClickHouse-User: ann",
         ] {
             assert_eq!(claimed(&format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n")), None, "{fields}");
+        }
+        for params in ["user=joe&password=%ff", "user=%ff", "user=joe&password=a&password=b"] {
+            assert_eq!(claimed(&format!("GET /?{params} HTTP/1.1\r\n\r\n")), None, "{params}");
         }
     }
 }

@@ -24,6 +24,7 @@ use super::text::NoText;
 use crate::admission::BackendFacts;
 use crate::data::answer::{after, After};
 use crate::data::body::Read;
+use crate::data::deduplication::RowsGone;
 use crate::data::dispatch::Exchange;
 use crate::data::gather::query_id;
 use crate::error::Refusal;
@@ -78,6 +79,14 @@ pub(super) struct Run<'a> {
     pub(super) started: Instant,
     pub(super) tag: String,
     pub(super) facts: &'a BackendFacts,
+    gone: Option<&'a RowsGone>,
+}
+
+/// What is known of a statement before it is taken apart.
+pub(in crate::data) struct Asking<'a> {
+    pub(in crate::data) access: Access,
+    /// Of which tables it takes rows away, if it is done.
+    pub(in crate::data) gone: Option<&'a RowsGone>,
 }
 
 impl Exchange<'_> {
@@ -85,7 +94,7 @@ impl Exchange<'_> {
     pub(in crate::data) async fn answer_from_duckdb(
         &self,
         duckdb: &DuckDb,
-        access: Access,
+        Asking { access, gone }: Asking<'_>,
         connection: &mut Connection,
         out: &mut Vec<u8>,
         read: Read,
@@ -114,8 +123,14 @@ impl Exchange<'_> {
             started: Instant::now(),
             tag: random_tag(),
             facts: &facts,
+            gone,
         };
-        match run.answer(self, connection).await {
+        let outcome = run.answer(self, connection).await;
+        if !matches!(outcome, Err(Failure::Refused(_))) {
+            // What an answer that streams has taken away until its end; or nobody knows whether it did.
+            self.forget_rows(gone).await;
+        }
+        match outcome {
             Ok(after) => after,
             Err(Failure::Refused(refusal)) => self.refuse(connection, out, &refusal).await,
             Err(Failure::Gone) => After::Close,
@@ -170,6 +185,8 @@ impl Run<'_> {
         while let Some(batch) = self.waiting(connection, source.next()).await?.transpose()? {
             written_rows += counted_rows(&batch);
         }
+        // Before the client can know: what it inserts then is new.
+        exchange.forget_rows(self.gone).await;
         let after = after_of(exchange, connection);
         let counted =
             Counted { written_rows, read_rows: written_rows, result_rows: written_rows, ..self.counted(0, 0) };

@@ -22,6 +22,7 @@ mod source;
 mod spool;
 mod text;
 
+pub(super) use answering::Asking;
 pub use install::install_duckdb_functions;
 pub(crate) use kept_files::KeptFiles;
 pub(super) use plain::is_for_anyone;
