@@ -73,8 +73,11 @@ pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> 
     Ok(Arc::new(config))
 }
 
+/// How a port of ours speaks TLS.
+pub type ServerTls = Arc<ServerConfig>;
+
 /// For our own port: the certificate chain and its key, both PEM files.
-pub fn server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+pub fn server_config(certificate: &Path, key: &Path) -> Result<ServerTls, TlsError> {
     let chain = read_certificates(certificate)?;
     let key_der = read_key(key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -6,6 +6,7 @@
 //! - `admin/` is health, metrics and the API.
 //! - `pipelines/` is what pipelines of Kafka ask about tables, and what is shown of them.
 //!
+//! - `live.rs` is what a reload of the settings exchanges.
 //! - `backend.rs` is what stands behind: a ClickHouse, or a DuckDB, for which the gateway also does what a server does.
 //!
 //! **When in doubt, forward.** What is not understood goes to the backend untouched, and so does every insert that the
@@ -18,6 +19,7 @@ mod data;
 mod error;
 mod insert;
 mod listener;
+mod live;
 mod metrics;
 mod multipart;
 mod options;
@@ -25,7 +27,7 @@ mod pipelines;
 mod recent;
 mod users;
 
-pub use admin::{letter_json, listing_json, AdminServer};
+pub use admin::{letter_json, listing_json, AdminServer, Reloaded};
 pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};

@@ -8,6 +8,8 @@ use windrow_gatherer::{Ledger, OpenedJournal};
 use windrow_http::Limits;
 use windrow_settings::Settings;
 
+use crate::live::LiveSettings;
+
 /// Who the user `default` is, on a backend that was started for the gateway alone.
 #[derive(Clone)]
 pub struct DefaultUser {
@@ -19,7 +21,7 @@ pub struct DefaultUser {
 
 #[derive(Clone)]
 pub struct GatewayOptions {
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LiveSettings>,
     pub limits: Arc<Limits>,
     /// Set for the embedded ClickHouse only; elsewhere `default` is the backend's own.
     pub default_user: Option<DefaultUser>,
@@ -51,6 +53,7 @@ impl GatewayOptions {
             ..Limits::default()
         };
         let temporary_folder = temporary_folder(&settings);
+        let settings = Arc::new(LiveSettings::new(settings));
         GatewayOptions { settings, limits: Arc::new(limits), default_user, temporary_folder }
     }
 }

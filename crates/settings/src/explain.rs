@@ -1,6 +1,6 @@
 //! What `windrow config` prints.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS, SETTINGS, TABLES};
 use crate::entries::Entry;
@@ -14,7 +14,61 @@ use crate::origin::Origin;
 pub(crate) struct Row {
     pub path: String,
     pub shown: String,
+    value: Hidden,
     pub origin: Origin,
+}
+
+/// A value that may be a secret, for nothing but to be compared.
+#[derive(Clone)]
+struct Hidden(Value);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// What differs between settings and those that were read later, by the paths of the settings.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Takes effect when settings are reloaded.
+    pub at_reload: Vec<String>,
+    /// Takes effect at the next start.
+    pub at_start: Vec<String>,
+}
+
+/// The settings that a reload exchanges; a `*` at the end stands for any characters.
+const AT_RELOAD: [&str; 10] = [
+    "log.level",
+    "http.tls_certificate",
+    "http.tls_key",
+    "http.max_body_bytes_gathered",
+    "http.max_decompressed_bytes",
+    "gather.flush_policy",
+    "gather.async_insert*",
+    "gather.wait_for_async_insert*",
+    "gather.admission_away_ttl_ms",
+    "tables[*",
+];
+
+/// Whether a reload exchanges the setting.
+pub(crate) fn is_exchanged_at_reload(path: &str) -> bool {
+    AT_RELOAD.iter().any(|known| match known.strip_suffix('*') {
+        Some(start) => path.starts_with(start),
+        None => path == *known,
+    })
+}
+
+pub(crate) fn difference(before: &[Row], now: &[Row]) -> Difference {
+    let known =
+        |rows: &[Row], wanted: &Row| rows.iter().any(|row| row.path == wanted.path && row.value.0 == wanted.value.0);
+    let gone = before.iter().filter(|row| !known(now, row));
+    let new = now.iter().filter(|row| !known(before, row));
+    let mut paths: Vec<String> = gone.chain(new).map(|row| row.path.clone()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let (at_reload, at_start) = paths.into_iter().partition(|path| is_exchanged_at_reload(path));
+    Difference { at_reload, at_start }
 }
 
 pub(crate) fn rows(layers: &Layers) -> Vec<Row> {
@@ -22,7 +76,8 @@ pub(crate) fn rows(layers: &Layers) -> Vec<Row> {
     for setting in SETTINGS {
         let resolved = layers.resolved(setting.path);
         let shown = setting.kind.show(&resolved.value);
-        rows.push(Row { path: setting.path.to_owned(), shown, origin: resolved.origin.clone() });
+        let (path, origin) = (setting.path.to_owned(), resolved.origin.clone());
+        rows.push(Row { path, shown, value: Hidden(resolved.value.clone()), origin });
     }
     add_entries(&TABLES, &layers.entries.tables, &mut rows);
     add_entries(&EMBEDDED_USERS, &layers.entries.embedded_users, &mut rows);
@@ -37,7 +92,8 @@ fn add_entries(list: &ListSection, entries: &[Entry], rows: &mut Vec<Row>) {
             let resolved = &entry.values[key.path];
             if resolved.value != Value::Unset {
                 let path = format!("{}[{}].{}", list.path, index + 1, key.path);
-                rows.push(Row { path, shown: key.kind.show(&resolved.value), origin: resolved.origin.clone() });
+                let (shown, origin) = (key.kind.show(&resolved.value), resolved.origin.clone());
+                rows.push(Row { path, shown, value: Hidden(resolved.value.clone()), origin });
             }
         }
     }

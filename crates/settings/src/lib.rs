@@ -28,6 +28,7 @@ mod variables;
 
 pub use backend::{Backend, ClickHouseUrl, DuckDbPlace};
 pub use errors::{SettingsError, SettingsErrors};
+pub use explain::Difference;
 pub use kafka::{
     KafkaClientCertificate, KafkaColumn, KafkaOnError, KafkaSasl, KafkaSettings, KafkaStart, KafkaTls, KafkaToken,
     KafkaTopics, SchemaRegistry, SchemaRegistryLogin,

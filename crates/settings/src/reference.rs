@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::catalogue::{DefaultValue, Setting, LIST_SECTIONS, SETTINGS};
+use crate::explain::is_exchanged_at_reload;
 use crate::kind::Kind;
 use crate::layers::default_value;
 use crate::variables::variable_of;
@@ -16,6 +17,10 @@ with the nearest one that is. [windrow.toml](../windrow.example.toml) shows them
 
 Sizes are whole numbers of bytes or texts like `\"64MiB\"` (1024) and `\"10MB\"` (1000). Times whose names end in `_ms` are whole
 milliseconds; those of `[[kafka]]` have units. Relative paths start at the directory in which Windrow runs. Passwords and tokens are never printed or logged.
+
+Settings marked *at reload* can be changed while Windrow runs: change the file, then send the process a SIGHUP or
+`POST /api/v1/reload` to its admin port. The files of certificates are read anew then, too. Others take effect at the next
+start, and the log names those that have changed.
 
 This page is generated from the table that the program itself uses: `cargo run --release -p windrow-settings --example reference > docs/settings.md`.
 ";
@@ -31,17 +36,21 @@ pub fn reference_markdown() -> String {
             let title = if name.is_empty() { "Top of the file".to_owned() } else { format!("`[{name}]`") };
             line(&mut page, &format!("\n## {title}\n"));
         }
-        describe(&mut page, setting, true);
+        describe(&mut page, setting, setting.path, true);
     }
     for list in LIST_SECTIONS {
         line(&mut page, &format!("\n## `[[{}]]`\n\n{}\nOnly in the file; may be repeated.\n", list.path, list.help));
-        list.keys.iter().for_each(|key| describe(&mut page, key, false));
+        let path = |key: &Setting| format!("{}[*].{}", list.path, key.path);
+        list.keys.iter().for_each(|key| describe(&mut page, key, &path(key), false));
     }
     page
 }
 
-fn describe(page: &mut String, setting: &Setting, has_variable: bool) {
+fn describe(page: &mut String, setting: &Setting, path: &str, has_variable: bool) {
     let mut facts = format!("{}. Default: {}.", setting.kind.expected(), shown_default(setting));
+    if is_exchanged_at_reload(path) {
+        facts.push_str(" *At reload.*");
+    }
     if has_variable {
         facts.push_str(&format!(" Variable: `{}`.", variable_of(setting.path)));
     }

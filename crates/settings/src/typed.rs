@@ -7,7 +7,7 @@ use crate::assemble;
 use crate::backend::Backend;
 use crate::consistency;
 use crate::errors::SettingsErrors;
-use crate::explain::{self, Row};
+use crate::explain::{self, Difference, Row};
 use crate::kafka::KafkaSettings;
 use crate::layers::{Layers, Sources};
 use crate::origin::Origin;
@@ -242,6 +242,11 @@ impl Settings {
         explain::table(&self.rows)
     }
 
+    /// What is not as it was in `before`.
+    pub fn difference_from(&self, before: &Settings) -> Difference {
+        explain::difference(&before.rows, &self.rows)
+    }
+
     /// Where the value of `path` came from, such as `http.listen`.
     pub fn origin(&self, path: &str) -> Option<&Origin> {
         self.rows.iter().find(|row| row.path == path).map(|row| &row.origin)
@@ -250,7 +255,7 @@ impl Settings {
     /// What the `[[tables]]` entries say about inserts of `user` into `database.table`.
     ///
     /// Free when there are no entries; otherwise a walk over them that allocates nothing. Callers that insert in a loop keep
-    /// the answer: it never changes while the process runs.
+    /// the answer as long as they keep these settings.
     pub fn table_rules(&self, database: &str, table: &str, user: &str) -> TableRules {
         TableRules::of(&self.tables, database, table, user)
     }

@@ -9,6 +9,7 @@ use windrow_settings::{Backend, Settings};
 use crate::cli::DemoArguments;
 use crate::gateway::{runtime, Gateway};
 use crate::logging;
+use crate::reload;
 
 /// `windrow demo`: a gateway in this process, and the probes against it.
 pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<ExitCode, String> {
@@ -34,7 +35,7 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
     };
     let password = password.as_ref().map_or("", |secret| secret.expose()).to_owned();
     let complete = runtime()?.block_on(async {
-        let gateway = Gateway::start(settings).await?;
+        let gateway = Gateway::start(settings.clone(), reload::fixed(&settings)).await?;
         println!("windrow listens on {scheme}://{}, its metrics are at http://{}/metrics", gateway.http, gateway.admin);
         let mut options = DemoOptions::new(format!("{scheme}://{}", gateway.http));
         options.password = password;

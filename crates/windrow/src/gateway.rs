@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
-use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::watch;
 use windrow_append::Appends;
 use windrow_embedded::{DataDirLock, EngineState};
@@ -22,6 +21,8 @@ use crate::kept::{self, Kept};
 use crate::ledger;
 use crate::logging;
 use crate::readiness::Readiness;
+use crate::reload::{self, Load, Reload};
+use crate::signals::{Asked, Signals};
 
 /// What streams of Flight SQL have left to come to their end.
 const STREAMS_GRACE: Duration = Duration::from_secs(2);
@@ -40,20 +41,16 @@ pub(crate) struct Gateway {
     readiness: Readiness,
     shutdown_timeout: Duration,
     kept: Kept,
+    reload: Arc<Reload>,
 }
 
 impl Gateway {
     /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served. What an
     /// earlier run left in the journal is stored meanwhile.
-    pub(crate) async fn start(settings: Settings) -> Result<Gateway, String> {
+    pub(crate) async fn start(settings: Settings, load: Load) -> Result<Gateway, String> {
         let settings = Arc::new(settings);
         let pipelines = kafka::all_options(&settings)?;
-        let tls = match &settings.http.tls {
-            None => None,
-            Some(files) => {
-                Some(windrow_client::server_config(&files.certificate, &files.key).map_err(|error| error.to_string())?)
-            }
-        };
+        let tls = reload::certificate(&settings.http)?;
         let http_listener = bind(settings.http.listen, "http.listen").map_err(|error| error.to_string())?;
         let admin_listener = bind(settings.admin.listen, "admin.listen").map_err(|error| error.to_string())?;
         let flight_listener = settings.flight.listen.map(|address| bind(address, "flight.listen")).transpose();
@@ -84,8 +81,13 @@ impl Gateway {
             None => None,
         };
         let pipelines = Pipelines::start(pipelines, &data, &letters, &mut registry);
+        let reload = Arc::new(Reload::new(load, data.clone(), settings.clone()));
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
-        let admin_server = AdminServer::new(registry, &data, AdminOptions { token }, ready);
+        let reloads = {
+            let reload = reload.clone();
+            move || reload.run()
+        };
+        let admin_server = AdminServer::new(registry, &data, AdminOptions { token }, ready, reloads);
         tokio::spawn(Arc::new(admin_server).run(admin_listener));
         tokio::spawn({
             let data = data.clone();
@@ -95,7 +97,26 @@ impl Gateway {
         tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
         let kept = Kept::new(lock, vec![journal.writer, ledger.writer, dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
-        Ok(Gateway { http, admin, data, appends, flight, pipelines, backend, readiness, shutdown_timeout, kept })
+        Ok(Gateway {
+            http,
+            admin,
+            data,
+            appends,
+            flight,
+            pipelines,
+            backend,
+            readiness,
+            shutdown_timeout,
+            kept,
+            reload,
+        })
+    }
+
+    /// Reads the settings anew; what came of it is in the log.
+    async fn reload(&self) {
+        let reload = self.reload.clone();
+        // It reads files.
+        let _ = tokio::task::spawn_blocking(move || reload.run()).await;
     }
 
     pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
@@ -134,33 +155,30 @@ impl Gateway {
 }
 
 /// `windrow serve`.
-pub(crate) fn serve(settings: Settings) -> Result<ExitCode, String> {
+pub(crate) fn serve(settings: Settings, load: Load) -> Result<ExitCode, String> {
     logging::start(&settings.log)?;
     runtime()?.block_on(async {
         // Listened for before anything starts, so that an early signal ends in order too.
-        let stop = asked_to_stop()?;
-        tokio::pin!(stop);
-        let gateway = tokio::select! {
-            gateway = Gateway::start(settings) => gateway?,
-            () = &mut stop => return Ok(ExitCode::SUCCESS),
+        let mut signals = Signals::listen()?;
+        let starting = Gateway::start(settings, load);
+        tokio::pin!(starting);
+        let gateway = loop {
+            tokio::select! {
+                gateway = &mut starting => break gateway?,
+                asked = signals.next() => match asked {
+                    Asked::Stop => return Ok(ExitCode::SUCCESS),
+                    // The settings are as new as can be.
+                    Asked::Reload => {}
+                },
+            }
         };
-        stop.await;
+        while let Asked::Reload = signals.next().await {
+            gateway.reload().await;
+        }
         Ok(if gateway.stop().await { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())
-}
-
-/// Resolves at SIGTERM or SIGINT.
-fn asked_to_stop() -> Result<impl std::future::Future<Output = ()>, String> {
-    let listen = |kind| signal(kind).map_err(|error| error.to_string());
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }

@@ -16,6 +16,8 @@ mod ledger;
 mod log_writer;
 mod logging;
 mod readiness;
+mod reload;
+mod signals;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -37,7 +39,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Command::Append(arguments) => append::run(&arguments),
-        Command::Serve(flags) => load(&flags).and_then(gateway::serve),
+        Command::Serve(flags) => {
+            load(&flags).and_then(|settings| gateway::serve(settings, Box::new(move || load(&flags))))
+        }
         Command::DeadLetters(arguments) => {
             load(arguments.settings()).and_then(|settings| dead_letters::run(&settings, &arguments))
         }

@@ -28,6 +28,15 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 /// Whether the gateway can do its work now, and a sentence that says more.
 type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
 
+/// Which settings differ from before: those that were exchanged, and those that take effect at the next start.
+pub struct Reloaded {
+    pub changed: Vec<String>,
+    pub at_start: Vec<String>,
+}
+
+/// Reads the settings anew; an error says what is wrong with them.
+type Reload = dyn Fn() -> Result<Reloaded, String> + Send + Sync;
+
 pub struct AdminServer {
     registry: Registry,
     gatherer: Gatherer<BackendSink>,
@@ -35,6 +44,7 @@ pub struct AdminServer {
     letters: LettersApi,
     options: AdminOptions,
     ready: Box<Readiness>,
+    reload: Box<Reload>,
     limits: Arc<Limits>,
 }
 
@@ -44,11 +54,13 @@ impl AdminServer {
         data: &DataServer,
         options: AdminOptions,
         ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+        reload: impl Fn() -> Result<Reloaded, String> + Send + Sync + 'static,
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
         let (gatherer, state) = (data.gatherer().clone(), data.state().clone());
         let letters = LettersApi::new(state.clone());
-        AdminServer { registry, gatherer, state, letters, options, ready: Box::new(ready), limits: Arc::new(limits) }
+        let (ready, reload, limits) = (Box::new(ready), Box::new(reload), Arc::new(limits));
+        AdminServer { registry, gatherer, state, letters, options, ready, reload, limits }
     }
 
     /// Serves until the task is dropped.
@@ -98,6 +110,8 @@ impl AdminServer {
             });
         }
         Ok(match path {
+            "/api/v1/reload" if *head.method() == Method::Post => self.reload(),
+            "/api/v1/reload" => Answer::text(405, "only POST\n"),
             _ if !matches!(head.method(), Method::Get | Method::Head) => Answer::text(405, "only GET\n"),
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" => match (self.ready)() {
@@ -109,9 +123,19 @@ impl AdminServer {
             "/api/v1/kafka" => Answer::json(200, &pipelines_json(&self.state.pipelines.get())),
             _ => Answer::text(
                 404,
-                "there are /healthz, /readyz, /metrics, /api/v1/buffers, /api/v1/kafka and /api/v1/dead-letters\n",
+                "there are /healthz, /readyz, /metrics, /api/v1/buffers, /api/v1/kafka, /api/v1/dead-letters and \
+                 /api/v1/reload\n",
             ),
         })
+    }
+
+    fn reload(&self) -> Answer {
+        match tokio::task::block_in_place(|| (self.reload)()) {
+            Ok(Reloaded { changed, at_start }) => {
+                Answer::json(200, &json!({ "changed": changed, "at_next_start": at_start }))
+            }
+            Err(error) => Answer::error(400, &error),
+        }
     }
 
     /// Health is asked by machines that have no secrets, and tells none.

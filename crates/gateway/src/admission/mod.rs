@@ -108,6 +108,8 @@ pub(crate) struct Admission {
     table_ttl: Duration,
     /// What was learnt before may no longer be so.
     doubted_at: AtomicU64,
+    /// Counts the reloads of settings.
+    reloads: AtomicU64,
     pub(crate) windows: Windows,
 }
 
@@ -135,6 +137,8 @@ pub(crate) struct Grounds {
     pub(crate) schema: Arc<TableSchema>,
     /// Where only the time that has passed tells whether it holds: when it was asked.
     pub(crate) asked_at: Option<Moment>,
+    /// So many reloads of the settings had been when they were read.
+    pub(crate) reloads: u64,
 }
 
 impl Admission {
@@ -151,7 +155,16 @@ impl Admission {
                 Learnt::DuckDb { accounts: Remembered::new(account_ttl), tables: Remembered::new(table_ttl) }
             }
         };
-        Admission { facts, backend, learnt, account_ttl, table_ttl, doubted_at: AtomicU64::new(0), windows }
+        Admission {
+            facts,
+            backend,
+            learnt,
+            account_ttl,
+            table_ttl,
+            doubted_at: AtomicU64::new(0),
+            reloads: AtomicU64::new(0),
+            windows,
+        }
     }
 
     pub(crate) fn backend(&self) -> &Backend {
@@ -165,6 +178,15 @@ impl Admission {
             accounts.clear();
             tables.clear();
         }
+    }
+
+    /// What stands on the settings as they were holds no more.
+    pub(crate) fn settings_changed(&self) {
+        self.reloads.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn reloads(&self) -> u64 {
+        self.reloads.load(Ordering::Acquire)
     }
 
     pub(crate) fn doubted_at(&self) -> Moment {
@@ -241,7 +263,7 @@ impl Admission {
     /// Whether a yes that stands on this holds now.
     pub(crate) fn holds(&self, grounds: &Grounds, now: Moment) -> Holds {
         let Grounds { account, schema, asked_at, .. } = grounds;
-        if account.standing.is_over() || schema.standing.is_over() {
+        if account.standing.is_over() || schema.standing.is_over() || grounds.reloads != self.reloads() {
             return Holds::Not;
         }
         let (account_since, table_since) = (self.account_since(now), self.table_since(now));

@@ -13,7 +13,7 @@ use windrow_gatherer::AckLevel;
 use super::gather::Candidate;
 use super::serve::State;
 use crate::admission::{Holds, Moment, NotAdmitted};
-use crate::insert::{is_token, prepare, role, Answer, InsertRequest, Prepared, Role, TOKEN};
+use crate::insert::{is_token, prepare, role, Answer, InsertRequest, PrepareWith, Prepared, Role, TOKEN};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// Who waits for the backend in any case may as well wait for a new answer.
     fn may_go_by(&self, earlier: &Prepared) -> bool {
-        let away_ttl = Duration::from_millis(self.state.options.settings.gather.admission_away_ttl_ms);
+        let away_ttl = Duration::from_millis(self.state.options.settings.get().gather.admission_away_ttl_ms);
         earlier.ack != AckLevel::Stored && self.state.admission.age(&earlier.grounds) < away_ttl
     }
 
@@ -151,7 +151,10 @@ async fn prepare_and_keep(
     since: Moment,
 ) -> Result<Arc<Prepared>, NotAdmitted> {
     state.metrics.admissions.inc();
-    match prepare(&state.admission, &state.options.settings, &state.read_plans, request, since).await {
+    // Counted first: settings that change in between are read anew for the next insert.
+    let (reloads, settings) = (state.admission.reloads(), state.options.settings.get());
+    let with = PrepareWith { settings: &settings, reloads, plans: &state.read_plans };
+    match prepare(&state.admission, with, request, since).await {
         Ok(prepared) => {
             let prepared = Arc::new(prepared);
             state.prepared.put(signature, prepared.clone());
@@ -176,7 +179,7 @@ fn prepare_apart(state: &Arc<State>, request: InsertRequest, signature: Vec<u8>)
 fn patience(state: &State, request: &InsertRequest) -> Duration {
     let said = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
     let said = said.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
-    let default = Duration::from_millis(state.options.settings.gather.wait_for_async_insert_timeout_ms);
+    let default = Duration::from_millis(state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
     said.unwrap_or(default).min(Duration::from_secs(86_400))
 }
 

@@ -66,7 +66,7 @@ impl Exchange<'_> {
         let Deduplication { additions, keys } = self.deduplication_of(&insert).await.unwrap_or_default();
         additions.iter().for_each(|(name, value)| push_param(&mut forwarded.target, name, value));
         let (Some(keys), Some(ledger)) = (keys, self.state.gatherer.ledger()) else { return Passage::Nameless };
-        let patience = Duration::from_millis(self.state.options.settings.gather.wait_for_async_insert_timeout_ms);
+        let patience = Duration::from_millis(self.state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
         match tokio::time::timeout(patience, ledger.resolve(keys, AckLevel::Stored)).await {
             Ok(Resolved::Mine { keys, .. }) => Passage::Claimed(keys),
             Ok(Resolved::Repeat) => Passage::Repeat,
@@ -81,7 +81,7 @@ impl Exchange<'_> {
         let admission = &self.state.admission;
         let credentials = self.credentials().unwrap_or(admission.backend().own_credentials());
         let user = admission.user(self.request.user_key(credentials)).await.ok()?;
-        let profile = DefaultProfile::of(&self.state.options.settings);
+        let profile = DefaultProfile::of(&self.state.options.settings.get());
         let name = insert.table_name(|parameter| self.request.query_parameter(parameter));
         let key = name.map(|name| key_of(name, &user.database));
         let schema = match &key {

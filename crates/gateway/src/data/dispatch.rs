@@ -271,14 +271,14 @@ impl Exchange<'_> {
     /// The longest body of an insert that is read. A ClickHouse takes longer ones; DuckDB gets none past the gateway.
     fn max_gathered_bytes(&self) -> usize {
         match self.state.backend {
-            Backend::ClickHouse(_) => self.state.options.settings.http.max_body_bytes_gathered,
+            Backend::ClickHouse(_) => self.state.options.settings.get().http.max_body_bytes_gathered,
             Backend::DuckDb(_) => usize::try_from(self.state.max_table_bytes()).unwrap_or(usize::MAX),
         }
     }
 
     fn max_decompressed_bytes(&self) -> usize {
         match self.state.backend {
-            Backend::ClickHouse(_) => self.state.options.settings.http.max_decompressed_bytes,
+            Backend::ClickHouse(_) => self.state.options.settings.get().http.max_decompressed_bytes,
             Backend::DuckDb(_) => self.max_gathered_bytes(),
         }
     }

@@ -163,8 +163,8 @@ pub(crate) fn read(
 
 /// What is too large for one record of the journal, and has nowhere else to go, is stored before it is acknowledged.
 fn ack_of(state: &State, prepared: &Prepared, read: &Gatherable) -> AckLevel {
-    let max_journaled_bytes = state.options.settings.http.max_decompressed_bytes;
-    match state.backend.duckdb().is_some() && read.rows.bytes() > max_journaled_bytes {
+    let max_journaled_bytes = || state.options.settings.get().http.max_decompressed_bytes;
+    match state.backend.duckdb().is_some() && read.rows.bytes() > max_journaled_bytes() {
         true => AckLevel::Stored,
         false => prepared.ack,
     }

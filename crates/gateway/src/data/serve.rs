@@ -10,7 +10,7 @@ use windrow_block::ReadPlans;
 use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, NextRequest, Stream};
-use windrow_settings::GatherSettings;
+use windrow_settings::{GatherSettings, Settings};
 
 use super::answer::{self, After};
 use super::appends::{AppendPort, Faults};
@@ -24,12 +24,14 @@ use super::sessions::Sessions;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink, DuckDbBackend};
 use crate::insert::{Asking, PreparedInserts};
+use crate::live::LiveTls;
 use crate::metrics::Metrics;
 use crate::options::{GatewayOptions, GatewayStores};
 use crate::pipelines::{BackendTables, PipelineSource, ShownPipelines};
 
 /// What all connections share.
 pub(crate) struct State {
+    max_table_bytes: u64,
     pub(crate) options: GatewayOptions,
     pub(crate) backend: Backend,
     pub(crate) admission: Arc<Admission>,
@@ -56,7 +58,7 @@ pub(crate) struct State {
 impl State {
     /// As much as may be held of what is on its way to one table.
     pub(crate) fn max_table_bytes(&self) -> u64 {
-        max_table_bytes(&self.options.settings.gather)
+        self.max_table_bytes
     }
 
     /// Inserts of a kind that has not come for a while are worked out anew when they come again; their table is let go.
@@ -82,7 +84,7 @@ impl State {
 /// The data port: ClickHouse's HTTP interface.
 pub struct DataServer {
     state: Arc<State>,
-    tls: Option<tokio_rustls::TlsAcceptor>,
+    tls: LiveTls,
     stop: watch::Sender<bool>,
     slots: Arc<Semaphore>,
     max_connections: u32,
@@ -105,10 +107,11 @@ impl DataServer {
         tls: Option<Arc<rustls::ServerConfig>>,
         registry: &mut Registry,
     ) -> DataServer {
-        let (gather, journal) = (&options.settings.gather, &options.settings.journal);
+        let settings = options.settings.get();
+        let (gather, journal) = (&settings.gather, &settings.journal);
         let (admission_ttl, schema_ttl) =
             (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
-        let windows = Windows::new(options.settings.manage_deduplication_window);
+        let windows = Windows::new(settings.manage_deduplication_window);
         let admission = Arc::new(Admission::new(backend.clone(), admission_ttl, schema_ttl, windows));
         let overload_wait = Duration::from_millis(gather.overload_wait_ms);
         let gatherer_options = GathererOptions {
@@ -118,7 +121,7 @@ impl DataServer {
             retry_for: gather.retry_for_ms.map(Duration::from_millis),
             max_table_journal_bytes: (journal.max_bytes as f64 * journal.max_table_share.min(MOST_OF_JOURNAL)) as u64,
             longest_hold: Duration::from_millis(gather.longest_hold_ms),
-            max_tables_in_metrics: options.settings.admin.max_tables_in_metrics,
+            max_tables_in_metrics: settings.admin.max_tables_in_metrics,
             log_entries: gather.insert_log_entries,
         };
         let on_stale_schema = {
@@ -148,14 +151,15 @@ impl DataServer {
             ..Stores::none()
         };
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
-        let max_connections = u32::try_from(options.settings.http.max_connections).unwrap_or(u32::MAX).max(1);
+        let max_connections = u32::try_from(settings.http.max_connections).unwrap_or(u32::MAX).max(1);
         let state = State {
             kept_files: KeptFiles::default(),
             temporary_files: TemporaryFiles::new(
                 options.temporary_folder.clone(),
-                options.settings.duckdb.max_result_files_bytes,
+                settings.duckdb.max_result_files_bytes,
             ),
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
+            max_table_bytes: max_table_bytes(gather),
             backend,
             admission,
             prepared: PreparedInserts::new(),
@@ -174,7 +178,7 @@ impl DataServer {
         };
         DataServer {
             state: Arc::new(state),
-            tls: tls.map(tokio_rustls::TlsAcceptor::from),
+            tls: LiveTls::new(tls),
             stop: watch::Sender::new(false),
             slots: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
@@ -187,16 +191,22 @@ impl DataServer {
 
     /// Serves ordered appends from now on. An error: `append.faults` says something that isn't understood.
     pub fn serve_appends(&self, appends: Appends) -> Result<(), String> {
-        let faults = Faults::parse(&self.state.options.settings.append.faults)?;
+        let settings = self.state.options.settings.get();
+        let faults = Faults::parse(&settings.append.faults)?;
         if faults.is_some() {
-            tracing::warn!(
-                faults = self.state.options.settings.append.faults,
-                "batches of ordered appends meet with faults on purpose"
-            );
+            tracing::warn!(faults = settings.append.faults, "batches of ordered appends meet with faults on purpose");
         }
         // Who comes second has nothing else to say.
         let _ = self.state.appends.set(AppendPort { appends, faults });
         Ok(())
+    }
+
+    /// From now on requests are served by these settings, and new connections with this certificate if there is one. What the
+    /// gateway has set up at its start stays as it is.
+    pub fn reload(&self, settings: Arc<Settings>, tls: Option<Arc<rustls::ServerConfig>>) {
+        self.state.options.settings.set(settings);
+        self.state.admission.settings_changed();
+        tls.into_iter().for_each(|tls| self.tls.set(tls));
     }
 
     /// What pipelines are to ask about tables.
@@ -240,7 +250,7 @@ impl DataServer {
                 self.state.metrics.refused_connections.inc();
                 continue;
             };
-            let (state, tls, stop) = (self.state.clone(), self.tls.clone(), self.stop.subscribe());
+            let (state, tls, stop) = (self.state.clone(), self.tls.get(), self.stop.subscribe());
             let id = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move {
                 state.metrics.connections.inc();

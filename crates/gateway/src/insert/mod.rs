@@ -20,7 +20,7 @@ pub(crate) use dedup_plan::{identities, DedupPlan};
 pub(crate) use dedup_settings::{is_dedup_setting, is_token, switched_on, DedupSettings, DefaultProfile, TOKEN};
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
 pub(crate) use own_settings::Said;
-pub(crate) use prepare::{canonical_database, prepare, InsertRequest};
+pub(crate) use prepare::{canonical_database, prepare, InsertRequest, PrepareWith};
 pub(crate) use prepared::{Prepared, PreparedInserts};
 pub(crate) use role::{role, Role};
 pub(crate) use ways::{Gatherable, Kinship, NotGatherable, Unread};

@@ -38,15 +38,23 @@ pub(crate) struct InsertRequest {
     pub(crate) query: String,
 }
 
+/// What an insert is prepared with, on this side.
+#[derive(Clone, Copy)]
+pub(crate) struct PrepareWith<'a> {
+    pub(crate) settings: &'a Settings,
+    /// So many reloads had been when the settings were read.
+    pub(crate) reloads: u64,
+    pub(crate) plans: &'a ReadPlans,
+}
+
 /// Settles everything about an insert that doesn't depend on its payload, with no answer from before `since`.
 pub(crate) async fn prepare(
     admission: &Admission,
-    settings: &Settings,
-    plans: &ReadPlans,
+    with: PrepareWith<'_>,
     request: &InsertRequest,
     since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
-    match admit(admission, settings, plans, request, since).await {
+    match admit(admission, with, request, since).await {
         // There is nobody to forward it to.
         Err(NotAdmitted::Forward(reason)) if admission.backend().duckdb().is_some() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
@@ -68,11 +76,11 @@ pub(crate) fn canonical_database(database: Option<&str>) -> String {
 
 async fn admit(
     admission: &Admission,
-    settings: &Settings,
-    plans: &ReadPlans,
+    with: PrepareWith<'_>,
     request: &InsertRequest,
     since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
+    let PrepareWith { settings, reloads, plans } = with;
     let statement = &request.statement;
     let mut sorted = Sorted::new(&request.settings)?;
     let user_key = request.user_key();
@@ -163,7 +171,7 @@ async fn admit(
     // Nothing else tells whether that database is there still, or what roles may do that the request names.
     let is_limited = database.is_some() || account.grants.is_none();
     let asked_at = is_limited.then_some(asked_at);
-    let grounds = Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at };
+    let grounds = Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at, reloads };
     let mut prepared = Prepared::new(ways, ack, own.wait_timeout, kind, grounds);
     (prepared.at_once, prepared.dedup) = (at_once, dedup);
     prepared.answer_form = answer_form;

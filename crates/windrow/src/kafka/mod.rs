@@ -14,6 +14,7 @@ use windrow_settings::{KafkaSettings, Origin, Settings};
 use self::arguments::{KafkaCommand, RunArguments};
 use crate::gateway;
 use crate::load_with;
+use crate::reload;
 
 pub(crate) use arguments::KafkaArguments;
 use options::pipeline_options;
@@ -44,7 +45,8 @@ fn run_one(arguments: &RunArguments) -> Result<ExitCode, String> {
     if settings.origin("flight.listen") == Some(&Origin::Default) {
         settings.flight.listen = None;
     }
-    gateway::serve(settings)
+    let load = reload::fixed(&settings);
+    gateway::serve(settings, load)
 }
 
 const NO_PIPELINE: &str =

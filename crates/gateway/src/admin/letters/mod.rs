@@ -53,7 +53,7 @@ impl LettersApi {
 
     /// As long as it is polled, letters are discarded that are older than they are kept.
     pub(super) async fn discard_old(&self) {
-        if let Some(max_age_ms) = self.state.options.settings.dead_letters.max_age_ms {
+        if let Some(max_age_ms) = self.state.options.settings.get().dead_letters.max_age_ms {
             forget::discard_old(&self.state, max_age_ms).await;
         }
     }

@@ -64,7 +64,7 @@ impl Exchange<'_> {
             self.state.metrics.error(code);
         }
         if !connection.body_is_done() {
-            payload::skip(connection, self.state.options.settings.append.max_batch_bytes as u64).await;
+            payload::skip(connection, self.state.options.settings.get().append.max_batch_bytes as u64).await;
         }
         let after = reply.write(out, self.request.head, connection);
         send(connection, out, after).await

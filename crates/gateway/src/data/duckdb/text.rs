@@ -57,7 +57,7 @@ impl Exchange<'_> {
             let text = "The Transfer-Encoding is not chunked and there is no Content-Length header for POST request";
             return Err(refused(381, text));
         }
-        let limits = &self.state.options.settings.http;
+        let limits = &self.state.options.settings.get().http;
         let (mut body, _) = connection.body().await.map_err(|_| NoText::Broken)?;
         let room = &self.state.body_room;
         if !read.whole {

@@ -1,0 +1,73 @@
+//! Settings that change while the gateway runs: at a SIGHUP, or when the admin port is asked to.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windrow_client::ServerTls;
+use windrow_gateway::{DataServer, Reloaded};
+use windrow_settings::{Difference, HttpSettings, Settings};
+
+use crate::logging;
+
+/// Reads all settings anew, from where they were read at the start.
+pub(crate) type Load = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+
+/// Of a gateway that does one job: only the files that settings name are read anew.
+pub(crate) fn fixed(settings: &Settings) -> Load {
+    let settings = settings.clone();
+    Box::new(move || Ok(settings.clone()))
+}
+
+pub(crate) struct Reload {
+    load: Load,
+    data: Arc<DataServer>,
+    /// The settings of the start, with what reloads have exchanged since.
+    current: Mutex<Arc<Settings>>,
+}
+
+impl Reload {
+    pub(crate) fn new(load: Load, data: Arc<DataServer>, settings: Arc<Settings>) -> Reload {
+        Reload { load, data, current: Mutex::new(settings) }
+    }
+
+    /// All that can be exchanged is, or nothing where something is wrong.
+    pub(crate) fn run(&self) -> Result<Reloaded, String> {
+        let outcome = self.exchange();
+        match &outcome {
+            Ok(Reloaded { changed, at_start }) if at_start.is_empty() => {
+                tracing::info!(changed = changed.join(", "), "the settings were read anew");
+            }
+            Ok(Reloaded { changed, at_start }) => tracing::warn!(
+                changed = changed.join(", "),
+                at_start = at_start.join(", "),
+                "the settings were read anew; those in `at_start` take effect at the next start"
+            ),
+            Err(error) => tracing::error!(error, "the settings stay as they were"),
+        }
+        outcome
+    }
+
+    fn exchange(&self) -> Result<Reloaded, String> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let settings = Arc::new((self.load)()?);
+        let Difference { at_reload, mut at_start } = settings.difference_from(&current);
+        let tls = match (&current.http.tls, certificate(&settings.http)?) {
+            (Some(_), Some(tls)) => Some(tls),
+            (None, None) => None,
+            // The port speaks TLS or doesn't, from its start on.
+            _ => {
+                at_start.push("http.tls_certificate".to_owned());
+                None
+            }
+        };
+        logging::set_level(&settings.log.level)?;
+        self.data.reload(settings.clone(), tls);
+        *current = settings;
+        Ok(Reloaded { changed: at_reload.into_iter().filter(|path| !at_start.contains(path)).collect(), at_start })
+    }
+}
+
+/// The data port's certificate, as it is in its files now.
+pub(crate) fn certificate(http: &HttpSettings) -> Result<Option<ServerTls>, String> {
+    let Some(files) = &http.tls else { return Ok(None) };
+    windrow_client::server_config(&files.certificate, &files.key).map(Some).map_err(|error| error.to_string())
+}
