@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ class Ready(NamedTuple):
 class Gateway:
     """Started when constructed; `http` speaks to its data port, `direct` to the engine behind it."""
 
+    stdin = subprocess.DEVNULL
+
     def __init__(
         self,
         folder: Path,
@@ -44,7 +47,7 @@ class Gateway:
     def start(self) -> None:
         self.starts += 1
         self.config_path.write_text(self.config)
-        self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", self.environment)
+        self.child = Child(self.command(), self.folder / f"gateway-{self.starts}.log", self.environment, self.stdin)
         ready = eventually(self._ready_line, "the gateway says that it is ready")
         self.http = endpoint_of(ready["http"])
         self.admin = endpoint_of(ready["admin"])

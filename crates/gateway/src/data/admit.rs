@@ -22,6 +22,8 @@ const MAX_LOGGED_QUERY_BYTES: usize = 4096;
 /// confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
 const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
 
+const PATIENCE_WITH_STRANGE_BACKEND: Duration = Duration::from_millis(800);
+
 /// The insert's admission: remembered, or asked for.
 pub(super) async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
     let signature = signature(candidate);
@@ -96,9 +98,13 @@ impl Asking<'_> {
         }
     }
 
-    /// While the backend is away, for as long as the insert would wait to be stored.
+    /// While the backend is away, for as long as the insert would wait to be stored. One that has never answered may be one
+    /// that doesn't exist: nobody waits long for that.
     async fn patiently(&self, earlier: Option<Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
-        let patience = patience(self.state, &self.request);
+        let (patience, whose) = match self.state.admission.facts.are_known() {
+            true => (patience(self.state, &self.request), "wait_for_async_insert_timeout"),
+            false => (PATIENCE_WITH_STRANGE_BACKEND, "since Windrow's start it has never answered"),
+        };
         let mut obstacle = None;
         let asked = async {
             let mut pause = FIRST_PAUSE;
@@ -117,7 +123,7 @@ impl Asking<'_> {
         answer.unwrap_or_else(|_| {
             let obstacle = obstacle.as_deref().unwrap_or("it does not answer");
             let waited_ms = patience.as_millis();
-            let text = format!("{obstacle} (waited wait_for_async_insert_timeout, {waited_ms} ms)");
+            let text = format!("{obstacle} (waited {waited_ms} ms: {whose})");
             Err(NotAdmitted::Unreachable(text))
         })
     }
