@@ -116,6 +116,17 @@ pub(crate) fn is_passing(code: i32) -> bool {
     )
 }
 
+/// Whether the server doesn't know who asks.
+pub(crate) fn is_about_identity(code: i32) -> bool {
+    matches!(
+        code,
+        192 // UNKNOWN_USER
+        | 193 // WRONG_PASSWORD
+        | 194 // REQUIRED_PASSWORD
+        | 516 // AUTHENTICATION_FAILED
+    )
+}
+
 /// Errors that come of the values in some row: of reading, converting or computing them, or of a constraint. Whoever writes
 /// rows has done all of that before any of them are kept.
 pub(crate) fn comes_of_values(code: i32) -> bool {

@@ -44,6 +44,11 @@ impl Exception {
         self
     }
 
+    /// Whether who asked was refused as such: an unknown user, a wrong password.
+    pub fn is_about_identity(&self) -> bool {
+        crate::codes::is_about_identity(self.code)
+    }
+
     /// Whether the same request may succeed a little later, without anyone changing anything.
     pub fn is_passing(&self) -> bool {
         crate::codes::is_passing(self.code) && !self.is_about_partitions()

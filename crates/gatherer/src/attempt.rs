@@ -113,6 +113,12 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                 aloft.settle(piece.id, piece.contents.members, Ok(()));
                 return None;
             }
+            // It says nothing of the rows, which nobody else can store any more: they wait until Windrow's account is let in.
+            Err(StoreError::Refused(exception))
+                if aloft.sealed.shape.destination.own_account && exception.is_about_identity() =>
+            {
+                InsertError::Unreachable(format!("Windrow's own account is refused: {}", exception.line))
+            }
             Err(StoreError::Refused(exception)) if experience.is_hopeless(&exception) => {
                 report_given_up(aloft, &piece, &exception);
                 piece.contents.count_attempt();

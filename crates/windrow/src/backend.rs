@@ -184,7 +184,10 @@ async fn ask_now_and_then(client: Arc<Client>) -> Availability {
 async fn ask(client: &Client) -> Result<(), String> {
     let call = Call::new(&client.endpoint().credentials, "SELECT 1").timeout(Duration::from_secs(10));
     match client.call(call).await {
-        // A backend that refuses our own credentials still serves clients with theirs.
+        Err(CallError::Exception(exception)) if exception.is_about_identity() => {
+            let user = &client.endpoint().credentials.user;
+            Err(format!("it refuses Windrow's own user '{user}', of the setting `backend`: {}", exception.line))
+        }
         Ok(_) | Err(CallError::Exception(_)) => Ok(()),
         Err(error) => Err(error.to_string()),
     }

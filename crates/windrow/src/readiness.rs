@@ -25,7 +25,11 @@ struct Seen {
 impl Readiness {
     pub(crate) fn follow(available: Availability, registry: &mut Registry) -> Readiness {
         let gauge = Gauge::<i64>::default();
-        registry.register("windrow_backend_up", "Whether the backend answers: 1 or 0", gauge.clone());
+        registry.register(
+            "windrow_backend_up",
+            "Whether the backend answers, and lets the gateway's own user in: 1 or 0",
+            gauge.clone(),
+        );
         let readiness = Readiness { available: available.clone(), seen: Arc::default() };
         tokio::spawn(watch(available, gauge, readiness.seen.clone()));
         readiness

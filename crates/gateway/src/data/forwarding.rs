@@ -96,9 +96,7 @@ impl Exchange<'_> {
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
         let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, &changes).await;
-        if let (Some(session), Some(true)) =
-            (newly_marked, exception.map(|exception| is_about_identity(exception.code)))
-        {
+        if let (Some(session), Some(true)) = (newly_marked, exception.map(|exception| exception.is_about_identity())) {
             self.state.sessions.unmark(session);
         }
         after
@@ -356,9 +354,4 @@ fn connection_fields(after: After, connection: &Connection) -> Vec<u8> {
             format!("Connection: Keep-Alive\r\nKeep-Alive: timeout={seconds}, max={left}\r\n").into_bytes()
         }
     }
-}
-
-/// The statement was refused for who sent it, so it changed nothing.
-fn is_about_identity(code: i32) -> bool {
-    matches!(code, 192 | 193 | 194 | 516)
 }
