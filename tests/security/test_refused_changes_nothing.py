@@ -9,6 +9,7 @@ import pytest
 
 from harness.duckdb import READER, DuckDbGateway
 from harness.endpoint import Endpoint
+from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.inserts import INTO_T, ids, make_table, rows
 from harness.raw_http import RawConnection, head
@@ -26,6 +27,10 @@ TAKES_ALL_AWAY = (
     "EXCHANGE TABLES t AND u",
     "RENAME TABLE t TO gone",
 )
+# What is not there may be dropped by everybody. What these name is there for nobody.
+HARMLESS = ("DROP DATABASE IF EXISTS nonexistent", "DROP TEMPORARY TABLE IF EXISTS t", "DROP FUNCTION IF EXISTS nonexistent")
+# ClickHouse says yes to these without a look at who asks, or at the statement.
+ANYBODY = (("OPTIONS", "/"), ("GET", "/play"), ("GET", "/dashboard"), ("GET", "/ping"))
 # Whether the statement stands in the body, in the URL, or is sent as if it were read only.
 SENT = {
     "in the body": lambda to, text: to.request(None, text.encode()),
@@ -83,10 +88,51 @@ def test_one_whose_sender_left_makes_its_rows_new(tested: Endpoint, direct: Endp
     with RawConnection(tested) as connection:
         connection.send(head("POST", tested.target("TRUNCATE TABLE t", settings), fields))
         connection.end_sending()
-    # Whatever ClickHouse does with both, they come one after the other.
-    assert tested.request("TRUNCATE TABLE t").status == 200
+    eventually(lambda: ids(direct) == [], "it is done all the same")
+
+    def is_new() -> bool:
+        insert_once(tested)
+        return ids(direct) == [1]
+
+    eventually(is_new, "the insert is no repeat any more")
+
+
+@pytest.mark.parametrize("statement", HARMLESS)
+def test_what_takes_nothing_away_makes_nothing_forgotten(tested: Endpoint, direct: Endpoint, statement: str) -> None:
+    make_table(direct)
     insert_once(tested)
+    for sender in (tested, *strangers(tested).values()):
+        for send in SENT.values():
+            send(sender, statement)
+            insert_once(tested)
     assert ids(direct) == [1]
+
+
+@pytest.mark.parametrize(("method", "path"), ANYBODY)
+@pytest.mark.parametrize("statement", ["TRUNCATE TABLE {database}.t", "DROP DATABASE {database}"])
+def test_a_yes_to_anybody_is_no_yes_to_a_statement(tested: Endpoint, direct: Endpoint, method: str, path: str, statement: str) -> None:
+    make_table(direct)
+    insert_once(tested)
+    target = path + tested.target(statement.format(database=direct.database))[1:]
+    for authorization in ("Bearer x", tested.basic_auth(), tested.as_user("nobody", "x").basic_auth()):
+        with RawConnection(tested) as connection:
+            connection.send(head(method, target, (("Host", "x"), ("Connection", "close"), ("Authorization", authorization))))
+            connection.rest()
+        insert_once(tested)
+    assert ids(direct) == [1]
+
+
+def test_a_truncated_database_makes_its_rows_new_and_no_others(tested: Endpoint, direct: Endpoint) -> None:
+    other = f"{direct.database}_other"
+    direct.sql(f"CREATE DATABASE {other}")
+    for database in (direct, direct.using(other)):
+        make_table(database)
+        insert_once(tested.using(database.database))
+    assert tested.request(f"TRUNCATE ALL TABLES FROM {other}").status == 200
+    for database in (direct, direct.using(other)):
+        insert_once(tested.using(database.database))
+        assert ids(database) == [1], database.database
+    direct.sql(f"DROP DATABASE {other}")
 
 
 def test_a_stranger_that_leaves_early_makes_nothing_forgotten(tested: Endpoint, direct: Endpoint) -> None:

@@ -1,7 +1,9 @@
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use base64::prelude::{Engine, BASE64_STANDARD};
 use bytes::Bytes;
 use windrow_exception::Exception;
 use windrow_http::{ClientError, ResponseHead};
@@ -72,7 +74,9 @@ impl<'a> Call<'a> {
         let in_fields = survives_in_a_field(user) && survives_in_a_field(password);
         head.push_str("POST ");
         head.push_str(&self.target);
-        if !in_fields {
+        // ClickHouse ends the name at the first colon. Parameters stand in its log, so they are the last resort.
+        let as_basic = !in_fields && !user.contains(':');
+        if !in_fields && !as_basic {
             push_param(&mut head, "user", user);
             push_param(&mut head, "password", password);
         }
@@ -81,6 +85,10 @@ impl<'a> Call<'a> {
         if in_fields {
             push_field(&mut head, "X-ClickHouse-User", user);
             push_field(&mut head, "X-ClickHouse-Key", password);
+        }
+        if as_basic {
+            let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
+            push_field(&mut head, "Authorization", &format!("Basic {encoded}"));
         }
         push_field(&mut head, "Content-Length", &length.to_string());
         head.push_str(&self.fields);
@@ -165,6 +173,7 @@ impl Client {
             (Err(_), Err(error)) => return Err(self.unknown(ClientError::Io(error))),
             (Err(error), Ok(())) => return Err(self.unknown(error)),
         };
+        self.has_answered.store(true, Ordering::Relaxed);
         let code = head.field_str("x-clickhouse-exception-code").map(str::to_owned);
         if head.status() == 200 && code.is_none() {
             return Ok(Begun { lease, head });

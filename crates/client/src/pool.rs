@@ -1,6 +1,7 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -66,9 +67,15 @@ pub struct Client {
     tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Idle>>>,
+    pub(crate) has_answered: AtomicBool,
 }
 
 impl Client {
+    /// Whether the server has ever answered a call, be it with an error.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
     pub fn new(endpoint: Endpoint, options: ClientOptions) -> Result<Client, TlsError> {
         let tls = match endpoint.tls {
             false => None,
@@ -86,6 +93,7 @@ impl Client {
             tls,
             permits: Arc::new(Semaphore::new(options.max_connections)),
             idle: Arc::default(),
+            has_answered: AtomicBool::new(false),
         })
     }
 

@@ -59,7 +59,13 @@ pub(crate) fn is_exchanged_at_reload(path: &str) -> bool {
     })
 }
 
-pub(crate) fn difference(before: &[Row], now: &[Row]) -> Difference {
+/// The rows of `new` that are exchanged, and the others as they were `before`.
+pub(crate) fn mixed(before: &[Row], new: &[Row], is_exchanged: impl Fn(&str) -> bool) -> Vec<Row> {
+    let kept = before.iter().filter(|row| !is_exchanged(&row.path));
+    kept.chain(new.iter().filter(|row| is_exchanged(&row.path))).cloned().collect()
+}
+
+pub(crate) fn difference(before: &[Row], now: &[Row], is_exchanged: impl Fn(&str) -> bool) -> Difference {
     let known =
         |rows: &[Row], wanted: &Row| rows.iter().any(|row| row.path == wanted.path && row.value.0 == wanted.value.0);
     let gone = before.iter().filter(|row| !known(now, row));
@@ -67,7 +73,7 @@ pub(crate) fn difference(before: &[Row], now: &[Row]) -> Difference {
     let mut paths: Vec<String> = gone.chain(new).map(|row| row.path.clone()).collect();
     paths.sort_unstable();
     paths.dedup();
-    let (at_reload, at_start) = paths.into_iter().partition(|path| is_exchanged_at_reload(path));
+    let (at_reload, at_start) = paths.into_iter().partition(|path| is_exchanged(path));
     Difference { at_reload, at_start }
 }
 

@@ -242,9 +242,37 @@ impl Settings {
         explain::table(&self.rows)
     }
 
-    /// What is not as it was in `before`.
-    pub fn difference_from(&self, before: &Settings) -> Difference {
-        explain::difference(&before.rows, &self.rows)
+    /// These settings, with those of `new` that can change while they are in force; and which settings of `new` differ from
+    /// these.
+    pub fn reloaded(&self, new: &Settings) -> (Settings, Difference) {
+        let speaks_tls_as_before = self.http.tls.is_some() == new.http.tls.is_some();
+        let is_exchanged = |path: &str| {
+            explain::is_exchanged_at_reload(path) && (speaks_tls_as_before || !path.starts_with("http.tls_"))
+        };
+        let difference = explain::difference(&self.rows, &new.rows, is_exchanged);
+        let mut settings = self.clone();
+        settings.log.level.clone_from(&new.log.level);
+        if speaks_tls_as_before {
+            settings.http.tls.clone_from(&new.http.tls);
+        }
+        settings.http.max_body_bytes_gathered = new.http.max_body_bytes_gathered;
+        settings.http.max_decompressed_bytes = new.http.max_decompressed_bytes;
+        let kept = &self.gather;
+        settings.gather = GatherSettings {
+            max_buffer_bytes: kept.max_buffer_bytes,
+            max_table_share: kept.max_table_share,
+            longest_hold_ms: kept.longest_hold_ms,
+            overload_wait_ms: kept.overload_wait_ms,
+            admission_ttl_ms: kept.admission_ttl_ms,
+            schema_ttl_ms: kept.schema_ttl_ms,
+            shutdown_timeout_ms: kept.shutdown_timeout_ms,
+            retry_for_ms: kept.retry_for_ms,
+            insert_log_entries: kept.insert_log_entries,
+            ..new.gather.clone()
+        };
+        settings.tables.clone_from(&new.tables);
+        settings.rows = explain::mixed(&self.rows, &new.rows, is_exchanged);
+        (settings, difference)
     }
 
     /// Where the value of `path` came from, such as `http.listen`.

@@ -57,6 +57,9 @@ fn removal(cursor: &mut Cursor) -> Effects {
     if is_access_entity(cursor) {
         return Effects::ACCESS;
     }
+    if cursor.eat_keyword("DATABASE") {
+        return database(cursor);
+    }
     let temporary = cursor.eat_keyword("TEMPORARY");
     if !eat_any(cursor, &["TABLE", "VIEW", "DICTIONARY"]) {
         return Effects { session: temporary, ..Effects::ANY_TABLE };
@@ -68,12 +71,28 @@ fn removal(cursor: &mut Cursor) -> Effects {
 
 fn truncate(cursor: &mut Cursor) -> Effects {
     let temporary = cursor.eat_keyword("TEMPORARY");
-    if !temporary && (cursor.at_keyword("ALL") || cursor.at_keyword("DATABASE") || cursor.at_keyword("TABLES")) {
-        return Effects::ANY_TABLE;
+    if !temporary {
+        if cursor.eat_keyword("DATABASE")
+            || cursor.eat_keywords("ALL TABLES FROM")
+            || cursor.eat_keywords("TABLES FROM")
+        {
+            return database(cursor);
+        }
+        if cursor.at_keyword("ALL") || cursor.at_keyword("TABLES") {
+            return Effects::ANY_TABLE;
+        }
     }
     cursor.eat_keyword("TABLE");
     cursor.eat_keywords("IF EXISTS");
     Effects { session: temporary, ..tables(name_list(cursor)) }
+}
+
+/// All tables of one.
+fn database(cursor: &mut Cursor) -> Effects {
+    cursor.eat_keywords("IF EXISTS");
+    cursor.eat_keywords("IF EMPTY");
+    let ddl = cursor.identifier().map_or(DdlScope::Anything, DdlScope::Database);
+    Effects { ddl, ..Effects::NONE }
 }
 
 fn name_list(cursor: &mut Cursor) -> Option<Vec<TableName>> {

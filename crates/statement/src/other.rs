@@ -98,6 +98,8 @@ const LEADING_WORDS: &[(&str, Leading)] = &[
 pub enum DdlScope {
     None,
     Tables(Vec<TableName>),
+    /// All tables of the database.
+    Database(String),
     /// Any table of any database, as far as can be told.
     Anything,
 }

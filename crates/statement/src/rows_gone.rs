@@ -5,12 +5,19 @@ use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
 
 /// Whole tables and their names.
-const WHOLE: [&str; 5] = ["TRUNCATE", "DROP", "RENAME", "EXCHANGE", "REPLACE"];
+const WHOLE: [&str; 3] = ["RENAME", "EXCHANGE", "REPLACE"];
 
 /// `text` is a statement other than an INSERT.
 pub fn takes_rows_away(text: &[u8]) -> bool {
     let mut cursor = Cursor::new(text, false);
-    if WHOLE.iter().any(|word| cursor.at_keyword(word)) || cursor.eat_keywords("CREATE OR REPLACE") {
+    // Nobody inserts into temporary tables through here.
+    if cursor.eat_keyword("TRUNCATE") || cursor.eat_keywords("CREATE OR REPLACE") {
+        return !cursor.at_keyword("TEMPORARY");
+    }
+    if cursor.eat_keyword("DROP") {
+        return ["TABLE", "VIEW", "DATABASE", "SCHEMA"].iter().any(|word| cursor.at_keyword(word));
+    }
+    if WHOLE.iter().any(|word| cursor.at_keyword(word)) {
         return true;
     }
     cursor.eat_keyword("ALTER") && drops_partition(&mut cursor)
@@ -37,6 +44,8 @@ mod tests {
         for text in [
             "TRUNCATE TABLE t",
             "drop table if exists t",
+            "DROP DATABASE IF EXISTS d",
+            "TRUNCATE ALL TABLES FROM d",
             "RENAME TABLE a TO b",
             "EXCHANGE TABLES a AND b",
             "CREATE OR REPLACE TABLE t (a UInt8) ENGINE = Null",
@@ -57,6 +66,11 @@ mod tests {
             "ALTER TABLE t DROP INDEX i, ADD COLUMN a UInt8",
             "SELECT 'DROP PARTITION'",
             "OPTIMIZE TABLE t",
+            "DROP TEMPORARY TABLE IF EXISTS t",
+            "TRUNCATE TEMPORARY TABLE t",
+            "DROP FUNCTION IF EXISTS f",
+            "DROP INDEX i ON t",
+            "DROP USER u",
             "ALTER TABLE t DROP",
             "",
         ] {

@@ -62,6 +62,8 @@ impl RunningBackend {
             Endpoint { host: at.host.clone(), port: at.http_port, tls: false, credentials: credentials.clone() };
         let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
         let clickhouse = clickhouse(settings, endpoint)?;
+        // What came of it, the guard knows better. From now on it is one that has answered.
+        let _ = ask(&clickhouse.client).await;
         Ok(RunningBackend {
             name: clickhouse.client.endpoint().to_string(),
             gateway: windrow_gateway::Backend::ClickHouse(clickhouse),

@@ -162,16 +162,19 @@ pub(crate) fn serve(settings: Settings, load: Load) -> Result<ExitCode, String> 
         let mut signals = Signals::listen()?;
         let starting = Gateway::start(settings, load);
         tokio::pin!(starting);
+        let mut has_to_reload = false;
         let gateway = loop {
             tokio::select! {
                 gateway = &mut starting => break gateway?,
                 asked = signals.next() => match asked {
                     Asked::Stop => return Ok(ExitCode::SUCCESS),
-                    // The settings are as new as can be.
-                    Asked::Reload => {}
+                    Asked::Reload => has_to_reload = true,
                 },
             }
         };
+        if has_to_reload {
+            gateway.reload().await;
+        }
         while let Asked::Reload = signals.next().await {
             gateway.reload().await;
         }

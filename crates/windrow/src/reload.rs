@@ -20,13 +20,12 @@ pub(crate) fn fixed(settings: &Settings) -> Load {
 pub(crate) struct Reload {
     load: Load,
     data: Arc<DataServer>,
-    /// The settings of the start, with what reloads have exchanged since.
-    current: Mutex<Arc<Settings>>,
+    in_force: Mutex<Arc<Settings>>,
 }
 
 impl Reload {
     pub(crate) fn new(load: Load, data: Arc<DataServer>, settings: Arc<Settings>) -> Reload {
-        Reload { load, data, current: Mutex::new(settings) }
+        Reload { load, data, in_force: Mutex::new(settings) }
     }
 
     /// All that can be exchanged is, or nothing where something is wrong.
@@ -47,22 +46,14 @@ impl Reload {
     }
 
     fn exchange(&self) -> Result<Reloaded, String> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let settings = Arc::new((self.load)()?);
-        let Difference { at_reload, mut at_start } = settings.difference_from(&current);
-        let tls = match (&current.http.tls, certificate(&settings.http)?) {
-            (Some(_), Some(tls)) => Some(tls),
-            (None, None) => None,
-            // The port speaks TLS or doesn't, from its start on.
-            _ => {
-                at_start.push("http.tls_certificate".to_owned());
-                None
-            }
-        };
+        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        let (settings, Difference { at_reload, at_start }) = in_force.reloaded(&(self.load)()?);
+        let tls = certificate(&settings.http)?;
         logging::set_level(&settings.log.level)?;
-        self.data.reload(settings.clone(), tls);
-        *current = settings;
-        Ok(Reloaded { changed: at_reload.into_iter().filter(|path| !at_start.contains(path)).collect(), at_start })
+        let concerns_inserts = at_reload.iter().any(|path| path.starts_with("tables[") || path.starts_with("gather."));
+        *in_force = Arc::new(settings);
+        self.data.reload(in_force.clone(), tls, concerns_inserts);
+        Ok(Reloaded { changed: at_reload, at_start })
     }
 }
 

@@ -76,11 +76,6 @@ impl Facts {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the backend has ever told of itself.
-    pub(crate) fn are_known(&self) -> bool {
-        !self.get().version_suffix.is_empty()
-    }
-
     fn set(&self, facts: BackendFacts) {
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(facts);
     }

@@ -34,7 +34,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_client::{CallError, Credentials};
+use windrow_client::{Call, CallError, Credentials};
+use windrow_gatherer::table_by_name;
 pub(crate) use windrow_sink::TableName as TableKey;
 
 pub(crate) use account::Account;
@@ -80,6 +81,7 @@ impl NotAdmitted {
             CallError::Exception(exception) if exception.is_passing() && exception.code != READONLY => {
                 NotAdmitted::Busy
             }
+            CallError::Exception(exception) if exception.is_about_identity() => NotAdmitted::Forward(UNKNOWN_USER),
             CallError::Exception(_) => NotAdmitted::Forward("refused"),
             CallError::NotSent(error) => NotAdmitted::Unreachable(error.to_string()),
             CallError::Unknown(text) => NotAdmitted::Unreachable(text.clone()),
@@ -94,6 +96,8 @@ impl From<CallError> for NotAdmitted {
 }
 
 const READONLY: i32 = 164;
+/// ClickHouse lets nobody in by that name and password. The label of a metric.
+pub(crate) const UNKNOWN_USER: &str = "unknown_user";
 /// How long a question may take. The backend may be busy, but a client waits.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -189,6 +193,14 @@ impl Admission {
         self.reloads.load(Ordering::Acquire)
     }
 
+    /// Whether the backend has ever answered.
+    pub(crate) fn backend_has_answered(&self) -> bool {
+        match &self.backend {
+            Backend::ClickHouse(it) => it.client.has_answered(),
+            Backend::DuckDb(_) => true,
+        }
+    }
+
     pub(crate) fn doubted_at(&self) -> Moment {
         Moment::of_micros(self.doubted_at.load(Ordering::Acquire))
     }
@@ -263,8 +275,12 @@ impl Admission {
     /// Whether a yes that stands on this holds now.
     pub(crate) fn holds(&self, grounds: &Grounds, now: Moment) -> Holds {
         let Grounds { account, schema, asked_at, .. } = grounds;
-        if account.standing.is_over() || schema.standing.is_over() || grounds.reloads != self.reloads() {
+        if account.standing.is_over() || schema.standing.is_over() {
             return Holds::Not;
+        }
+        // By other rules it may be another answer; but while the backend is away there is none.
+        if grounds.reloads != self.reloads() {
+            return Holds::Unconfirmed;
         }
         let (account_since, table_since) = (self.account_since(now), self.table_since(now));
         let is_in_time = account.standing.confirmed() >= account_since
@@ -369,6 +385,23 @@ impl Admission {
             Backend::ClickHouse(it) => schema::ask_as(&it.client, key, &it.client.endpoint().credentials).await,
             Backend::DuckDb(it) => duckdb::table_anew(it, key).await.map_err(CallError::Exception),
         }
+    }
+
+    /// By what the ledger may know the tables of a database that this user sees. `None`: nobody can say.
+    pub(crate) async fn tables_of(&self, database: &str, asker: &UserKey) -> Option<Vec<u128>> {
+        let Backend::ClickHouse(it) = &self.backend else { return None };
+        let question = "SELECT name, toString(uuid) FROM system.tables WHERE database = {database:String} \
+                        FORMAT JSONCompactEachRow";
+        let call =
+            asker.roles.iter().fold(Call::new(&asker.credentials, question), |call, role| call.param("role", role));
+        let answer = it.client.call(call.param("param_database", database).timeout(QUESTION_TIMEOUT)).await.ok()?;
+        let mut known = Vec::new();
+        for line in answer.text().lines() {
+            let (table, id): (String, String) = serde_json::from_str(line).ok()?;
+            known.extend(schema::uuid(&id).filter(|uuid| *uuid != 0));
+            known.push(table_by_name(database, &table));
+        }
+        Some(known)
     }
 
     /// The table has changed: whoever asks next gets a new answer.

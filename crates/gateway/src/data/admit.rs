@@ -5,7 +5,7 @@
 //! user may no longer insert. Only what a crash left in the journal is stored with Windrow's own account, so a right that
 //! was taken away while the backend could not be asked goes on to work for that; `gather.admission_away_ttl_ms` bounds it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use windrow_gatherer::AckLevel;
@@ -22,7 +22,8 @@ const MAX_LOGGED_QUERY_BYTES: usize = 4096;
 /// confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
 const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
 
-const PATIENCE_WITH_STRANGE_BACKEND: Duration = Duration::from_millis(800);
+/// For a backend that has not answered since the start, be it with an error.
+const PATIENCE_WITH_UNSEEN_BACKEND: Duration = Duration::from_millis(800);
 
 /// The insert's admission: remembered, or asked for.
 pub(super) async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
@@ -101,31 +102,45 @@ impl Asking<'_> {
     /// While the backend is away, for as long as the insert would wait to be stored. One that has never answered may be one
     /// that doesn't exist: nobody waits long for that.
     async fn patiently(&self, earlier: Option<Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
-        let (patience, whose) = match self.state.admission.facts.are_known() {
-            true => (patience(self.state, &self.request), "wait_for_async_insert_timeout"),
-            false => (PATIENCE_WITH_STRANGE_BACKEND, "since Windrow's start it has never answered"),
-        };
-        let mut obstacle = None;
-        let asked = async {
-            let mut pause = FIRST_PAUSE;
-            loop {
-                match self.once(earlier.as_ref()).await {
-                    Err(NotAdmitted::Unreachable(cause)) if !self.state.is_closing() => {
-                        obstacle = Some(cause);
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(LONGEST_PAUSE);
-                    }
-                    answer => return answer,
-                }
+        let obstacle = Mutex::new(None);
+        let asked = self.again_and_again(earlier.as_ref(), &obstacle);
+        tokio::pin!(asked);
+        let mut patience = PATIENCE_WITH_UNSEEN_BACKEND;
+        let answer = tokio::time::timeout(patience, &mut asked).await;
+        if let Ok(answer) = answer {
+            return answer;
+        }
+        let mut whose = "it has not answered since Windrow's start";
+        if self.state.admission.backend_has_answered() {
+            (patience, whose) = (self::patience(self.state, &self.request), "wait_for_async_insert_timeout");
+            let left = patience.saturating_sub(PATIENCE_WITH_UNSEEN_BACKEND);
+            if let Ok(answer) = tokio::time::timeout(left, &mut asked).await {
+                return answer;
             }
-        };
-        let answer = tokio::time::timeout(patience, asked).await;
-        answer.unwrap_or_else(|_| {
-            let obstacle = obstacle.as_deref().unwrap_or("it does not answer");
-            let waited_ms = patience.as_millis();
-            let text = format!("{obstacle} (waited {waited_ms} ms: {whose})");
-            Err(NotAdmitted::Unreachable(text))
-        })
+        }
+        let obstacle = obstacle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let obstacle = obstacle.unwrap_or_else(|| "it does not answer".to_owned());
+        let text = format!("{obstacle} (waited {} ms: {whose})", patience.as_millis());
+        Err(NotAdmitted::Unreachable(text))
+    }
+
+    /// Until there is an answer. Why there was none is told meanwhile.
+    async fn again_and_again(
+        &self,
+        earlier: Option<&Arc<Prepared>>,
+        obstacle: &Mutex<Option<String>>,
+    ) -> Result<Arc<Prepared>, NotAdmitted> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.once(earlier).await {
+                Err(NotAdmitted::Unreachable(cause)) if !self.state.is_closing() => {
+                    *obstacle.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// What was known, confirmed; or else worked out anew.

@@ -111,9 +111,17 @@ impl Exchange<'_> {
         if !takes_rows_away(&text.joined()) {
             return None;
         }
-        let DdlScope::Tables(names) = statement.ddl_scope() else { return Some(RowsGone::OfAnyTable) };
         let admission = &self.state.admission;
         let credentials = self.credentials().unwrap_or(admission.backend().own_credentials());
+        let names = match statement.ddl_scope() {
+            DdlScope::Tables(names) => names,
+            // Dropping one that isn't there, IF EXISTS, is something that anybody may do.
+            DdlScope::Database(database) => {
+                let tables = admission.tables_of(database, &self.request.user_key(credentials)).await;
+                return Some(tables.map_or(RowsGone::OfAnyTable, RowsGone::Of));
+            }
+            DdlScope::None | DdlScope::Anything => return Some(RowsGone::OfAnyTable),
+        };
         let database = self.current_database(credentials).await;
         let mut gone = Vec::new();
         for name in names {

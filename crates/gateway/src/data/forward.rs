@@ -64,6 +64,8 @@ pub(crate) enum ForwardError {
 
 /// The answer has reached the client.
 pub(crate) struct Relayed {
+    /// More came behind the answer's head.
+    pub(crate) has_body: bool,
     /// Whether the client's connection can go on.
     pub(crate) keep_alive: bool,
     /// What the backend refused the request with.
@@ -152,12 +154,12 @@ pub(crate) async fn relay(
             error = &mut upload => Err(error),
         }
     }?;
-    let Downloaded { head, keep_alive, error_start } = outcome;
+    let Downloaded { head, keep_alive, error_start, has_body } = outcome;
     // An answer may come before its request is out. The connection then is not where the next request could begin.
     if sent.load(Ordering::Relaxed) {
         lease.give_back(&head);
     }
-    Ok(Relayed { keep_alive, exception: exception(&head, &error_start) })
+    Ok(Relayed { has_body, keep_alive, exception: exception(&head, &error_start) })
 }
 
 /// Sends the request, then watches for the client to leave. Ends only with an error: the answer ends the exchange.
@@ -239,9 +241,13 @@ fn push_data(out: &mut Vec<u8>, data: &[u8], chunked: bool) {
 struct Downloaded {
     head: ResponseHead,
     keep_alive: bool,
+    has_body: bool,
     /// The first bytes of an error's body, as framed.
     error_start: Vec<u8>,
 }
+
+/// A chunked body in which nothing is.
+const EMPTY_CHUNKED_BYTES: usize = b"0\r\n\r\n".len();
 
 /// As much of an error's text as is worth keeping.
 const MAX_ERROR_BYTES: usize = 8 * 1024;
@@ -301,9 +307,11 @@ async fn download(
     let failed = is_error(&head);
     let mut error_start = Vec::new();
     let mut body = answer.into_body(&head);
+    let mut body_bytes = 0;
     loop {
         match body.next_raw(UNBOUNDED).await {
             Ok(Some(bytes)) => {
+                body_bytes += bytes.len();
                 if failed && error_start.len() < MAX_ERROR_BYTES {
                     error_start.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BYTES)]);
                 }
@@ -317,7 +325,8 @@ async fn download(
     }
     // An answer that ends with its connection can only be passed on by ending ours.
     let keep_alive = head.framing() != BodyFraming::UntilClose;
-    Ok(Downloaded { head, keep_alive, error_start })
+    let has_body = body_bytes > EMPTY_CHUNKED_BYTES;
+    Ok(Downloaded { head, keep_alive, has_body, error_start })
 }
 
 /// ClickHouse refuses some requests before it has an exception to name, with a status alone.

@@ -17,7 +17,7 @@ use super::own_tables::{self, Visible};
 use super::request::Caller;
 use super::sessions::SessionKey;
 use super::text::Text;
-use crate::admission::NotAdmitted;
+use crate::admission::{NotAdmitted, UNKNOWN_USER};
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, Role};
@@ -102,22 +102,35 @@ impl Exchange<'_> {
         after
     }
 
-    /// What the statement may change here, if ClickHouse lets it. Nothing, if it comes from somebody whom ClickHouse refuses: then
-    /// nothing more is asked on his account, and no session of somebody else's name is marked.
+    /// What the statement may change here, if ClickHouse does it. Nothing, if it comes from somebody whom ClickHouse doesn't know:
+    /// then no table is asked about, and no session of somebody else's name is marked.
     async fn changes(&self, statement: Option<&OtherStatement>, text: Option<&Text>, reason: &str) -> Changes {
         let changes = Changes::of(statement, reason);
-        if !(changes.session || changes.learnt) || !self.may_be_known().await {
+        // By other methods only a session can be changed. (To OPTIONS and to the paths of its pages, ClickHouse says yes to anybody.)
+        let changes = Changes { learnt: changes.learnt && self.request.is_post(), ..changes };
+        if !(changes.session || changes.learnt) {
             return Changes::default();
         }
+        let session = match self.sender().await {
+            Sender::Nobody => return Changes::default(),
+            Sender::Known => changes.session,
+            // No insert of his is taken in that session either, before he is known.
+            Sender::Unclear => false,
+        };
         // Asked before the statement runs: a table that is gone can't be asked about.
-        Changes { gone: self.rows_gone(statement, text).await, ..changes }
+        let gone = if changes.learnt { self.rows_gone(statement, text).await } else { None };
+        Changes { gone, session, ..changes }
     }
 
-    /// Whether ClickHouse may know who sent the request. Where it can't be asked, or not with what the request has, it may.
-    async fn may_be_known(&self) -> bool {
-        let Some(credentials) = self.credentials() else { return true };
-        let account = self.state.admission.account(&self.request.user_key(credentials)).await;
-        !matches!(account, Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)))
+    /// Whether ClickHouse knows who sent the request.
+    async fn sender(&self) -> Sender {
+        let Some(credentials) = self.credentials() else { return Sender::Unclear };
+        let key = self.request.user_key(credentials);
+        match self.state.admission.account(&key).await {
+            Err(NotAdmitted::Forward(UNKNOWN_USER)) => Sender::Nobody,
+            Err(NotAdmitted::Unreachable(_)) if self.state.admission.known_user(&key).is_none() => Sender::Unclear,
+            _ => Sender::Known,
+        }
     }
 
     /// The backend has done what the statement asks for.
@@ -189,9 +202,14 @@ impl Exchange<'_> {
                 }
             },
         };
-        let is_unknown = matches!(result, Err(ForwardError::HalfAnswer | ForwardError::NoAnswer(_)));
-        if is_unknown || is_done.into_inner() {
-            // Also what an answer that streams has changed until its end.
+        let may_have_changed_more = match &result {
+            // What an answer that streams has changed until its end.
+            Ok(relayed) => relayed.has_body && is_done.into_inner(),
+            Err(ForwardError::Broken) => is_done.into_inner(),
+            Err(ForwardError::HalfAnswer | ForwardError::NoAnswer(_)) => true,
+            Err(ForwardError::NotSent(_)) => false,
+        };
+        if may_have_changed_more {
             self.have_changed(changes).await;
         }
         match result {
@@ -315,6 +333,14 @@ impl Exchange<'_> {
 struct CredentialFields {
     without: Vec<&'static str>,
     with: Vec<(&'static str, String)>,
+}
+
+/// Who sent a request, as far as ClickHouse says.
+enum Sender {
+    Known,
+    Nobody,
+    /// ClickHouse can't be asked now, or not with what the request has.
+    Unclear,
 }
 
 /// What a forwarded statement may change, as far as gathering is concerned.

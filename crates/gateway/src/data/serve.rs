@@ -201,11 +201,13 @@ impl DataServer {
         Ok(())
     }
 
-    /// From now on requests are served by these settings, and new connections with this certificate if there is one. What the
-    /// gateway has set up at its start stays as it is.
-    pub fn reload(&self, settings: Arc<Settings>, tls: Option<Arc<rustls::ServerConfig>>) {
+    /// From now on requests are served by these settings, and new connections with this certificate if there is one. What was
+    /// worked out for inserts is worked out anew if they are concerned.
+    pub fn reload(&self, settings: Arc<Settings>, tls: Option<Arc<rustls::ServerConfig>>, concerns_inserts: bool) {
         self.state.options.settings.set(settings);
-        self.state.admission.settings_changed();
+        if concerns_inserts {
+            self.state.admission.settings_changed();
+        }
         tls.into_iter().for_each(|tls| self.tls.set(tls));
     }
 

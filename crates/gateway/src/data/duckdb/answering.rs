@@ -126,7 +126,9 @@ impl Exchange<'_> {
             gone,
         };
         let outcome = run.answer(self, connection).await;
-        if !matches!(outcome, Err(Failure::Refused(_))) {
+        // One that is out of time may just have been done.
+        let is_refused = matches!(&outcome, Err(Failure::Refused(refusal)) if refusal.code != TIMEOUT_EXCEEDED);
+        if !is_refused {
             // What an answer that streams has taken away until its end; or nobody knows whether it did.
             self.forget_rows(gone).await;
         }
