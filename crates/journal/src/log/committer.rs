@@ -45,7 +45,7 @@ pub struct Committer<D: Disk> {
 /// A sync costs some 60 us of CPU, however much it writes. Where one group answers so many writers, the next one waits for
 /// them to come back, as long as the last one took: they would have waited for another sync otherwise.
 const MANY_RECORDS: usize = 16;
-/// ... and no longer than this, since on a slow disk it is the disk's time that counts.
+/// On a disk that takes longer for a group, it is the disk's time that counts, and the next group is not kept waiting.
 const LONGEST_GATHERING: Duration = Duration::from_micros(500);
 
 /// A large group's buffer is not kept.
@@ -99,8 +99,9 @@ impl<D: Disk> Committer<D> {
             if !self.turn() {
                 return;
             }
-            if std::mem::take(&mut self.last_records) >= MANY_RECORDS {
-                thread::sleep(began.elapsed().min(LONGEST_GATHERING));
+            let took = began.elapsed();
+            if std::mem::take(&mut self.last_records) >= MANY_RECORDS && took <= LONGEST_GATHERING {
+                thread::sleep(took);
             }
         }
     }
