@@ -80,9 +80,9 @@ impl ReadPlans {
     pub fn plan(&self, columns: Vec<ColumnSpec>, settings: ReadSettings) -> ReadPlan {
         let mut known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.hasher.hash_one(&columns);
-        let alike = known.get(&key).into_iter().flatten().filter_map(Weak::upgrade);
+        let mut alike = known.get(&key).into_iter().flatten().filter_map(Weak::upgrade);
         let same = |rules: &Arc<ReadRules>| *rules.columns == *columns && rules.settings == settings;
-        if let Some(rules) = { alike }.find(same) {
+        if let Some(rules) = alike.find(same) {
             return ReadPlan::with(rules);
         }
         if known.len() == known.capacity() {

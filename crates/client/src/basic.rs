@@ -1,6 +1,18 @@
 //! Credentials as HTTP's `Authorization: Basic` carries them.
 
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::Engine;
+
 use crate::call::Credentials;
+
+/// Some clients leave the padding out.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
+);
 
 impl Credentials {
     /// Reads the value of an `Authorization` field; other schemes, and what isn't whole, give `None`.
@@ -10,9 +22,14 @@ impl Credentials {
         if !scheme.eq_ignore_ascii_case("basic") {
             return None;
         }
-        let decoded = String::from_utf8(decode_base64(encoded.trim())?).ok()?;
+        let decoded = String::from_utf8(BASE64.decode(encoded.trim().trim_end_matches('=')).ok()?).ok()?;
         let (user, password) = decoded.split_once(':')?;
         Some(Credentials { user: user.to_owned(), password: password.to_owned() })
+    }
+
+    /// As [`from_basic`](Self::from_basic) reads it. Not for a user with a colon in the name, which would end there.
+    pub(crate) fn to_basic(&self) -> String {
+        format!("Basic {}", BASE64.encode(format!("{}:{}", self.user, self.password)))
     }
 }
 
@@ -20,29 +37,6 @@ impl Credentials {
 pub fn same_secret(given: &str, wanted: &str) -> bool {
     let differing = given.bytes().zip(wanted.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
     given.len() == wanted.len() && differing == 0
-}
-
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut count) = (0u32, 0);
-    for byte in text.trim_end_matches('=').bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    Some(out)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use base64::prelude::{Engine, BASE64_STANDARD};
 use bytes::Bytes;
 use windrow_exception::Exception;
 use windrow_http::{ClientError, ResponseHead};
@@ -87,8 +86,7 @@ impl<'a> Call<'a> {
             push_field(&mut head, "X-ClickHouse-Key", password);
         }
         if as_basic {
-            let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
-            push_field(&mut head, "Authorization", &format!("Basic {encoded}"));
+            push_field(&mut head, "Authorization", &self.credentials.to_basic());
         }
         push_field(&mut head, "Content-Length", &length.to_string());
         head.push_str(&self.fields);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow_client::ServerTls;
-use windrow_gateway::{DataServer, Reloaded};
+use windrow_gateway::DataServer;
 use windrow_settings::{Difference, HttpSettings, Settings};
 
 use crate::logging;
@@ -29,14 +29,14 @@ impl Reload {
     }
 
     /// All that can be exchanged is, or nothing where something is wrong.
-    pub(crate) fn run(&self) -> Result<Reloaded, String> {
+    pub(crate) fn run(&self) -> Result<Difference, String> {
         let outcome = self.exchange();
         match &outcome {
-            Ok(Reloaded { changed, at_start }) if at_start.is_empty() => {
-                tracing::info!(changed = changed.join(", "), "the settings were read anew");
+            Ok(Difference { at_reload, at_start }) if at_start.is_empty() => {
+                tracing::info!(changed = at_reload.join(", "), "the settings were read anew");
             }
-            Ok(Reloaded { changed, at_start }) => tracing::warn!(
-                changed = changed.join(", "),
+            Ok(Difference { at_reload, at_start }) => tracing::warn!(
+                changed = at_reload.join(", "),
                 at_start = at_start.join(", "),
                 "the settings were read anew; those in `at_start` take effect at the next start"
             ),
@@ -45,15 +45,16 @@ impl Reload {
         outcome
     }
 
-    fn exchange(&self) -> Result<Reloaded, String> {
+    fn exchange(&self) -> Result<Difference, String> {
         let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
-        let (settings, Difference { at_reload, at_start }) = in_force.reloaded(&(self.load)()?);
+        let (settings, difference) = in_force.reloaded(&(self.load)()?);
         let tls = certificate(&settings.http)?;
         logging::set_level(&settings.log.level)?;
-        let concerns_inserts = at_reload.iter().any(|path| path.starts_with("tables[") || path.starts_with("gather."));
+        let is_about_inserts = |path: &String| path.starts_with("tables[") || path.starts_with("gather.");
+        let concerns_inserts = difference.at_reload.iter().any(is_about_inserts);
         *in_force = Arc::new(settings);
         self.data.reload(in_force.clone(), tls, concerns_inserts);
-        Ok(Reloaded { changed: at_reload, at_start })
+        Ok(difference)
     }
 }
 

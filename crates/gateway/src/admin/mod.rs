@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use windrow_gatherer::Gatherer;
 use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Stream};
+use windrow_settings::Difference;
 
 use self::answer::Answer;
 use self::letters::LettersApi;
@@ -28,14 +29,8 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 /// Whether the gateway can do its work now, and a sentence that says more.
 type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
 
-/// Which settings differ from before: those that were exchanged, and those that take effect at the next start.
-pub struct Reloaded {
-    pub changed: Vec<String>,
-    pub at_start: Vec<String>,
-}
-
-/// Reads the settings anew; an error says what is wrong with them.
-type Reload = dyn Fn() -> Result<Reloaded, String> + Send + Sync;
+/// Reads the settings anew, and says which differ; an error says what is wrong with them.
+type Reload = dyn Fn() -> Result<Difference, String> + Send + Sync;
 
 pub struct AdminServer {
     registry: Registry,
@@ -54,7 +49,7 @@ impl AdminServer {
         data: &DataServer,
         options: AdminOptions,
         ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
-        reload: impl Fn() -> Result<Reloaded, String> + Send + Sync + 'static,
+        reload: impl Fn() -> Result<Difference, String> + Send + Sync + 'static,
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
         let (gatherer, state) = (data.gatherer().clone(), data.state().clone());
@@ -131,8 +126,8 @@ impl AdminServer {
 
     fn reload(&self) -> Answer {
         match tokio::task::block_in_place(|| (self.reload)()) {
-            Ok(Reloaded { changed, at_start }) => {
-                Answer::json(200, &json!({ "changed": changed, "at_next_start": at_start }))
+            Ok(Difference { at_reload, at_start }) => {
+                Answer::json(200, &json!({ "changed": at_reload, "at_next_start": at_start }))
             }
             Err(error) => Answer::error(400, &error),
         }

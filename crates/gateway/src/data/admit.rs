@@ -5,7 +5,7 @@
 //! user may no longer insert. Only what a crash left in the journal is stored with Windrow's own account, so a right that
 //! was taken away while the backend could not be asked goes on to work for that; `gather.admission_away_ttl_ms` bounds it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_gatherer::AckLevel;
@@ -102,44 +102,37 @@ impl Asking<'_> {
     /// While the backend is away, for as long as the insert would wait to be stored. One that has never answered may be one
     /// that doesn't exist: nobody waits long for that.
     async fn patiently(&self, earlier: Option<Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
-        let obstacle = Mutex::new(None);
-        let asked = self.again_and_again(earlier.as_ref(), &obstacle);
-        tokio::pin!(asked);
-        let mut patience = PATIENCE_WITH_UNSEEN_BACKEND;
-        let answer = tokio::time::timeout(patience, &mut asked).await;
-        if let Ok(answer) = answer {
-            return answer;
-        }
-        let mut whose = "it has not answered since Windrow's start";
-        if self.state.admission.backend_has_answered() {
-            (patience, whose) = (self::patience(self.state, &self.request), "wait_for_async_insert_timeout");
-            let left = patience.saturating_sub(PATIENCE_WITH_UNSEEN_BACKEND);
-            if let Ok(answer) = tokio::time::timeout(left, &mut asked).await {
-                return answer;
+        let patience = patience(self.state, &self.request);
+        let mut obstacle = None;
+        let asked = async {
+            let mut pause = FIRST_PAUSE;
+            loop {
+                match self.once(earlier.as_ref()).await {
+                    Err(NotAdmitted::Unreachable(cause)) if !self.state.is_closing() => {
+                        obstacle = Some(cause);
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    }
+                    answer => return answer,
+                }
             }
-        }
-        let obstacle = obstacle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let obstacle = obstacle.unwrap_or_else(|| "it does not answer".to_owned());
-        let text = format!("{obstacle} (waited {} ms: {whose})", patience.as_millis());
-        Err(NotAdmitted::Unreachable(text))
+        };
+        let (waited, whose) = tokio::select! {
+            answer = tokio::time::timeout(patience, asked) => match answer {
+                Ok(answer) => return answer,
+                Err(_) => (patience, "wait_for_async_insert_timeout"),
+            },
+            () = self.backend_is_unseen() => (PATIENCE_WITH_UNSEEN_BACKEND, "it has not answered since Windrow's start"),
+        };
+        let obstacle = obstacle.as_deref().unwrap_or("it does not answer");
+        Err(NotAdmitted::Unreachable(format!("{obstacle} (waited {} ms: {whose})", waited.as_millis())))
     }
 
-    /// Until there is an answer. Why there was none is told meanwhile.
-    async fn again_and_again(
-        &self,
-        earlier: Option<&Arc<Prepared>>,
-        obstacle: &Mutex<Option<String>>,
-    ) -> Result<Arc<Prepared>, NotAdmitted> {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match self.once(earlier).await {
-                Err(NotAdmitted::Unreachable(cause)) if !self.state.is_closing() => {
-                    *obstacle.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                answer => return answer,
-            }
+    /// Ends if the backend has never answered, when it had some time for it.
+    async fn backend_is_unseen(&self) {
+        tokio::time::sleep(PATIENCE_WITH_UNSEEN_BACKEND).await;
+        if self.state.admission.backend_has_answered() {
+            std::future::pending().await
         }
     }
 

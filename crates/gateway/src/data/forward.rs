@@ -32,8 +32,6 @@ pub(crate) struct Forwarded<'a> {
     /// Whether a client that closes its side has lost interest, as ClickHouse is told by
     /// `cancel_http_readonly_queries_on_client_close`. Others may have closed only the side on which they send.
     pub(crate) cancel_on_close: bool,
-    /// The beginning of the answer is waited for also if the client leaves before it.
-    pub(crate) outlives_client: bool,
 }
 
 pub(crate) enum ForwardedBody {
@@ -131,6 +129,8 @@ pub(crate) struct ToClient<'a> {
     pub(crate) client: &'a mut WriteHalf,
     pub(crate) connection_fields: &'a [u8],
     pub(crate) write_idle: Duration,
+    /// The beginning of the answer is waited for also if the client leaves before it.
+    pub(crate) has_to_be_known: bool,
     pub(crate) when_done: WhenDone<'a>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) async fn relay(
     let sent = AtomicBool::new(false);
     let outcome = {
         let upload = upload(&forwarded, authority, body, backend, to_client.write_idle, &sent);
-        let download = download(answer, to_client, forwarded.outlives_client);
+        let download = download(answer, to_client);
         tokio::pin!(upload, download);
         tokio::select! {
             biased;
@@ -270,12 +270,8 @@ fn unchunked(mut framed: &[u8]) -> Vec<u8> {
     data
 }
 
-async fn download(
-    mut answer: AnswerReader<'_>,
-    to_client: ToClient<'_>,
-    outlives_client: bool,
-) -> Result<Downloaded, ForwardError> {
-    let ToClient { client, connection_fields, write_idle: idle, when_done } = to_client;
+async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Result<Downloaded, ForwardError> {
+    let ToClient { client, connection_fields, write_idle: idle, has_to_be_known, when_done } = to_client;
     let (mut begun, mut client_is_gone) = (false, false);
     let head = loop {
         let event = match answer.next_head_event(UNBOUNDED).await {
@@ -297,7 +293,7 @@ async fn download(
         }
         begun = true;
         client_is_gone = client_is_gone || client.send(&out, idle).await.is_err();
-        if client_is_gone && (head.is_some() || !outlives_client) {
+        if client_is_gone && (head.is_some() || !has_to_be_known) {
             return Err(ForwardError::Broken);
         }
         if let Some(head) = head {

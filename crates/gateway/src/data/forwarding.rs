@@ -180,8 +180,8 @@ impl Exchange<'_> {
         changes: &Changes,
     ) -> Passed {
         // A client that leaves doesn't stop such a statement, and whether it was done has to be known.
-        forwarded.outlives_client = changes.any();
-        forwarded.cancel_on_close &= !changes.any();
+        let has_to_be_known = changes.any();
+        forwarded.cancel_on_close &= !has_to_be_known;
         let after = answer::after(self.request.head, connection);
         let authority = client.endpoint().authority();
         let write_idle = connection.limits().write_idle_timeout;
@@ -197,7 +197,8 @@ impl Exchange<'_> {
                         is_done.store(true, Ordering::Relaxed);
                         Box::pin(self.have_changed(changes))
                     };
-                    let to_client = ToClient { client, connection_fields: &fields, write_idle, when_done };
+                    let to_client =
+                        ToClient { client, connection_fields: &fields, write_idle, has_to_be_known, when_done };
                     relay(lease, &authority, forwarded, body, to_client).await
                 }
             },
@@ -241,7 +242,6 @@ impl Exchange<'_> {
             with,
             body: ForwardedBody::Clients { start },
             cancel_on_close: self.cancels_on_close(),
-            outlives_client: false,
         }
     }
 
@@ -324,7 +324,6 @@ impl Exchange<'_> {
             with,
             body: ForwardedBody::Replaced(form.body.into()),
             cancel_on_close: self.cancels_on_close(),
-            outlives_client: false,
         })
     }
 }
