@@ -11,18 +11,21 @@ use crate::variables::variable_of;
 const INTRODUCTION: &str = "\
 # Settings
 
-Windrow reads a TOML file (`--config windrow.toml`, or the variable `WINDROW_CONFIG`). Variables override the file, and flags
-override both. `windrow config` prints every setting in force and where its value came from. A key that isn't known is refused,
-with the nearest one that is. [windrow.toml](../windrow.example.toml) shows them in use.
+Windrow reads a TOML file (`--config windrow.toml`, or the variable `WINDROW_CONFIG`). Variables override the
+file, and flags override both. `windrow config` prints every setting in force and where its value came from.
+A key that isn't known is refused, with the nearest one that is. [windrow.toml](../windrow.example.toml) shows
+them in use.
 
-Sizes are whole numbers of bytes or texts like `\"64MiB\"` (1024) and `\"10MB\"` (1000). Times whose names end in `_ms` are whole
-milliseconds; those of `[[kafka]]` have units. Relative paths start at the directory in which Windrow runs. Passwords and tokens are never printed or logged.
+Sizes are whole numbers of bytes or texts like `\"64MiB\"` (1024) and `\"10MB\"` (1000). Times whose names end
+in `_ms` are whole milliseconds; those of `[[kafka]]` have units. Relative paths start at the directory in
+which Windrow runs. Passwords and tokens are never printed or logged.
 
-Settings marked *at reload* can be changed while Windrow runs: change the file, then send the process a SIGHUP or
-`POST /api/v1/reload` to its admin port. The files of certificates are read anew then, too. Others take effect at the next
-start, and the log names those that have changed.
+Settings marked *at reload* can be changed while Windrow runs: change the file, then send the process a SIGHUP
+or `POST /api/v1/reload` to its admin port. The files of certificates are read anew then, too. Others take
+effect at the next start, and the log names those that have changed.
 
-This page is generated from the table that the program itself uses: `cargo run --release -p windrow-settings --example reference > docs/settings.md`.
+This page is generated from the table that the program itself uses:
+`cargo run --release -p windrow-settings --example reference > docs/settings.md`.
 ";
 
 /// The whole page.
@@ -39,7 +42,10 @@ pub fn reference_markdown() -> String {
         describe(&mut page, setting, setting.path, true);
     }
     for list in LIST_SECTIONS {
-        line(&mut page, &format!("\n## `[[{}]]`\n\n{}\nOnly in the file; may be repeated.\n", list.path, list.help));
+        line(
+            &mut page,
+            &format!("\n## `[[{}]]`\n\n{}\nOnly in the file; may be repeated.\n", list.path, wrapped(list.help, "")),
+        );
         let path = |key: &Setting| format!("{}[*].{}", list.path, key.path);
         list.keys.iter().for_each(|key| describe(&mut page, key, &path(key), false));
     }
@@ -54,7 +60,8 @@ fn describe(page: &mut String, setting: &Setting, path: &str, has_variable: bool
     if has_variable {
         facts.push_str(&format!(" Variable: `{}`.", variable_of(setting.path)));
     }
-    line(page, &format!("- **`{}`**: {}  \n  {}", setting.path, setting.help, capitalised(&facts)));
+    let help = wrapped(&format!("- **`{}`**: {}", setting.path, setting.help), "  ");
+    line(page, &format!("{help}  \n{}", wrapped(&format!("  {}", capitalised(&facts)), "  ")));
 }
 
 fn shown_default(setting: &Setting) -> String {
@@ -68,6 +75,27 @@ fn shown_default(setting: &Setting) -> String {
             (_, shown) => format!("`{shown}`"),
         },
     }
+}
+
+const MOST_COLUMNS: usize = 110;
+
+/// Lines after the first begin with `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let (mut done, mut columns) = (String::new(), 0);
+    for (at, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if columns + 1 + length > MOST_COLUMNS {
+            done.push('\n');
+            done.push_str(indent);
+            columns = indent.len();
+        } else if at > 0 {
+            done.push(' ');
+            columns += 1;
+        }
+        done.push_str(word);
+        columns += length;
+    }
+    done
 }
 
 fn capitalised(text: &str) -> String {
