@@ -8,7 +8,7 @@ use windrow_gatherer::{Ledger, OpenedJournal};
 use windrow_http::Limits;
 use windrow_settings::Settings;
 
-use crate::live::LiveSettings;
+use crate::live::Live;
 
 /// Who the user `default` is, on a backend that was started for the gateway alone.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct DefaultUser {
 
 #[derive(Clone)]
 pub struct GatewayOptions {
-    pub settings: Arc<LiveSettings>,
+    pub settings: Arc<Live<Arc<Settings>>>,
     pub limits: Arc<Limits>,
     /// Set for the embedded ClickHouse only; elsewhere `default` is the backend's own.
     pub default_user: Option<DefaultUser>,
@@ -53,7 +53,7 @@ impl GatewayOptions {
             ..Limits::default()
         };
         let temporary_folder = temporary_folder(&settings);
-        let settings = Arc::new(LiveSettings::new(settings));
+        let settings = Arc::new(Live::new(settings));
         GatewayOptions { settings, limits: Arc::new(limits), default_user, temporary_folder }
     }
 }

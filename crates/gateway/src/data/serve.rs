@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, Semaphore};
+use tokio_rustls::TlsAcceptor;
 use windrow_append::Appends;
 use windrow_block::ReadPlans;
 use windrow_gatherer::dead_letters::DeadLetters;
@@ -24,7 +25,7 @@ use super::sessions::Sessions;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink, DuckDbBackend};
 use crate::insert::{Asking, PreparedInserts};
-use crate::live::LiveTls;
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::options::{GatewayOptions, GatewayStores};
 use crate::pipelines::{BackendTables, PipelineSource, ShownPipelines};
@@ -84,7 +85,8 @@ impl State {
 /// The data port: ClickHouse's HTTP interface.
 pub struct DataServer {
     state: Arc<State>,
-    tls: LiveTls,
+    /// What new connections are shown, if the port speaks TLS.
+    tls: Live<Option<TlsAcceptor>>,
     stop: watch::Sender<bool>,
     slots: Arc<Semaphore>,
     max_connections: u32,
@@ -178,7 +180,7 @@ impl DataServer {
         };
         DataServer {
             state: Arc::new(state),
-            tls: LiveTls::new(tls),
+            tls: Live::new(tls.map(TlsAcceptor::from)),
             stop: watch::Sender::new(false),
             slots: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
@@ -208,7 +210,7 @@ impl DataServer {
         if concerns_inserts {
             self.state.admission.settings_changed();
         }
-        tls.into_iter().for_each(|tls| self.tls.set(tls));
+        tls.into_iter().for_each(|tls| self.tls.set(Some(TlsAcceptor::from(tls))));
     }
 
     /// What pipelines are to ask about tables.
@@ -298,7 +300,7 @@ fn max_table_bytes(gather: &GatherSettings) -> u64 {
     (gather.max_buffer_bytes as f64 * gather.max_table_share) as u64
 }
 
-async fn handshake(stream: TcpStream, tls: Option<tokio_rustls::TlsAcceptor>) -> Option<Stream> {
+async fn handshake(stream: TcpStream, tls: Option<TlsAcceptor>) -> Option<Stream> {
     stream.set_nodelay(true).ok()?;
     let Some(acceptor) = tls else { return Some(Stream::Plain(stream)) };
     let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await.ok()?.ok()?;
