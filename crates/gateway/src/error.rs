@@ -32,6 +32,7 @@ const AUTHENTICATION_FAILED: i32 = 516;
 const NOT_ENOUGH_SPACE: i32 = 243;
 const UNKNOWN_TABLE: i32 = 60;
 const READONLY: i32 = 164;
+const TOO_MANY_PARTS: i32 = 252;
 
 impl Refusal {
     fn own(code: i32, text: String) -> Refusal {
@@ -175,6 +176,9 @@ impl Refusal {
         match last_error {
             Some(InsertError::Unreachable(cause)) => {
                 Refusal::unreachable(&format!("{cause} (waited {timeout_ms} ms; the insert was withdrawn)"))
+            }
+            Some(InsertError::Exception(exception)) if exception.code == TOO_MANY_PARTS => {
+                Refusal::exception(exception)
             }
             Some(error) => Refusal::own(TIMEOUT_EXCEEDED, format!("{text}. The last attempt ended with: {error}")),
             None => Refusal::own(TIMEOUT_EXCEEDED, text),

@@ -15,6 +15,7 @@ use crate::gatherer::Core;
 use crate::insert::InsertError;
 use crate::isolate::{concerns_whole_batch, is_of_rows, shows_stale_schema, Piece};
 use crate::member::Member;
+use crate::settle::{settle, Settled};
 #[cfg(test)]
 use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Sealed;
@@ -65,6 +66,14 @@ impl Experience {
 
     fn is_over(&self, retry_for: Option<Duration>) -> bool {
         retry_for.is_some_and(|limit| self.began.elapsed() >= limit)
+    }
+
+    /// The pause before the next attempt: not past the time at which those who wait are told of too many parts.
+    fn next_pause(&self, for_parts: Duration) -> Duration {
+        match for_parts.saturating_sub(self.began.elapsed()) {
+            Duration::ZERO => self.pause,
+            left => self.pause.min(left),
+        }
     }
 
     /// Errors that mostly pass, but may be of this one piece: too large for its user's memory and not to be made smaller, or of
@@ -172,6 +181,7 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                 leave_the_decision(aloft, &mut piece, &error);
             }
         }
+        refuse_for_parts(aloft, &mut piece, &error, experience.surely_not_stored);
         aloft.answer();
         piece = pause(aloft, piece, error, &mut experience).await?;
     }
@@ -216,10 +226,36 @@ fn shows_overload(error: &InsertError) -> bool {
 /// kept is kept to, at that risk.
 fn leave_the_decision<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError) {
     let asked = piece.contents.extract(Member::is_asked);
-    if !asked.is_empty() {
+    leave(aloft, piece, asked, error);
+}
+
+/// Who has waited long enough for parts to be merged hears that there are too many, in the sink's own words. So does who waits
+/// behind the piece: it would be refused as well. Of the piece itself nobody can leave that may be stored already.
+fn refuse_for_parts<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError, can_leave: bool) {
+    let InsertError::Exception(exception) = error else { return };
+    if exception.code != TOO_MANY_PARTS {
+        return;
+    }
+    let (table, patience) = (aloft.table(), aloft.core.options.too_many_parts_wait);
+    let now = table.clock.now();
+    let has_waited = |member: &Member| {
+        member.is_asked() && member.outcome.is_some() && u128::from((now - member.arrived_at).0) >= patience.as_micros()
+    };
+    let behind = table.has_too_many_parts(&aloft.sealed.shape, exception, has_waited);
+    let refused = behind.into_iter().map(|member| Settled::new(member, piece.id, Err(error.clone()))).collect();
+    settle(aloft.core, aloft.sealed, aloft.flight, refused);
+    if can_leave {
+        let refused = piece.contents.extract(has_waited);
+        leave(aloft, piece, refused, error);
+    }
+}
+
+/// Members leave the piece, which goes on as another one.
+fn leave<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, members: Vec<Member>, error: &InsertError) {
+    if !members.is_empty() {
         let sent_as = piece.id;
         piece.rename(aloft.sealed.id);
-        aloft.settle(sent_as, asked, Err(error.clone()));
+        aloft.settle(sent_as, members, Err(error.clone()));
     }
 }
 
@@ -233,15 +269,16 @@ async fn pause<S: Sink>(
     if piece.contents.members.is_empty() {
         return None;
     }
+    let length = experience.next_pause(aloft.core.options.too_many_parts_wait);
     if experience.surely_not_stored {
         aloft.flight.land(piece.contents, error);
-        tokio::time::sleep(experience.pause).await;
+        tokio::time::sleep(length).await;
         piece.contents = aloft.flight.take_off()?;
         if piece.contents.drop_withdrawn() {
             piece.rename(aloft.sealed.id);
         }
     } else {
-        tokio::time::sleep(experience.pause).await;
+        tokio::time::sleep(length).await;
     }
     let chance = (aloft.core.stores.surroundings.random_u128() as u32) as f64 / f64::from(u32::MAX);
     experience.pause = (experience.pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * chance);

@@ -63,6 +63,28 @@ impl Member {
         self.waits() && self.place.is_none()
     }
 
+    /// The member itself; only what says which rows were its own stays.
+    fn leave_rows(&mut self) -> Member {
+        let stays = Member {
+            id: self.id,
+            rows: self.rows,
+            payload_bytes: 0,
+            held_bytes: 0,
+            arrived_at: self.arrived_at,
+            query_id: QueryId::Random(0),
+            kind: self.kind.clone(),
+            ack: self.ack,
+            outcome: None,
+            attempts: 0,
+            baggage: None,
+            journaled: None,
+            place: None,
+            left_over: false,
+            withdrawn: true,
+        };
+        std::mem::replace(self, stays)
+    }
+
     /// What a part of a batch is known by: the same over restarts for those in the journal, and for those of a source.
     pub(crate) fn lasting_id(&self) -> [u8; 9] {
         let (kind, id) = match (self.place, self.journaled) {
@@ -123,6 +145,12 @@ impl Contents {
             return None;
         }
         Some(member)
+    }
+
+    /// Takes out members without their rows, as if each had been taken back. As cheap as that.
+    pub(crate) fn dismiss(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
+        let dismissed = self.members.iter_mut().filter(|member| !member.withdrawn && picked(member));
+        dismissed.map(Member::leave_rows).collect()
     }
 
     /// An attempt to store them has failed.

@@ -8,6 +8,8 @@ pub struct GathererOptions {
     pub max_table_bytes: u64,
     /// How long an insert waits for room before it is refused.
     pub overload_wait: Duration,
+    /// How long who waits for the sink goes on waiting while its table has too many parts.
+    pub too_many_parts_wait: Duration,
     /// For how long a batch is tried again after errors that may pass; `None`: until it is stored.
     pub retry_for: Option<Duration>,
     /// Bytes of the journal that one table's inserts may take.
@@ -26,6 +28,7 @@ impl Default for GathererOptions {
             max_buffer_bytes: 256 << 20,
             max_table_bytes: 128 << 20,
             overload_wait: Duration::from_secs(1),
+            too_many_parts_wait: Duration::from_secs(5),
             retry_for: None,
             max_table_journal_bytes: 1 << 30,
             longest_hold: Duration::from_secs(60),

@@ -15,11 +15,11 @@ use windrow_journal::log::{Bound, CommitError, LogFull, Room};
 use windrow_journal::records;
 use windrow_sink::Sink;
 
-use crate::backlog::Sender;
+use crate::backlog::{Sender, Turn};
 use crate::budget::Exhausted;
 use crate::feeder::feed;
 use crate::gatherer::Gatherer;
-use crate::insert::{outcome_of, AckLevel, DedupKeys, Insert, PushError, Ticket};
+use crate::insert::{outcome_of, AckLevel, DedupKeys, Insert, InsertError, PushError, Ticket};
 use crate::journaling::{Appended, Encoded, Journaled, Journaling};
 use crate::ledger::Admitted;
 use crate::member::Arriving;
@@ -55,8 +55,7 @@ impl<S: Sink> Gatherer<S> {
         let bytes = Table::held_bytes(&insert);
         if let Some(turn) = table.has_to_wait(None) {
             let _waiting = self.registry.budget.wait_with(bytes).map_err(overloaded)?;
-            let turn_comes = tokio::time::timeout(self.patience(&insert), table.turn_comes(turn));
-            turn_comes.await.map_err(|_| PushError::Behind)?;
+            self.wait_for_turn(table, turn, self.patience(&insert)).await?;
         }
         table.budget.take(bytes, self.core.options.overload_wait).await.map_err(overloaded)?;
         if let Err(error) = self.check(table, &insert) {
@@ -84,6 +83,16 @@ impl<S: Sink> Gatherer<S> {
             member: pushed.member,
             journal: journal.zip(journaled).map(|(journal, journaled)| (journal.clone(), journaled)),
         }))
+    }
+
+    /// Waits for those in front: not for ever, and briefly where the table has too many parts for them either.
+    async fn wait_for_turn(&self, table: &Table, turn: Turn, patience: Duration) -> Result<(), PushError> {
+        tokio::select! {
+            turn = tokio::time::timeout(patience, table.turn_comes(turn)) => turn.map_err(|_| PushError::Behind),
+            exception = table.refuses_parts(self.core.options.too_many_parts_wait) => {
+                Err(PushError::Failed(InsertError::Exception(exception)))
+            }
+        }
     }
 
     fn patience(&self, insert: &Insert) -> Duration {

@@ -1,7 +1,9 @@
 //! A table's backlog: who has to wait behind it, and what the feeder takes out of it.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use windrow_client::Exception;
 use windrow_journal::log::{ContextKey, RecordId};
 
 use crate::backlog::{Backlog, Leftover, Sender, ToFeed, Turn};
@@ -34,6 +36,20 @@ impl Table {
             moved.as_mut().enable();
             if self.has_to_wait(Some(turn)).is_none() {
                 return;
+            }
+            moved.await;
+        }
+    }
+
+    /// Ends when the table has too many parts and `patience` is over, with what the sink's system says.
+    pub(crate) async fn refuses_parts(&self, patience: Duration) -> Exception {
+        tokio::time::sleep(patience).await;
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            if let Some(exception) = self.too_many_parts() {
+                return exception;
             }
             moved.await;
         }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{oneshot, Notify};
 use windrow_block::Rows;
+use windrow_client::Exception;
 use windrow_journal::log::RecordId;
 use windrow_policy::{
     Arrival, BufferPolicy, FlushEnd, FlushId, Lane as LaneState, Micros, SealReason, TablePolicy, Urgency, Verdict,
@@ -43,7 +44,7 @@ pub(crate) struct Table {
     /// Bytes of inserts in the journal that have not come to their end.
     pub(crate) journal_bytes: AtomicU64,
     pub(crate) has_backlog: AtomicBool,
-    /// The backlog has moved on, or is gone.
+    /// The backlog has moved on, or is gone, or can't move.
     pub(crate) moved: Notify,
     /// Tells the feeder to look.
     pub(crate) to_feed: Notify,
@@ -61,6 +62,8 @@ pub(crate) struct TableState {
     looked_at: Option<Micros>,
     next_member: u64,
     parts_seen: Option<PartsSeen>,
+    /// What the sink's system said of the table's parts since anything was stored.
+    too_many_parts: Option<Exception>,
     pub(crate) backlog: Option<Box<Backlog>>,
     /// How many had entered backlogs of the table before this one.
     pub(crate) entered_before: u64,
@@ -103,6 +106,12 @@ impl Lane {
 
     fn is_empty(&self) -> bool {
         self.open.is_none() && self.queue.is_empty() && self.flight.is_none()
+    }
+
+    /// What is not in flight.
+    fn waiting_contents(&mut self) -> impl Iterator<Item = &mut Contents> {
+        let open = self.open.iter_mut().map(|open| &mut open.contents);
+        open.chain(self.queue.iter_mut().map(|sealed| &mut sealed.contents))
     }
 
     fn shape(&self) -> Option<&Arc<Shape>> {
@@ -448,6 +457,9 @@ impl Table {
         let mut guard = self.lock();
         let state = &mut *guard;
         state.policy.flush_ended(now, end);
+        if end.ok {
+            state.too_many_parts = None;
+        }
         let lane = state.lanes.get_mut(&shape.id)?;
         lane.flight = None;
         let verdict = match (&lane.open, lane.queue.is_empty()) {
@@ -497,8 +509,7 @@ impl Table {
     pub(crate) fn withdraw(&self, member: u64) -> Option<Withdrawal> {
         let mut guard = self.lock();
         for lane in guard.lanes.values_mut() {
-            let waiting = lane.open.iter_mut().map(|open| &mut open.contents);
-            for contents in waiting.chain(lane.queue.iter_mut().map(|sealed| &mut sealed.contents)) {
+            for contents in lane.waiting_contents() {
                 if let Some(gone) = contents.withdraw(member) {
                     self.withdrawn(gone);
                     return Some(Withdrawal::Withdrawn { last_error: None });
@@ -509,6 +520,25 @@ impl Table {
             }
         }
         None
+    }
+
+    /// The table has too many parts. Hands out those behind the lane's flight whom `picked` says; the others go on waiting.
+    pub(crate) fn has_too_many_parts(
+        &self,
+        shape: &Shape,
+        exception: &Exception,
+        picked: impl Fn(&Member) -> bool,
+    ) -> Vec<Member> {
+        let mut guard = self.lock();
+        guard.too_many_parts = Some(exception.clone());
+        self.moved.notify_waiters();
+        let Some(lane) = guard.lanes.get_mut(&shape.id) else { return Vec::new() };
+        lane.waiting_contents().flat_map(|contents| contents.dismiss(&picked)).collect()
+    }
+
+    /// What the sink's system said, if it was the last that was heard of the table.
+    pub(crate) fn too_many_parts(&self) -> Option<Exception> {
+        self.lock().too_many_parts.clone()
     }
 
     pub(crate) fn withdrawn(&self, member: &Member) {

@@ -131,6 +131,7 @@ fn gather(layers: &Layers) -> GatherSettings {
         max_table_share: layers.ratio("gather.max_table_share"),
         longest_hold_ms: layers.integer("gather.longest_hold_ms"),
         overload_wait_ms: layers.integer("gather.overload_wait_ms"),
+        too_many_parts_wait_ms: layers.integer("gather.too_many_parts_wait_ms"),
         admission_ttl_ms: layers.integer("gather.admission_ttl_ms"),
         admission_away_ttl_ms: layers.integer("gather.admission_away_ttl_ms"),
         schema_ttl_ms: layers.integer("gather.schema_ttl_ms"),

@@ -163,6 +163,7 @@ pub struct GatherSettings {
     pub max_table_share: f64,
     pub longest_hold_ms: u64,
     pub overload_wait_ms: u64,
+    pub too_many_parts_wait_ms: u64,
     pub admission_ttl_ms: u64,
     /// For inserts of ack levels `disk` and `memory`, while the backend can't be asked.
     pub admission_away_ttl_ms: u64,
@@ -263,6 +264,7 @@ impl Settings {
             max_table_share: kept.max_table_share,
             longest_hold_ms: kept.longest_hold_ms,
             overload_wait_ms: kept.overload_wait_ms,
+            too_many_parts_wait_ms: kept.too_many_parts_wait_ms,
             admission_ttl_ms: kept.admission_ttl_ms,
             schema_ttl_ms: kept.schema_ttl_ms,
             shutdown_timeout_ms: kept.shutdown_timeout_ms,

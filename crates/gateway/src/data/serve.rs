@@ -120,6 +120,7 @@ impl DataServer {
             max_buffer_bytes: gather.max_buffer_bytes,
             max_table_bytes: max_table_bytes(gather),
             overload_wait,
+            too_many_parts_wait: Duration::from_millis(gather.too_many_parts_wait_ms),
             retry_for: gather.retry_for_ms.map(Duration::from_millis),
             max_table_journal_bytes: (journal.max_bytes as f64 * journal.max_table_share.min(MOST_OF_JOURNAL)) as u64,
             longest_hold: Duration::from_millis(gather.longest_hold_ms),

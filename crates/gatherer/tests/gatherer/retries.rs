@@ -1,5 +1,7 @@
 //! What is tried again, under which id and with whom.
 
+use windrow_gatherer::InsertStatus;
+
 use crate::support::{outcomes, Answer, Gate, Told, World};
 
 /// Asserts that all calls so far were attempts of one batch.
@@ -225,4 +227,39 @@ async fn a_server_without_memory_is_waited_for() {
     world.sink.answer(move |call, _| if call < 200 { Answer::RefusedSaying(241, text) } else { Answer::Ok });
     let tickets = world.push_all(&world.shape("t", "a"), [0]).await;
     assert_eq!(outcomes(tickets).await, [Ok(())]);
+}
+
+const TOO_MANY_PARTS: Answer = Answer::RefusedSaying(252, "Too many parts (3000).");
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_told_of_too_many_parts_when_the_time_for_them_is_over() {
+    let world = World::sealing_at(3);
+    let shape = world.shape("t", "a");
+    world.sink.answer(|_, _| TOO_MANY_PARTS);
+    let began = tokio::time::Instant::now();
+    world.leave(&shape, 0).await;
+    // In flight, sealed behind it, and in the open buffer.
+    let tickets = world.push_all(&shape, 1..8).await;
+    assert_eq!(outcomes(tickets).await, [Err(Told::Exception(252)); 7]);
+    assert_eq!(began.elapsed().as_secs(), 5, "not before, and not at the end of a pause");
+    world.sink.answer(|_, _| Answer::Ok);
+    world.flush().await;
+    assert_eq!(world.sink.stored(), [0], "who doesn't wait is kept");
+    assert_eq!(world.gatherer.held_bytes(), 0);
+    let failed = world.logged().iter().filter(|(_, status)| *status == InsertStatus::FlushError).count();
+    assert_eq!(failed, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_be_stored_is_not_told_of_too_many_parts() {
+    let world = World::sealing_at(1);
+    let shape = world.deduplicating_shape("t");
+    world.sink.answer(|call, _| match call {
+        0 => Answer::LostAfterStoring,
+        1..30 => TOO_MANY_PARTS,
+        _ => Answer::Ok,
+    });
+    let tickets = world.push_all(&shape, 0..1).await;
+    assert_eq!(outcomes(tickets).await, [Ok(())]);
+    assert_same_batch(&world, 31);
 }
