@@ -18,11 +18,17 @@ END_OF_HEAD = b"\r\n\r\n"
 class Disguise(Relay):
     def __init__(self, port: int):
         self.worn: dict[bytes, bytes] = {}
+        self.held: tuple[bytes, ...] = ()
+        self.holding = 0
         super().__init__(port, seed=0)
 
     def wear(self, user: str, other: str) -> None:
         """From now on, requests of `user` are `other`'s; their passwords stay as they are."""
         self.worn = {**self.worn, user.encode(): other.encode()}
+
+    def hold(self, *users: str) -> None:
+        """From now on, requests of users whose names begin so reach the engine never; `behave` cuts them off."""
+        self.held = tuple(user.encode() for user in users)
 
     async def _pieces(self, source: asyncio.StreamReader, way: tuple[Fault, ...]) -> AsyncIterator[bytes]:
         if way is not ON_THE_WAY_IN:
@@ -32,11 +38,20 @@ class Disguise(Relay):
         try:
             while True:
                 head = await source.readuntil(END_OF_HEAD)
+                if self._is_held(head):
+                    self.holding += 1
+                    await self.behaving.wait()
+                    return
                 yield self._disguised(head)
                 async for piece in body(head, source):
                     yield piece
         except asyncio.IncompleteReadError as ended:
             yield ended.partial
+
+    def _is_held(self, head: bytes) -> bool:
+        fields = [line.partition(b":") for line in head.split(b"\r\n")]
+        users = [value.strip() for name, _, value in fields if name.lower() == b"x-clickhouse-user"]
+        return bool(self.held) and any(user.startswith(self.held) for user in users)
 
     def _disguised(self, head: bytes) -> bytes:
         return b"\r\n".join(self._field(line) for line in head.split(b"\r\n"))

@@ -42,9 +42,18 @@ class RawReply:
 
 
 class RawConnection:
-    def __init__(self, endpoint: Endpoint, timeout_seconds: float = 60, receive_buffer_bytes: int | None = None):
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        timeout_seconds: float = 60,
+        receive_buffer_bytes: int | None = None,
+        source: str | None = None,
+    ):
+        """`source`: the address that it comes from, such as 127.0.0.2."""
         self.endpoint = endpoint
         self.socket = socket.socket()
+        if source:
+            self.socket.bind((source, 0))
         if receive_buffer_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(timeout_seconds)

@@ -88,6 +88,10 @@ class Relay:
         started.set()
         self.loop.run_forever()
         server.close()
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
     def _release(self) -> None:
         self.flowing.set()

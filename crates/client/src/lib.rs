@@ -9,6 +9,7 @@ mod basic;
 mod call;
 mod endpoint;
 mod pool;
+mod strangers;
 mod tls;
 mod url;
 
@@ -16,6 +17,7 @@ pub use basic::same_secret;
 pub use call::{Answer, Begun, Call, CallError, Credentials};
 pub use endpoint::{Endpoint, EndpointError};
 pub use pool::{Client, ClientOptions, ConnectError, Lease};
+pub use strangers::{Strangers, Turn};
 pub use tls::{client_config, server_config, Identity, ServerTls, TlsError};
 pub use url::{percent_decode, push_param, push_percent_encoded};
 pub use windrow_exception::{code_name, http_status, Exception};

@@ -1,10 +1,10 @@
 //! The port: connections, their limits, TLS, and the end.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,18 +14,19 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::body::Body;
 use tonic::codegen::{http, Service as TowerService};
 use tonic::server::NamedService;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 use windrow_append::Appends;
+use windrow_http::Slots;
 
 use crate::command::MAX_COMMAND_BYTES;
 use crate::incoming::MAX_MESSAGE_BYTES;
-use crate::login::{Login, Users};
+use crate::login::{Login, Peer, Users};
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::store::Store;
@@ -40,6 +41,10 @@ const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 /// Between two pings, and for the answer to one.
 const MIN_PING: Duration = Duration::from_secs(1);
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection on which nobody has logged in is closed after this time.
+const MAX_SILENCE_OF_STRANGERS: Duration = Duration::from_secs(30);
+/// A message of somebody who is not known: a user's name and password.
+const MAX_LOGIN_BYTES: usize = 64 << 10;
 
 /// A certificate and its key, as PEM.
 pub struct TlsFiles {
@@ -90,7 +95,7 @@ impl FlightServer {
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move { drop(stopped.await) };
-        let router = server.add_service(BySize::new(service));
+        let router = server.add_service(ByCaller::new(service));
         let task = tokio::spawn(router.serve_with_incoming_shutdown(connections(listener, open), stopped));
         Ok(FlightServer { address, stop: Some(stop), task })
     }
@@ -113,28 +118,69 @@ fn identity(files: &TlsFiles) -> Result<Identity, String> {
     Ok(Identity::from_pem(read(&files.certificate)?, read(&files.key)?))
 }
 
-/// One service under two limits: rows come in large messages, questions in small ones, which are read before it is known who asks.
+/// One service behind the login, under three limits: rows come in large messages, questions in smaller ones, and what may come of
+/// anybody in small ones.
 #[derive(Clone)]
-struct BySize {
+struct ByCaller {
+    service: Service,
     rows: FlightServiceServer<Service>,
     questions: FlightServiceServer<Service>,
+    logins: FlightServiceServer<Service>,
 }
 
-impl BySize {
-    fn new(service: Service) -> BySize {
+impl ByCaller {
+    fn new(service: Service) -> ByCaller {
         let limited = |bytes| FlightServiceServer::new(service.clone()).max_decoding_message_size(bytes);
-        BySize { rows: limited(MAX_MESSAGE_BYTES), questions: limited(MAX_COMMAND_BYTES) }
+        let (rows, questions, logins) =
+            (limited(MAX_MESSAGE_BYTES), limited(MAX_COMMAND_BYTES), limited(MAX_LOGIN_BYTES));
+        ByCaller { service, rows, questions, logins }
+    }
+
+    async fn answer(mut self, mut request: http::Request<Body>) -> Result<http::Response<Body>, Infallible> {
+        let method = Method::of(request.uri().path());
+        if let Method::OfUsers(name) | Method::Rows(name) = method {
+            // Before anything of its message is read.
+            if let Err(status) = self.service.log_in(name, &mut request).await {
+                return Ok(status.into_http());
+            }
+        }
+        match method {
+            Method::Rows(_) => self.rows.call(request).await,
+            Method::OfUsers(_) => self.questions.call(request).await,
+            Method::OfAnybody => self.logins.call(request).await,
+        }
     }
 }
 
-impl NamedService for BySize {
+/// What a method may be asked by whom.
+#[derive(Clone, Copy)]
+enum Method {
+    Rows(&'static str),
+    OfUsers(&'static str),
+    /// The handshake, and what is not there.
+    OfAnybody,
+}
+
+impl Method {
+    fn of(path: &str) -> Method {
+        const OF_USERS: [&str; 5] = ["GetFlightInfo", "GetSchema", "DoGet", "DoAction", "ListActions"];
+        let name = path.rsplit('/').next().unwrap_or("");
+        match OF_USERS.into_iter().find(|known| *known == name) {
+            Some(name) => Method::OfUsers(name),
+            None if name == "DoPut" => Method::Rows("DoPut"),
+            None => Method::OfAnybody,
+        }
+    }
+}
+
+impl NamedService for ByCaller {
     const NAME: &'static str = <FlightServiceServer<Service> as NamedService>::NAME;
 }
 
-impl TowerService<http::Request<Body>> for BySize {
+impl TowerService<http::Request<Body>> for ByCaller {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = <FlightServiceServer<Service> as TowerService<http::Request<Body>>>::Future;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -142,27 +188,28 @@ impl TowerService<http::Request<Body>> for BySize {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let request = request.map(|body| Body::new(Whole::new(body)));
-        match request.uri().path().ends_with("/DoPut") {
-            true => self.rows.call(request),
-            false => self.questions.call(request),
-        }
+        Box::pin(self.clone().answer(request))
     }
 }
 
 /// Connections as they come, as many as may be open.
 fn connections(listener: TcpListener, open: Gauge) -> impl futures::Stream<Item = std::io::Result<Connection>> {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    stream::unfold((listener, room), move |(listener, room)| {
+    let slots = Slots::new(MAX_CONNECTIONS);
+    stream::unfold((listener, slots), move |(listener, slots)| {
         let open = open.clone();
         async move {
             loop {
-                let permit = room.clone().acquire_owned().await.ok()?;
                 match listener.accept().await {
-                    Ok((stream, _)) => {
+                    Ok((stream, address)) => {
+                        // All are of users: it is closed at once.
+                        let Some(slot) = slots.take() else { continue };
                         // Without it small answers wait for nothing; if it can't be set they do.
                         let _ = stream.set_nodelay(true);
                         open.inc();
-                        return Some((Ok(Connection { stream, open, _permit: permit }), (listener, room)));
+                        return Some((
+                            Ok(Connection::new(stream, open, Peer::new(address.ip(), slot))),
+                            (listener, slots),
+                        ));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection to the port of Flight SQL can't be accepted");
@@ -177,7 +224,19 @@ fn connections(listener: TcpListener, open: Gauge) -> impl futures::Stream<Item 
 struct Connection {
     stream: TcpStream,
     open: Gauge,
-    _permit: OwnedSemaphorePermit,
+    peer: Peer,
+    /// Ends when a stranger has to go.
+    leaves: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, open: Gauge, peer: Peer) -> Connection {
+        let wanted = peer.slot.has_to_leave();
+        let leaves = Box::pin(async move {
+            let _ = tokio::time::timeout(MAX_SILENCE_OF_STRANGERS, wanted).await;
+        });
+        Connection { stream, open, peer, leaves }
+    }
 }
 
 impl Drop for Connection {
@@ -187,10 +246,10 @@ impl Drop for Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
     }
 }
 
@@ -200,6 +259,9 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
+        if !self.peer.slot.is_known() && self.leaves.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
+        }
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }

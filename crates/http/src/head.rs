@@ -48,6 +48,8 @@ impl Method {
 pub enum HeadError {
     Malformed,
     TooLarge,
+    /// It is long, and others take all the memory that there is for such heads.
+    NoRoom,
     TooManyFields,
     /// `Content-Length` contradicts itself or `Transfer-Encoding`: two readers could see two different messages.
     AmbiguousLength,
@@ -59,6 +61,7 @@ impl HeadError {
         match self {
             HeadError::Malformed | HeadError::AmbiguousLength => 400,
             HeadError::TooLarge | HeadError::TooManyFields => 431,
+            HeadError::NoRoom => 503,
             HeadError::UnsupportedTransferEncoding => 501,
         }
     }
@@ -69,6 +72,9 @@ impl fmt::Display for HeadError {
         f.write_str(match self {
             HeadError::Malformed => "the request is not valid HTTP/1.1",
             HeadError::TooLarge => "the request's head is too large",
+            HeadError::NoRoom => {
+                "too many long requests' heads come at once: put the statement into the body, or try again later"
+            }
             HeadError::TooManyFields => "the request has too many header fields",
             HeadError::AmbiguousLength => "the request gives its length in two ways that contradict each other",
             HeadError::UnsupportedTransferEncoding => "the only Transfer-Encoding understood is chunked",

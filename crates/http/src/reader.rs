@@ -38,6 +38,11 @@ impl MessageReader {
         bytes::Buf::advance(&mut self.buffer, length);
     }
 
+    /// Lets go of memory that is larger than what has been read and not taken.
+    pub fn shrink(&mut self) {
+        self.buffer = BytesMut::from(&self.buffer[..]);
+    }
+
     /// Reads some more; returns how many bytes came, 0 at the end of the stream. A silence longer than `idle` is an error
     /// of kind `TimedOut`. `expected` is how much more the message is known to have: it only sizes the buffer.
     pub async fn fill(&mut self, expected: u64, idle: Duration) -> io::Result<usize> {

@@ -1,4 +1,5 @@
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -7,10 +8,13 @@ use crate::body::{BodyState, RequestBody};
 use crate::head::{head_length, HeadError, RequestHead};
 use crate::limits::Limits;
 use crate::reader::MessageReader;
+use crate::shares::Share;
 use crate::stream::{Stream, WriteHalf};
 
 /// What an unread rest of a body may be for its connection to be used again; past it, closing is cheaper.
 const MAX_DRAINED_BYTES: u64 = 256 * 1024;
+/// Heads up to this need no room of their own.
+const USUAL_HEAD_BYTES: usize = 16 * 1024;
 
 /// What came of waiting for a request.
 pub enum NextRequest {
@@ -32,11 +36,14 @@ pub struct Connection {
     requests: u32,
     /// The latest head. A client that sends the same one again, byte for byte, spares us parsing it.
     latest: Option<RequestHead>,
+    /// What a long head takes, until the next request.
+    long_head: Share,
     limits: std::sync::Arc<Limits>,
 }
 
 impl Connection {
-    pub fn new(stream: Stream, limits: std::sync::Arc<Limits>) -> Connection {
+    /// `peer` is the client's address.
+    pub fn new(stream: Stream, limits: std::sync::Arc<Limits>, peer: IpAddr) -> Connection {
         let (read, write) = stream.into_split();
         Connection {
             reader: MessageReader::new(read),
@@ -45,6 +52,7 @@ impl Connection {
             continue_owed: false,
             requests: 0,
             latest: None,
+            long_head: limits.long_heads.of(peer),
             limits,
         }
     }
@@ -53,6 +61,10 @@ impl Connection {
     pub async fn next_request(&mut self) -> io::Result<NextRequest> {
         if !self.drain().await? {
             return Ok(NextRequest::Closed);
+        }
+        if self.long_head.bytes() > 0 {
+            self.reader.shrink();
+            self.long_head.give_back();
         }
         let idle = if self.requests == 0 { self.limits.head_timeout } else { self.limits.keep_alive_timeout };
         if self.reader.buffered().is_empty() {
@@ -87,6 +99,9 @@ impl Connection {
             if looked > self.limits.max_head_bytes {
                 return Ok(NextRequest::Refused(HeadError::TooLarge));
             }
+            if looked > USUAL_HEAD_BYTES && !self.long_head.grow_to(looked as u64) {
+                return Ok(NextRequest::Refused(HeadError::NoRoom));
+            }
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.limits.head_timeout);
             let left = deadline.saturating_duration_since(Instant::now());
             match self.reader.fill(0, left.max(Duration::from_millis(1))).await {
@@ -115,7 +130,7 @@ impl Connection {
         self.requests += 1;
         self.body = BodyState::new(head.framing());
         self.continue_owed = !self.body.is_done() && head.expects_continue();
-        self.latest = Some(head.clone());
+        self.latest = (head.raw().len() <= USUAL_HEAD_BYTES).then(|| head.clone());
         NextRequest::Request(head)
     }
 

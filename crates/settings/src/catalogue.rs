@@ -58,7 +58,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("http.listen", Kind::Address, Is("127.0.0.1:8123"), "The data port: ClickHouse's HTTP interface. Port 0 takes a free one."),
     row("http.tls_certificate", Kind::Path, Unset, "PEM file with the certificate chain of the data port. With `http.tls_key`, the data port speaks HTTPS."),
     row("http.tls_key", Kind::Path, Unset, "PEM file with the private key of `http.tls_certificate`."),
-    row("http.max_connections", Kind::Count { min: 1, max: 1_000_000 }, Is("10000"), "Connections of the data port at a time. One more is closed at once and counted in `windrow_http_connections_refused_total`."),
+    row("http.max_connections", Kind::Count { min: 1, max: 1_000_000 }, Is("10000"), "Connections of the data port at a time. One more takes the place of a connection on which nobody has made a request as a user yet; where there is none, it is closed at once and counted in `windrow_http_connections_refused_total`."),
     row("http.max_header_bytes", Kind::Bytes { min: 4096, max: 64 << 20 }, Is("1MiB"), "Longest request line with headers; more gets 431."),
     row("http.max_body_bytes_gathered", SIZE, Is("10MiB"), "Longest body of an insert that is read into memory to be gathered. Longer ones are streamed to the backend as they come; DuckDB's are read as long as one table's share of `gather.max_buffer_bytes` holds them."),
     row("http.max_decompressed_bytes", SIZE, Is("64MiB"), "Longest body after decompression of an insert to be gathered. A body that unpacks to more goes to the backend still packed; for DuckDB the bound is that of `http.max_body_bytes_gathered`."),

@@ -9,9 +9,13 @@ mod users;
 pub(crate) use tokens::{random_name, Tokens};
 pub use users::{Access, DefaultUser, Users};
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use tonic::metadata::MetadataMap;
 use tonic::Status;
 use windrow_client::Credentials;
+use windrow_http::Slot;
 
 /// On whose behalf something is done.
 #[derive(Debug, Clone)]
@@ -21,6 +25,19 @@ pub(crate) struct Caller {
     pub(crate) readonly: bool,
     /// Where tables are that are named without a database.
     pub(crate) database: Option<String>,
+}
+
+/// Where a call comes from.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) address: IpAddr,
+    pub(crate) slot: Arc<Slot>,
+}
+
+impl Peer {
+    pub(crate) fn new(address: IpAddr, slot: Slot) -> Peer {
+        Peer { address, slot: Arc::new(slot) }
+    }
 }
 
 /// The door of the service.
@@ -34,30 +51,32 @@ impl Login {
         Login { users, tokens: Tokens::default() }
     }
 
-    pub(crate) async fn caller(&self, fields: &MetadataMap) -> Result<Caller, Status> {
+    pub(crate) async fn caller(&self, fields: &MetadataMap, peer: &Peer) -> Result<Caller, Status> {
         let (credentials, readonly) = match fields.get("authorization") {
-            None => self.checked(anonymous()).await?,
+            None => self.checked(anonymous(), peer).await?,
             Some(given) => match bearer(given.as_bytes()) {
                 Some(token) => self.tokens.known(token).ok_or_else(unknown_token)?,
-                None => self.checked(Credentials::from_basic(given.as_bytes()).ok_or_else(unreadable)?).await?,
+                None => self.checked(Credentials::from_basic(given.as_bytes()).ok_or_else(unreadable)?, peer).await?,
             },
         };
+        peer.slot.is_of_user();
         Ok(Caller { credentials, readonly, database: database(fields) })
     }
 
     /// Answers a handshake: the value of the `authorization` field of the calls to come.
-    pub(crate) async fn hand_shake(&self, fields: &MetadataMap, payload: &[u8]) -> Result<String, Status> {
+    pub(crate) async fn hand_shake(&self, fields: &MetadataMap, payload: &[u8], peer: &Peer) -> Result<String, Status> {
         let given = match fields.get("authorization") {
             Some(field) => Credentials::from_basic(field.as_bytes()).ok_or_else(unreadable)?,
             None => basic_auth(payload).unwrap_or_else(anonymous),
         };
-        let (credentials, readonly) = self.checked(given).await?;
+        let (credentials, readonly) = self.checked(given, peer).await?;
+        peer.slot.is_of_user();
         let token = self.tokens.issue(credentials, readonly).map_err(|_| Status::internal("no random numbers"))?;
         Ok(format!("Bearer {token}"))
     }
 
-    async fn checked(&self, given: Credentials) -> Result<(Credentials, bool), Status> {
-        self.users.check(given).await.map_err(|exception| crate::error::status(&exception))
+    async fn checked(&self, given: Credentials, peer: &Peer) -> Result<(Credentials, bool), Status> {
+        self.users.check(given, peer.address).await.map_err(|exception| crate::error::status(&exception))
     }
 }
 

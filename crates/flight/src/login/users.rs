@@ -1,10 +1,11 @@
 //! Whether a user exists and the password is right.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use windrow_client::{same_secret, Call, Client, Credentials};
+use windrow_client::{same_secret, Call, Client, Credentials, Strangers};
 use windrow_exception::Exception;
 
 use crate::error;
@@ -19,7 +20,7 @@ pub type Check = Box<dyn Fn(&Credentials) -> Option<Access> + Send + Sync>;
 /// The users of the data port.
 pub enum Users {
     /// ClickHouse knows them.
-    ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted },
+    ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted, strangers: Strangers },
     /// DuckDB has none: the gateway knows them. `None`: there is no such user, or it has another password.
     Gateway(Check),
 }
@@ -43,11 +44,11 @@ pub struct Accepted(Mutex<HashMap<Credentials, Instant>>);
 
 impl Users {
     pub fn of_clickhouse(client: Arc<Client>, default_user: Option<DefaultUser>) -> Users {
-        Users::ClickHouse { client, default_user, accepted: Accepted::default() }
+        Users::ClickHouse { client, default_user, accepted: Accepted::default(), strangers: Strangers::default() }
     }
 
     /// Whom the backend is to see, and whether it is a user who may not write.
-    pub(crate) async fn check(&self, given: Credentials) -> Result<(Credentials, bool), Exception> {
+    pub(crate) async fn check(&self, given: Credentials, from: IpAddr) -> Result<(Credentials, bool), Exception> {
         match self {
             Users::Gateway(check) => match check(&given) {
                 Some(Access { readonly }) => Ok((given, readonly)),
@@ -59,8 +60,9 @@ impl Users {
                     false => Err(wrong_password(&given.user)),
                 }
             }
-            Users::ClickHouse { client, accepted, .. } => {
+            Users::ClickHouse { client, accepted, strangers, .. } => {
                 if !accepted.knows(&given) {
+                    let _turn = strangers.turn(from).await;
                     client.call(Call::new(&given, "SELECT 1")).await.map_err(error::of_call)?;
                     accepted.learn(given.clone());
                 }
@@ -101,7 +103,7 @@ mod tests {
         }));
         let check = |user: &str, password: &str| {
             let (user, password) = (user.to_owned(), password.to_owned());
-            users.check(Credentials { user, password })
+            users.check(Credentials { user, password }, IpAddr::from([127, 0, 0, 1]))
         };
         assert!(check("joe", "j").await.unwrap().1);
         assert_eq!(check("joe", "").await.unwrap_err().code, 516);

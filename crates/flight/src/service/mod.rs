@@ -18,10 +18,12 @@ use arrow_flight::{
 };
 use futures::{stream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::codegen::http;
+use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 use windrow_append::Appends;
 
-use crate::login::Login;
+use crate::login::{Caller, Login, Peer};
 use crate::metrics::Metrics;
 use crate::outgoing::{outgoing, Answering, Outgoing};
 use crate::prepared::Statements;
@@ -62,16 +64,30 @@ impl Service {
         Service { inner: Arc::new(Inner { store, appends, login, metrics, idle_timeout, statements, gets, puts }) }
     }
 
+    /// Finds out who calls, and leaves it with the request.
+    pub(crate) async fn log_in<B>(&self, method: &'static str, request: &mut http::Request<B>) -> Result<(), Status> {
+        let fields = MetadataMap::from_headers(request.headers().clone());
+        let peer = request.extensions().get::<Peer>().cloned().ok_or_else(unknown_caller)?;
+        match self.inner.login.caller(&fields, &peer).await {
+            Ok(caller) => {
+                request.extensions_mut().insert(caller);
+                Ok(())
+            }
+            Err(status) => self.inner.metrics.call(method).watch(async { Err(status) }).await,
+        }
+    }
+
     async fn shake_hands(
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Outgoing<HandshakeResponse>>, Status> {
-        let (fields, _, mut messages) = request.into_parts();
+        let (fields, extensions, mut messages) = request.into_parts();
+        let peer = extensions.get::<Peer>().ok_or_else(unknown_caller)?;
         let payload = match fields.contains_key("authorization") {
             true => Default::default(),
             false => messages.message().await?.map(|message| message.payload).unwrap_or_default(),
         };
-        let authorization = self.inner.login.hand_shake(&fields, &payload).await?;
+        let authorization = self.inner.login.hand_shake(&fields, &payload, peer).await?;
         let field = authorization.parse().map_err(|_| Status::internal("the token is no field"))?;
         let answer = HandshakeResponse { protocol_version: 0, payload: authorization.into_bytes().into() };
         let mut response = Response::new(stream::iter([Ok(answer)]).boxed() as Outgoing<HandshakeResponse>);
@@ -80,16 +96,25 @@ impl Service {
     }
 
     async fn rows(&self, request: Request<Ticket>) -> Result<(Rows, OwnedSemaphorePermit), Status> {
-        let caller = self.inner.login.caller(request.metadata()).await?;
+        let caller = caller(&request)?;
         let place = permit(&self.inner.gets, "results")?;
         Ok((get::rows(&self.inner, &caller, request.into_inner()).await?, place))
     }
 
     async fn put(&self, request: Request<Streaming<FlightData>>) -> Result<PutResult, Status> {
-        let caller = self.inner.login.caller(request.metadata()).await?;
+        let caller = caller(&request)?;
         let _place = permit(&self.inner.puts, "streams of rows")?;
         put::put(&self.inner, &caller, request.into_inner()).await
     }
+}
+
+/// Who has logged in before anything of the request was read.
+fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
+    request.extensions().get().cloned().ok_or_else(unknown_caller)
+}
+
+fn unknown_caller() -> Status {
+    Status::internal("it is not known who calls")
 }
 
 fn permit(of: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Status> {
@@ -117,7 +142,7 @@ impl FlightService for Service {
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
         let work = async {
-            let caller = self.inner.login.caller(request.metadata()).await?;
+            let caller = caller(&request)?;
             get::info(&self.inner, &caller, request.into_inner()).await.map(Response::new)
         };
         self.inner.metrics.call("GetFlightInfo").watch(work).await
@@ -125,7 +150,7 @@ impl FlightService for Service {
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
         let work = async {
-            let caller = self.inner.login.caller(request.metadata()).await?;
+            let caller = caller(&request)?;
             get::schema(&self.inner, &caller, request.into_inner()).await.map(Response::new)
         };
         self.inner.metrics.call("GetSchema").watch(work).await
@@ -156,7 +181,7 @@ impl FlightService for Service {
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
         let work = async {
-            let caller = self.inner.login.caller(request.metadata()).await?;
+            let caller = caller(&request)?;
             let answer = actions::act(&self.inner, &caller, request.into_inner()).await?;
             Ok(Response::new(stream::iter(answer.map(Ok)).boxed() as Self::DoActionStream))
         };
@@ -165,7 +190,7 @@ impl FlightService for Service {
 
     async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
         let work = async {
-            self.inner.login.caller(request.metadata()).await?;
+            caller(&request)?;
             Ok(Response::new(stream::iter(actions::known().map(Ok)).boxed() as Self::ListActionsStream))
         };
         self.inner.metrics.call("ListActions").watch(work).await

@@ -65,13 +65,13 @@ impl AdminServer {
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {
         loop {
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, address)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;
             };
             let server = self.clone();
             tokio::spawn(async move {
-                let connection = Connection::new(Stream::Plain(stream), server.limits.clone());
+                let connection = Connection::new(Stream::Plain(stream), server.limits.clone(), address.ip());
                 // A scraper that goes away in the middle is its own business.
                 let _ = server.serve(connection).await;
             });

@@ -58,10 +58,16 @@ impl BodyRoom {
         BodyRoom { total_permits: permits, permits: Arc::new(Semaphore::new(permits)), patience }
     }
 
+    /// Reads what comes first of a body: usually all of it.
+    pub(crate) async fn begin(&self, body: &mut RequestBody<'_>) -> Result<Read, ReadError> {
+        let bytes = body.next().await?.unwrap_or_default();
+        Ok(Read { bytes, whole: body.is_done(), room: None })
+    }
+
     /// Reads a body up to its end or a little past `limit` bytes.
     pub(crate) async fn read(&self, body: &mut RequestBody<'_>, limit: usize) -> Result<Read, ReadError> {
-        let bytes = body.next().await?.unwrap_or_default();
-        self.read_on(body, Read { bytes, whole: body.is_done(), room: None }, limit).await
+        let begun = self.begin(body).await?;
+        self.read_on(body, begun, limit).await
     }
 
     /// Reads more of a body of which `read` has been read.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::OnceCell;
 use windrow_client::{CallError, Credentials, Exception};
 use windrow_compression::{DecompressError, Encoding};
 use windrow_gatherer::{QueryId, TableName};
@@ -22,8 +23,9 @@ use super::known_heads::Latest;
 use super::progress::Progress;
 use super::request::{caller, caller_among, Caller, Request};
 use super::serve::State;
+use super::strangers::{Peer, Sender};
 use super::text::Text;
-use crate::admission::Moment;
+use crate::admission::{Moment, UNKNOWN_USER};
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, unreadable, AnswerForm, Prepared, Role};
@@ -35,11 +37,13 @@ pub(super) struct Exchange<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) request: Request<'a>,
     pub(super) caller: Caller,
+    pub(super) peer: &'a Peer,
+    pub(super) sender: OnceCell<Sender>,
     origin: Origin,
 }
 
 /// What is to be done with a request.
-enum Plan {
+pub(super) enum Plan {
     Gather { statement: InsertStatement, text: Text },
     Flush(Vec<windrow_statement::TableName>),
     Forward { reason: &'static str, statement: Option<OtherStatement>, text: Option<Text> },
@@ -51,12 +55,13 @@ pub(crate) async fn exchange(
     state: &Arc<State>,
     connection: &mut Connection,
     head: &RequestHead,
-    origin: Origin,
+    (origin, peer): (Origin, &Peer),
     latest: &mut Latest,
     out: &mut Vec<u8>,
 ) -> After {
     let mut read = Read::nothing();
     if let Some(prepared) = state.known_heads.get(head, latest, &state.admission, Moment::of(origin.arrived)) {
+        peer.slot.is_of_user();
         match repeat(state, connection, head, prepared, origin, &mut read, out).await {
             Repeated::Answered(after) => return after,
             Repeated::Differs => {}
@@ -67,7 +72,11 @@ pub(crate) async fn exchange(
         None => caller(request.identity(), state.options.default_user.as_ref()),
         Some(backend) => caller_among(request.identity(), &backend.users),
     };
-    let exchange = Exchange { state, request, caller, origin };
+    let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin };
+    if state.backend.duckdb().is_some() && exchange.credentials().is_some() {
+        // The gateway has looked at the password itself.
+        peer.slot.is_of_user();
+    }
     if let Some(backend) = state.backend.duckdb().filter(|_| is_for_anyone(&exchange.request)) {
         return exchange.answer_anyone(backend, connection, out).await;
     }
@@ -172,9 +181,14 @@ impl Exchange<'_> {
             return untouched("not_a_query");
         }
         if self.request.path != "/" || self.request.is_multipart() {
-            return Ok(self.by_its_url("not_a_query"));
+            let strangers = if without_body { None } else { self.plan_for_stranger("not_a_query").await };
+            return Ok(strangers.unwrap_or_else(|| self.by_its_url("not_a_query")));
         }
         if !self.request.is_post() {
+            let strangers = if without_body { None } else { self.plan_for_stranger("unclear").await };
+            if let Some(plan) = strangers {
+                return Ok(plan);
+            }
             let statement = other(classify(self.request.query()));
             let text = without_body.then(|| self.text(&Bytes::new(), true));
             let reason = if without_body { "read" } else { "unclear" };
@@ -182,12 +196,22 @@ impl Exchange<'_> {
         }
         let encoding = match self.encoding() {
             Ok(encoding) => encoding,
-            Err(()) => return Ok(self.by_its_url("encoding")),
+            Err(()) => {
+                let strangers = self.plan_for_stranger("encoding").await;
+                return Ok(strangers.unwrap_or_else(|| self.by_its_url("encoding")));
+            }
         };
         let (mut body, _) = connection.body().await.map_err(|_| ReadError::Body)?;
         let room = &self.state.body_room;
         if !read.has_begun() {
-            *read = room.read(&mut body, MAX_STATEMENT_BYTES).await?;
+            *read = self.peer.slot.wait_for(room.begin(&mut body)).await.ok_or(ReadError::Body)??;
+            let is_all = read.whole && (encoding.is_none() || read.bytes.is_empty());
+            if !is_all {
+                if let Some(plan) = self.plan_for_stranger("credentials").await {
+                    return Ok(plan);
+                }
+            }
+            *read = room.read_on(&mut body, std::mem::replace(read, Read::nothing()), MAX_STATEMENT_BYTES).await?;
         }
         let gathered_limit = self.max_gathered_bytes();
         // What is compressed shows itself only as a whole.
@@ -219,7 +243,7 @@ impl Exchange<'_> {
     }
 
     /// A request whose body is not looked into. What it may change shows in its URL, if the statement stands there.
-    fn by_its_url(&self, reason: &'static str) -> Plan {
+    pub(super) fn by_its_url(&self, reason: &'static str) -> Plan {
         match classify_prefix(&self.text(&Bytes::new(), false).head) {
             Statement::Insert(_) => Plan::Forward { reason, statement: None, text: None },
             Statement::Other(statement) => Plan::Forward { reason, statement: Some(statement), text: None },
@@ -320,6 +344,11 @@ impl Exchange<'_> {
                 && self.request.head.field("content-encoding").is_none(),
             statement,
         };
+        if self.is_of_nobody().await {
+            let insert = self.outline(Some(&text));
+            let pending = Pending { stripping, insert, text, data_start, read };
+            return self.not_gathered(connection, out, NotGathered::Forward(UNKNOWN_USER), pending).await;
+        }
         let ready = match make_ready(self.state, candidate).await {
             Ok(ready) => ready,
             Err(reason) => {
@@ -328,6 +357,7 @@ impl Exchange<'_> {
                 return self.not_gathered(connection, out, reason, pending).await;
             }
         };
+        self.peer.slot.is_of_user();
         let claim = match claim_for_insert(self.state, &self.request, credentials).await {
             Ok(claim) => claim,
             Err(NotClaimed::Forward) => {

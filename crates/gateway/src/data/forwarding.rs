@@ -16,8 +16,8 @@ use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient, Wh
 use super::own_tables::{self, Visible};
 use super::request::Caller;
 use super::sessions::SessionKey;
+use super::strangers::Sender;
 use super::text::Text;
-use crate::admission::{NotAdmitted, UNKNOWN_USER};
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, Role};
@@ -96,6 +96,9 @@ impl Exchange<'_> {
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
         let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, &changes).await;
+        if exception.is_none() && reason != "not_a_query" {
+            self.peer.slot.is_of_user();
+        }
         if let (Some(session), Some(true)) = (newly_marked, exception.map(|exception| exception.is_about_identity())) {
             self.state.sessions.unmark(session);
         }
@@ -113,24 +116,13 @@ impl Exchange<'_> {
         }
         let session = match self.sender().await {
             Sender::Nobody => return Changes::default(),
-            Sender::Known => changes.session,
+            Sender::User => changes.session,
             // No insert of his is taken in that session either, before he is known.
-            Sender::Unclear => false,
+            Sender::Away(_) | Sender::Unclear => false,
         };
         // Asked before the statement runs: a table that is gone can't be asked about.
         let gone = if changes.learnt { self.rows_gone(statement, text).await } else { None };
         Changes { gone, session, ..changes }
-    }
-
-    /// Whether ClickHouse knows who sent the request.
-    async fn sender(&self) -> Sender {
-        let Some(credentials) = self.credentials() else { return Sender::Unclear };
-        let key = self.request.user_key(credentials);
-        match self.state.admission.account(&key).await {
-            Err(NotAdmitted::Forward(UNKNOWN_USER)) => Sender::Nobody,
-            Err(NotAdmitted::Unreachable(_)) if self.state.admission.known_user(&key).is_none() => Sender::Unclear,
-            _ => Sender::Known,
-        }
     }
 
     /// The backend has done what the statement asks for.
@@ -332,14 +324,6 @@ impl Exchange<'_> {
 struct CredentialFields {
     without: Vec<&'static str>,
     with: Vec<(&'static str, String)>,
-}
-
-/// Who sent a request, as far as ClickHouse says.
-enum Sender {
-    Known,
-    Nobody,
-    /// ClickHouse can't be asked now, or not with what the request has.
-    Unclear,
 }
 
 /// What a forwarded statement may change, as far as gathering is concerned.

@@ -19,6 +19,7 @@ mod query_ids;
 mod request;
 mod serve;
 mod sessions;
+mod strangers;
 mod stripped;
 mod text;
 

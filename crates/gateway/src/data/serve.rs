@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{watch, Semaphore};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use windrow_append::Appends;
 use windrow_block::ReadPlans;
+use windrow_client::Strangers;
 use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
-use windrow_http::{Connection, NextRequest, Stream};
+use windrow_http::{Connection, NextRequest, Slots, Stream};
 use windrow_settings::{GatherSettings, Settings};
 
 use super::answer::{self, After};
@@ -22,6 +23,7 @@ use super::gather::Origin;
 use super::known_heads::{KnownHeads, Latest};
 use super::query_ids::QueryIds;
 use super::sessions::Sessions;
+use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink, DuckDbBackend};
 use crate::insert::{Asking, PreparedInserts};
@@ -44,6 +46,7 @@ pub(crate) struct State {
     pub(crate) letters: DeadLetters,
     pub(crate) sessions: Sessions,
     pub(crate) query_ids: QueryIds,
+    pub(crate) strangers: Strangers,
     pub(crate) known_heads: KnownHeads,
     pub(crate) body_room: BodyRoom,
     /// Results in Parquet that somebody reads in pieces.
@@ -88,8 +91,7 @@ pub struct DataServer {
     /// What new connections are shown, if the port speaks TLS.
     tls: Live<Option<TlsAcceptor>>,
     stop: watch::Sender<bool>,
-    slots: Arc<Semaphore>,
-    max_connections: u32,
+    slots: Arc<Slots>,
 }
 
 /// What was worked out for inserts is forgotten when it has not been used for once to twice this time.
@@ -154,7 +156,7 @@ impl DataServer {
             ..Stores::none()
         };
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
-        let max_connections = u32::try_from(settings.http.max_connections).unwrap_or(u32::MAX).max(1);
+        let slots = Slots::new(settings.http.max_connections);
         let state = State {
             kept_files: KeptFiles::default(),
             temporary_files: TemporaryFiles::new(
@@ -172,6 +174,7 @@ impl DataServer {
             letters,
             sessions: Sessions::default(),
             query_ids: QueryIds::default(),
+            strangers: Strangers::default(),
             known_heads: KnownHeads::new(),
             metrics: Metrics::register(registry),
             appends: OnceLock::new(),
@@ -183,8 +186,7 @@ impl DataServer {
             state: Arc::new(state),
             tls: Live::new(tls.map(TlsAcceptor::from)),
             stop: watch::Sender::new(false),
-            slots: Arc::new(Semaphore::new(max_connections as usize)),
-            max_connections,
+            slots,
         }
     }
 
@@ -242,8 +244,8 @@ impl DataServer {
                     continue;
                 }
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, address) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of file descriptors, most likely: others have to end first.
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -251,7 +253,7 @@ impl DataServer {
                     continue;
                 }
             };
-            let Ok(slot) = self.slots.clone().try_acquire_owned() else {
+            let Some(slot) = self.slots.take() else {
                 self.state.metrics.refused_connections.inc();
                 continue;
             };
@@ -259,12 +261,12 @@ impl DataServer {
             let id = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move {
                 state.metrics.connections.inc();
-                if let Some(stream) = handshake(stream, tls).await {
-                    let connection = Connection::new(stream, state.options.limits.clone());
-                    serve(&state, connection, id, stop).await;
+                let peer = Peer { address: address.ip(), slot };
+                if let Some(Some(stream)) = peer.slot.wait_for(handshake(stream, tls)).await {
+                    let connection = Connection::new(stream, state.options.limits.clone(), peer.address);
+                    serve(&state, connection, id, &peer, stop).await;
                 }
                 state.metrics.connections.dec();
-                drop(slot);
             });
         }
     }
@@ -287,7 +289,7 @@ impl DataServer {
             tracing::warn!("some ordered appends were still being committed at the end");
         }
         // Every connection holds a slot until its last answer is out.
-        let answered = tokio::time::timeout_at(deadline, self.slots.acquire_many(self.max_connections)).await;
+        let answered = tokio::time::timeout_at(deadline, self.slots.emptied()).await;
         if answered.is_err() {
             tracing::warn!("some requests were still being answered at the end");
         }
@@ -308,7 +310,7 @@ async fn handshake(stream: TcpStream, tls: Option<TlsAcceptor>) -> Option<Stream
     Some(Stream::Tls(Box::new(tokio_rustls::TlsStream::Server(stream))))
 }
 
-async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, mut stop: watch::Receiver<bool>) {
+async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &Peer, mut stop: watch::Receiver<bool>) {
     let (mut out, mut latest) = (Vec::new(), Latest::default());
     // One future for the connection's life: making it anew for each request would take a lock each time.
     let stop = stop.wait_for(|stop| *stop);
@@ -316,13 +318,15 @@ async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, mut stop
     loop {
         let next = tokio::select! {
             biased;
-            next = connection.next_request() => next,
+            next = peer.slot.wait_for(connection.next_request()) => next,
             _ = &mut stop => return,
         };
+        // Somebody else has its slot.
+        let Some(next) = next else { return };
         let refused = match next {
             Ok(NextRequest::Request(head)) => {
                 let origin = Origin { connection_id: id, arrived: Instant::now() };
-                match exchange(state, &mut connection, &head, origin, &mut latest, &mut out).await {
+                match exchange(state, &mut connection, &head, (origin, peer), &mut latest, &mut out).await {
                     After::KeepAlive if !state.is_closing() => continue,
                     _ => return connection.close().await,
                 }

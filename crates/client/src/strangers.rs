@@ -1,0 +1,84 @@
+//! Questions about people of whom nothing is known yet: few at a time, and fewer for one network, so that whoever tries names and
+//! passwords waits for himself.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use windrow_http::network_of;
+
+/// Whom ClickHouse is asked about at a time.
+const ASKED_ABOUT: usize = 16;
+const ASKED_ABOUT_OF_ONE_NETWORK: usize = 4;
+
+/// Those who wait to be asked about.
+pub struct Strangers {
+    asked_about: Semaphore,
+    by_network: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
+}
+
+/// One stranger's turn, until it is dropped.
+pub struct Turn<'a> {
+    strangers: &'a Strangers,
+    network: IpAddr,
+    of_network: Option<OwnedSemaphorePermit>,
+    _of_all: SemaphorePermit<'a>,
+}
+
+impl Default for Strangers {
+    fn default() -> Strangers {
+        Strangers { asked_about: Semaphore::new(ASKED_ABOUT), by_network: Mutex::default() }
+    }
+}
+
+impl Strangers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Semaphore>>> {
+        self.by_network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until whoever comes from this address may be asked about.
+    pub async fn turn(&self, address: IpAddr) -> Option<Turn<'_>> {
+        let network = network_of(address);
+        let new = || Arc::new(Semaphore::new(ASKED_ABOUT_OF_ONE_NETWORK));
+        let turns = self.lock().entry(network).or_insert_with(new).clone();
+        // Those of one network wait for each other, and only then for the others.
+        let of_network = turns.acquire_owned().await.ok()?;
+        let of_all = self.asked_about.acquire().await.ok()?;
+        Some(Turn { strangers: self, network, of_network: Some(of_network), _of_all: of_all })
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut by_network = self.strangers.lock();
+        self.of_network = None;
+        // Nobody else of the network has a turn or waits for one.
+        if by_network.get(&self.network).is_some_and(|turns| Arc::strong_count(turns) == 1) {
+            by_network.remove(&self.network);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_network_does_not_take_all_turns() {
+        let strangers = Strangers::default();
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let mut turns = Vec::new();
+        for _ in 0..ASKED_ABOUT_OF_ONE_NETWORK {
+            turns.push(strangers.turn(address(1)).await.unwrap());
+        }
+        let mut waits = std::pin::pin!(strangers.turn(address(1)));
+        let is_waiting = std::future::poll_fn(|cx| std::task::Poll::Ready(waits.as_mut().poll(cx).is_pending())).await;
+        assert!(is_waiting);
+        drop(strangers.turn(address(2)).await.unwrap());
+        assert_eq!(strangers.lock().len(), 1, "nothing is kept of those who have had their turn");
+        turns.pop();
+        assert!(waits.await.is_some());
+        turns.clear();
+    }
+}

@@ -1,0 +1,87 @@
+//! Who sends a request, and how little is done for strangers.
+//!
+//! A stranger is somebody of whom ClickHouse has not said that he is a user. Whole small requests are sent on all the same: they
+//! cost little, and ClickHouse refuses them in its own words. For all else it has to be known first who asks: before more of a
+//! body is read than came with its head, before anything is unpacked, before a connection to ClickHouse is held for as long as
+//! the client likes to send. ClickHouse is asked about few strangers at a time, and about fewer of one network: whoever tries
+//! names and passwords waits for himself.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use windrow_http::Slot;
+
+use super::dispatch::{Exchange, Plan};
+use crate::admission::{NotAdmitted, UNKNOWN_USER};
+use crate::error::Refusal;
+
+/// How long somebody waits until ClickHouse is asked about him, and for its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whom a connection belongs to, as far as is known.
+pub(crate) struct Peer {
+    pub(crate) address: IpAddr,
+    pub(crate) slot: Slot,
+}
+
+/// Who sent a request, as far as ClickHouse says.
+#[derive(Clone)]
+pub(crate) enum Sender {
+    User,
+    /// ClickHouse refuses the name or the password.
+    Nobody,
+    /// ClickHouse can't be asked now.
+    Away(String),
+    /// Only ClickHouse can tell, of the request itself.
+    Unclear,
+}
+
+impl Exchange<'_> {
+    /// Who sent the request. ClickHouse is asked once, if it has to be.
+    pub(super) async fn sender(&self) -> &Sender {
+        self.sender.get_or_init(|| self.find_sender()).await
+    }
+
+    async fn find_sender(&self) -> Sender {
+        let Some(credentials) = self.credentials() else { return Sender::Unclear };
+        let (admission, key) = (&self.state.admission, self.request.user_key(credentials));
+        let is_stranger = self.state.backend.duckdb().is_none() && admission.known_user(&key).is_none();
+        let asked = async {
+            let _turn = if is_stranger { self.state.strangers.turn(self.peer.address).await } else { None };
+            admission.account(&key).await
+        };
+        let busy = || Err(NotAdmitted::Unreachable("too many others are to be asked about first".to_owned()));
+        let sender = match tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| busy()) {
+            Err(NotAdmitted::Forward(UNKNOWN_USER)) => Sender::Nobody,
+            Err(NotAdmitted::Unreachable(cause)) if is_stranger => Sender::Away(cause),
+            // Known, or known well enough to be refused something.
+            _ => Sender::User,
+        };
+        if let Sender::User = sender {
+            self.peer.slot.is_of_user();
+        }
+        sender
+    }
+
+    /// Whether an insert is of a stranger whom ClickHouse refuses. While ClickHouse can't be asked, it is not looked into.
+    pub(super) async fn is_of_nobody(&self) -> bool {
+        let admission = &self.state.admission;
+        let is_known = |credentials| admission.known_user(&self.request.user_key(credentials)).is_some();
+        let is_user = self.credentials().is_none_or(is_known);
+        let is_asked = !is_user && self.state.backend.duckdb().is_none() && admission.backend_has_answered();
+        is_asked && matches!(self.sender().await, Sender::Nobody)
+    }
+
+    /// What becomes of a request of which more is to be read or done than for a stranger. `None`: its sender is a user.
+    pub(super) async fn plan_for_stranger(&self, reason: &'static str) -> Option<Plan> {
+        match self.sender().await {
+            Sender::User => None,
+            Sender::Nobody => {
+                let user = self.credentials().map_or("", |credentials| credentials.user.as_str());
+                Some(Plan::Refuse(Refusal::wrong_password(user)))
+            }
+            Sender::Away(cause) => Some(Plan::Refuse(Refusal::unreachable(cause))),
+            Sender::Unclear => Some(self.by_its_url(reason)),
+        }
+    }
+}

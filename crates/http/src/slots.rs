@@ -1,0 +1,209 @@
+//! Connections that may be open at a time, and who leaves when there are too many.
+//!
+//! Of a new connection nothing is known. It is a stranger until its first request is found to be of a user; only then does it
+//! keep its slot for as long as it likes. Where all slots are taken, a new connection takes that of the stranger that has
+//! waited longest without asking for anything.
+
+use std::collections::BTreeMap;
+use std::future::{poll_fn, Future};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use tokio::sync::Notify;
+
+/// The slots of one port.
+pub struct Slots {
+    most: usize,
+    state: Mutex<State>,
+    /// The last connection has gone.
+    emptied: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    taken: usize,
+    next_id: u64,
+    /// Strangers that ask for nothing now, the first to wait first.
+    waiting: BTreeMap<u64, Arc<Notify>>,
+}
+
+/// One connection's slot, free again when it is dropped.
+pub struct Slot {
+    slots: Arc<Slots>,
+    is_known: AtomicBool,
+    /// What it waits under, if it does.
+    waits_as: Mutex<Option<u64>>,
+    leaves: Arc<Notify>,
+}
+
+impl Slots {
+    pub fn new(most: usize) -> Arc<Slots> {
+        Arc::new(Slots { most, state: Mutex::default(), emptied: Notify::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slot for one more connection. `None`: all are taken, by users or by requests.
+    pub fn take(self: &Arc<Slots>) -> Option<Slot> {
+        let mut state = self.lock();
+        if state.taken >= self.most {
+            let (_, first) = state.waiting.pop_first()?;
+            first.notify_one();
+        }
+        state.taken += 1;
+        drop(state);
+        let slot = Slot {
+            slots: self.clone(),
+            is_known: AtomicBool::new(false),
+            waits_as: Mutex::default(),
+            leaves: Arc::default(),
+        };
+        // From the start: before it is looked at, a hundred others may come.
+        slot.waits();
+        Some(slot)
+    }
+
+    /// Ends when no slot is taken.
+    pub async fn emptied(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            tokio::pin!(emptied);
+            emptied.as_mut().enable();
+            if self.lock().taken == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+}
+
+impl Slot {
+    /// The peer is a user: it keeps its slot.
+    pub fn is_of_user(&self) {
+        if !self.is_known.swap(true, Ordering::Relaxed) {
+            self.works();
+        }
+    }
+
+    pub fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// Waits for something that the peer has to send. Ends early, with `None`, if a stranger's slot is wanted for somebody else.
+    pub async fn wait_for<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        if self.is_known() {
+            return Some(something.await);
+        }
+        let mut something = pin!(something);
+        // What is there already is not waited for.
+        let there = poll_fn(|cx| Poll::Ready(something.as_mut().poll(cx))).await;
+        if there.is_pending() {
+            self.waits();
+        }
+        let came = match there {
+            Poll::Ready(there) => Some(there),
+            Poll::Pending => tokio::select! {
+                biased;
+                came = something => Some(came),
+                () = self.leaves.notified() => None,
+            },
+        };
+        self.works();
+        came
+    }
+
+    /// Ends when a stranger's slot is wanted for somebody else: for those that wait by other means.
+    pub fn has_to_leave(&self) -> impl Future<Output = ()> + Send + 'static {
+        let leaves = self.leaves.clone();
+        async move { leaves.notified().await }
+    }
+
+    /// A stranger that waits still keeps its place among those that wait.
+    fn waits(&self) {
+        let mut state = self.slots.lock();
+        let mut waits_as = self.waits_as();
+        if waits_as.is_none() {
+            let id = state.next_id;
+            state.next_id += 1;
+            state.waiting.insert(id, self.leaves.clone());
+            *waits_as = Some(id);
+        }
+    }
+
+    fn works(&self) {
+        let mut state = self.slots.lock();
+        if let Some(id) = self.waits_as().take() {
+            state.waiting.remove(&id);
+        }
+    }
+
+    fn waits_as(&self) -> MutexGuard<'_, Option<u64>> {
+        self.waits_as.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.works();
+        let mut state = self.slots.lock();
+        state.taken -= 1;
+        if state.taken == 0 {
+            self.slots.emptied.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_newcomer_takes_the_slot_of_the_stranger_that_has_waited_longest() {
+        let slots = Slots::new(3);
+        let (known, first, second) = (slots.take().unwrap(), slots.take().unwrap(), slots.take().unwrap());
+        known.is_of_user();
+        for working in [&first, &second] {
+            assert_eq!(working.wait_for(std::future::ready(1)).await, Some(1));
+        }
+        assert!(slots.take().is_none(), "nobody waits: all are at work");
+        let silence = std::future::pending::<()>;
+        let (newcomer, another) = {
+            let mut known_waits = pin!(known.wait_for(silence()));
+            let mut first_waits = pin!(first.wait_for(silence()));
+            let mut second_waits = pin!(second.wait_for(silence()));
+            for waits in [&mut known_waits, &mut first_waits, &mut second_waits] {
+                assert!(poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx))).await.is_pending());
+            }
+            let newcomer = slots.take().unwrap();
+            assert_eq!(first_waits.await, None);
+            assert!(poll_fn(|cx| Poll::Ready(second_waits.as_mut().poll(cx))).await.is_pending());
+            let another = slots.take().unwrap();
+            assert_eq!(second_waits.await, None);
+            (newcomer, another)
+        };
+        another.is_of_user();
+        assert_eq!(newcomer.wait_for(std::future::ready(7)).await, Some(7));
+        assert!(slots.take().is_none(), "a user's slot is nobody else's");
+        drop((first, second, newcomer, another));
+        assert!(slots.take().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_end_is_told_when_all_have_gone() {
+        let slots = Slots::new(2);
+        slots.emptied().await;
+        let slot = slots.take().unwrap();
+        let told = tokio::spawn({
+            let slots = slots.clone();
+            async move { slots.emptied().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!told.is_finished());
+        drop(slot);
+        told.await.unwrap();
+    }
+}
