@@ -10,7 +10,7 @@ import pytest
 from harness.endpoint import Endpoint, Reply
 from harness.eventually import eventually
 from harness.ordered import Append, native, text, varint
-from harness.users import ANN
+from harness.users import ANN, JOE
 
 GOOD = native(a=[1, 2, 3])
 
@@ -97,6 +97,23 @@ def test_who_may_not_insert_may_not_append(tested: Endpoint, direct: Endpoint) -
     reply = refusal(Append(tested.as_user("joe", "j"), "t"), [GOOD])
     assert reply.code == 497, reply.text
     assert refusal(Append(tested.as_user("joe", "wrong"), "t"), [GOOD]).status == 403
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("columns", [None, "a", "b", "a,a", "m"])
+def test_who_may_not_insert_hears_nothing_of_tables(tested: Endpoint, direct: Endpoint, columns: str | None) -> None:
+    """The answer is that to an INSERT into a table that exists, for one that does not as well."""
+    joe, parameters = direct.as_user(JOE.name, JOE.password), {} if columns is None else {"columns": columns}
+    direct.sql("ALTER TABLE t ADD COLUMN m Int64 MATERIALIZED 1")
+    refused = joe.insert("INSERT INTO t (a) FORMAT Native", b"").text.strip()
+    assert "Code: 497" in refused and "INSERT ON" in refused, refused
+    for database, table in [(direct.database, "t"), (direct.database, "nowhere"), ("nowhere", "t")]:
+        append = Append(tested.using(database).as_user(JOE.name, JOE.password), table)
+        reply = refusal(append, [GOOD], **parameters)
+        assert reply.text.strip() == refused.replace(f"{direct.database}.t", f"{database}.{table}"), reply.text
+        assert (reply.status, reply.headers["x-clickhouse-exception-code"]) == (500, "497")
+        opened = append.commit(0, table=f"{database}.{table}", **parameters)
+        assert opened.text == reply.text
 
 
 def test_who_may_only_insert_may_append(tested: Endpoint, direct: Endpoint) -> None:

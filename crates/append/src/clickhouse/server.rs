@@ -94,6 +94,18 @@ pub(super) fn may_not(error: &CallError) -> bool {
     matches!(error, CallError::Exception(exception) if exception.code == ACCESS_DENIED)
 }
 
+/// What a user is told who may see nothing of a table, in ClickHouse's words for an INSERT of such a user. `refused` is the
+/// answer to EXISTS.
+pub(super) fn may_not_insert(refused: CallError) -> AppendError {
+    match refused {
+        CallError::Exception(exception) if exception.code == ACCESS_DENIED => {
+            let line = exception.line.replacen("the grant SHOW TABLES ON", "the grant INSERT ON", 1);
+            AppendError::from(Exception { line, ..exception })
+        }
+        other => failure(other),
+    }
+}
+
 /// Whether the same again may go better, where a second time does no harm.
 pub(super) fn may_pass(error: &CallError) -> bool {
     match error {

@@ -5,6 +5,7 @@ use windrow_statement::{backquote, quote_string};
 use super::table::Table;
 use super::way::Way;
 use crate::id::AppendId;
+use crate::request::OpenRequest;
 
 /// A table by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,10 @@ pub(super) struct Name {
 }
 
 impl Name {
+    pub(super) fn of(opening: &OpenRequest) -> Name {
+        Name { database: opening.database.clone(), table: opening.table.clone() }
+    }
+
     pub(super) fn quoted(&self) -> String {
         format!("{}.{}", backquote(&self.database), backquote(&self.table))
     }
@@ -47,6 +52,11 @@ pub(super) fn create_staging(staging: &Name, target: &Name, table: &Table) -> Ve
 
 pub(super) fn insert_blocks(staging: &Name, columns: &[&str]) -> String {
     format!("INSERT INTO {} ({}) FORMAT Native", staging.quoted(), list(columns))
+}
+
+/// Refused to who may see nothing of such a table, whether there is one or not.
+pub(super) fn exists(table: &Name) -> String {
+    format!("EXISTS TABLE {}", table.quoted())
 }
 
 /// As somebody who has no rows yet: whether they may.

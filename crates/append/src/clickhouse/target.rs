@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use windrow_client::{Client, Credentials};
+use windrow_client::{CallError, Client, Credentials};
 
 use super::diary::{now_ms, Diary, Page};
 use super::land::{Ending, Lander};
@@ -15,9 +15,9 @@ use super::landing::Landing;
 use super::look;
 use super::read::{self, Batch};
 use super::record::{End, Event};
-use super::server::{failure, may_not, persist, Server, Session};
+use super::server::{failure, may_not, may_not_insert, persist, Server, Session};
 use super::staging::{KeptBack, Staging};
-use super::statements::{drop_table, insert_nothing, Name};
+use super::statements::{drop_table, exists, insert_nothing, Name};
 use super::table::{self, Table, TableError};
 use crate::answer::{Atomicity, Column};
 use crate::error::AppendError;
@@ -155,14 +155,22 @@ impl ClickHouse {
     }
 
     /// With the user's credentials, by an INSERT of no rows.
-    async fn may_insert(&self, table: &Table, opening: &OpenRequest) -> Result<(), AppendError> {
-        let session = self.server.session(opening.credentials.clone());
+    async fn may_insert(&self, user: &Session, table: &Table, opening: &OpenRequest) -> Result<(), AppendError> {
         let columns: Vec<&str> = match &opening.columns {
             Some(columns) => columns.iter().map(String::as_str).collect(),
             None => table.stored.iter().map(String::as_str).collect(),
         };
         let probe = insert_nothing(&table.name, &columns);
-        persist(QUESTION_PATIENCE, || session.run(&probe)).await.map_err(failure)
+        persist(QUESTION_PATIENCE, || user.run(&probe)).await.map_err(failure)
+    }
+
+    /// What is wrong with a table, or that there is none, is told only to who may see it. Others get one answer for all.
+    async fn unless_hidden(&self, user: &Session, table: &Name, error: AppendError) -> AppendError {
+        let question = exists(table);
+        match persist(QUESTION_PATIENCE, || user.run(&question)).await {
+            Ok(()) => error,
+            Err(refused) => may_not_insert(refused),
+        }
     }
 
     fn resume(&self, id: AppendId, page: Page) {
@@ -189,19 +197,23 @@ impl Target for ClickHouse {
     type Turn = ();
 
     async fn look_up(&self, opening: &OpenRequest) -> Result<Table, AppendError> {
-        let unfit = |error: TableError| match error {
-            TableError::Unfit(error) => error,
-            TableError::Call(error) => failure(error),
+        let name = Name::of(opening);
+        let user = self.server.session(opening.credentials.clone());
+        let found = match self.look_up_as(&self.server.own(), opening).await {
+            Err(TableError::Call(error)) if may_not(&error) => self.look_up_as(&user, opening).await,
+            found => found,
         };
-        let table = match self.look_up_as(&self.server.own(), opening).await {
-            Err(TableError::Call(error)) if may_not(&error) => {
-                let session = self.server.session(opening.credentials.clone());
-                self.look_up_as(&session, opening).await.map_err(unfit)?
+        match found {
+            Ok(table) => {
+                self.may_insert(&user, &table, opening).await?;
+                Ok(table)
             }
-            found => found.map_err(unfit)?,
-        };
-        self.may_insert(&table, opening).await?;
-        Ok(table)
+            Err(TableError::Unfit(error)) => Err(self.unless_hidden(&user, &name, error).await),
+            Err(TableError::Call(CallError::Exception(refused))) => {
+                Err(self.unless_hidden(&user, &name, refused.into()).await)
+            }
+            Err(TableError::Call(error)) => Err(failure(error)),
+        }
     }
 
     fn columns(table: &Table) -> Vec<Column> {
