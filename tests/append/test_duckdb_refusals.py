@@ -110,7 +110,9 @@ def test_who_may_not(duck: Endpoint, gateway: DuckDbGateway) -> None:
     assert append.put(0, native(n=[1])).status == 200
     reader = duck.as_user(*READER)
     assert Append(reader, "mine", append.id).ask("GET").status == 403
-    assert Append(reader, "mine").put(0, native(n=[1])).code == 164
+    for method in ("POST", "PUT"):
+        put = Append(reader, "mine").ask(method, "/batches/0", native(n=[1]), table="mine", format="Native")
+        assert put.code == 164, put.text
     assert Append(duck.as_user("default", "wrong"), "mine").put(0, native(n=[1])).status == 403
     assert append.abort().status == 200
     assert append.status()["state"] == "aborted"

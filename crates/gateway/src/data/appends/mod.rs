@@ -9,7 +9,7 @@ mod reply;
 use serde_json::json;
 use windrow_append::{Announced, AppendError, AppendId, Appends, OpenRequest, State};
 use windrow_client::Credentials;
-use windrow_http::{BodyFraming, Connection};
+use windrow_http::{BodyFraming, Connection, Method};
 
 pub(crate) use call::is_of_appends;
 pub(crate) use faults::Faults;
@@ -197,7 +197,7 @@ impl Exchange<'_> {
         let duckdb = self.state.backend.duckdb();
         let is_readonly =
             duckdb.and_then(|backend| backend.users.check(credentials)).is_some_and(|access| access.readonly);
-        match is_readonly && self.request.is_post() {
+        match is_readonly && *self.request.head.method() != Method::Get {
             true => Err(Refusal::readonly(&credentials.user)),
             false => Ok(credentials),
         }
