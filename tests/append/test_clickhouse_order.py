@@ -5,27 +5,16 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
+from harness.bad_network import BadNetwork, Fault
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.ordered import Append, native, persist
-from harness.users import TESTER
 
 SEEDS = 300
-FAULTS = '[append]\nfaults = "seed=1,delay_ms=3,drop=0.05,repeat=0.1,reorder=0.1,cut=0.05"\n'
-
-
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that loses, delays and repeats batches."""
-    gateway = Gateway(tmp_path_factory.mktemp("faulty"), FAULTS)
-    yield gateway
-    gateway.stop()
+CHANCES = {Fault.LOST: 0.05, Fault.TWICE: 0.1, Fault.HELD: 0.2, Fault.UNANSWERED: 0.05}
 
 
 def batches_of(rng: random.Random, seed: int) -> list[bytes]:
@@ -42,28 +31,28 @@ def rows_of(payloads: list[bytes]) -> int:
     return sum(payload[1] for payload in payloads)
 
 
-def test_three_hundred_appends_with_faults_equal_their_sources(faulty: Gateway) -> None:
-    tested = faulty.http.as_user(TESTER.name, TESTER.password)
-    faulty.direct.sql("CREATE TABLE ordered (seed Int64, n Int64) ENGINE = MergeTree ORDER BY tuple()")
+def test_three_hundred_appends_over_a_bad_network_equal_their_sources(tested: Endpoint, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE ordered (seed Int64, n Int64) ENGINE = MergeTree ORDER BY tuple()")
 
     def append(seed: int) -> int:
         rng = random.Random(seed)
         payloads = batches_of(rng, seed)
-        reply = Append(tested, "ordered").send(payloads, rng, connections=4)
+        reply = Append(network.endpoint, "ordered").send(payloads, rng, connections=4)
         assert reply.status == 200, f"seed {seed}: {reply.text}"
         answer = json.loads(reply.body)
         assert (answer["rows"], answer["atomic"]) == (rows_of(payloads), "all"), f"seed {seed}: {answer}"
         return rows_of(payloads)
 
-    with ThreadPoolExecutor(6) as pool:
+    with BadNetwork(tested, 1, CHANCES) as network, ThreadPoolExecutor(6) as pool:
         expected = dict(zip(range(SEEDS), pool.map(append, range(SEEDS)), strict=True))
-    found = faulty.direct.sql(
+    found = direct.sql(
         "SELECT seed, count(), groupArray(n) = range(count())::Array(Int64) FROM ordered GROUP BY seed ORDER BY seed",
         max_threads=1,
     )
     rows = {int(seed): (int(count), in_order) for seed, count, in_order in map(str.split, found.splitlines())}
     assert rows == {seed: (count, "1") for seed, count in expected.items() if count}
-    assert faulty.direct.sql("SELECT count() FROM ordered") == str(sum(expected.values()))
+    assert direct.sql("SELECT count() FROM ordered") == str(sum(expected.values()))
+    assert all(network.done[fault] > SEEDS // 10 for fault in Fault), network.done
 
 
 def test_partitions_become_visible_together(tested: Endpoint, direct: Endpoint) -> None:

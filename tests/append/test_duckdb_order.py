@@ -13,19 +13,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from harness.bad_network import BadNetwork, Fault
 from harness.duckdb import DuckDbGateway
 from harness.endpoint import Endpoint, Reply
 from harness.ordered import Append, native, persist
 
 SEEDS = 300
-FAULTS = "seed=7,delay_ms=3,drop=0.05,repeat=0.15,reorder=0.2,cut=0.05"
+CHANCES = {Fault.LOST: 0.05, Fault.TWICE: 0.15, Fault.HELD: 0.2, Fault.UNANSWERED: 0.05}
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """A gateway whose batches meet with faults, and that has little memory for them."""
-    config = f'[append]\nfaults = "{FAULTS}"\nwindow_bytes = 65536\nmax_memory_bytes = 200000\n'
-    gateway = DuckDbGateway(tmp_path_factory.mktemp("faulty"), config=config)
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A gateway that has little memory for batches."""
+    config = "[append]\nwindow_bytes = 65536\nmax_memory_bytes = 200000\n"
+    gateway = DuckDbGateway(tmp_path_factory.mktemp("small"), config=config)
     yield gateway.http
     assert gateway.stop() == 0
 
@@ -66,13 +67,13 @@ def payloads_of(seed: int, rng: random.Random) -> tuple[list[list[int]], list[by
     return parts, [encode(n=kind(part), seed=kind([seed] * len(part))) for part in parts]
 
 
-def test_300_seeds_with_faults(faulty: Endpoint) -> None:
-    faulty.sql("CREATE TABLE o (seed BIGINT, n BIGINT)")
+def test_300_seeds_over_a_bad_network(small: Endpoint) -> None:
+    small.sql("CREATE TABLE o (seed BIGINT, n BIGINT)")
 
     def one(seed: int) -> list[int]:
         rng = random.Random(seed)
         parts, payloads = payloads_of(seed, rng)
-        append = AnyFormat(faulty, "o")
+        append = AnyFormat(network.endpoint, "o")
         reply = append.send(payloads, rng)
         assert reply.status == 200, (seed, reply.text)
         expected = [n for part in parts for n in part]
@@ -81,12 +82,13 @@ def test_300_seeds_with_faults(faulty: Endpoint) -> None:
         return expected
 
     # Several appends at once, each over 8 connections.
-    with ThreadPoolExecutor(4) as pool:
+    with BadNetwork(small, 7, CHANCES) as network, ThreadPoolExecutor(4) as pool:
         expected = list(pool.map(one, range(SEEDS)))
     stored: dict[int, list[int]] = {seed: [] for seed in range(SEEDS)}
-    for seed, n in rows(faulty, "SELECT seed, n FROM o ORDER BY rowid"):
+    for seed, n in rows(small, "SELECT seed, n FROM o ORDER BY rowid"):
         stored[int(seed)].append(int(n))
     assert [seed for seed in range(SEEDS) if stored[seed] != expected[seed]] == []
+    assert all(network.done[fault] > SEEDS // 10 for fault in Fault), network.done
 
 
 def test_commit_before_its_batches(plain: Endpoint) -> None:

@@ -119,7 +119,6 @@ fn append(layers: &Layers) -> AppendSettings {
         max_batch_bytes: layers.count("append.max_batch_bytes"),
         max_open: layers.count("append.max_open"),
         max_open_per_user: layers.count("append.max_open_per_user"),
-        faults: layers.text("append.faults").to_owned(),
     }
 }
 

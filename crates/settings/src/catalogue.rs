@@ -117,7 +117,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("append.max_batch_bytes", Kind::Bytes { min: 64 << 10, max: 1 << 30 }, Is("64MiB"), "Longest batch of an ordered append, packed and unpacked."),
     row("append.max_open", Kind::Count { min: 1, max: 100_000 }, Is("1000"), "Ordered appends that may be open at a time. One more gets 503."),
     row("append.max_open_per_user", Kind::Count { min: 1, max: 100_000 }, Is("800"), "Of these, how many one user may have: the others are left for other users."),
-    row("append.faults", Kind::Text, Is(""), "Faults on purpose in the answers to batches, for tests of clients: `seed=1,delay_ms=20,drop=0.1,repeat=0.1,reorder=0.2,cut=0.05`. Never set it where data matters."),
     row("flight.listen", Kind::AddressOrOff, Is("127.0.0.1:8815"), "The port of Arrow Flight SQL. Port 0 takes a free one."),
     row("flight.idle_timeout_ms", MS, Is("600000"), "How long a client of Flight SQL may take nothing of a result. Then its query is ended, with an error, and its place in the database is free."),
 ];

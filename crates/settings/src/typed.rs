@@ -210,8 +210,6 @@ pub struct AppendSettings {
     pub max_batch_bytes: usize,
     pub max_open: usize,
     pub max_open_per_user: usize,
-    /// As it was written; nothing when empty.
-    pub faults: String,
 }
 
 /// Arrow Flight SQL.

@@ -70,7 +70,7 @@ impl Gateway {
         let behind = backend.gateway.clone();
         let appends = appends::start(&settings, &behind, &mut registry)?;
         let data = Arc::new(DataServer::new(behind, stores, options, tls, &mut registry));
-        data.serve_appends(appends.clone())?;
+        data.serve_appends(appends.clone());
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let readiness = readiness.clone();

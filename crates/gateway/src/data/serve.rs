@@ -15,7 +15,6 @@ use windrow_http::{Connection, NextRequest, Slots, Stream};
 use windrow_settings::{GatherSettings, Settings};
 
 use super::answer::{self, After};
-use super::appends::{AppendPort, Faults};
 use super::body::BodyRoom;
 use super::dispatch::exchange;
 use super::duckdb::{KeptFiles, TemporaryFiles};
@@ -54,7 +53,7 @@ pub(crate) struct State {
     pub(crate) temporary_files: Arc<TemporaryFiles>,
     pub(crate) metrics: Metrics,
     /// Not there before [`DataServer::serve_appends`].
-    pub(crate) appends: OnceLock<AppendPort>,
+    pub(crate) appends: OnceLock<Appends>,
     pub(crate) pipelines: ShownPipelines,
     closing: AtomicBool,
 }
@@ -194,16 +193,10 @@ impl DataServer {
         &self.state.gatherer
     }
 
-    /// Serves ordered appends from now on. An error: `append.faults` says something that isn't understood.
-    pub fn serve_appends(&self, appends: Appends) -> Result<(), String> {
-        let settings = self.state.options.settings.get();
-        let faults = Faults::parse(&settings.append.faults)?;
-        if faults.is_some() {
-            tracing::warn!(faults = settings.append.faults, "batches of ordered appends meet with faults on purpose");
-        }
+    /// Serves ordered appends from now on.
+    pub fn serve_appends(&self, appends: Appends) {
         // Who comes second has nothing else to say.
-        let _ = self.state.appends.set(AppendPort { appends, faults });
-        Ok(())
+        let _ = self.state.appends.set(appends);
     }
 
     /// From now on requests are served by these settings, and new connections with this certificate if there is one. What was
@@ -279,8 +272,8 @@ impl DataServer {
         self.stop.send_replace(true);
         // Commits that wait for batches are answered: no batch comes any more.
         let appends = async {
-            if let Some(port) = self.state.appends.get() {
-                port.appends.shut_down().await;
+            if let Some(appends) = self.state.appends.get() {
+                appends.shut_down().await;
             }
         };
         let (_, closed) =

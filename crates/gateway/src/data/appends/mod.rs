@@ -1,7 +1,6 @@
 //! Ordered appends on the data port: `/windrow/v1/appends`. What they mean is in crate `append`; here is how they are spoken.
 
 mod call;
-mod faults;
 mod names;
 mod payload;
 mod reply;
@@ -12,10 +11,8 @@ use windrow_client::Credentials;
 use windrow_http::{BodyFraming, Connection, Method};
 
 pub(crate) use call::is_of_appends;
-pub(crate) use faults::Faults;
 
 use self::call::{Call, Form};
-use self::faults::Fault;
 use self::payload::Body;
 use self::reply::Reply;
 use super::answer::After;
@@ -23,12 +20,6 @@ use super::dispatch::{send, Exchange};
 use super::request::Caller;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
-
-/// Appends as the data port serves them.
-pub(crate) struct AppendPort {
-    pub(crate) appends: Appends,
-    pub(crate) faults: Option<Faults>,
-}
 
 /// What becomes of a request.
 enum Answer {
@@ -49,7 +40,6 @@ struct Coming {
     number: u64,
     form: Form,
     opening: Option<OpenRequest>,
-    fault: Fault,
 }
 
 impl Exchange<'_> {
@@ -71,18 +61,17 @@ impl Exchange<'_> {
     }
 
     async fn serve_append(&self, connection: &mut Connection) -> Result<Answer, Refusal> {
-        let Some(port) = self.state.appends.get() else {
+        let Some(appends) = self.state.appends.get() else {
             return Err(Refusal::unknown_path(self.request.head.method().as_str(), self.request.path));
         };
         let call = call::call(&self.request)?;
         let credentials = self.append_user().await?;
-        let (appends, user) = (&port.appends, credentials.user.as_str());
+        let user = credentials.user.as_str();
         match call {
             Call::Put(id, number) => {
                 let opening = self.append_opening(credentials, Some(id)).await?;
                 let form = call::form(&self.request)?;
-                let fault = port.faults.as_ref().map(Faults::next).unwrap_or_default();
-                self.put_batch(connection, port, user, Coming { id, number, form, opening, fault }).await
+                self.put_batch(connection, appends, user, Coming { id, number, form, opening }).await
             }
             Call::Open => {
                 let opening = self.append_opening(credentials, call::given_id(&self.request)?).await?;
@@ -126,24 +115,19 @@ impl Exchange<'_> {
     async fn put_batch(
         &self,
         connection: &mut Connection,
-        port: &AppendPort,
+        appends: &Appends,
         user: &str,
         coming: Coming,
     ) -> Result<Answer, Refusal> {
-        let Coming { id, number, form, opening, fault } = coming;
+        let Coming { id, number, form, opening } = coming;
         let encoding = payload::encoding(&self.request)?;
-        if fault.drops {
-            payload::skip(connection, u64::MAX).await;
-            return Ok(Answer::Nothing);
-        }
-        tokio::time::sleep(fault.delay).await;
         let announced = match self.request.head.framing() {
             BodyFraming::Length(bytes) => Some(bytes),
             BodyFraming::None => Some(0),
             _ => None,
         };
         let expected = payload::expected_bytes(announced, encoding);
-        let place = match port.appends.announce(id, user, number, expected, opening.clone()).await {
+        let place = match appends.announce(id, user, number, expected, opening).await {
             Ok(Announced::Wanted(place)) => place,
             Ok(Announced::Repeated(put)) => return Ok(Reply::json(200, &put).into()),
             Err(error) => return Ok(self.failed(&error)),
@@ -157,21 +141,9 @@ impl Exchange<'_> {
             Err(()) => return Ok(Answer::Nothing),
         };
         let put = match payload::unpacked(bytes, encoding, max_bytes) {
-            Ok(bytes) => {
-                let payload = payload::payload(bytes, form);
-                let again = fault.repeats.then(|| payload.clone());
-                let put = place.put(payload).await;
-                if let Some(payload) = again {
-                    // The first one's answer counts.
-                    let _ = port.appends.put(id, user, number, payload, opening).await;
-                }
-                put
-            }
+            Ok(bytes) => place.put(payload::payload(bytes, form)).await,
             Err(error) => Err(place.refuse(error).await),
         };
-        if fault.cuts {
-            return Ok(Answer::Nothing);
-        }
         Ok(self.replied(put, |put| Reply::json(200, &put)))
     }
 
