@@ -19,6 +19,7 @@ pub struct Progress {
     pub all_batches: Option<u64>,
 }
 
+/// Called by one connection at a time, and never told less than before.
 pub type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 /// Told, again and again, while nothing gets through: to which server, and why, as `gateway:8123 (connection refused)`.

@@ -12,6 +12,7 @@ mod failure;
 mod outbox;
 mod requests;
 mod sending;
+mod telling;
 mod wire;
 
 use std::path::PathBuf;

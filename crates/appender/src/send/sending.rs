@@ -10,8 +10,9 @@ use windrow_exception::Exception;
 use super::failure::Why;
 use super::outbox::{pause_before, Job, Outbox};
 use super::requests::{Cause, Requests, Status, Totals, Trouble};
+use super::telling::Telling;
 use super::Input;
-use crate::options::{AppendOptions, Progress};
+use crate::options::AppendOptions;
 use crate::pipeline::{self, Event, OpenSource, PipelineOptions, Window};
 use crate::source::{needs_columns, open_files, FileOptions, SourceError};
 
@@ -28,7 +29,7 @@ pub(super) struct Sending {
     pub(super) requests: Requests,
     outbox: Outbox,
     pub(super) window: Arc<Window>,
-    progress: Mutex<Progress>,
+    telling: Telling,
     /// Since when nothing gets through.
     trouble_since: Mutex<Option<Instant>>,
     options: AppendOptions,
@@ -40,7 +41,7 @@ impl Sending {
             requests,
             outbox: Outbox::new(options.faults),
             window: Window::new(options.window_bytes),
-            progress: Mutex::default(),
+            telling: Telling::new(options.on_progress.clone()),
             trouble_since: Mutex::default(),
             options,
         }
@@ -112,12 +113,12 @@ impl Sending {
                     }
                     Some(Event::End { batches }) => {
                         source_ended = true;
-                        self.tell(|progress| progress.all_batches = Some(batches));
+                        self.telling.tell(|progress| progress.all_batches = Some(batches));
                         let sending = self.clone();
                         tasks.spawn(async move { sending.committed(batches).await.map(Some) });
                     }
-                    Some(Event::Began { whole_bytes }) => self.tell(|progress| progress.whole_bytes = whole_bytes),
-                    Some(Event::Skipped { rows }) => self.tell(|progress| {
+                    Some(Event::Began { whole_bytes }) => self.telling.tell(|progress| progress.whole_bytes = whole_bytes),
+                    Some(Event::Skipped { rows }) => self.telling.tell(|progress| {
                         progress.rows += rows;
                         progress.batches += 1;
                     }),
@@ -131,7 +132,7 @@ impl Sending {
                 Some(task) = tasks.join_next() => match task {
                     Ok(Ok(Some(totals))) => {
                         // Answers to the last batches may still be on their way.
-                        self.tell(|progress| {
+                        self.telling.end(|progress| {
                             progress.rows = progress.rows.max(totals.rows);
                             progress.batches = totals.batches;
                         });
@@ -176,7 +177,7 @@ impl Sending {
 
     fn acknowledged(&self, job: &Job) {
         self.got_through();
-        self.tell(|progress| {
+        self.telling.tell(|progress| {
             progress.rows += job.batch.rows;
             progress.batches += 1;
             progress.bytes_sent += job.batch.body.len() as u64;
@@ -218,7 +219,7 @@ impl Sending {
 
     /// A batch that comes again, since its answer was lost, may come after the commit, and be refused for it.
     pub(super) async fn unless_committed(&self, why: Why) -> Result<Done, Why> {
-        let may_be = lock(&self.progress).all_batches.is_some() && !matches!(why, Why::Source(_));
+        let may_be = self.telling.now().all_batches.is_some() && !matches!(why, Why::Source(_));
         if may_be {
             if let Ok(Status { totals: Some(totals), .. }) = self.requests.status().await {
                 return Ok(Done { totals, was_committed: false });
@@ -230,7 +231,7 @@ impl Sending {
     /// After a commit without an answer. `None`: it is to be sent again.
     async fn what_became_of_it(&self) -> Result<Option<Totals>, Why> {
         // Before the question: a batch may open the append between the answer and our reading it.
-        let acknowledged = lock(&self.progress).batches;
+        let acknowledged = self.telling.now().batches;
         let status = match self.requests.status().await {
             Ok(status) => status,
             Err(Trouble::Final(why)) => return Err(why),
@@ -284,16 +285,6 @@ impl Sending {
             on_waiting(&format!("{} ({})", self.requests.client.endpoint().authority(), cause.in_short()));
         }
         Ok(())
-    }
-
-    fn tell(&self, change: impl FnOnce(&mut Progress)) {
-        let mut progress = lock(&self.progress);
-        change(&mut progress);
-        let now = *progress;
-        drop(progress);
-        if let Some(on_progress) = &self.options.on_progress {
-            on_progress(&now);
-        }
     }
 }
 
