@@ -291,6 +291,10 @@ impl ResponseHead {
             return Err(HeadError::Malformed);
         }
         let (Some(status), Some(version)) = (response.code, response.version) else { return Err(HeadError::Malformed) };
+        // It would pass for one that announces the answer, which never comes.
+        if status < 100 {
+            return Err(HeadError::Malformed);
+        }
         let fields = Fields::new(raw.clone(), response.headers);
         let bodiless = to_head_request || status < 200 || status == 204 || status == 304;
         let framing = match fields.declared_framing()? {
@@ -427,6 +431,14 @@ mod tests {
         assert!(!keep("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
         assert!(!keep("GET / HTTP/1.0\r\n\r\n"));
         assert!(keep("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_status_below_100_is_none() {
+        for (status, is_one) in [("099", false), ("000", false), ("100", true), ("999", true)] {
+            let raw = Bytes::from(format!("HTTP/1.1 {status} what\r\n\r\n"));
+            assert_eq!(ResponseHead::parse(raw, 10, false).is_ok(), is_one, "{status}");
+        }
     }
 
     #[test]
