@@ -57,8 +57,10 @@ fn plan(name: &str) -> MessagePlan {
         true => [("s", "String")].iter().chain(&COLUMNS[8..]).map(column).collect(),
         false => COLUMNS.iter().map(column).collect(),
     };
-    let format = MessageFormat::new(name, SchemaSource { text: Some(PROTOBUF), message: Some("Row") }).expect("a format");
-    let plan = MessagePlan::new(format, columns, &Mapping::default(), ReadSettings::default()).expect("it fits the table");
+    let format =
+        MessageFormat::new(name, SchemaSource { text: Some(PROTOBUF), message: Some("Row") }).expect("a format");
+    let plan =
+        MessagePlan::new(format, columns, &Mapping::default(), ReadSettings::default()).expect("it fits the table");
     plan.add_schema(0, AVRO).expect("it fits the table");
     plan
 }

@@ -1,6 +1,7 @@
 #![no_main]
 
 #[path = "shared.rs"]
+#[allow(dead_code)]
 mod shared;
 
 use std::sync::LazyLock;

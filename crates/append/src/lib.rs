@@ -9,6 +9,8 @@ mod duckdb;
 mod ended;
 mod error;
 mod errors;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod id;
 mod metrics;
 mod one;

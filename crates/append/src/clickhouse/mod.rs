@@ -25,6 +25,8 @@ mod attempt;
 mod blame;
 mod diary;
 mod evidence;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod land;
 mod landing;
 mod look;

@@ -61,7 +61,7 @@ const FACTS: &str = "SELECT engine, engine_full, toString(uuid), toString(notEmp
 
 /// Asks ClickHouse.
 pub(super) async fn ask(session: &Session, opening: &OpenRequest) -> Result<Table, TableError> {
-    let name = Name { database: opening.database.clone(), table: opening.table.clone() };
+    let name = Name::of(opening);
     let describe = format!("DESCRIBE TABLE {} FORMAT JSONCompactEachRow", name.quoted());
     let parameters = [("database", name.database.as_str()), ("table", name.table.as_str())];
     let (described, facts) = tokio::try_join!(session.ask(&describe, &[]), session.ask(FACTS, &parameters))?;
@@ -179,6 +179,16 @@ impl Table {
     pub(super) fn answer(&self) -> Vec<Column> {
         let column = |column: &Written| Column { name: column.name.clone(), data_type: column.type_name.clone() };
         self.columns.iter().map(column).collect()
+    }
+}
+
+#[cfg(feature = "fuzzing")]
+impl Table {
+    /// Of these columns, as DESCRIBE tells of them.
+    pub(super) fn described(columns: &str) -> Option<Table> {
+        let facts = Facts::read(r#"["MergeTree","MergeTree","","0","0","0","0","UTC"]"#)?;
+        let name = Name { database: "d".to_owned(), table: "t".to_owned() };
+        Table::new(name, facts, columns.lines().filter_map(read_column).collect(), None).ok()
     }
 }
 

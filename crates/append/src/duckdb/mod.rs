@@ -6,6 +6,8 @@
 
 mod blame;
 mod committed;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod messages;
 mod read;
 mod table;

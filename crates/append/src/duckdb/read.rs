@@ -68,7 +68,7 @@ fn check_size(table: &DuckDbTable, batch: &RecordBatch, max_bytes: u64) -> Resul
     }
 }
 
-fn decoded(payload: Payload, max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
+pub(super) fn decoded(payload: Payload, max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
     match payload {
         Payload::ArrowStream(bytes) => of_stream(bytes, max_bytes),
         Payload::Native(bytes) => of_native(&bytes, max_bytes),

@@ -1,0 +1,12 @@
+//! What reads bytes from outside, as a fuzzer calls it.
+
+use super::read::decoded;
+use super::unfolding::unfolded_bytes;
+use crate::request::Payload;
+
+/// A batch, up to where the table has its say.
+pub fn batch(payload: Payload, max_bytes: u64) {
+    for batch in decoded(payload, max_bytes).unwrap_or_default() {
+        unfolded_bytes(&batch);
+    }
+}
