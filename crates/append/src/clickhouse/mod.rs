@@ -9,8 +9,9 @@
 //! are linked into it, all at one moment, in their order; a replicated table takes them partition by partition; a table with
 //! views, or of another engine, gets the rows by one `INSERT … SELECT`. `way.rs` says which.
 //!
-//! Whether its user may insert is asked with that user's credentials, by an INSERT of no rows; staging and landing are the
-//! gateway's own work. Where its account may not, they are tried with the user's.
+//! Whether its user may insert is asked with that user's credentials, by an INSERT of no rows; looking the table up, staging
+//! and landing are the gateway's own work. Where its account may not, they are tried with the user's. An error of the look-up
+//! is told to users who may see the table; to others it is a missing right.
 //!
 //! # After a crash
 //!
