@@ -24,6 +24,8 @@ from windrow._sync.create import get_client
 from windrow._sync.writer import Writer
 
 driver_name = "clickhousedb"
+create_client = get_client
+create_async_client = get_async_client
 
 __all__ = [
     "AppendFaults",
@@ -39,6 +41,8 @@ __all__ = [
     "WriterStatistics",
     "__version__",
     "common",
+    "create_async_client",
+    "create_client",
     "driver",
     "driver_name",
     "exceptions",

@@ -50,6 +50,11 @@ impl Instant {
         let per_second = 10_i128.pow(precision.into());
         i128::from(self.seconds) * per_second + i128::from(self.nanos) * per_second / 1_000_000_000
     }
+
+    /// Whether it is a whole number of such ticks.
+    pub(super) fn is_whole_in(self, precision: u8) -> bool {
+        i128::from(self.nanos) * 10_i128.pow(precision.into()) % 1_000_000_000 == 0
+    }
 }
 
 /// A count of NumPy's units (`datetime64[ms]`, `timedelta64[15m]`) as a ratio of seconds.
@@ -87,7 +92,12 @@ impl TimeUnit {
         Some(self.scaled(count, precision)?.div_euclid(self.per))
     }
 
-    /// The same, rounded towards zero.
+    /// Whether `count` of the unit is a whole number of such ticks.
+    pub(super) fn is_whole_in(self, count: i64, precision: u8) -> bool {
+        self.scaled(count, precision).is_none_or(|scaled| scaled % self.per == 0)
+    }
+
+    /// The same as `floor_ticks`, rounded towards zero.
     pub(super) fn truncated_ticks(self, count: i64, precision: u8) -> Option<i128> {
         Some(self.scaled(count, precision)? / self.per)
     }

@@ -77,7 +77,18 @@ pub(super) fn put_datetime64<'py>(
     if let Some(ticks) = value.small_int() {
         return put_checked(ticks, 8, true, out);
     }
-    put_checked(instant_of(context, value, zone)?.ticks(precision), 8, true, out)
+    let instant = instant_of(context, value, zone)?;
+    // Only moments with nanoseconds have so many digits, and whoever made such a column wants them.
+    if matches!(precision, 7 | 8) && !instant.is_whole_in(precision) {
+        return Err(too_many_digits(precision));
+    }
+    put_checked(instant.ticks(precision), 8, true, out)
+}
+
+pub(super) fn too_many_digits(precision: u8) -> Problem {
+    Problem::said(format!(
+        "more digits than a DateTime64({precision}) keeps: round it first, or make the column DateTime64(9)"
+    ))
 }
 
 fn instant_of<'py>(context: &Context<'py>, value: Value<'py>, zone: Option<&str>) -> Result<Instant, Problem> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::array::{Element, Number, NumberArray};
 use super::calendar::{TimeUnit, SECONDS_PER_DAY};
 use super::column::Column;
+use super::moment::too_many_digits;
 use super::number::put_checked;
 use super::plan::{Node, Scalar};
 use super::problem::Problem;
@@ -193,6 +194,12 @@ fn put_moment(scalar: &Scalar, unit: TimeUnit, count: i64, out: &mut Vec<u8>) ->
         Scalar::Date => put_checked(days()?, 2, false, out),
         Scalar::Date32 => put_checked(days()?, 4, true, out),
         Scalar::DateTime { .. } => put_checked(ticks(0)?, 4, false, out),
+        // Digits are cut to a unit that NumPy has, where nobody minds; in other columns they would get lost in silence.
+        Scalar::DateTime64 { precision, .. }
+            if !matches!(precision, 0 | 3 | 6) && !unit.is_whole_in(count, *precision) =>
+        {
+            Err(too_many_digits(*precision))
+        }
         Scalar::DateTime64 { precision, .. } => put_checked(ticks(*precision)?, 8, true, out),
         _ => unreachable!("`suit` was asked"),
     }

@@ -215,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             flags = exchange.feed_from(self._buffer, nbytes)
         except Exception as error:
-            self.fail(network_error(error, "sent", self.owner.show_errors))
+            self.fail(network_error(error, "sent", self.owner.show_errors, self.owner.options.authority))
             return
         if not flags:
             return
@@ -291,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
             exchange.eof()
         except Exception as error:
             cause = exc if exc is not None and not exchange.received else error
-            self.error = network_error(cause, "sent", self.owner.show_errors)
+            self.error = network_error(cause, "sent", self.owner.show_errors, self.owner.options.authority)
 
     # Back-pressure of the reader
 
@@ -363,7 +363,8 @@ class Connection(asyncio.BufferedProtocol):
         silent = self._deadline is None or now < self._deadline
         what = "the server sent nothing" if silent else "the answer was not there"
         patience_s = self.owner.options.send_receive_timeout_s if silent else None
-        self.fail(timed_out(what, patience_s, show=self.owner.show_errors))
+        server = self.owner.options.authority
+        self.fail(timed_out(what, patience_s, show=self.owner.show_errors, server=server))
 
     def lost_while_idle(self) -> bool:
         """Whether a connection that nobody listened to for a while was closed; costs a system call."""

@@ -203,12 +203,13 @@ class AsyncTransport:
             self._places -= 1
             self._offer_place()
             if isinstance(error, (OSError, asyncio.TimeoutError, EOFError, OperationalError)):
-                raise network_error(error, "connect", self.show_errors) from error
+                raise network_error(error, "connect", self.show_errors, self.options.way(self._proxy)) from error
             raise
         if connection.gone:
             self._places -= 1
             self._offer_place()
-            raise network_error(ConnectionError("the server closed the connection"), "connect", self.show_errors)
+            closed = ConnectionError("the server closed the connection")
+            raise network_error(closed, "connect", self.show_errors, self.options.way(self._proxy))
         self._all.add(connection)
         return connection
 

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode
 from windrow import common
 from windrow._shared.errors import ProgrammingError
 from windrow._shared.literals import DT64Param, parameter_text, query_literal
-from windrow._shared.sql import Statement, statement, tokens
+from windrow._shared.sql import Statement, Token, statement, tokens
 from windrow._shared.timezones import find_zone
 from windrow._shared.typenames import base_and_arguments, element_types, names_in
 
@@ -55,17 +55,16 @@ _NONE: dict[str, str] = {}
 
 
 def bind(query: str | bytes, parameters: Parameters, zone: tzinfo | None) -> Bound:
-    """The query with its parameters; semicolons at the end are taken off unless it is an INSERT with data."""
+    """The query with its parameters; semicolons at the end are taken off unless they are data of an INSERT."""
     if isinstance(query, bytes):
         return Bound(query, statement(query.decode("utf-8", "surrogateescape")), _NONE)
     known = statement(query)
-    text = query.rstrip(";") if known.is_insert else known.bare
     if not parameters:
-        return Bound(text, known, _NONE)
-    bound, beside = bind_query(text, parameters, zone)
+        return Bound(known.bare, known, _NONE)
+    bound, beside = _bound(known.bare, parameters, zone)
     if isinstance(bound, str) and not beside and known.first_word not in _STRUCTURE_KNOWN:
         known = statement(bound)  # the statement itself was a parameter
-        bound = bound.rstrip(";") if known.is_insert else known.bare
+        bound = known.bare
     return Bound(bound, known, beside)
 
 
@@ -80,14 +79,18 @@ def bind_query(query: str, parameters: Parameters, zone: tzinfo | None = None) -
     >>> bind_query("SELECT {a:Int32}", {"a": 5})
     ('SELECT {a:Int32}', {'param_a': '5'})
     """
-    query = query.rstrip(";")
-    if not parameters:
-        return query, {}
+    query = statement(query).bare
+    return _bound(query, parameters, zone) if parameters else (query, {})
+
+
+def _bound(
+    query: str, parameters: Sequence[Any] | dict[str, Any], zone: tzinfo | None
+) -> tuple[str | bytes, dict[str, str]]:
     if not isinstance(parameters, dict):
         if hasattr(parameters, "items"):
             parameters = dict(parameters)
         else:
-            return finalize_query(query, parameters, zone), {}
+            return _finalized(query, parameters, zone), {}
     raw = _raw_values(parameters) if "$" in query else {}
     plain = {name: value for name, value in parameters.items() if name not in raw} if raw else parameters
     beside: dict[str, str] = {}
@@ -99,13 +102,16 @@ def bind_query(query: str, parameters: Parameters, zone: tzinfo | None = None) -
     if types:
         beside = {f"param_{name}": _for_server(value, types.get(name), zone) for name, value in plain.items()}
     elif plain:
-        query = finalize_query(query, plain, zone)
+        query = _finalized(query, plain, zone)
     return (_with_raw(query, raw) if raw else query), beside
 
 
 def finalize_query(query: str, parameters: Parameters, server_tz: tzinfo | None = None) -> str:
     """The query with its parameters written into it, %s or %(name)s."""
-    query = query.rstrip(";")
+    return _finalized(statement(query).bare, parameters, server_tz)
+
+
+def _finalized(query: str, parameters: Parameters, server_tz: tzinfo | None) -> str:
     if not parameters:
         return query
     if isinstance(parameters, dict):
@@ -210,33 +216,50 @@ def _refuse_markers(query: str, parameters: dict[str, Any]) -> None:
     for name in parameters:
         if not _is_marker(name) or name not in query:
             continue
-        places = [token for token in tokens(query) if token.kind == "parameter" and token.text.startswith(f"{{{name}:")]
+        places, markers = _places_of(name, query)
         if len(places) > 1:
             raise ProgrammingError(
                 f"The parameter {name!r} stands in the query {len(places)} times: ClickHouse takes what is between two "
                 "$...$ of one name for text. Give the parameter a name without dollar signs."
             )
-        if places and query.count(name) > 1 or not places and f"{{{name}:" in query:
+        before = places and any(marker.start < places[0].start for marker in markers)
+        behind = places and name in query[places[0].start + 1 + len(name) :]
+        if before or behind or (markers and not places and f"{{{name}:" in query):
             raise ProgrammingError(
                 f"{name} is a parameter's name and stands elsewhere in the query too: ClickHouse takes what is between "
                 "the two for text. Give the parameter a name without dollar signs, or take the other one out."
             )
-        if not places:
+        if markers and not places:
             raise ProgrammingError(
                 f"{name} in a query is filled in with bytes (or a bytearray or memoryview), and its value isn't. "
                 "For other values write {name:Type}, with a name without dollar signs."
             )
 
 
+def _places_of(name: str, query: str) -> tuple[list[Token], list[Token]]:
+    """Where the name stands as a placeholder, and where as a marker; inside of other names and of texts it is neither."""
+    places: list[Token] = []
+    markers: list[Token] = []
+    for token in tokens(query):
+        if token.kind == "parameter" and token.text.startswith(f"{{{name}:"):
+            places.append(token)
+        elif token.kind in ("heredoc", "sign") and query.startswith(name, token.start):
+            markers.append(token)
+    return places, markers
+
+
 def _with_raw(query: str, values: dict[str, bytes]) -> bytes:
-    """The query with the bytes put between pairs of their marker: `$a$` becomes `$a$...$a$`, a heredoc."""
-    found = re.compile(b"|".join(re.escape(name.encode()) for name in sorted(values, key=len, reverse=True)))
+    """The query with the bytes put between pairs of their marker: `$a$` becomes `$a$...$a$`, a heredoc.
+
+    In the middle of a name (`b$a$c`) it is no marker, for ClickHouse neither.
+    """
+    names = b"|".join(re.escape(name.encode()) for name in sorted(values, key=len, reverse=True))
 
     def with_value(match: re.Match[bytes]) -> bytes:
         marker = match.group()
         return marker + values[marker.decode()] + marker
 
-    return found.sub(with_value, query.encode())
+    return re.sub(rb"(?<![A-Za-z0-9_])(?:" + names + rb")", with_value, query.encode())
 
 
 def needs_form(text: str | bytes, parameters: dict[str, str], forced: bool) -> bool:

@@ -46,8 +46,9 @@ class DatabaseError(Error):
     """ClickHouse refused or failed."""
 
 
-class DataError(DatabaseError):
-    """A value doesn't fit its column, or what was received can't be read.
+class DataError(DatabaseError, ValueError, TypeError):
+    """A value doesn't fit its column, or what was received can't be read. Programs that expect Python's own errors for
+    such values catch it too.
 
     `column`, `type_name`, `row` and `value` say where, when one value is to blame.
     """
@@ -202,9 +203,20 @@ def of_stream(text: str, show: bool | str = True) -> StreamFailureError:
     return StreamFailureError(shown, code=code, name=name_of_message(text))
 
 
-def of_network(cause: BaseException, show: bool | str = True) -> OperationalError:
-    """The exception for a request that failed below ClickHouse."""
-    return OperationalError(f"Network Error: {cause}" if show is True else "Network Error")
+def of_network(cause: BaseException, show: bool | str = True, server: str = "") -> OperationalError:
+    """The exception for a request that failed below ClickHouse; `server` is host and port."""
+    return OperationalError(_network_words(cause, show, server))
+
+
+def of_lost_stream(cause: BaseException, show: bool | str = True) -> StreamFailureError:
+    """The exception for an answer that had begun when the connection was lost."""
+    return StreamFailureError(_network_words(cause, show, ""))
+
+
+def _network_words(cause: BaseException, show: bool | str, server: str) -> str:
+    if show is not True:
+        return "Network Error"
+    return f"Network Error: {cause} ({server})" if server else f"Network Error: {cause}"
 
 
 def summary_of(headers: Mapping[str, str]) -> dict[str, Any]:

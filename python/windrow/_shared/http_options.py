@@ -65,6 +65,10 @@ class HttpOptions:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
+    def way(self, proxy: Proxy | None) -> str:
+        """Host and port of the server, and of the proxy before it."""
+        return self.authority if proxy is None else f"{self.authority} through the proxy {proxy.host}:{proxy.port}"
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """None for http."""
         if self.scheme != "https":

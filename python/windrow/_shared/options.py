@@ -6,6 +6,7 @@ by name wins. Numbers and truth values that come as text (a DSN has nothing else
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import logging
 from base64 import b64encode
@@ -160,6 +161,7 @@ _KINDS: dict[str, type] = {
 }
 _NAMES = frozenset(option.name for option in fields(ClientOptions))
 _MAY_BE_NONE = frozenset(("connect_timeout", "send_receive_timeout"))  # None: no limit
+_OTHER_NAMES = frozenset(("user", "user_name", "compression", "pool_mgr"))  # taken care of, each in its place
 _ADDRESS = frozenset(("interface", "host", "port", "username", "password", "database", "settings"))
 
 
@@ -183,6 +185,7 @@ def client_options(
         raise NotSupportedError(
             "This package talks to ClickHouse over HTTP; chdb is a database of its own in the process"
         )
+    given = set(others)
     others = {name: value for name, value in others.items() if value is not None or name in _MAY_BE_NONE}
     database = None if database == "__default__" else database
     if dsn:
@@ -195,6 +198,7 @@ def client_options(
             database = unquote(parsed.path.removeprefix("/").partition("/")[0]) or database
         for name, values in parse_qs(parsed.query).items():
             others[name] = values[0]
+    _refuse_unknown(mode, given.union(others))
     sent = dict(settings or {})
     _take_generic(generic_args or {}, others, sent)
     encrypted = str(secure).lower() == "true" or interface == "https"
@@ -206,7 +210,7 @@ def client_options(
     if "compression" in others:
         others.setdefault("compress", others.pop("compression"))
         others.pop("compression", None)
-    _refuse(mode, others, username, password)
+    _refuse(others, username, password)
     return ClientOptions(
         interface=interface,
         host=host or "localhost",
@@ -240,7 +244,15 @@ def _user(username: str | None, password: str, others: dict[str, Any]) -> str | 
     return "default" if password and username is None else username
 
 
-def _refuse(mode: str, others: dict[str, Any], username: str | None, password: str) -> None:
+def _refuse_unknown(mode: str, names: set[str]) -> None:
+    for name in sorted(names - (_NAMES - _ADDRESS) - _OTHER_NAMES):
+        near = difflib.get_close_matches(name, [*_NAMES, *_OTHER_NAMES, "secure", "dsn", "generic_args"], 1)
+        hint = f"do you mean {near[0]!r}?" if near else "settings of ClickHouse go into settings={...}"
+        maker = "get_async_client" if mode == "async" else "get_client"
+        raise TypeError(f"{maker}() got an unexpected keyword argument {name!r}: {hint}")
+
+
+def _refuse(others: dict[str, Any], username: str | None, password: str) -> None:
     """What can't be served, with the reason."""
     if others.get("pool_mgr") is not None:
         raise ProgrammingError(
@@ -255,10 +267,6 @@ def _refuse(mode: str, others: dict[str, Any], username: str | None, password: s
         raise ProgrammingError("access_token and token_provider were given: keep the one that tokens should come from")
     if not isinstance(others.get("headers") or {}, dict):
         raise ProgrammingError("headers has to be a dictionary, from the names of HTTP headers to their values")
-    unknown = [name for name in others if name not in _NAMES or name in _ADDRESS]
-    if unknown:
-        maker = "AsyncClient" if mode == "async" else "Client"
-        raise TypeError(f"{maker}.__init__() got an unexpected keyword argument {unknown[0]!r}")
 
 
 def _converted(name: str, value: Any) -> Any:

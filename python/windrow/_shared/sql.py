@@ -1,7 +1,7 @@
 """What kind of statement a text is: enough of ClickHouse's lexer to add a FORMAT, and to know what may be repeated.
 
-The text itself is never changed but for semicolons at its end. Answers for the same text are remembered, since programs
-send few different texts; long texts aren't, so that the memory stays small.
+The text itself is never changed but for semicolons that end the statement. Answers for the same text are remembered,
+since programs send few different texts; long texts aren't, so that the memory stays small.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Statement:
-    """What is known of a text. `bare` is the text without the semicolons that end it."""
+    """What is known of a text. `bare` is the text without the semicolons that end it; data of an INSERT stays whole."""
 
     bare: str
     first_word: str
@@ -130,7 +130,7 @@ def _analysed(text: str) -> Statement:
     pairs = set(zip(words, words[1:], strict=False))
     inserts = _starts_insert(words)
     return Statement(
-        bare=_without(text, ends) if whole else text,
+        bare=_bare_insert(text) if inserts else _without(text, ends) if whole else text,
         first_word=first,
         is_insert=inserts,
         is_command=first in COMMANDS or _shows_policies(words),
@@ -161,6 +161,18 @@ def _starts_insert(words: list[str]) -> bool:
         if depth <= 0 and word == "INSERT" and following == "INTO":
             return True
     return False
+
+
+def _bare_insert(text: str) -> str:
+    """The INSERT without semicolons at its end, unless they may be data, which is what follows the name of a FORMAT."""
+    last = ""
+    for token in tokens(text):
+        if token.kind == "space":
+            continue
+        if last == "FORMAT" and token.kind == "word":
+            return text if text[token.end :].strip(";") else text[: token.end]
+        last = token.text.upper()
+    return text.rstrip(";")
 
 
 def _shows_policies(words: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The parts of a type's name, as far as parameters need them."""
+"""The parts of a type's name, as far as parameters need them, and its spelling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,29 @@ from functools import lru_cache
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`")
+_DECIMAL = re.compile(r"\bDecimal(32|64|128|256)\(\s*(\d+)\s*\)")
+_DIGITS = {"32": 9, "64": 18, "128": 38, "256": 76}
+_SPACING = re.compile(
+    r"(?P<quoted>'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`)(?P<equals>\s*=\s*)?|\s*(?P<sign>[(),])\s*|\s+"
+)
 _WRAPPERS = ("lowcardinality(", "nullable(")
+
+
+@lru_cache(maxsize=512)
+def as_clickhouse_spells(name: str) -> str:
+    """The name with spaces where ClickHouse has them, and Decimals as it calls them.
+
+    >>> as_clickhouse_spells("Array( Decimal(10,2) )"), as_clickhouse_spells("Enum8('a,b'=1,'c'=2)")
+    ('Array(Decimal(10, 2))', "Enum8('a,b' = 1, 'c' = 2)")
+    """
+
+    def spaced(found: re.Match[str]) -> str:
+        if found["quoted"]:
+            return found["quoted"] + (" = " if found["equals"] else "")
+        return {None: " ", ",": ", "}.get(found["sign"]) or found["sign"]
+
+    spelled = _SPACING.sub(spaced, name.strip())
+    return _DECIMAL.sub(lambda found: f"Decimal({_DIGITS[found[1]]}, {found[2]})", spelled)
 
 
 @lru_cache(maxsize=512)

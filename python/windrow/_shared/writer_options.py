@@ -176,7 +176,7 @@ class WriterOptions:
 
 def column_names(columns: str | Sequence[str] | None) -> list[str] | None:
     """The columns as they were named: a list, or one string with commas; None or `*` for all that take values."""
-    if columns is None or columns == "*":
+    if columns is None or (isinstance(columns, str) and columns == "*"):
         return None
     names = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else list(columns)
     if not names or not all(isinstance(name, str) and name for name in names):

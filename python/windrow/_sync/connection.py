@@ -73,8 +73,9 @@ class Connection:
         if isinstance(error, TimeoutError):
             in_time = self.deadline is None or time.monotonic() < self.deadline
             what = "the server sent nothing" if in_time else "the answer was not there"
-            return timed_out(what, self.options.send_receive_timeout_s if in_time else None, show=self.show_errors)
-        return network_error(error, "sent", self.show_errors)
+            patience_s = self.options.send_receive_timeout_s if in_time else None
+            return timed_out(what, patience_s, show=self.show_errors, server=self.options.authority)
+        return network_error(error, "sent", self.show_errors, self.options.authority)
 
     def lost_while_idle(self) -> bool:
         """Whether the server closed meanwhile; costs a system call."""

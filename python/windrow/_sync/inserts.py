@@ -85,7 +85,7 @@ class Inserts(Raw):
             rows = made.row_count
             return self._insert_context(made, progress)
         except DatabaseError as error:
-            may_be_old = known is not None and not column_types and not column_type_names
+            may_be_old = known is not None and column_types is None and column_type_names is None
             if not may_be_old or rows > ONE_PART_ROWS or not self._nothing_stored(error):
                 raise
             self._tables.forget(self._table_key(table, database, settings))
@@ -149,9 +149,10 @@ class Inserts(Raw):
         transport_settings: dict[str, str] | None = None,
     ) -> InsertContext:
         """A table with its columns and types, for many inserts; `client.insert(data=rows, context=context)` uses it."""
-        names = column_names
-        types: Sequence[Any] | None = column_types
-        if names is None or names == "*" or (column_types is None and column_type_names is None):
+        # Not only lists: an Index of pandas names columns, too.
+        names = column_names if column_names is None or isinstance(column_names, str) else list(map(str, column_names))
+        types = None if column_types is None else list(column_types)
+        if names is None or names == "*" or (types is None and column_type_names is None):
             found = (self._table(table, database, settings)).chosen(table, names)
             names = [column.name for column in found]
             if types is None and column_type_names is None:
@@ -161,7 +162,7 @@ class Inserts(Raw):
         if len(names) == 0:
             raise ValueError("column_names is empty: name the columns, or leave it out for all of the table's")
         if not types:
-            types = [get_from_name(name) for name in column_type_names or ()]
+            types = [get_from_name(name) for name in (() if column_type_names is None else column_type_names)]
         if len(names) != len(types):
             raise ProgrammingError(f"{len(names)} columns are named, but {len(types)} types are given: make them equal")
         return InsertContext(

@@ -170,6 +170,8 @@ class Queries(Asking):
         try:
             blocks = opened.blocks.rest()
         except StreamFailureError as error:
+            if error.code is None:
+                self._stopper.stop(opened.call.query_id)
             raise self._as_whole(error) from error.__cause__
         except BaseException:
             self._stopper.stop(opened.call.query_id)
@@ -318,7 +320,7 @@ class Queries(Asking):
             )
             header = opened.blocks.header()
         except BaseException as error:
-            if not isinstance(error, StreamFailureError):
+            if not isinstance(error, StreamFailureError) or error.code is None:
                 self._stopper.stop(call.query_id)
             response.close()
             if isinstance(error, StreamFailureError) and not context.streaming:

@@ -133,7 +133,7 @@ class SyncTransport:
         except BaseException as error:
             self._pool.give_back_place()
             if isinstance(error, (OSError, EOFError)):
-                raise network_error(error, "connect", self.show_errors) from error
+                raise network_error(error, "connect", self.show_errors, self.options.way(self._proxy)) from error
             raise
         self._pool.add(connection)
         return connection

@@ -7,7 +7,7 @@ from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address
 from uuid import UUID
 
-from windrow._shared.typenames import base_and_arguments, element_types
+from windrow._shared.typenames import as_clickhouse_spells, base_and_arguments, element_types
 
 __all__ = ["ClickHouseType"]
 
@@ -43,6 +43,7 @@ class ClickHouseType:
     __slots__ = ("arguments", "base_type", "low_card", "name", "nullable", "wrappers")
 
     def __init__(self, name: str) -> None:
+        name = as_clickhouse_spells(name)
         self.low_card = name.startswith("LowCardinality(")
         self.nullable = name.startswith(("Nullable(", "LowCardinality(Nullable("))
         self.wrappers = ("LowCardinality",) * self.low_card + ("Nullable",) * self.nullable

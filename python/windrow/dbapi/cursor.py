@@ -134,6 +134,8 @@ class Cursor:
             return
         try:
             self._execute_each(operation, parameters, settings, query_formats, pyformat_encoded)
+        except DataError:
+            raise
         except TypeError as cause:
             raise ProgrammingError(
                 f"executemany takes a sequence of rows of parameters, not a {type(parameters).__name__}: {cause}"

@@ -132,6 +132,12 @@ async def an_error_in_mid_stream(run: Run) -> Any:
 
 
 @program
+async def an_error_in_the_middle_of_a_whole_result(run: Run) -> Any:
+    errors = [await run.raises(ask(FAILS)) for ask in (run.client.query, run.client.query_np, run.client.query_df)]
+    return [(type(error).__name__, error.code, error.name, "on purpose" in str(error)) for error in errors]
+
+
+@program
 async def an_error_in_a_raw_stream(run: Run) -> Any:
     try:
         async with await run.client.raw_stream(FAILS, fmt="CSV") as stream:

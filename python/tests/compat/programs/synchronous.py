@@ -147,6 +147,9 @@ async def db_api_module(run: Run) -> Any:
     dbapi = run.module("dbapi")
     names = ("Error", "DatabaseError", "OperationalError", "ProgrammingError", "DataError", "IntegrityError", "InternalError",
              "NotSupportedError", "InterfaceError", "Warning")  # fmt: skip
-    families = [[parent.__name__ for parent in getattr(dbapi, name).__mro__] for name in names if hasattr(dbapi, name)]
+    # What a DataError is besides, here.
+    more = ("ValueError", "TypeError")
+    parents = [getattr(dbapi, name).__mro__ for name in names if hasattr(dbapi, name)]
+    families = [[parent.__name__ for parent in family if parent.__name__ not in more] for family in parents]
     constants = dbapi.apilevel, dbapi.threadsafety, dbapi.paramstyle
     return constants, families, getattr(dbapi, "Date", datetime.date)(2024, 1, 1)
