@@ -1,0 +1,154 @@
+"""ClickHouse's types for tables of SQLAlchemy, and which type a column that is found in a database has.
+
+SQLAlchemy's own types work, too: Integer is Int32, String is String, DateTime is DateTime64(6), Numeric(p, s) is
+Decimal(p, s). Those here are for what SQLAlchemy has no name for. A column that may be NULL is Nullable(...) by its
+`nullable`, which is SQLAlchemy's default: types are named without that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import types as sql
+
+from windrow._shared.typenames import as_clickhouse_spells, base_and_arguments
+
+#: Inside of which there can be no NULL as a whole.
+_NEVER_NULLABLE = ("Array", "Map", "Nested", "Variant", "Dynamic", "AggregateFunction", "SimpleAggregateFunction")
+
+
+class Named:
+    """A type that knows its name in ClickHouse."""
+
+    __visit_name__ = "clickhouse"
+
+    def clickhouse_name(self) -> str:
+        """As it stands in CREATE TABLE."""
+        return type(self).__name__
+
+
+class Int8(Named, sql.SmallInteger):
+    """-128 to 127."""
+
+
+class Int16(Named, sql.SmallInteger):
+    """16 bits."""
+
+
+class Int32(Named, sql.Integer):
+    """32 bits."""
+
+
+class Int64(Named, sql.BigInteger):
+    """64 bits."""
+
+
+class Int128(Named, sql.BigInteger):
+    """128 bits."""
+
+
+class Int256(Named, sql.BigInteger):
+    """256 bits."""
+
+
+class UInt8(Named, sql.SmallInteger):
+    """0 to 255."""
+
+
+class UInt16(Named, sql.Integer):
+    """16 bits without a sign."""
+
+
+class UInt32(Named, sql.BigInteger):
+    """32 bits without a sign."""
+
+
+class UInt64(Named, sql.BigInteger):
+    """64 bits without a sign."""
+
+
+class UInt128(Named, sql.BigInteger):
+    """128 bits without a sign."""
+
+
+class UInt256(Named, sql.BigInteger):
+    """256 bits without a sign."""
+
+
+class Float32(Named, sql.Float[float]):
+    """Four bytes."""
+
+
+class Float64(Named, sql.Float[float]):
+    """Eight bytes."""
+
+
+class Other(Named, sql.UserDefinedType[Any]):
+    """Any type, by its full name: `Other("Map(String, UInt64)")`. Values are what the client gives and takes.
+
+    >>> Other("LowCardinality(String)").clickhouse_name()
+    'LowCardinality(String)'
+    """
+
+    cache_ok = True
+
+    def __init__(self, name: str) -> None:
+        self.name = as_clickhouse_spells(name)
+
+    def clickhouse_name(self) -> str:
+        """The name it was made with."""
+        return self.name
+
+    def get_col_spec(self, **_: Any) -> str:
+        """For SQLAlchemy's own compiler of types."""
+        return self.name
+
+
+_FOUND: dict[str, type[sql.TypeEngine[Any]]] = {
+    **{
+        kind.__name__: kind
+        for kind in (Int8, Int16, Int32, Int64, Int128, Int256, UInt8, UInt16, UInt32, UInt64, UInt128, UInt256)
+    },
+    "Float32": Float32,
+    "Float64": Float64,
+    "Bool": sql.Boolean,
+    "String": sql.String,
+    "UUID": sql.Uuid,
+    "Date": sql.Date,
+    "Date32": sql.Date,
+}
+
+
+def found_type(name: str) -> tuple[sql.TypeEngine[Any], bool]:
+    """The type of a column that ClickHouse calls so, and whether it may be NULL.
+
+    >>> found_type("Nullable(Decimal(10, 2))")
+    (Numeric(precision=10, scale=2), True)
+    """
+    if name.startswith("Nullable("):
+        return found_type(name[len("Nullable(") : -1])[0], True
+    base, arguments = base_and_arguments(name)
+    may_be_null = name.startswith("LowCardinality(Nullable(") or base in ("Dynamic", "Variant")
+    if name.startswith("LowCardinality("):
+        return Other(name.replace("Nullable(", "", 1)[:-1] if may_be_null else name), may_be_null
+    if base == "Decimal":
+        return sql.Numeric(int(arguments[0]), int(arguments[1])), False
+    if base == "Array" and not arguments[0].startswith("Array("):
+        return sql.ARRAY(found_type(arguments[0])[0]), False
+    if base in ("DateTime", "DateTime64"):
+        return sql.DateTime(timezone=bool(arguments) and arguments[-1].startswith("'")), False
+    kind = _FOUND.get(base) if not arguments else None
+    return (Other(name) if kind is None else kind()), may_be_null
+
+
+def nullable(name: str) -> str:
+    """The name of the type with NULL beside its values.
+
+    >>> nullable("LowCardinality(String)"), nullable("Array(String)")
+    ('LowCardinality(Nullable(String))', 'Array(String)')
+    """
+    if name.startswith(("Nullable(", "LowCardinality(Nullable(")) or name.partition("(")[0] in _NEVER_NULLABLE:
+        return name
+    if name.startswith("LowCardinality("):
+        return f"LowCardinality(Nullable({name[len('LowCardinality(') : -1]}))"
+    return f"Nullable({name})"
