@@ -127,3 +127,9 @@ def test_credentials_that_contradict_each_other() -> None:
     with pytest.raises(TypeError, match="unknown_option"):
         options_of(unknown_option=1)
     assert options_of(generic_args={"ch_max_threads": 3, "compress": False}).settings == {"max_threads": 3}
+
+
+def test_data_of_an_insert_is_not_looked_into() -> None:
+    for text in ("INSERT INTO `a`.values (format, `values`) VALUES ", "INSERT INTO t SETTINGS a = 1 FORMAT JSONEachRow\n"):
+        known = statement(text + "it's {a:Int32} SELECT LIMIT 0 ;;" * 3 + "x;")
+        assert known.is_insert and known.is_whole and not (known.is_select or known.has_limit or known.is_read)

@@ -35,7 +35,7 @@ def test_it_needs_nothing_else() -> None:
         metadata = importlib.metadata.metadata("windrow")
         needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
         assert needed == []
-        assert set(metadata.get_all("Provides-Extra", [])) == {"numpy", "pandas", "arrow", "polars"}
+        assert set(metadata.get_all("Provides-Extra", [])) == {"numpy", "pandas", "arrow", "polars", "sqlalchemy"}
         assert metadata["Requires-Python"] == ">=3.10"
         assert metadata["License-Expression"] == "Apache-2.0"
 
@@ -55,7 +55,7 @@ def test_importing_it_loads_nothing_heavy() -> None:
     program = "import sys, windrow; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
-    assert not {"numpy", "pandas", "pyarrow", "polars"} & set(ran.stdout.split())
+    assert not {"numpy", "pandas", "pyarrow", "polars", "sqlalchemy"} & set(ran.stdout.split())
 
 
 WITHOUT_EXTRAS = """

@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from windrow._shared.errors import ProgrammingError
@@ -23,7 +23,7 @@ class Proxy:
     host: str
     port: int
     tls: bool
-    authorization: str | None
+    authorization: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class HttpOptions:
     ca_cert: str | None = None
     client_cert: str | None = None
     client_cert_key: str | None = None
-    http_proxy: str | None = None
-    https_proxy: str | None = None
+    http_proxy: str | None = field(default=None, repr=False)
+    https_proxy: str | None = field(default=None, repr=False)
     server_host_name: str | None = None
     high_water_bytes: int = 1 << 20
 

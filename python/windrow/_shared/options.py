@@ -34,9 +34,9 @@ class ClientOptions:
     host: str = "localhost"
     port: int = 8123
     username: str | None = None
-    password: str = ""
+    password: str = field(default="", repr=False)
     database: str | None = None
-    access_token: str | None = None
+    access_token: str | None = field(default=None, repr=False)
     token_provider: Callable[[], Any] | None = None
     compress: bool | str = True
     connect_timeout: float | None = 10
@@ -46,8 +46,8 @@ class ClientOptions:
     ca_cert: str | None = None
     client_cert: str | None = None
     client_cert_key: str | None = None
-    http_proxy: str | None = None
-    https_proxy: str | None = None
+    http_proxy: str | None = field(default=None, repr=False)
+    https_proxy: str | None = field(default=None, repr=False)
     server_host_name: str | None = None
     tls_mode: str | None = None
     proxy_path: str = ""
@@ -55,7 +55,7 @@ class ClientOptions:
     connector_limit_per_host: int = 20
     keepalive_timeout: float = 30.0
     session_id: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict, repr=False)
     query_limit: int = 0
     query_retries: int = 2
     tz_source: str | None = None
@@ -66,7 +66,7 @@ class ClientOptions:
     autogenerate_query_id: bool | None = None
     form_encode_query_params: bool = False
     rename_response_column: str | None = None
-    headers: dict[str, str] | None = None
+    headers: dict[str, str] | None = field(default=None, repr=False)
     native_codec: str | None = None
     dedicated_pool: bool = False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from windrow._shared import shown
 from windrow._shared.errors import StreamClosedError, summary_of
 
 Matrix = Sequence[Sequence[Any]]
@@ -49,6 +50,19 @@ class QueryResult:
         self.source = source
         self._summary = summary
         self._headers = headers
+
+    def _first_rows(self, most: int) -> Matrix:
+        """Without making the other form of the result."""
+        if self._rows is not None:
+            return self._rows[:most]
+        return list(zip(*(column[:most] for column in self._columns or ()), strict=True))
+
+    def __repr__(self) -> str:
+        return shown.as_text("QueryResult", self.column_names, self.column_types, self.row_count, self._first_rows)
+
+    def _repr_html_(self) -> str:
+        """A table of the first rows, for notebooks."""
+        return shown.as_html(self.column_names, self.column_types, self.row_count, self._first_rows)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -159,6 +173,9 @@ class NumpyResult:
         self.column_types = column_types
         self.summary: dict[str, Any] = {} if summary is None else summary
         self.query_id = self.summary.get("query_id", "")
+
+    def __repr__(self) -> str:
+        return f"NumpyResult({shown.columns(self.column_names, self.column_types)})"
 
     @property
     def np_result(self) -> Any:

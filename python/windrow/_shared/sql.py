@@ -37,6 +37,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_BEFORE_NAMES = ("INTO", "TABLE", ".")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
@@ -112,6 +113,8 @@ def _analysed(text: str) -> Statement:
     ends: list[int] = []  # semicolons with nothing behind them
     cut = False  # a semicolon with something behind it
     whole = True
+    data = -1  # where the data of an INSERT begins, which isn't looked into
+    depth = 0
     for token in tokens(text):
         if token.kind == "space":
             continue
@@ -123,6 +126,11 @@ def _analysed(text: str) -> Statement:
         if ends:
             cut = True
             ends.clear()
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and words[:2] == ["INSERT", "INTO"] and words[-1] not in _BEFORE_NAMES and token.kind == "word":
+            if words[-1] == "FORMAT" or token.text.upper() == "VALUES":
+                data = token.end
+                break
         words.append(
             token.text.upper() if token.kind == "word" else token.text if token.kind in ("sign", "number") else "''"
         )
@@ -130,7 +138,7 @@ def _analysed(text: str) -> Statement:
     pairs = set(zip(words, words[1:], strict=False))
     inserts = _starts_insert(words)
     return Statement(
-        bare=_bare_insert(text) if inserts else _without(text, ends) if whole else text,
+        bare=_bare_insert(text, data, words) if inserts else _without(text, ends) if whole else text,
         first_word=first,
         is_insert=inserts,
         is_command=first in COMMANDS or _shows_policies(words),
@@ -163,15 +171,10 @@ def _starts_insert(words: list[str]) -> bool:
     return False
 
 
-def _bare_insert(text: str) -> str:
-    """The INSERT without semicolons at its end, unless they may be data, which is what follows the name of a FORMAT."""
-    last = ""
-    for token in tokens(text):
-        if token.kind == "space":
-            continue
-        if last == "FORMAT" and token.kind == "word":
-            return text if text[token.end :].strip(";") else text[: token.end]
-        last = token.text.upper()
+def _bare_insert(text: str, data: int, words: list[str]) -> str:
+    """The INSERT without semicolons at its end, unless they may be data, which is all that follows the name of a FORMAT."""
+    if data >= 0 and words[-1] == "FORMAT" and text[data:].strip(";"):
+        return text
     return text.rstrip(";")
 
 

@@ -81,6 +81,10 @@ class Client(Arrow, Writing, Appends):
             self.show_clickhouse_errors = options.show_clickhouse_errors
         self._stopper = Stopper(self._kill)
 
+    def __repr__(self) -> str:
+        asked = f", server {self.server_version}" if self.server_version else ""
+        return f"{type(self).__name__}({self.url}, user {self._options.username!r}, database {self.database!r}{asked})"
+
     @staticmethod
     def _wants_session(options: ClientOptions) -> bool:
         if options.autogenerate_session_id is not None:

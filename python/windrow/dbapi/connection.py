@@ -37,6 +37,9 @@ class Connection:
         )
         self.timezone = self.client.server_tz
 
+    def __repr__(self) -> str:
+        return f"Connection({self.client!r})"
+
     def close(self) -> None:
         """Gives the connection back."""
         self.client.close()

@@ -8,7 +8,7 @@ from sqlalchemy import exc
 from sqlalchemy.sql import compiler
 from sqlalchemy.sql.compiler import RESERVED_WORDS
 from sqlalchemy.sql.selectable import CompoundSelect
-from sqlalchemy.types import Numeric
+from sqlalchemy.types import Numeric, String
 
 from windrow.sqlalchemy.types import nullable
 
@@ -70,6 +70,33 @@ class SQLCompiler(compiler.SQLCompiler):
         """`/` is never whole in ClickHouse."""
         return f"floor({self.process(binary.left, **kw)} / {self.process(binary.right, **kw)})"
 
+    def _bits(self, name: str, binary: Any, kw: dict[str, Any]) -> str:
+        return f"{name}({self.process(binary.left, **kw)}, {self.process(binary.right, **kw)})"
+
+    def visit_bitwise_and_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """Functions: there are no signs for bits."""
+        return self._bits("bitAnd", binary, kw)
+
+    def visit_bitwise_or_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """As bitAnd."""
+        return self._bits("bitOr", binary, kw)
+
+    def visit_bitwise_xor_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """As bitAnd."""
+        return self._bits("bitXor", binary, kw)
+
+    def visit_bitwise_lshift_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """As bitAnd."""
+        return self._bits("bitShiftLeft", binary, kw)
+
+    def visit_bitwise_rshift_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """As bitAnd."""
+        return self._bits("bitShiftRight", binary, kw)
+
+    def visit_bitwise_not_op_unary_operator(self, element: Any, operator: Any, **kw: Any) -> str:
+        """As bitAnd."""
+        return f"bitNot({self.process(element.element, **kw)})"
+
     def visit_is_distinct_from_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """By way of <=>, which takes NULL for a value."""
         return f"NOT ({self.process(binary.left, **kw)} <=> {self.process(binary.right, **kw)})"
@@ -129,6 +156,10 @@ class SQLCompiler(compiler.SQLCompiler):
         text = super().visit_delete(delete_stmt, visiting_cte=visiting_cte, **kw)
         return text if delete_stmt._where_criteria else text.replace("DELETE FROM", "TRUNCATE TABLE", 1)
 
+    def returning_clause(self, *_: Any, **__: Any) -> str:
+        """Nothing that writes gives rows."""
+        raise exc.CompileError("ClickHouse has no RETURNING: ask for the rows by a SELECT of its own")
+
     def update_from_clause(self, *_: Any, **__: Any) -> str:
         """An UPDATE looks at one table."""
         raise exc.CompileError("ClickHouse updates a table by itself: bring the other table into a subquery")
@@ -158,7 +189,7 @@ class DDLCompiler(compiler.DDLCompiler):
         expression = self.sql_compiler.process(generated.sqltext, include_table=False, literal_binds=True)
         return f"{'ALIAS' if generated.persisted is False else 'MATERIALIZED'} {expression}"
 
-    def create_table_constraints(self, table: Any, **kw: Any) -> str:
+    def create_table_constraints(self, table: Any, _include_foreign_key_constraints: Any = None, **kw: Any) -> str:
         """CHECKs that have names. ClickHouse has no foreign keys and nothing that is unique."""
         checks = [item for item in table.constraints if item.__visit_name__ == "check_constraint" and item.name]
         return ", \n\t".join(self.process(check) for check in checks)
@@ -202,7 +233,7 @@ class DDLCompiler(compiler.DDLCompiler):
         return self._text(value) if isinstance(value, str) else str(int(value) if isinstance(value, bool) else value)
 
     def _text(self, value: str) -> str:
-        return self.sql_compiler.render_literal_value(value, self.dialect.text_type)
+        return self.sql_compiler.render_literal_value(value, String())
 
     def visit_set_table_comment(self, create: Any, **kw: Any) -> str:
         """A change of the table."""
@@ -218,7 +249,9 @@ class DDLCompiler(compiler.DDLCompiler):
         table, column = self.preparer.format_table(create.element.table), self.preparer.format_column(create.element)
         return f"ALTER TABLE {table} COMMENT COLUMN {column} {self._text(create.element.comment)}"
 
-    def visit_create_index(self, create: Any, **kw: Any) -> str:
+    def visit_create_index(
+        self, create: Any, include_schema: bool = False, include_table_schema: bool = True, **kw: Any
+    ) -> str:
         """A data-skipping index, of the type minmax unless `windrow_type` says otherwise."""
         index = create.element
         if index.unique:

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 from sqlalchemy import exc, text
-from sqlalchemy import types as sql
 from sqlalchemy.engine import default, reflection
 from sqlalchemy.engine.interfaces import BindTyping
 from sqlalchemy.engine.reflection import ReflectionDefaults
@@ -24,7 +23,7 @@ from windrow.sqlalchemy.compiler import DDLCompiler, Preparer, SQLCompiler, Type
 from windrow.sqlalchemy.types import found_type
 from windrow.sqlalchemy.values import COLSPECS
 
-#: What SQL means by it. Users who may not set one of them do without.
+#: What SQL means by it. Users who may not set one of them, and servers that have no such setting, do without.
 SETTINGS = {
     "aggregate_functions_null_for_empty": 1,
     "cast_keep_nullable": 1,
@@ -74,10 +73,9 @@ class WindrowDialect(default.DefaultDialect):
     statement_compiler = SQLCompiler
     ddl_compiler = DDLCompiler
     type_compiler_cls = TypeCompiler
-    preparer = Preparer
+    preparer = Preparer  # type: ignore[assignment]
     colspecs = COLSPECS
     bind_typing = BindTyping.RENDER_CASTS
-    text_type = sql.String()
     max_identifier_length = 127
     construct_arguments = [(Table, dict.fromkeys(TABLE_ARGUMENTS)), (Index, {"type": None})]
 
@@ -121,11 +119,9 @@ class WindrowDialect(default.DefaultDialect):
         """A connection that answers as SQL would."""
         made = QuietConnection(*arguments, **named)
         for name, value in SETTINGS.items():
-            try:
-                if made.client.get_client_setting(name) is None:
-                    made.client.set_client_setting(name, value)
-            except dbapi.ProgrammingError:
-                pass  # this user may not set it
+            known = made.client.server_settings.get(name)
+            if known is not None and known.readonly != 1 and made.client.get_client_setting(name) is None:
+                made.client.set_client_setting(name, value)
         return made
 
     def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
@@ -227,7 +223,6 @@ class WindrowDialect(default.DefaultDialect):
             "type": found,
             "nullable": may_be_null,
             "default": expression if kind == "DEFAULT" else None,
-            "autoincrement": False,
             "comment": comment or None,
         }
         if kind in ("MATERIALIZED", "ALIAS"):

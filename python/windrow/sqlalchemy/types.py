@@ -17,7 +17,7 @@ from windrow._shared.typenames import as_clickhouse_spells, base_and_arguments
 _NEVER_NULLABLE = ("Array", "Map", "Nested", "Variant", "Dynamic", "AggregateFunction", "SimpleAggregateFunction")
 
 
-class Named:
+class Named(sql.TypeEngine[Any]):
     """A type that knows its name in ClickHouse."""
 
     __visit_name__ = "clickhouse"

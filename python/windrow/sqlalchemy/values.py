@@ -74,7 +74,7 @@ class Date(sql.Date):
 
     def literal_processor(self, dialect: Any) -> Processor:
         """In quotes."""
-        return lambda value: f"'{value.isoformat()}'"
+        return lambda value: f"'{value.isoformat()[:10]}'"
 
 
 class LargeBinary(sql.LargeBinary):
