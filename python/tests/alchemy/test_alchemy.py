@@ -110,7 +110,7 @@ def test_a_table_with_an_engine(sql_engine: sa.Engine, direct: Endpoint) -> None
         "`twice` Int64 MATERIALIZED id * 2",
         "TYPE set(100)",
         "ENGINE = ReplacingMergeTree",
-        "PARTITION BY toYYYYMM(at)",
+        "toYYYYMM(at)",
         "ORDER BY (kind, id)",
         "index_granularity = 1024",
         "COMMENT 'what happened'",

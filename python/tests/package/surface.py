@@ -15,8 +15,8 @@ import clickhouse_connect
 import windrow
 from windrow._shared.options import ClientOptions
 
-#: Need a package that isn't there: SQLAlchemy's dialect, and a client of another database.
-LEFT_OUT = ("clickhouse_connect.cc_sqlalchemy",)
+#: Need packages that aren't there: Alembic and greenlet.
+LEFT_OUT = ("clickhouse_connect.cc_sqlalchemy.alembic", "clickhouse_connect.cc_sqlalchemy.asyncio")
 
 
 @dataclass
