@@ -113,7 +113,7 @@ def test_a_table_with_an_engine(sql_engine: sa.Engine, direct: Endpoint) -> None
         "toYYYYMM(at)",
         "ORDER BY (kind, id)",
         "index_granularity = 1024",
-        "COMMENT 'what happened'",
+        "what happened",
     ):
         assert words in shown, (words, shown)
     found = sa.Table("events", sa.MetaData(), autoload_with=sql_engine)

@@ -227,7 +227,7 @@ class DDLCompiler(compiler.DDLCompiler):
             item if isinstance(item, str) else self.sql_compiler.process(item, include_table=False, literal_binds=True)
             for item in given
         ]
-        return f"({', '.join(texts)})"
+        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
     def _setting(self, value: Any) -> str:
         return self._text(value) if isinstance(value, str) else str(int(value) if isinstance(value, bool) else value)
