@@ -14,7 +14,7 @@ from windrow.sqlalchemy.types import nullable
 
 _MORE_RESERVED = "anti any array asof div except final format global interval mod prewhere sample semi settings ttl with".split()
 
-_END_OF_UNION = "\0"
+_END_OF_UNION = "\0 end of union \0"
 
 
 class Preparer(compiler.IdentifierPreparer):
@@ -52,7 +52,8 @@ class SQLCompiler(compiler.SQLCompiler):
 
     def group_by_clause(self, select: Any, **kw: Any) -> str:
         """Marks where a UNION's own clauses begin."""
-        return _END_OF_UNION if isinstance(select, CompoundSelect) else super().group_by_clause(select, **kw)
+        text: str = super().group_by_clause(select, **kw)
+        return _END_OF_UNION + text if isinstance(select, CompoundSelect) else text
 
     def visit_compound_select(self, cs: Any, *arguments: Any, **kw: Any) -> str:
         """In a SELECT of its own if it has an order or a limit, which would be the last SELECT's in ClickHouse."""
@@ -155,10 +156,6 @@ class SQLCompiler(compiler.SQLCompiler):
         """A lightweight DELETE, or TRUNCATE where all rows go."""
         text = super().visit_delete(delete_stmt, visiting_cte=visiting_cte, **kw)
         return text if delete_stmt._where_criteria else text.replace("DELETE FROM", "TRUNCATE TABLE", 1)
-
-    def returning_clause(self, *_: Any, **__: Any) -> str:
-        """Nothing that writes gives rows."""
-        raise exc.CompileError("ClickHouse has no RETURNING: ask for the rows by a SELECT of its own")
 
     def update_from_clause(self, *_: Any, **__: Any) -> str:
         """An UPDATE looks at one table."""

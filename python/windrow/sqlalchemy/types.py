@@ -14,7 +14,7 @@ from sqlalchemy import types as sql
 from windrow._shared.typenames import as_clickhouse_spells, base_and_arguments
 
 #: Inside of which there can be no NULL as a whole.
-_NEVER_NULLABLE = ("Array", "Map", "Nested", "Variant", "Dynamic", "AggregateFunction", "SimpleAggregateFunction")
+_NEVER_NULLABLE = ("Array", "Map", "Nested", "Tuple", "Variant", "Dynamic", "AggregateFunction", "SimpleAggregateFunction")
 
 
 class Named(sql.TypeEngine[Any]):
