@@ -86,8 +86,8 @@ def test_an_engine_by_its_url(direct: Endpoint) -> None:
     assert isinstance(engine.dialect, WindrowDialect) and engine.dialect.driver == "http"
     with engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT getSetting('max_threads')")) == 3
-        asked = connection.execute(sa.text("SELECT getSetting('max_threads')"), execution_options={"settings": {"max_threads": 2}})
-        assert asked.scalar() == 2
+        asked = sa.text("SELECT getSetting('max_threads')")
+        assert connection.execute(asked, execution_options={"settings": {"max_threads": 2}}).scalar() == 2
     with engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT currentDatabase()")) == direct.database
     assert direct.password not in repr(engine) + str(engine.url)

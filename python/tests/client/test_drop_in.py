@@ -133,7 +133,10 @@ def test_a_marker_inside_of_a_name_is_none(client: windrow.Client, query: str, p
     assert client.raw_query(query, parameters=parameters) == answer
 
 
-@pytest.mark.parametrize(("precision", "digits", "kept"), [(8, 80, True), (8, 89, False), (7, 90, False), (5, 0, False), (3, 0, True), (9, 89, True)])
+@pytest.mark.parametrize(
+    ("precision", "digits", "kept"),
+    [(8, 80, True), (8, 89, False), (7, 90, False), (5, 0, False), (3, 0, True), (9, 89, True)],
+)
 @pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[ns, UTC]", object])
 def test_digits_of_moments_are_not_lost(
     client: windrow.Client, direct: Endpoint, precision: int, digits: int, kept: bool, dtype: Any
