@@ -51,7 +51,9 @@ pub enum HeadError {
     /// It is long, and others take all the memory that there is for such heads.
     NoRoom,
     TooManyFields,
-    /// `Content-Length` contradicts itself or `Transfer-Encoding`: two readers could see two different messages.
+    TooManyParameters,
+    /// `Content-Length` contradicts itself or `Transfer-Encoding`, or a client of HTTP/1.0 gives the latter: two readers could
+    /// see two different messages.
     AmbiguousLength,
     UnsupportedTransferEncoding,
 }
@@ -60,7 +62,7 @@ impl HeadError {
     pub fn status(self) -> u16 {
         match self {
             HeadError::Malformed | HeadError::AmbiguousLength => 400,
-            HeadError::TooLarge | HeadError::TooManyFields => 431,
+            HeadError::TooLarge | HeadError::TooManyFields | HeadError::TooManyParameters => 431,
             HeadError::NoRoom => 503,
             HeadError::UnsupportedTransferEncoding => 501,
         }
@@ -76,7 +78,8 @@ impl fmt::Display for HeadError {
                 "too many long requests' heads come at once: put the statement into the body, or try again later"
             }
             HeadError::TooManyFields => "the request has too many header fields",
-            HeadError::AmbiguousLength => "the request gives its length in two ways that contradict each other",
+            HeadError::TooManyParameters => "the request's URL has too many parameters",
+            HeadError::AmbiguousLength => "the request gives its length in a way that could be understood in two ways",
             HeadError::UnsupportedTransferEncoding => "the only Transfer-Encoding understood is chunked",
         })
     }
@@ -194,14 +197,18 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// Parses a complete head, blank line included.
+    /// Parses a complete head, blank line included. It may have so many fields, and as many parameters in its URL.
     pub fn parse(raw: Bytes, max_fields: usize) -> Result<RequestHead, HeadError> {
         let mut on_stack = [httparse::EMPTY_HEADER; FIELDS_ON_STACK];
-        match Self::parse_into(&raw, &mut on_stack) {
+        let head = match Self::parse_into(&raw, &mut on_stack) {
             Err(HeadError::TooManyFields) if max_fields > FIELDS_ON_STACK => {
                 Self::parse_into(&raw, &mut vec![httparse::EMPTY_HEADER; max_fields])
             }
             result => result,
+        }?;
+        match head.target().bytes().filter(|&byte| byte == b'&').count() < max_fields {
+            true => Ok(head),
+            false => Err(HeadError::TooManyParameters),
         }
     }
 
@@ -215,11 +222,16 @@ impl RequestHead {
         };
         let start = (path.as_ptr() as usize - raw.as_ptr() as usize) as u32;
         let fields = Fields::new(raw.clone(), request.headers);
+        let framing = fields.declared_framing()?.unwrap_or(BodyFraming::None);
+        // RFC 9112, section 6.1: whoever passed it on may not know the field, and have seen no body.
+        if version == 0 && framing == BodyFraming::Chunked {
+            return Err(HeadError::AmbiguousLength);
+        }
         Ok(RequestHead {
             method: Method::parse(method),
             target: start..start + path.len() as u32,
             version_minor: version,
-            framing: fields.declared_framing()?.unwrap_or(BodyFraming::None),
+            framing,
             fields,
         })
     }
@@ -395,6 +407,22 @@ mod tests {
         assert_eq!(parse(&text).unwrap().field_str("x-499"), Some("499"));
         let refused = RequestHead::parse(Bytes::from(text), 400);
         assert_eq!(refused.unwrap_err(), HeadError::TooManyFields);
+    }
+
+    #[test]
+    fn a_url_has_as_many_parameters_as_a_head_has_fields() {
+        let parse = |parameters: usize| {
+            let text = format!("GET /?a=b{} HTTP/1.1\r\n\r\n", "&a".repeat(parameters - 1));
+            RequestHead::parse(Bytes::from(text), 100)
+        };
+        assert!(parse(100).is_ok());
+        assert_eq!(parse(101).unwrap_err(), HeadError::TooManyParameters);
+    }
+
+    #[test]
+    fn chunks_are_not_of_http_1_0() {
+        let head = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(parse(head).unwrap_err(), HeadError::AmbiguousLength);
     }
 
     #[test]

@@ -266,14 +266,14 @@ impl<'a> Sorted<'a> {
                     }
                 }
                 Role::Alone => return Err(NotAdmitted::Forward("setting")),
-                Role::Shape => {
-                    sorted.shape.retain(|(known, _)| known != name);
-                    sorted.shape.push((name, value));
-                }
+                Role::Shape => sorted.shape.push((name, value)),
             }
         }
         sorted.dedup.check().map_err(|_| NotAdmitted::Forward("setting"))?;
-        sorted.shape.sort_unstable();
+        // The last of a name counts. There may be tens of thousands, of somebody who is not known yet.
+        sorted.shape.reverse();
+        sorted.shape.sort_by_key(|(name, _)| *name);
+        sorted.shape.dedup_by_key(|(name, _)| *name);
         sorted.formatting.sort_unstable();
         Ok(sorted)
     }

@@ -257,7 +257,8 @@ impl Known {
 
     fn fields(&mut self, json: &Value, depth: usize) -> Option<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
-        for field in json.as_array()? {
+        // More could not be one type. Each name is compared with all before it.
+        for field in json.as_array().filter(|fields| fields.len() <= MAX_NODES)? {
             let object = field.as_object()?;
             let name = object.get("name")?.as_str();
             let name = name.filter(|name| self.is_lenient || is_field_name(name))?.to_owned();
