@@ -9,6 +9,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use windrow_gatherer::Gatherer;
 use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Stream};
 use windrow_settings::Difference;
@@ -25,6 +26,8 @@ pub use letters::{letter_json, listing_json};
 const LETTERS: &str = "/api/v1/dead-letters";
 /// A selection of some ten thousand letters by their ids.
 const MAX_BODY_BYTES: usize = 1 << 20;
+/// Nobody has to be known to open one, and the files of the process are the data port's, too. One more is closed at once.
+const MAX_CONNECTIONS: usize = 500;
 
 /// Whether the gateway can do its work now, and a sentence that says more.
 type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
@@ -64,16 +67,19 @@ impl AdminServer {
     }
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
             let Ok((stream, address)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;
             };
+            let Ok(slot) = slots.clone().try_acquire_owned() else { continue };
             let server = self.clone();
             tokio::spawn(async move {
                 let connection = Connection::new(Stream::Plain(stream), server.limits.clone(), address.ip());
                 // A scraper that goes away in the middle is its own business.
                 let _ = server.serve(connection).await;
+                drop(slot);
             });
         }
     }
