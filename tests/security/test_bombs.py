@@ -8,10 +8,7 @@ import io
 import json
 import lzma
 import os
-import statistics
 import struct
-import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,9 +23,8 @@ from backports import zstd
 
 from harness.duckdb import DuckDbGateway
 from harness.endpoint import Endpoint
-from harness.eventually import eventually
 from harness.gateway import Gateway
-from harness.load import Writers
+from harness.good_client import GoodClient
 from harness.quick_http import QuickConnection
 from harness.raw_http import RawConnection, head
 from harness.users import TESTER
@@ -42,30 +38,6 @@ MOST_GROWTH = 2 * BUFFERS + UNPACKED + 64 * MIB
 MOST_EXPANDED = 2 * 256 * MIB
 # What each of these cases takes is far below. A square of the names or fields that a body holds would be far above.
 MOST_CPU_SECONDS = 10
-PAUSE_SECONDS = 0.02
-
-
-class GoodClient(Writers):
-    """Inserts one row after the other, and takes the time."""
-
-    def __init__(self, endpoint: Endpoint):
-        super().__init__()
-        self.endpoint, self.statuses, self.seconds = endpoint, [], []
-        self.threads = [threading.Thread(target=self.write, daemon=True)]
-
-    def write(self) -> None:
-        connection = QuickConnection(self.endpoint)
-        target = self.endpoint.target("INSERT INTO good FORMAT JSONEachRow", {"async_insert": 1})
-        while not self.stopping.wait(PAUSE_SECONDS):
-            began_at = time.monotonic()
-            self.statuses.append(connection.post(target, b'{"a":1}').status)
-            self.seconds.append(time.monotonic() - began_at)
-        connection.close()
-
-    def goes_on(self) -> None:
-        goal = len(self.statuses) + 2
-        eventually(lambda: len(self.statuses) >= goal, "the good client's inserts go on")
-        assert set(self.statuses) == {200}
 
 
 class Stage:
@@ -117,8 +89,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         stage = Stage(gateway, endpoint, "String", "UInt64", "ENGINE = MergeTree ORDER BY tuple()")
     with stage.good:
         yield stage
-    seconds = sorted(stage.good.seconds)
-    print(f"the good client on {request.param}: {len(seconds)} inserts, p50 {statistics.median(seconds):.3f} s, p99 {seconds[len(seconds) * 99 // 100]:.3f} s")
+    print(f"on {request.param}: {stage.good.times()}")
     assert gateway.stop() == 0
 
 

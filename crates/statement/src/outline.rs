@@ -11,6 +11,8 @@ use crate::literal;
 pub struct InsertOutline {
     /// `None`: a table function, or something that is not understood.
     pub table: Option<InsertTable>,
+    /// The list behind the table as it stands there, with its parentheses; empty if there is none.
+    pub columns: String,
     /// In the order written; strings without quotes, true and false as 1 and 0.
     pub settings: Vec<(String, String)>,
 }
@@ -28,7 +30,8 @@ impl InsertOutline {
             return None;
         }
         let table = insert::table_behind_insert(&mut cursor).ok();
-        Some(InsertOutline { table, settings: settings(&mut cursor, is_wanted) })
+        let columns = columns(&mut cursor);
+        Some(InsertOutline { table, columns, settings: settings(&mut cursor, is_wanted) })
     }
 
     /// The table's name, with the values of query parameters.
@@ -54,6 +57,26 @@ fn skip_with(cursor: &mut Cursor) {
             _ => {}
         }
     }
+}
+
+fn columns(cursor: &mut Cursor) -> String {
+    if !matches!(cursor.peek().kind, TokenKind::Symbol(b'(')) {
+        return String::new();
+    }
+    let (start, mut depth) = (cursor.peek().start, 0u32);
+    for _ in 0..MAX_TOKENS {
+        let token = cursor.take();
+        match token.kind {
+            TokenKind::Symbol(b'(') => depth += 1,
+            TokenKind::Symbol(b')') => depth -= 1,
+            TokenKind::End | TokenKind::Error => break,
+            _ => {}
+        }
+        if depth == 0 {
+            return String::from_utf8_lossy(&cursor.text()[start..token.end]).into_owned();
+        }
+    }
+    String::new()
 }
 
 /// Wherever `name = literal` stands, up to where data may begin.
@@ -116,6 +139,15 @@ mod tests {
         is("WITH x AS (SELECT 1 INSERT), 2 AS y INSERT INTO t SELECT * FROM x", ".t", "");
         assert_eq!(outline("SELECT 1"), None);
         assert_eq!(outline("WITH 1 AS x SELECT x"), None);
+    }
+
+    #[test]
+    fn the_list_of_columns_is_as_it_stands() {
+        let columns = |text: &str| InsertOutline::of(text.as_bytes(), |_| false).unwrap().columns;
+        assert_eq!(columns("INSERT INTO t (a, `b)`) VALUES (1, 2)"), "(a, `b)`)");
+        assert_eq!(columns("INSERT INTO d.t(* EXCEPT (a)) SELECT 1"), "(* EXCEPT (a))");
+        assert_eq!(columns("INSERT INTO t VALUES (1)"), "");
+        assert_eq!(columns("INSERT INTO t (a"), "", "it doesn't end");
     }
 
     #[test]

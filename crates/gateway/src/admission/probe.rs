@@ -6,7 +6,7 @@ use windrow_statement::backquote;
 
 use super::account::Account;
 use super::schema::TableSchema;
-use super::QUESTION_TIMEOUT;
+use super::{TableKey, UserKey, QUESTION_TIMEOUT};
 
 const TOO_MANY_PARTS: i32 = 252;
 
@@ -72,4 +72,19 @@ impl Probe<'_> {
             answer => answer.map(drop),
         }
     }
+}
+
+/// The same where no more is known than what the statement says; `columns` are in parentheses, or none for all.
+pub(super) async fn ask_for_columns(
+    client: &Client,
+    key: &UserKey,
+    table: &TableKey,
+    columns: &str,
+) -> Result<(), CallError> {
+    let name = format!("{}.{}", backquote(&table.database), backquote(&table.table));
+    let statement = format!("INSERT INTO {name} {columns} FORMAT Native");
+    let call = Call::new(&key.credentials, &statement).param("async_insert", "0").timeout(QUESTION_TIMEOUT);
+    let call = key.roles.iter().fold(call, |call, role| call.param("role", role));
+    let call = if key.quota_key.is_empty() { call } else { call.param("quota_key", &key.quota_key) };
+    client.call(call).await.map(drop)
 }

@@ -90,6 +90,14 @@ impl Exchange<'_> {
         };
         let (window, has_views) = schema.as_ref().map_or((Window::Never, false), |it| (it.window, it.has_views));
         let named = said.token().filter(|_| said.wants(window, &user, profile));
+        // To others, no repeat is told, and nobody has to wait for them.
+        let named = match (named, self.credentials(), &key) {
+            (Some(token), Some(known), Some(key)) => {
+                let may_insert = admission.may_insert(&self.request.user_key(known), key, &insert.columns).await;
+                may_insert.then_some(token)
+            }
+            _ => None,
+        };
         let keys = named
             .zip(key.zip(schema))
             .map(|(token, (key, schema))| DedupPlan::new(&key, &schema, &user.timezone).keys_of_whole(token));
