@@ -1,15 +1,17 @@
-//! Arrow's own formats, written by Arrow's library: with LZ4, as ClickHouse compresses them.
+//! Arrow's own formats and Parquet, written by Arrow's library: Arrow with LZ4, as ClickHouse compresses it.
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_ipc::CompressionType;
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use crate::error::ResultError;
+use crate::parquet::ParquetWriter;
 
 pub(crate) enum ArrowWriter {
     Stream(StreamWriter<Vec<u8>>),
     File(FileWriter<Vec<u8>>),
+    Parquet(Box<ParquetWriter>),
 }
 
 impl ArrowWriter {
@@ -21,10 +23,15 @@ impl ArrowWriter {
         Ok(ArrowWriter::File(FileWriter::try_new_with_options(Vec::new(), schema, options()?).map_err(failed)?))
     }
 
+    pub(crate) fn parquet(schema: &SchemaRef) -> Result<ArrowWriter, ResultError> {
+        Ok(ArrowWriter::Parquet(Box::new(ParquetWriter::new(schema)?)))
+    }
+
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), ResultError> {
         match self {
             ArrowWriter::Stream(writer) => writer.write(batch),
             ArrowWriter::File(writer) => writer.write(batch),
+            ArrowWriter::Parquet(writer) => return writer.write(batch),
         }
         .map_err(failed)
     }
@@ -33,6 +40,7 @@ impl ArrowWriter {
         match self {
             ArrowWriter::Stream(writer) => writer.finish(),
             ArrowWriter::File(writer) => writer.finish(),
+            ArrowWriter::Parquet(writer) => return writer.finish(),
         }
         .map_err(failed)
     }
@@ -42,6 +50,7 @@ impl ArrowWriter {
         out.append(match self {
             ArrowWriter::Stream(writer) => writer.get_mut(),
             ArrowWriter::File(writer) => writer.get_mut(),
+            ArrowWriter::Parquet(writer) => writer.written(),
         });
     }
 }

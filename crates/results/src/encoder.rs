@@ -50,9 +50,10 @@ impl Encoder {
         let arrow = match format {
             Format::ArrowStream => Some(ArrowWriter::stream(&schema)?),
             Format::Arrow => Some(ArrowWriter::file(&schema)?),
+            Format::Parquet => Some(ArrowWriter::parquet(&schema)?),
             _ => None,
         };
-        // Arrow's own formats have all of Arrow's types, and nothing is written for Null.
+        // Arrow's own formats have all of Arrow's types, Parquet has its own, and nothing is written for Null.
         let columns = match format {
             Format::Arrow | Format::ArrowStream | Format::Null | Format::Parquet => Columns::none(),
             _ => Columns::of(&schema, first)?,
@@ -83,8 +84,8 @@ impl Encoder {
             }
             Format::Json | Format::JsonCompact => json::begin(out, &self.columns, &self.settings),
             Format::RowBinary { names, types } => row_binary::begin(out, &self.columns, names, types),
-            Format::Arrow | Format::ArrowStream => self.take_arrow(out),
-            Format::JsonEachRow | Format::Values | Format::Native | Format::Parquet | Format::Null => {}
+            Format::Arrow | Format::ArrowStream | Format::Parquet => self.take_arrow(out),
+            Format::JsonEachRow | Format::Values | Format::Native | Format::Null => {}
         }
     }
 
@@ -104,8 +105,8 @@ impl Encoder {
             Format::TabSeparatedRaw { .. } => separated::batch(out, columns, batch, Dialect::TabsRaw),
             Format::Values => separated::values(out, columns, batch, first),
             Format::RowBinary { .. } => row_binary::batch(out, columns, batch),
-            Format::Native | Format::Arrow | Format::ArrowStream => self.gather(batch, out),
-            Format::Parquet | Format::Null => Ok(()),
+            Format::Native | Format::Arrow | Format::ArrowStream | Format::Parquet => self.gather(batch, out),
+            Format::Null => Ok(()),
         }
     }
 
@@ -143,7 +144,7 @@ impl Encoder {
         self.write_block(out)?;
         match self.format {
             Format::Json | Format::JsonCompact => json::finish(out, self.rows, statistics),
-            Format::Arrow | Format::ArrowStream => {
+            Format::Arrow | Format::ArrowStream | Format::Parquet => {
                 if let Some(writer) = &mut self.arrow {
                     writer.finish()?;
                 }

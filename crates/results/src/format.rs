@@ -29,7 +29,6 @@ pub enum Format {
     Native,
     Arrow,
     ArrowStream,
-    /// Written by the database itself, into a file.
     Parquet,
     /// Nothing at all.
     Null,

@@ -12,6 +12,7 @@ mod error;
 mod format;
 mod json;
 mod native;
+mod parquet;
 mod row_binary;
 mod separated;
 mod settings;

@@ -101,7 +101,7 @@ impl Strings {
         }
     }
 
-    fn of(array: &ArrayRef) -> Option<Strings> {
+    pub(crate) fn of(array: &ArrayRef) -> Option<Strings> {
         Some(match array.data_type() {
             Arrow::Utf8 => Strings::Utf8(array.as_string().clone()),
             Arrow::LargeUtf8 => Strings::LargeUtf8(array.as_string().clone()),
