@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -190,13 +192,104 @@ def test_arrow_is_read_by_arrow(duck: Endpoint, rows: int) -> None:
     assert streamed.schema.names == ["a", "b", "d"]
 
 
-def test_parquet_is_duckdbs_own(duck: Endpoint) -> None:
-    query = "SELECT range AS a, 'x' || range AS b FROM range(100000) ORDER BY a FORMAT Parquet"
+# What DuckDB's COPY writes in a way of its own.
+FOR_PARQUET = [
+    *(pair[0] for pair in PAIRS),
+    "TIMETZ '01:02:03.5+01:30'",
+    "NULL::TIMETZ",
+    "'10111'::BIT",
+    "INTERVAL '1 year 2 months 3 days 01:02:03.5'",
+    "NULL::INTERVAL",
+    "NULL",
+    "[1::HUGEINT, NULL]",
+    "{'a': UUID '61f0c404-5cb3-11e7-907b-a6006ad3dba0', 'b': NULL::HUGEINT}",
+    "MAP {1::HUGEINT: INTERVAL '1 day'}",
+    "[TIMETZ '01:02:03-15:59']",
+    "[NULL, 'b'::ENUM('a', 'b')]",
+    "[{'a': '101'::BIT}, NULL]",
+    "{'a': TIMESTAMP_S '2020-01-01 01:02:03', 'b': ['{}'::JSON]}",
+    "[[true, NULL], NULL]::BOOLEAN[2][]",
+    "'infinity'::TIMESTAMP",
+    "NULL::STRUCT(a INTERVAL, b INTEGER[])",
+]
+
+
+def leaves(file: pq.ParquetFile) -> list[tuple[str, str, str, int, int]]:
+    """INT32 and INT64 are signed numbers of so many bits whether this is said or not."""
+    columns = [file.schema.column(number) for number in range(len(file.schema))]
+    unsaid = {f"Int(bitWidth={bits}, isSigned=true)": "None" for bits in (32, 64)}
+    return [
+        (
+            column.path,
+            column.physical_type,
+            "INTERVAL" if column.converted_type == "INTERVAL" else unsaid.get(str(column.logical_type), str(column.logical_type)),
+            column.max_definition_level,
+            column.max_repetition_level,
+        )
+        for column in columns
+    ]
+
+
+def test_parquet_is_what_duckdb_itself_writes(duck: Endpoint, tmp_path: Path) -> None:
+    columns = ", ".join(f"{value} AS c{number}" for number, value in enumerate(FOR_PARQUET))
+    empty = ", ".join(f"NULL AS c{number}" for number in range(len(FOR_PARQUET)))
+    query = f"SELECT {columns} UNION ALL SELECT {empty} UNION ALL SELECT {columns}"
+    ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
+    reply = duck.request(None, f"{query} FORMAT Parquet".encode())
+    assert reply.status == 200, reply.text
+    assert (reply.summary["result_rows"], reply.headers["content-length"]) == ("3", str(len(reply.body)))
+    ours.write_bytes(reply.body)
+    with duckdb.connect() as client:
+        client.execute("SET TimeZone = 'UTC'")
+        client.execute(f"COPY ({query}) TO '{theirs}'")
+        for one, other in zip(leaves(pq.ParquetFile(ours)), leaves(pq.ParquetFile(theirs)), strict=True):
+            assert one == other
+        shown = ", ".join(f"typeof(c{number}), c{number}::VARCHAR" for number in range(len(FOR_PARQUET)))
+        rows = [client.sql(f"SELECT {shown} FROM '{path}'").fetchall() for path in (ours, theirs)]
+        assert len(rows[0]) == 3
+        for one, other in zip(*rows, strict=True):
+            for number, value in enumerate(FOR_PARQUET):
+                assert one[2 * number : 2 * number + 2] == other[2 * number : 2 * number + 2], value
+
+
+def test_parquet_comes_whole_or_in_parts(duck: Endpoint) -> None:
+    query = "SELECT range AS a, 'x' || range AS b FROM range(300000) ORDER BY a FORMAT Parquet"
     reply = duck.request(None, query.encode())
     assert reply.status == 200 and int(reply.headers["content-length"]) == len(reply.body)
-    table = pq.read_table(io.BytesIO(reply.body))
-    assert table.num_rows == 100_000 and table.column("b").to_pylist()[-1] == "x99999"
-    part = duck.request(None, query.encode(), headers={"Range": "bytes=0-3"})
-    assert (part.status, part.body) == (206, b"PAR1")
-    head = duck.request(query, method="HEAD")
-    assert head.status == 200 and int(head.headers["content-length"]) > 0 and head.body == b""
+    file = pq.ParquetFile(io.BytesIO(reply.body))
+    assert [file.metadata.row_group(number).num_rows for number in range(3)] == [122_880, 122_880, 54_240]
+    table = file.read()
+    assert table.column("a").to_pylist() == list(range(300_000)) and table.column("b").to_pylist()[-1] == "x299999"
+    # Parts are of one file, the one that HEAD told of.
+    length = int(duck.request(query, method="HEAD").headers["content-length"])
+    middle, parts = length // 2, []
+    for field in (f"0-{middle - 1}", f"{middle}-", "-4"):
+        part = duck.request(None, query.encode(), headers={"Range": f"bytes={field}"})
+        assert part.status == 206 and part.headers["content-range"].endswith(f"/{length}"), field
+        parts.append(part.body)
+    assert len(parts[0]) + len(parts[1]) == length and parts[2] == b"PAR1"
+    assert pq.read_table(io.BytesIO(parts[0] + parts[1])).equals(table)
+    nothing = duck.request(None, b"SELECT 1 AS a WHERE false FORMAT Parquet").body
+    assert pq.read_table(io.BytesIO(nothing)).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "told"),
+    [
+        ("SELECT 123::BIGNUM AS odd", 48, "Column odd"),
+        ("SELECT union_value(k := 1) AS odd", 48, "Column odd"),
+        ("SELECT INTERVAL '-1 day' AS odd", 49, "CAST(odd AS VARCHAR)"),
+        ("SELECT error('at ' || range) FROM range(3)", 36, "at 0"),
+        ("SELECT range FROM range(100000) SETTINGS max_result_rows = 10", 396, "max rows: 10"),
+    ],
+)
+def test_an_error_has_a_status_of_its_own_in_parquet(duck: Endpoint, query: str, code: int, told: str) -> None:
+    assert duck.request(f"{query} FORMAT Parquet", method="HEAD").status >= 400
+    reply = duck.request(None, f"{query} FORMAT Parquet".encode())
+    assert reply.code == code and told in reply.text, reply.text
+
+
+def test_questions_about_tables_are_answered_in_parquet(duck: Endpoint) -> None:
+    duck.sql("CREATE OR REPLACE TABLE asked_about (a INT, b VARCHAR)")
+    body = duck.request(None, b"DESCRIBE TABLE asked_about FORMAT Parquet").body
+    assert pq.read_table(io.BytesIO(body)).column("name").to_pylist() == ["a", "b"]

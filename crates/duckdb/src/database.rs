@@ -1,6 +1,5 @@
 //! The database: opened once, and what gives out connections to it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -65,12 +64,6 @@ impl DuckDb {
     /// Runs a statement of Windrow's own, whatever it is. Nothing that comes from outside may stand in it but as a literal.
     pub async fn own_query(&self, sql: &str) -> Result<RecordStream, Exception> {
         query::run(self.clone(), self.permit(&self.inner.lookups).await?, Approved::own(sql)).await
-    }
-
-    /// Runs a query and writes its rows into a file, which is there when the stream is over.
-    pub async fn write_parquet(&self, sql: &str, path: &Path, session: &Session) -> Result<RecordStream, Exception> {
-        let approved = Approved::into_parquet(sql, path, session, self.version_suffix())?;
-        query::run(self.clone(), self.place(session).await?, approved).await
     }
 
     /// What a table (or view) is made of. `None`: there is none of that name.

@@ -75,12 +75,9 @@ fn at_start(options: &DuckDbOptions, connection: &Connection) -> Vec<String> {
     if let Some(bytes) = options.max_temporary_bytes {
         statements.push(format!("SET GLOBAL max_temp_directory_size = '{bytes}B'"));
     }
-    if !options.allowed_folders.is_empty() {
-        let folders: Vec<_> = options.allowed_folders.iter().map(|folder| literal(&text_of(folder))).collect();
-        statements.push(format!("SET GLOBAL allowed_directories = [{}]", folders.join(", ")));
-    }
     if !options.external_access {
-        // What it forbids can't be allowed behind it.
+        // DuckDB goes on to allow its own files, the database and what it spills: `kind.rs` of `windrow-statement` refuses the
+        // functions that would read them, and `own_alone` names that DuckDB would read as tables.
         statements.push("SET GLOBAL enable_external_access = false".to_owned());
     }
     // The last: DuckDB refuses whatever would change a setting behind it, but for the search path.
@@ -92,9 +89,20 @@ fn text_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// A statement that names such a file in place of a table gets what stands in it.
+const READ_AS_TABLES: [&str; 6] = [".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".parquet"];
+
 /// DuckDB makes its files, also the log beside the database that comes and goes, as the process's mask says.
 fn own_alone(path: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::PermissionsExt;
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    if let Some(ending) = READ_AS_TABLES.iter().find(|ending| name.contains(*ending)) {
+        let place = path.display();
+        return Err(OpenError(format!(
+            "The database {place} can't be opened: DuckDB reads files with {ending} in their name as tables, and this one is not to \
+             be read past it. Name it .db or .duckdb"
+        )));
+    }
     // SAFETY: it touches no memory.
     unsafe { libc::umask(0o077) };
     if path.is_file() {

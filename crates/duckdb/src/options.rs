@@ -24,8 +24,6 @@ pub struct DuckDbOptions {
     pub max_transactions: usize,
     /// Whether statements may read and write files of the machine, attach databases and load extensions.
     pub external_access: bool,
-    /// Folders whose files statements may read and write even so.
-    pub allowed_folders: Vec<PathBuf>,
 }
 
 impl Default for DuckDbOptions {
@@ -41,7 +39,6 @@ impl Default for DuckDbOptions {
             max_wait: Duration::from_secs(10),
             max_transactions: 32,
             external_access: false,
-            allowed_folders: Vec::new(),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Queries: each on a thread and a connection of its own, its result handed over batch by batch.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,6 @@ use crate::connection::{arrow_exception, Connection, Reader, Running};
 use crate::database::{spawn, DuckDb};
 use crate::errors;
 use crate::single;
-use crate::table::literal;
 use crate::tables::Tables;
 
 /// On whose behalf a statement runs.
@@ -104,18 +102,6 @@ impl Approved {
     /// Windrow's own, whatever it is.
     pub(crate) fn own(sql: &str) -> Approved {
         Approved { sql: sql.to_owned(), session: Session::own() }
-    }
-
-    /// Somebody's query, whose rows go into a file of ours. What the session may not do, the query does not do on the way.
-    pub(crate) fn into_parquet(
-        sql: &str,
-        path: &Path,
-        session: &Session,
-        version: &str,
-    ) -> Result<Approved, Exception> {
-        single::check_query(sql, session, version)?;
-        let sql = format!("COPY ({sql}\n) TO {} (FORMAT parquet)", literal(&path.to_string_lossy()));
-        Ok(Approved { sql, session: session.clone() })
     }
 }
 

@@ -4,7 +4,7 @@
 //! would end the read-only transaction that a reader's statement is held in.
 
 use windrow_client::Exception;
-use windrow_statement::{is_closed, kind_of, Kind, NotTaken};
+use windrow_statement::{kind_of, Kind, NotTaken};
 
 use crate::errors::{READONLY, SYNTAX_ERROR};
 use crate::query::Session;
@@ -20,16 +20,6 @@ pub(crate) fn check(sql: &str, session: &Session, version: &str) -> Result<(), E
         Kind::Writes { .. } if is_windrows(&session.schema) => Err(not_taken(NotTaken::Windrows, version)),
         Kind::Writes { .. } => Ok(()),
         Kind::NotTaken(why) => Err(not_taken(why, version)),
-    }
-}
-
-/// A query that is to stand between parentheses in a statement of ours.
-pub(crate) fn check_query(sql: &str, session: &Session, version: &str) -> Result<(), Exception> {
-    check(sql, session, version)?;
-    match kind_of(sql) {
-        Some(Kind::Reads) if is_closed(sql) => Ok(()),
-        Some(Kind::Reads) => Err(Exception::new(SYNTAX_ERROR, "A parenthesis of the query does not end", version)),
-        _ => Err(Exception::new(SYNTAX_ERROR, "Only a query has rows to be written", version)),
     }
 }
 

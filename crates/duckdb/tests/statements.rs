@@ -124,26 +124,26 @@ async fn what_windrow_keeps_is_changed_by_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_reader_changes_nothing_on_the_way_to_a_file() {
+async fn no_statement_reads_a_file() {
     let folder = folder();
-    let database = DuckDb::open(DuckDbOptions { allowed_folders: vec![folder.0.clone()], ..options(&folder) }).unwrap();
-    let path = folder.0.join("out.parquet");
-    number(&database, "CREATE SEQUENCE s").await;
-    let write = async |sql: &str, session: Session| -> Result<(), Exception> {
-        let mut stream = database.write_parquet(sql, &path, &session).await?;
-        while let Some(batch) = stream.next().await {
-            batch?;
+    let path = folder.0.join("a.db");
+    let opened =
+        DuckDbOptions { path: Some(path.clone()), temporary_folder: Some(folder.0.clone()), ..options(&folder) };
+    let database = DuckDb::open(opened).unwrap();
+    std::fs::write(folder.0.join("x.csv"), "a\n1\n").unwrap();
+    for file in [folder.0.join("x.csv"), path] {
+        for function in ["read_blob", "read_text", "READ_CSV", "\"read_csv_auto\"", "glob", "system.main.read_parquet"]
+        {
+            let sql = format!("SELECT * FROM {function} /**/ ('{}')", file.display());
+            assert_eq!(refused(&database, &sql, &session()).await, 497, "{sql}");
+            let mut transaction = database.begin().await.unwrap();
+            assert!(transaction.execute_for(&session(), &sql).await.is_err(), "{sql}");
+            transaction.rollback().await;
         }
-        Ok(())
-    };
-    assert_eq!(write("SELECT nextval('s')", reader()).await.unwrap_err().code, 164);
-    for sql in ["SELECT 1) TO 'x' (FORMAT csv", "INSERT INTO s VALUES (1)", "SELECT 1 --\r) TO 'x'"] {
-        assert_eq!(write(sql, session()).await.unwrap_err().code, 62, "{sql}");
     }
-    assert_eq!(number(&database, "SELECT nextval('s')").await, 1);
-    write("SELECT 42 AS answer", reader()).await.unwrap();
-    let count = format!("SELECT count(*) FROM read_parquet('{}')", path.display());
-    assert_eq!(number(&database, &count).await, 1);
+    let named = DuckDbOptions { path: Some(folder.0.join("a.Parquet")), ..options(&folder) };
+    let error = DuckDb::open(named).err().expect("such a name is refused").to_string();
+    assert!(error.contains("Name it .db or .duckdb"), "{error}");
 }
 
 /// The first error of a query.

@@ -58,7 +58,7 @@ impl GatewayOptions {
     }
 }
 
-/// Where results are written that are sent when they are whole. Absolute, as DuckDB compares it with what it may write to.
+/// Where results are written that are sent when they are whole, and what DuckDB spills. Absolute, as DuckDB tells it.
 pub fn temporary_folder(settings: &Settings) -> PathBuf {
     let folder = settings.data_dir.join("tmp");
     std::path::absolute(&folder).unwrap_or(folder)

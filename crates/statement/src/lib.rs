@@ -18,9 +18,7 @@ mod rows_gone;
 mod system;
 
 pub use classify::{classify, classify_prefix, Statement, TableName};
-pub use duckdb::{
-    ask, first_word, is_closed, kind_of, About, Asked, Kind, NotAsked, NotTaken, Parameter, WINDROWS_SCHEMAS,
-};
+pub use duckdb::{ask, first_word, kind_of, About, Asked, Kind, NotAsked, NotTaken, Parameter, WINDROWS_SCHEMAS};
 pub use insert::{blank_settings, Identifier, InsertForm, InsertStatement, InsertTable};
 pub use other::{DdlScope, Leading, OtherStatement};
 pub use outline::InsertOutline;

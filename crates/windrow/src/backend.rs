@@ -89,7 +89,6 @@ impl RunningBackend {
             temporary_folder: Some(folder.join("duckdb")),
             max_temporary_bytes: Some(of.max_temporary_bytes),
             max_result_connections: of.max_result_connections,
-            allowed_folders: vec![folder.clone()],
             ..DuckDbOptions::default()
         };
         windrow_gateway::prepare_temporary_folder(&folder)

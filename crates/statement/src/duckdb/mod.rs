@@ -13,6 +13,6 @@ mod rewrite;
 mod windrows;
 
 pub use asked::{ask, About, Asked, NotAsked, Parameter};
-pub use kind::{first_word, is_closed, kind_of, Kind};
+pub use kind::{first_word, kind_of, Kind};
 pub use not_taken::NotTaken;
 pub use windrows::WINDROWS_SCHEMAS;

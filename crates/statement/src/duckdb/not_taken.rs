@@ -7,6 +7,7 @@ pub enum NotTaken {
     OfTheConnection,
     /// It would change the server for everyone.
     OfTheServer,
+    /// It would read or write a file: COPY, or a function such as `read_csv`.
     Files,
     /// It names what Windrow keeps for itself.
     Windrows,
@@ -42,8 +43,9 @@ impl NotTaken {
                  extensions and secrets are not reached"
             }
             NotTaken::Files => {
-                "Statements do not reach the machine's files. Ask with FORMAT Parquet, CSV or another, and send rows with INSERT or an \
-                 ordered append"
+                "Statements do not reach the machine's files: COPY is not run, and functions that read files are not called (glob, \
+                 sniff_csv, and those whose names begin with read_, parquet_ or scan_ or end with _scan). Ask with FORMAT Parquet, CSV or \
+                 another, and send rows with INSERT or an ordered append"
             }
             NotTaken::Windrows => {
                 "What stands in the schemas windrow and windrow_functions is Windrow's own: it is read by SELECT, and changed by nobody else"

@@ -1,6 +1,7 @@
 //! From a question to its answer's last byte.
 
 use std::future::Future;
+use std::ops::Range;
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
@@ -19,7 +20,7 @@ use super::head::{random_tag, Counted, Framing, Head};
 use super::install::system_view;
 use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
 use super::source::Source;
-use super::spool::Spool;
+use super::spool::{Spool, Whole};
 use super::text::NoText;
 use crate::admission::BackendFacts;
 use crate::data::answer::{after, After};
@@ -32,9 +33,9 @@ use crate::users::Access;
 
 const TIMEOUT_EXCEEDED: i32 = 159;
 const TOO_MANY_ROWS_OR_BYTES: i32 = 396;
-pub(super) const NOT_IMPLEMENTED: i32 = 48;
-/// A file is sent in pieces of this size.
-pub(super) const PIECE_BYTES: usize = 256 * 1024;
+const NOT_IMPLEMENTED: i32 = 48;
+/// What is whole is sent in pieces of this size.
+const PIECE_BYTES: u64 = 256 * 1024;
 
 /// Why there is no answer, or not the rest of it.
 pub(super) enum Failure {
@@ -154,10 +155,7 @@ impl Run<'_> {
                 "Only a query can be answered in Parquet".to_owned(),
             )));
         }
-        let mut source = self.waiting(connection, self.open()).await??;
-        let first = self.waiting(connection, source.next()).await?.transpose()?;
-        let mut encoder =
-            Encoder::new(self.question.format, source.schema(), first.as_ref(), self.question.wishes.output.clone())?;
+        let (mut rows, mut encoder) = self.rows(connection).await?;
         if *exchange.request.head.method() == Method::Head {
             let after = after_of(exchange, connection);
             let mut out = Vec::new();
@@ -165,11 +163,19 @@ impl Run<'_> {
             connection.send(&out).await.map_err(|_| Failure::Gone)?;
             return Ok(after);
         }
-        let mut rows = Rows { source, first, rows: 0, is_over: false };
         match self.question.wishes.waits_for_end {
             true => self.send_whole(exchange, connection, &mut rows, &mut encoder).await,
             false => self.stream(exchange, connection, &mut rows, &mut encoder).await,
         }
+    }
+
+    /// Begins the query, and what writes its rows.
+    pub(super) async fn rows(&self, connection: &mut Connection) -> Result<(Rows, Encoder), Failure> {
+        let mut source = self.waiting(connection, self.open()).await??;
+        let first = self.waiting(connection, source.next()).await?.transpose()?;
+        let encoder =
+            Encoder::new(self.question.format, source.schema(), first.as_ref(), self.question.wishes.output.clone())?;
+        Ok((Rows { source, first, rows: 0, is_over: false }, encoder))
     }
 
     async fn open(&self) -> Result<Source, Exception> {
@@ -248,6 +254,21 @@ impl Run<'_> {
         rows: &mut Rows,
         encoder: &mut Encoder,
     ) -> Result<After, Failure> {
+        let spool = self.spooled(exchange, connection, rows, encoder).await?;
+        let whole = spool.end(rows.rows, false).await?;
+        let after = after_of(exchange, connection);
+        let sending = self.sending(exchange, after)?;
+        self.send_part(sending, connection, &whole, 0..whole.length).await?;
+        Ok(after)
+    }
+
+    pub(super) async fn spooled(
+        &self,
+        exchange: &Exchange<'_>,
+        connection: &mut Connection,
+        rows: &mut Rows,
+        encoder: &mut Encoder,
+    ) -> Result<Spool, Failure> {
         let mut spool = Spool::new(&exchange.state.temporary_files);
         let mut body = Vec::new();
         encoder.begin(&mut body);
@@ -257,18 +278,26 @@ impl Run<'_> {
             }
         }
         spool.push(&mut body).await?;
-        spool.rewind().await?;
-        let after = after_of(exchange, connection);
-        let mut sending = self.sending(exchange, after)?;
-        let counted = self.counted(rows.rows, spool.length());
-        loop {
-            let mut piece = spool.read(PIECE_BYTES).await?;
-            if piece.len() < PIECE_BYTES && piece.is_empty() {
-                sending.finish(connection, &[], &counted).await?;
-                return Ok(after);
-            }
+        Ok(spool)
+    }
+
+    pub(super) async fn send_part(
+        &self,
+        mut sending: Sending<'_>,
+        connection: &mut Connection,
+        whole: &Whole,
+        part: Range<u64>,
+    ) -> Result<(), Failure> {
+        let counted = self.counted(whole.rows, part.end - part.start);
+        let mut at = part.start;
+        while at < part.end {
+            let end = part.end.min(at + PIECE_BYTES);
+            let mut piece = whole.read(at..end).await?;
             sending.send(connection, &mut piece, &counted).await?;
+            at = end;
         }
+        sending.finish(connection, &[], &counted).await?;
+        Ok(())
     }
 
     /// Writes the next batch, or what stands behind the last one. False: that was all.
@@ -385,10 +414,10 @@ impl Run<'_> {
 }
 
 /// A result that is being read.
-struct Rows {
+pub(super) struct Rows {
     source: Source,
     first: Option<RecordBatch>,
-    rows: u64,
+    pub(super) rows: u64,
     is_over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Parquet files that are read in pieces.
+//! Results in Parquet that are read in pieces.
 //!
 //! A program that reads Parquet over HTTP asks for the file's length, then for its end, then for the columns it wants, each by a
 //! request of its own. All of them have to be of one file, and running the query for each would be dear. So a file that was
@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::spool::TemporaryFile;
+use super::spool::Whole;
 
 /// Nobody who reads a file lets that much time pass between two pieces.
 const KEPT_FOR: Duration = Duration::from_secs(30);
@@ -20,6 +20,7 @@ pub(crate) struct FileKey {
     pub(super) user: String,
     pub(super) schema: String,
     pub(super) sql: String,
+    pub(super) max_rows: Option<u64>,
 }
 
 #[derive(Clone, Default)]
@@ -29,7 +30,7 @@ pub(crate) struct KeptFiles {
 
 struct Kept {
     key: FileKey,
-    file: Arc<TemporaryFile>,
+    file: Arc<Whole>,
     used: Instant,
 }
 
@@ -38,7 +39,7 @@ impl KeptFiles {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, key: &FileKey) -> Option<Arc<TemporaryFile>> {
+    pub(super) fn get(&self, key: &FileKey) -> Option<Arc<Whole>> {
         let mut files = self.lock();
         let kept = files.iter_mut().find(|kept| kept.key == *key)?;
         kept.used = Instant::now();
@@ -46,7 +47,7 @@ impl KeptFiles {
     }
 
     /// Keeps a file; the one that was used least lately goes, if there are too many.
-    pub(super) fn put(&self, key: FileKey, file: Arc<TemporaryFile>) {
+    pub(super) fn put(&self, key: FileKey, file: Arc<Whole>) {
         let mut files = self.lock();
         files.retain(|kept| kept.key != key);
         if files.len() >= MAX_FILES {
@@ -78,19 +79,20 @@ impl KeptFiles {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spool::TemporaryFiles;
+    use super::super::spool::{Spool, TemporaryFiles};
     use super::*;
 
     fn key(sql: &str) -> FileKey {
-        FileKey { user: "u".to_owned(), schema: "main".to_owned(), sql: sql.to_owned() }
+        FileKey { user: "u".to_owned(), schema: "main".to_owned(), sql: sql.to_owned(), max_rows: None }
     }
 
     #[tokio::test]
     async fn so_many_files_are_kept_and_no_more() {
         let files = TemporaryFiles::new(std::env::temp_dir(), 0);
+        let empty = async || Arc::new(Spool::new(&files).end(0, false).await.unwrap());
         let kept = KeptFiles::default();
         for number in 0..MAX_FILES + 3 {
-            kept.put(key(&number.to_string()), Arc::new(files.file("parquet")));
+            kept.put(key(&number.to_string()), empty().await);
         }
         assert_eq!(kept.lock().len(), MAX_FILES);
         assert!(kept.get(&key("0")).is_none());

@@ -1,55 +1,37 @@
-//! FORMAT Parquet: DuckDB writes the file, and it is sent as it is, whole or in the ranges that were asked for.
+//! FORMAT Parquet: the result is whole before it is sent, with its length, or in the ranges that were asked for.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 use windrow_http::{Connection, Method};
 
-use super::answering::{after_of, Failure, Run, NOT_IMPLEMENTED, PIECE_BYTES};
+use super::answering::{after_of, Failure, Run};
 use super::head::{Framing, Head};
 use super::kept_files::FileKey;
 use super::sending::{Sending, Squeeze};
-use super::spool::TemporaryFile;
+use super::spool::Whole;
 use crate::data::answer::After;
 use crate::data::dispatch::Exchange;
-use crate::error::Refusal;
-
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Run<'_> {
     pub(super) async fn parquet(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
-        let asked = &self.question.asked;
-        if asked.about.is_some() {
-            let text = "Questions about tables are not answered in Parquet".to_owned();
-            return Err(Failure::Refused(Refusal::statement(NOT_IMPLEMENTED, text)));
-        }
         // Who asks for the length begins to read, and wants what is there now.
         let (begins, goes_on) =
             (*exchange.request.head.method() == Method::Head, exchange.request.head.field("range").is_some());
         let key = FileKey {
             user: exchange.credentials().map_or_else(String::new, |credentials| credentials.user.clone()),
             schema: self.question.session.schema.clone(),
-            sql: asked.sql.clone(),
+            sql: self.question.asked.sql.clone(),
+            max_rows: self.question.wishes.max_result_rows,
         };
         if let Some(file) = exchange.state.kept_files.get(&key).filter(|_| goes_on) {
             return self.send_file(exchange, connection, &file).await;
         }
-        let file = Arc::new(exchange.state.temporary_files.file("parquet"));
-        let copy = async {
-            let mut done = self.duckdb.write_parquet(&asked.sql, file.path(), &self.question.session).await?;
-            while let Some(batch) = done.next().await {
-                batch?;
-            }
-            Ok::<(), windrow_client::Exception>(())
-        };
-        tokio::select! {
-            copied = self.waiting(connection, copy) => copied??,
-            error = outgrown(&file) => return Err(error.into()),
-        }
-        file.takes(tokio::fs::metadata(file.path()).await?.len())?;
-        if begins || goes_on {
+        let kept = begins || goes_on;
+        let (mut rows, mut encoder) = self.rows(connection).await?;
+        let spool = self.spooled(exchange, connection, &mut rows, &mut encoder).await?;
+        let file = Arc::new(spool.end(rows.rows, kept).await?);
+        if kept {
             exchange.state.kept_files.put(key, file.clone());
         }
         self.send_file(exchange, connection, &file).await
@@ -59,13 +41,11 @@ impl Run<'_> {
         &self,
         exchange: &Exchange<'_>,
         connection: &mut Connection,
-        file: &TemporaryFile,
+        file: &Whole,
     ) -> Result<After, Failure> {
-        let mut opened = file.open().await?;
-        let length = opened.metadata().await?.len();
+        let length = file.length;
         let asked = exchange.request.head.field_str("range").and_then(|field| range(field, length));
         let part = asked.clone().unwrap_or(0..length);
-        opened.seek(SeekFrom::Start(part.start)).await?;
         let after = after_of(exchange, connection);
         let blocks = exchange.request.flag("compress");
         let framing = if blocks { Framing::Chunked } else { Framing::Length(part.end - part.start) };
@@ -75,7 +55,7 @@ impl Run<'_> {
             head.status = 206;
             head.more.push(("Content-Range", format!("bytes {}-{}/{length}", part.start, part.end - 1)));
         }
-        let counted = self.counted(0, part.end - part.start);
+        let counted = self.counted(file.rows, part.end - part.start);
         if *exchange.request.head.method() == Method::Head {
             let mut out = Vec::new();
             head.write(&mut out, &counted, connection);
@@ -83,29 +63,8 @@ impl Run<'_> {
             return Ok(after);
         }
         let squeeze = if blocks { Squeeze::Blocks } else { Squeeze::Plain };
-        let mut sending = Sending::new(head, squeeze);
-        let mut reader = opened.take(part.end - part.start);
-        loop {
-            let mut piece = Vec::with_capacity(PIECE_BYTES);
-            let read = (&mut reader).take(PIECE_BYTES as u64).read_to_end(&mut piece).await?;
-            if read == 0 {
-                sending.finish(connection, &[], &counted).await?;
-                return Ok(after);
-            }
-            sending.send(connection, &mut piece, &counted).await?;
-        }
-    }
-}
-
-/// DuckDB writes by itself; how large the file has become is looked at meanwhile.
-async fn outgrown(file: &TemporaryFile) -> std::io::Error {
-    loop {
-        tokio::time::sleep(BETWEEN_LOOKS).await;
-        // It is made when the first rows come.
-        let bytes = tokio::fs::metadata(file.path()).await.map_or(0, |metadata| metadata.len());
-        if let Err(error) = file.takes(bytes) {
-            return error;
-        }
+        self.send_part(Sending::new(head, squeeze), connection, file, part).await?;
+        Ok(after)
     }
 }
 

@@ -1,15 +1,18 @@
-//! What has to be whole before it is sent: in memory up to a bound, in a file of its own beyond it.
+//! What has to be whole before it is sent: in memory up to a bound, in a file beyond it.
 //!
-//! Files lie in `<data-dir>/tmp`, under random names. Each is removed from the folder when its answer ends; what a crash leaves
-//! there is removed at the next start. What all of them take together is bounded; a result beyond it is an error.
+//! A file is made in `<data-dir>/tmp` and has lost its name before anything is written to it: nobody else finds it there, and
+//! nothing of it is left when the process ends, however it ends. What all of them take together is bounded; a result beyond it is
+//! an error.
 
+use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
+use tokio::io::AsyncWriteExt;
 
 /// What is held in memory before a file is begun.
 const IN_MEMORY_BYTES: usize = 4 << 20;
@@ -31,11 +34,10 @@ pub(crate) struct TemporaryFiles {
     used_bytes: AtomicU64,
 }
 
-/// A file's name in the folder; the file goes with it.
-pub(super) struct TemporaryFile {
-    path: PathBuf,
+/// What one file takes of the bound.
+struct Share {
     files: Arc<TemporaryFiles>,
-    bytes: AtomicU64,
+    bytes: u64,
 }
 
 impl TemporaryFiles {
@@ -43,57 +45,42 @@ impl TemporaryFiles {
         Arc::new(TemporaryFiles { folder, max_bytes, used_bytes: AtomicU64::new(0) })
     }
 
-    pub(super) fn file(self: &Arc<TemporaryFiles>, extension: &str) -> TemporaryFile {
-        let path = self.folder.join(format!("{:032x}.{extension}", fastrand::u128(..)));
-        TemporaryFile { path, files: self.clone(), bytes: AtomicU64::new(0) }
+    /// Blocks, so that nobody stops it between the two.
+    fn nameless_file(&self) -> io::Result<File> {
+        let path = self.folder.join(format!("{:032x}", fastrand::u128(..)));
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        std::fs::remove_file(&path)?;
+        Ok(file)
     }
 }
 
-impl TemporaryFile {
-    /// It is so large, or is about to be. One that grows is told of by one task at a time.
-    pub(super) fn takes(&self, bytes: u64) -> io::Result<()> {
+impl Share {
+    fn grow_to(&mut self, bytes: u64) -> io::Result<()> {
         let TemporaryFiles { max_bytes, used_bytes, .. } = &*self.files;
-        let before = self.bytes.load(Ordering::Acquire);
-        let fits = |used: u64| (used - before).checked_add(bytes).filter(|after| *after <= *max_bytes);
+        let fits = |used: u64| (used - self.bytes).checked_add(bytes).filter(|after| *after <= *max_bytes);
         used_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).map_err(|_| {
             io::Error::new(
                 io::ErrorKind::StorageFull,
                 format!("results in files would take more than {max_bytes} bytes (duckdb.max_result_files_bytes)"),
             )
         })?;
-        self.bytes.store(bytes, Ordering::Release);
+        self.bytes = bytes;
         Ok(())
     }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) async fn open(&self) -> io::Result<File> {
-        File::open(&self.path).await
-    }
 }
 
-impl Drop for TemporaryFile {
+impl Drop for Share {
     fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_file(&self.path);
-        self.files.used_bytes.fetch_sub(self.bytes.load(Ordering::Acquire), Ordering::AcqRel);
+        self.files.used_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
-/// A body that is written first and read after.
+/// A result that is being written.
 pub(super) struct Spool {
     files: Arc<TemporaryFiles>,
     memory: Vec<u8>,
-    file: Option<Spilled>,
+    file: Option<(tokio::fs::File, Share)>,
     length: u64,
-}
-
-struct Spilled {
-    file: File,
-    /// Keeps the file until the spool is dropped.
-    name: TemporaryFile,
 }
 
 impl Spool {
@@ -105,47 +92,69 @@ impl Spool {
     pub(super) async fn push(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         self.length += bytes.len() as u64;
         self.memory.append(bytes);
-        if self.memory.len() <= IN_MEMORY_BYTES {
-            return Ok(());
+        match self.memory.len() <= IN_MEMORY_BYTES {
+            true => Ok(()),
+            false => self.spill().await,
         }
+    }
+
+    async fn spill(&mut self) -> io::Result<()> {
         if self.file.is_none() {
-            let name = self.files.file("result");
-            let mut options = tokio::fs::OpenOptions::new();
-            let file = options.read(true).write(true).create_new(true).mode(0o600).open(name.path()).await?;
-            self.file = Some(Spilled { file, name });
+            let files = self.files.clone();
+            let made = tokio::task::spawn_blocking(move || files.nameless_file()).await;
+            let file = tokio::fs::File::from_std(made.map_err(io::Error::other)??);
+            self.file = Some((file, Share { files: self.files.clone(), bytes: 0 }));
         }
-        if let Some(spilled) = &mut self.file {
-            spilled.name.takes(self.length)?;
-            spilled.file.write_all(&self.memory).await?;
-            self.memory.clear();
-        }
-        Ok(())
-    }
-
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// Everything has been pushed: from now on it is read.
-    pub(super) async fn rewind(&mut self) -> io::Result<()> {
-        if let Some(spilled) = &mut self.file {
-            spilled.file.flush().await?;
-            spilled.file.seek(SeekFrom::Start(0)).await?;
+        if let Some((file, share)) = &mut self.file {
+            share.grow_to(self.length)?;
+            file.write_all(&self.memory).await?;
+            self.memory = Vec::new();
         }
         Ok(())
     }
 
-    /// The next bytes, up to about `limit`; none at the end.
-    pub(super) async fn read(&mut self, limit: usize) -> io::Result<Vec<u8>> {
-        if let Some(spilled) = &mut self.file {
-            let mut piece = vec![0; limit];
-            let read = spilled.file.read(&mut piece).await?;
-            if read > 0 {
-                piece.truncate(read);
-                return Ok(piece);
+    /// That was all. One that is `kept` is in a file whatever its length.
+    pub(super) async fn end(mut self, rows: u64, kept: bool) -> io::Result<Whole> {
+        if kept || self.file.is_some() {
+            self.spill().await?;
+        }
+        let body = match self.file {
+            None => Body::Memory(self.memory),
+            Some((mut file, share)) => {
+                file.flush().await?;
+                Body::File { file: Arc::new(file.into_std().await), _share: share }
+            }
+        };
+        Ok(Whole { body, length: self.length, rows })
+    }
+}
+
+/// A result that is there, read by as many as want to, each from its own place.
+pub(super) struct Whole {
+    body: Body,
+    pub(super) length: u64,
+    pub(super) rows: u64,
+}
+
+enum Body {
+    Memory(Vec<u8>),
+    File { file: Arc<File>, _share: Share },
+}
+
+impl Whole {
+    /// The bytes of a range that lies within the length.
+    pub(super) async fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        match &self.body {
+            Body::Memory(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
+            Body::File { file, .. } => {
+                let file = file.clone();
+                let read = move || {
+                    let mut piece = vec![0; (range.end - range.start) as usize];
+                    file.read_exact_at(&mut piece, range.start).map(|()| piece)
+                };
+                tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
             }
         }
-        Ok(std::mem::take(&mut self.memory))
     }
 }
 
@@ -153,54 +162,55 @@ impl Spool {
 mod tests {
     use super::*;
 
+    fn folder() -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("windrow-spool-{:016x}", fastrand::u64(..)));
+        prepare_temporary_folder(&folder).unwrap();
+        folder
+    }
+
+    fn names(folder: &Path) -> usize {
+        std::fs::read_dir(folder).unwrap().count()
+    }
+
     #[test]
     fn what_a_crash_left_is_gone_at_the_start() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = std::env::temp_dir().join(format!("windrow-spool-{:016x}", fastrand::u64(..)));
+        let folder = folder();
+        std::fs::write(folder.join("left"), b"x").unwrap();
         prepare_temporary_folder(&folder).unwrap();
-        std::fs::write(folder.join("left.parquet"), b"x").unwrap();
-        prepare_temporary_folder(&folder).unwrap();
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        assert_eq!(names(&folder), 0);
         assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::remove_dir(&folder).unwrap();
     }
 
     #[tokio::test]
-    async fn what_goes_in_comes_out_and_leaves_no_file() {
-        let folder = std::env::temp_dir().join(format!("windrow-spool-{:016x}", fastrand::u64(..)));
-        prepare_temporary_folder(&folder).unwrap();
+    async fn what_goes_in_comes_out_and_never_has_a_name() {
+        let folder = folder();
         let files = TemporaryFiles::new(folder.clone(), 1 << 30);
-        for pieces in [0, 1, 7, 30] {
+        for (pieces, kept) in [(0, false), (0, true), (1, false), (1, true), (7, false), (30, true)] {
             let mut spool = Spool::new(&files);
             let mut wanted = Vec::new();
             for piece in 0..pieces {
                 let mut bytes = vec![piece as u8; 700_000];
                 wanted.extend_from_slice(&bytes);
                 spool.push(&mut bytes).await.unwrap();
+                assert_eq!(names(&folder), 0);
             }
-            assert_eq!(spool.length(), wanted.len() as u64);
-            spool.rewind().await.unwrap();
-            let mut read = Vec::new();
-            loop {
-                let piece = spool.read(100_000).await.unwrap();
-                if piece.is_empty() {
-                    break;
-                }
-                read.extend_from_slice(&piece);
+            let whole = spool.end(5, kept).await.unwrap();
+            assert_eq!((whole.length, whole.rows, names(&folder)), (wanted.len() as u64, 5, 0));
+            assert_eq!(matches!(whole.body, Body::File { .. }), kept || pieces > 6);
+            for range in [0..whole.length, whole.length / 3..whole.length / 2, whole.length..whole.length] {
+                let of_wanted = &wanted[range.start as usize..range.end as usize];
+                assert!(whole.read(range).await.unwrap() == of_wanted);
             }
-            assert!(read == wanted);
-            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), usize::from(pieces > 6));
-            drop(spool);
-            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
         }
         assert_eq!(files.used_bytes.load(Ordering::Acquire), 0);
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir(&folder).unwrap();
     }
 
     #[tokio::test]
     async fn files_take_no_more_than_their_bound() {
-        let folder = std::env::temp_dir().join(format!("windrow-spool-{:016x}", fastrand::u64(..)));
-        prepare_temporary_folder(&folder).unwrap();
+        let folder = folder();
         let files = TemporaryFiles::new(folder.clone(), 10 << 20);
         let (mut one, mut other) = (Spool::new(&files), Spool::new(&files));
         one.push(&mut vec![1; 6 << 20]).await.unwrap();
@@ -210,11 +220,10 @@ mod tests {
         let mut third = Spool::new(&files);
         third.push(&mut vec![3; 6 << 20]).await.unwrap();
         third.push(&mut vec![3; 3 << 20]).await.unwrap();
-        let of_disk: u64 =
-            std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
-        assert!(of_disk <= 10 << 20, "{of_disk}");
+        let third = third.end(0, true).await.unwrap();
+        assert_eq!(files.used_bytes.load(Ordering::Acquire), 9 << 20);
         drop((other, third));
         assert_eq!(files.used_bytes.load(Ordering::Acquire), 0);
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir(&folder).unwrap();
     }
 }
