@@ -10,7 +10,7 @@ use arrow_schema::{Field, Fields, Schema};
 use libfuzzer_sys::fuzz_target;
 use windrow_results::{Encoder, Format, OutputSettings, Statistics};
 
-const FORMATS: [&str; 14] = [
+const FORMATS: [&str; 15] = [
     "JSONEachRow",
     "JSONCompactEachRow",
     "JSON",
@@ -25,6 +25,7 @@ const FORMATS: [&str; 14] = [
     "Native",
     "Arrow",
     "ArrowStream",
+    "Parquet",
 ];
 const MAX_DEPTH: usize = 4;
 

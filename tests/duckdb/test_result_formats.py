@@ -252,6 +252,14 @@ def test_parquet_is_what_duckdb_itself_writes(duck: Endpoint, tmp_path: Path) ->
                 assert one[2 * number : 2 * number + 2] == other[2 * number : 2 * number + 2], value
 
 
+def test_columns_with_one_name_get_names_of_their_own(duck: Endpoint, tmp_path: Path) -> None:
+    query, theirs = 'SELECT 1 AS a, 2 AS "A", 3 AS a_1, 4 AS a, 5 AS "x.y"', tmp_path / "theirs.parquet"
+    with duckdb.connect() as client:
+        client.execute(f"COPY ({query}) TO '{theirs}'")
+    ours = pq.read_schema(io.BytesIO(duck.request(None, f"{query} FORMAT Parquet".encode()).body))
+    assert ours.names == pq.read_schema(theirs).names
+
+
 def test_parquet_comes_whole_or_in_parts(duck: Endpoint) -> None:
     query = "SELECT range AS a, 'x' || range AS b FROM range(300000) ORDER BY a FORMAT Parquet"
     reply = duck.request(None, query.encode())

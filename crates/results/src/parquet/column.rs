@@ -56,10 +56,10 @@ enum Change {
 }
 
 impl Column {
-    pub(super) fn of(field: &Field) -> Result<Column, ResultError> {
+    pub(super) fn of(field: &Field, name: &str) -> Result<Column, ResultError> {
         let refused = |data_type| ResultError::Type { column: field.name().clone(), data_type };
         let shape = Shape::of(field, None).map_err(refused)?;
-        named(field.name(), field, &shape, true).map_err(|error| ResultError::Data(error.to_string()))
+        named(name, field, &shape, true).map_err(|error| ResultError::Data(error.to_string()))
     }
 
     pub(super) fn take(&self, array: &ArrayRef) -> Result<ArrayRef, ResultError> {

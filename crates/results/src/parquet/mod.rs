@@ -2,6 +2,7 @@
 
 mod column;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -33,7 +34,8 @@ pub(crate) struct ParquetWriter {
 
 impl ParquetWriter {
     pub(crate) fn new(schema: &SchemaRef) -> Result<ParquetWriter, ResultError> {
-        let columns = schema.fields().iter().map(|field| Column::of(field)).collect::<Result<Vec<_>, _>>()?;
+        let named = schema.fields().iter().zip(names(schema));
+        let columns = named.map(|(field, name)| Column::of(field, &name)).collect::<Result<Vec<_>, _>>()?;
         let to = Arc::new(Schema::new(columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>()));
         let nodes = columns.iter().map(|column| column.node.clone()).collect();
         let root = Type::group_type_builder("duckdb_schema").with_fields(nodes).build().map_err(failed)?;
@@ -81,6 +83,20 @@ impl ParquetWriter {
     pub(crate) fn written(&mut self) -> &mut Vec<u8> {
         self.writer.inner_mut()
     }
+}
+
+/// All different, as readers want them: of columns with one name the second is `name_1`, as in DuckDB's own files.
+fn names(schema: &Schema) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let name = |own: &String| {
+        let (mut name, mut number) = (own.clone(), 0);
+        while !taken.insert(name.to_lowercase()) {
+            number += 1;
+            name = format!("{own}_{number}");
+        }
+        name
+    };
+    schema.fields().iter().map(|field| field.name()).map(name).collect()
 }
 
 fn failed(error: ParquetError) -> ResultError {
@@ -171,6 +187,13 @@ mod tests {
         assert!(matches!(written(&[opaque("other", 16)]), Err(ResultError::Type { .. })));
         let (_, rows) = read(bytes::Bytes::from(written(&[opaque("hugeint", 16)]).unwrap()));
         assert_eq!(*rows[0].column(0).data_type(), DataType::Float64);
+    }
+
+    #[test]
+    fn no_two_columns_have_one_name() {
+        let fields: Vec<Field> =
+            ["a", "b", "A", "a_1", "a"].iter().map(|name| Field::new(*name, DataType::Int8, true)).collect();
+        assert_eq!(names(&Schema::new(fields)), ["a", "b", "A_1", "a_1_1", "a_2"]);
     }
 
     #[test]
