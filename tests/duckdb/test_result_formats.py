@@ -217,15 +217,15 @@ FOR_PARQUET = [
 def leaves(file: pq.ParquetFile) -> list[tuple[str, str, str, int, int]]:
     """INT32 and INT64 are signed numbers of so many bits whether this is said or not."""
     columns = [file.schema.column(number) for number in range(len(file.schema))]
-    unsaid = {f"Int(bitWidth={bits}, isSigned=true)": "None" for bits in (32, 64)}
+    unsaid = [f"Int(bitWidth={bits}, isSigned=true)" for bits in (32, 64)]
+
+    def logical(column: pq.ColumnSchema) -> str:
+        # This one has a converted type alone.
+        name = "INTERVAL" if column.converted_type == "INTERVAL" else str(column.logical_type)
+        return "None" if name in unsaid else name
+
     return [
-        (
-            column.path,
-            column.physical_type,
-            "INTERVAL" if column.converted_type == "INTERVAL" else unsaid.get(str(column.logical_type), str(column.logical_type)),
-            column.max_definition_level,
-            column.max_repetition_level,
-        )
+        (column.path, column.physical_type, logical(column), column.max_definition_level, column.max_repetition_level)
         for column in columns
     ]
 

@@ -43,8 +43,15 @@ WRITES = [
     "COPY (SELECT 1) TO '{file}' (FORMAT parquet)",
 ]
 # Here a name of a file stands in the place of a table's.
-NAMED = ["FROM '{file}'", 'FROM "{file}"', "FROM query_table('{file}')", "SUMMARIZE '{file}'", "FROM histogram('{file}', s)",
-         "TABLE '{file}'", "FROM named('{file}')"]  # fmt: skip
+NAMED = [
+    "FROM '{file}'",
+    'FROM "{file}"',
+    "FROM query_table('{file}')",
+    "SUMMARIZE '{file}'",
+    "FROM histogram('{file}', s)",
+    "TABLE '{file}'",
+    "FROM named('{file}')",
+]
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +98,13 @@ def is_locked(database: Path) -> bool:
 
 def test_a_result_has_no_name(server: DuckDbGateway, owner: Endpoint) -> None:
     """Not while it is kept, nor while it is sent."""
+
     def names() -> list[str]:
         return [path.name for path in (server.data_dir / "tmp").rglob("*") if path.is_file()]
 
     assert names() == []
-    head, part = owner.request(SECRET, method="HEAD"), owner.request(SECRET, headers={"Range": "bytes=-4"}, method="GET")
+    head = owner.request(SECRET, method="HEAD")
+    part = owner.request(SECRET, headers={"Range": "bytes=-4"}, method="GET")
     assert (part.status, part.body) == (206, b"PAR1")
     assert part.headers["content-range"].endswith(f"/{head.headers['content-length']}")
     assert names() == []
