@@ -1,6 +1,6 @@
 //! The demo's own sites: served on loopback, as slow as the distance to the asking city would make them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,19 +56,19 @@ async fn serve(listener: TcpListener) {
     // Connections end with the listener: a set that is dropped aborts its tasks.
     let mut connections = tokio::task::JoinSet::new();
     loop {
-        if let Ok((stream, address)) = listener.accept().await {
-            connections.spawn(answer_all(stream, limits.clone(), address.ip()));
+        if let Ok((stream, _)) = listener.accept().await {
+            connections.spawn(answer_all(stream, limits.clone()));
         }
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn answer_all(stream: TcpStream, limits: Arc<Limits>, peer: IpAddr) {
+async fn answer_all(stream: TcpStream, limits: Arc<Limits>) {
     // Without it an answer could wait for an acknowledgement, and be measured as slow.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let mut connection = Connection::new(Stream::Plain(stream), limits, peer);
+    let mut connection = Connection::new(Stream::Plain(stream), limits);
     let mut answer = Vec::new();
     while let Ok(NextRequest::Request(head)) = connection.next_request().await {
         match latency_of(&head) {

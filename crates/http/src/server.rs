@@ -1,5 +1,4 @@
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -42,8 +41,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// `peer` is the client's address.
-    pub fn new(stream: Stream, limits: std::sync::Arc<Limits>, peer: IpAddr) -> Connection {
+    pub fn new(stream: Stream, limits: std::sync::Arc<Limits>) -> Connection {
+        let peer = stream.peer();
         let (read, write) = stream.into_split();
         Connection {
             reader: MessageReader::new(read),

@@ -1,5 +1,6 @@
 use std::future::Future;
 use std::io::{self, IoSlice};
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
@@ -28,6 +29,15 @@ pub enum WriteHalf {
 }
 
 impl Stream {
+    /// The peer's address; that of nobody, if it has gone already.
+    pub(crate) fn peer(&self) -> IpAddr {
+        let stream = match self {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0,
+        };
+        stream.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
+    }
+
     pub fn into_split(self) -> (ReadHalf, WriteHalf) {
         match self {
             Stream::Plain(stream) => {

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use windrow_gatherer::Gatherer;
-use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Stream};
+use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Slot, Slots, Stream};
 use windrow_settings::Difference;
 
 use self::answer::Answer;
@@ -67,28 +66,30 @@ impl AdminServer {
     }
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {
-        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let slots = Slots::new(MAX_CONNECTIONS);
         loop {
-            let Ok((stream, address)) = listener.accept().await else {
+            let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;
             };
-            let Ok(slot) = slots.clone().try_acquire_owned() else { continue };
+            let Some(slot) = slots.take() else { continue };
             let server = self.clone();
             tokio::spawn(async move {
-                let connection = Connection::new(Stream::Plain(stream), server.limits.clone(), address.ip());
+                let connection = Connection::new(Stream::Plain(stream), server.limits.clone());
                 // A scraper that goes away in the middle is its own business.
-                let _ = server.serve(connection).await;
-                drop(slot);
+                let _ = server.serve(connection, &slot).await;
             });
         }
     }
 
-    async fn serve(&self, mut connection: Connection) -> std::io::Result<()> {
+    async fn serve(&self, mut connection: Connection, slot: &Slot) -> std::io::Result<()> {
         let mut out = Vec::new();
-        while let NextRequest::Request(head) = connection.next_request().await? {
+        while let Some(NextRequest::Request(head)) = slot.wait_for(connection.next_request()).await.transpose()? {
             let answer = match self.is_allowed(&head) {
-                true => self.answer(&head, &mut connection).await?,
+                true => {
+                    slot.is_of_user();
+                    self.answer(&head, &mut connection).await?
+                }
                 false => Answer::text(401, "the admin port needs the token of the setting admin.token\n"),
             };
             answer.write(&head, &mut out);

@@ -256,7 +256,7 @@ impl DataServer {
                 state.metrics.connections.inc();
                 let peer = Peer { address: address.ip(), slot };
                 if let Some(Some(stream)) = peer.slot.wait_for(handshake(stream, tls)).await {
-                    let connection = Connection::new(stream, state.options.limits.clone(), peer.address);
+                    let connection = Connection::new(stream, state.options.limits.clone());
                     serve(&state, connection, id, &peer, stop).await;
                 }
                 state.metrics.connections.dec();
