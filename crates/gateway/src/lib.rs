@@ -15,6 +15,7 @@
 mod admin;
 mod admission;
 mod backend;
+mod backend_reading;
 mod data;
 mod error;
 mod insert;

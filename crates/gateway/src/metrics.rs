@@ -20,6 +20,7 @@ struct Code {
 pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
     pub(crate) opaque: Counter,
+    pub(crate) asked: Counter,
     pub(crate) connections: Gauge,
     pub(crate) refused_connections: Counter,
     pub(crate) admissions: Counter,
@@ -32,6 +33,7 @@ impl Metrics {
         let m = Metrics {
             accepted: Counter::default(),
             opaque: Counter::default(),
+            asked: Counter::default(),
             connections: Gauge::default(),
             refused_connections: Counter::default(),
             admissions: Counter::default(),
@@ -41,6 +43,8 @@ impl Metrics {
         registry.register("windrow_inserts_accepted", "Inserts taken to be gathered", m.accepted.clone());
         let help = "Of the inserts taken, those whose payload stays the text it is";
         registry.register("windrow_inserts_opaque", help, m.opaque.clone());
+        let help = "Of the inserts taken, those whose payload ClickHouse was asked to read";
+        registry.register("windrow_inserts_asked", help, m.asked.clone());
         registry.register("windrow_http_connections", "Open connections of the data port", m.connections.clone());
         let help = "Connections closed at once because there were too many";
         registry.register("windrow_http_connections_refused", help, m.refused_connections.clone());

@@ -11,6 +11,7 @@ use super::progress::Progress;
 use super::request::Request;
 use super::serve::State;
 use crate::admission::NotAdmitted;
+use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{
     role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said, Unread,
@@ -35,6 +36,8 @@ pub(crate) enum NotGathered {
     },
 }
 
+/// The reason to forward what has no key by which a repeat would be known.
+const DEDUPLICATION: &str = "deduplication";
 /// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
 const MAX_QUERY_ID_BYTES: usize = 1024;
 
@@ -115,7 +118,12 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
     if candidate.payload_is_body && token.is_none() {
         state.known_heads.put(request, &prepared);
     }
-    let ready = read(state, prepared, candidate.payload, query_id(request), token)?;
+    let ready = match read(state, prepared, candidate.payload, query_id(request), token) {
+        Err(NotGathered::NotRead { unread, prepared, query_id }) => {
+            return ask_to_read(state, &candidate, unread, prepared, query_id).await
+        }
+        read => read?,
+    };
     if !ready.is_doubtful() {
         return Ok(ready);
     }
@@ -143,21 +151,54 @@ pub(crate) fn read(
     query_id: QueryId,
     token: Option<&str>,
 ) -> Result<Ready, NotGathered> {
-    let payload_bytes = payload.len() as u64;
     match prepared.read(payload) {
-        // More than its table may ever hold: waiting would be in vain.
-        Ok(read) if !state.gatherer.could_hold(read.rows.bytes() as u64, ack_of(state, &prepared, &read)) => {
-            Err(NotGathered::Forward("too_large"))
-        }
-        Ok(read) => match dedup_keys(state, &prepared, &read, token) {
-            Ok(dedup) => {
-                let ack = ack_of(state, &prepared, &read);
-                Ok(Ready { prepared, read, payload_bytes, query_id, dedup, ack })
-            }
-            Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason), prepared, query_id }),
-        },
+        Ok(read) => was_read(state, prepared, read, payload.len() as u64, query_id, token),
         Err(NotGatherable::TooLarge) => Err(NotGathered::Forward("too_large")),
         Err(NotGatherable::NotRead(unread)) => Err(NotGathered::NotRead { unread, prepared, query_id }),
+    }
+}
+
+fn was_read(
+    state: &State,
+    prepared: Arc<Prepared>,
+    read: Gatherable,
+    payload_bytes: u64,
+    query_id: QueryId,
+    token: Option<&str>,
+) -> Result<Ready, NotGathered> {
+    let ack = ack_of(state, &prepared, &read);
+    // More than its table may ever hold: waiting would be in vain.
+    if !state.gatherer.could_hold(read.rows.bytes() as u64, ack) {
+        return Err(NotGathered::Forward("too_large"));
+    }
+    match dedup_keys(state, &prepared, &read, token) {
+        Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup, ack }),
+        Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason), prepared, query_id }),
+    }
+}
+
+/// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the connections
+/// for it that the insert would else be forwarded by.
+async fn ask_to_read(
+    state: &State,
+    candidate: &Candidate<'_>,
+    unread: Unread,
+    prepared: Arc<Prepared>,
+    query_id: QueryId,
+) -> Result<Ready, NotGathered> {
+    // Rows that were read, but can't be told apart, would be no better known.
+    let asked = prepared.asked().filter(|_| unread.reason != DEDUPLICATION);
+    let (Backend::ClickHouse(clickhouse), Some(asked)) = (&state.backend, asked) else {
+        return Err(NotGathered::NotRead { unread, prepared, query_id });
+    };
+    let params = candidate.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
+    let query_parameters = params.filter(|(name, _)| name.starts_with("param_"));
+    match asked.read(&clickhouse.relay, candidate.payload, query_parameters).await {
+        Some(read) => {
+            let payload_bytes = candidate.payload.len() as u64;
+            was_read(state, prepared, read, payload_bytes, query_id, candidate.token())
+        }
+        None => Err(NotGathered::NotRead { unread, prepared, query_id }),
     }
 }
 
@@ -179,7 +220,7 @@ fn dedup_keys(
 ) -> Result<Option<DedupKeys>, &'static str> {
     let Some(plan) = &prepared.dedup else { return Ok(None) };
     let shape = prepared.shape(&read.kinship, &state.gatherer);
-    plan.keys(token, shape.destination(), &read.rows).map(Some).ok_or("deduplication")
+    plan.keys(token, shape.destination(), &read.rows).map(Some).ok_or(DEDUPLICATION)
 }
 
 /// A payload that ClickHouse could not read either stands in the log like any other insert.
@@ -243,8 +284,10 @@ async fn hand_over(
     };
     let ticket = state.gatherer.push(&shape, insert).await.map_err(|error| Refusal::push(&error))?;
     state.metrics.accepted.inc();
-    if let Kinship::Opaque { .. } = kinship {
-        state.metrics.opaque.inc();
+    match kinship {
+        Kinship::Typed(_) => {}
+        Kinship::Opaque { .. } => _ = state.metrics.opaque.inc(),
+        Kinship::Asked => _ = state.metrics.asked.inc(),
     }
     let summary = Summary { rows, bytes, elapsed_ns: 0 };
     let Some(ticket) = ticket else {

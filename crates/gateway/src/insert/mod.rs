@@ -1,12 +1,14 @@
 //! An insert's way from its request to the gatherer and back to its answer.
 
 mod answer_form;
+mod asked;
 mod asking;
 mod dedup_plan;
 mod dedup_settings;
 mod not_taken;
 mod own_settings;
 mod prepare;
+mod prepare_asked;
 mod prepare_opaque;
 mod prepared;
 mod query_settings;

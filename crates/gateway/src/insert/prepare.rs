@@ -8,10 +8,12 @@ use windrow_sink::{Destination, Form, Partitioning};
 use windrow_statement::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;
+use super::asked::AskedWay;
 use super::dedup_plan::DedupPlan;
 use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
 use super::not_taken::not_admitted;
 use super::own_settings::Said;
+use super::prepare_asked::{may_be_asked_for, AskedRequest};
 use super::prepare_opaque::OpaqueRequest;
 use super::prepared::Prepared;
 use super::query_settings::QuerySettings;
@@ -95,7 +97,8 @@ async fn admit(
     let format_name = sorted.query.format(statement, &user)?;
     let format = Format::named(format_name).or_else(|| windrow_interchange::format(format_name));
     let opaque_format = OpaqueFormat::named(format_name);
-    if format.is_none() && opaque_format.is_none() {
+    let may_ask = !alone_here && may_be_asked_for(format_name, format);
+    if format.is_none() && opaque_format.is_none() && !may_ask {
         return Err(NotAdmitted::Forward("format"));
     }
     let database = request.table.database.as_ref().unwrap_or(&user.database);
@@ -158,10 +161,23 @@ async fn admit(
         let not_typed = typed.as_ref().err().copied();
         OpaqueRequest { format, targets, user, settings, formatting, kind, not_typed }.way(&destination).map(Box::new)
     });
+    let asked = may_ask.then(|| {
+        let request = AskedRequest {
+            format_name,
+            targets: &targets,
+            user: &user,
+            settings: &sorted.shape,
+            formatting: if schema.computes { &sorted.formatting } else { &[] },
+            database: request.database.as_deref(),
+            max_data_size_bytes: own.limits.max_data_size_bytes,
+            typed: typed.as_ref().map_err(|reason| *reason),
+        };
+        request.way(&destination).map(Box::new)
+    });
     // Where the table itself lies in the request's database, that one is there.
     let database = request.database.as_deref().filter(|database| *database != key.database);
     let asker = Asker { admission, account: &account, schema: &schema, other_settings: &sorted.others, database };
-    let mut ways = asker.ask_for_ways(typed, opaque).await?;
+    let mut ways = asker.ask_for_ways(typed, opaque, asked.flatten()).await?;
     // Not before: a table is changed for those only who may insert into it.
     if !admission.settle_window(&key, schema.window).await && deduplicates {
         ways.no_repeat_is_recognised();
@@ -205,25 +221,33 @@ impl Asker<'_> {
         self.admission.probe(probe, self.account, self.schema).await
     }
 
-    /// Asks the backend for both ways at once: it may refuse what only one of them needs.
+    /// Asks the backend for all ways at once: it may refuse what only one of them needs.
     async fn ask_for_ways(
         &self,
         typed: Result<TypedWay, &'static str>,
         opaque: Option<Box<OpaqueWay>>,
+        asked: Option<Box<AskedWay>>,
     ) -> Result<Ways, NotAdmitted> {
         let typed_destination = typed.as_ref().ok().map(|typed| &*typed.destination);
         let opaque_destination = opaque.as_ref().map(|opaque| &*opaque.destination);
-        let (typed_answer, opaque_answer) = tokio::join!(self.ask(typed_destination), self.ask(opaque_destination));
-        match (typed, opaque) {
-            (Ok(typed), opaque) => {
+        // Beside the typed way it leads to the same place.
+        let asked_destination = asked.as_ref().filter(|_| typed.is_err()).map(|asked| &*asked.destination);
+        let (typed_answer, opaque_answer, asked_answer) =
+            tokio::join!(self.ask(typed_destination), self.ask(opaque_destination), self.ask(asked_destination));
+        match (typed, opaque, asked) {
+            (Ok(typed), opaque, asked) => {
                 typed_answer?;
-                Ok(Ways { typed: Some(typed), opaque: opaque.filter(|_| opaque_answer.is_ok()) })
+                Ok(Ways { typed: Some(typed), opaque: opaque.filter(|_| opaque_answer.is_ok()), asked })
             }
-            (Err(_), Some(opaque)) => {
+            (Err(_), Some(opaque), asked) => {
                 opaque_answer?;
-                Ok(Ways { typed: None, opaque: Some(opaque) })
+                Ok(Ways { typed: None, opaque: Some(opaque), asked: asked.filter(|_| asked_answer.is_ok()) })
             }
-            (Err(reason), None) => Err(NotAdmitted::Forward(reason)),
+            (Err(_), None, Some(asked)) => {
+                asked_answer?;
+                Ok(Ways { typed: None, opaque: None, asked: Some(asked) })
+            }
+            (Err(reason), None, None) => Err(NotAdmitted::Forward(reason)),
         }
     }
 }

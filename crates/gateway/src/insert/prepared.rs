@@ -5,6 +5,7 @@ use windrow_gatherer::{AckLevel, Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Sink};
 
 use super::answer_form::AnswerForm;
+use super::asked::AskedWay;
 use super::dedup_plan::DedupPlan;
 use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
 use crate::admission::{Grounds, Standing};
@@ -53,6 +54,11 @@ impl Prepared {
 
     pub(crate) fn read(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
         self.ways.read(payload, &self.kind)
+    }
+
+    /// How ClickHouse may be asked to read what can't be read here.
+    pub(crate) fn asked(&self) -> Option<&AskedWay> {
+        self.ways.asked.as_deref()
     }
 
     /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may have

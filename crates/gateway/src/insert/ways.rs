@@ -1,4 +1,5 @@
-//! The two ways in which the payloads of a statement may be gathered: typed, and opaque where that doesn't do.
+//! The ways in which the payloads of a statement may be gathered: typed; opaque where that doesn't do; and asked, for what
+//! only ClickHouse can read.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use windrow_block::{Format, NotTyped, NotTypedReason, OpaquePlan, Present, ReadP
 use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
+use super::asked::AskedWay;
 use super::read::{read_payload, LARGE_BYTES};
 
 /// At least one of them is there.
@@ -13,6 +15,8 @@ pub(crate) struct Ways {
     pub(crate) typed: Option<TypedWay>,
     /// Boxed: most have none.
     pub(crate) opaque: Option<Box<OpaqueWay>>,
+    /// For payloads that can go no other way.
+    pub(crate) asked: Option<Box<AskedWay>>,
 }
 
 /// Payloads are read into columns.
@@ -48,6 +52,8 @@ pub(crate) enum Kinship {
     Typed(Present),
     /// This stands before their rows.
     Opaque { header: Vec<u8> },
+    /// ClickHouse has read them into all of the plan's columns.
+    Asked,
 }
 
 /// Why a payload can't be gathered.
@@ -91,7 +97,10 @@ impl Ways {
                 result => return result,
             }
         }
-        let Some(typed) = &self.typed else { return Err(NotGatherable::NotRead(Unread::because("format"))) };
+        let Some(typed) = &self.typed else {
+            let because = self.asked.as_ref().and_then(|asked| asked.not_typed).unwrap_or("format");
+            return Err(NotGatherable::NotRead(Unread::because(because)));
+        };
         if payload.len() as u64 > kind.limits.max_data_size_bytes && !typed.takes_any_size {
             return Err(NotGatherable::TooLarge);
         }
@@ -111,8 +120,9 @@ impl Ways {
     pub(crate) fn no_repeat_is_recognised(&mut self) {
         let typed = self.typed.as_mut().map(|way| &mut way.destination);
         let opaque = self.opaque.as_mut().map(|way| &mut way.destination);
-        let both = typed.into_iter().chain(opaque);
-        both.for_each(|destination| Arc::make_mut(destination).deduplicates = false);
+        let asked = self.asked.as_mut().map(|way| &mut way.destination);
+        let all = typed.into_iter().chain(opaque).chain(asked);
+        all.for_each(|destination| Arc::make_mut(destination).deduplicates = false);
     }
 
     /// Whether a payload had a field with the name of no column known here.
@@ -123,7 +133,9 @@ impl Ways {
     /// Where payloads go that could not be read.
     pub(crate) fn any_destination(&self) -> &Arc<Destination> {
         let typed = self.typed.as_ref().map(|way| &way.destination);
-        typed.or(self.opaque.as_ref().map(|way| &way.destination)).expect("at least one of them is there")
+        let opaque = self.opaque.as_ref().map(|way| &way.destination);
+        let asked = self.asked.as_ref().map(|way| &way.destination);
+        typed.or(opaque).or(asked).expect("at least one of them is there")
     }
 
     /// Where rows go that were read here and have this in common.
@@ -141,6 +153,7 @@ impl Ways {
                 destination.form = Form::Native { types };
                 Arc::new(destination)
             }
+            Kinship::Asked => self.asked.as_ref().expect("they were read this way").destination.clone(),
             Kinship::Opaque { header } => {
                 let opaque = self.opaque.as_ref().expect("they were read this way");
                 let form = Form::Text { format: opaque.plan.format().name, header: header.clone() };
