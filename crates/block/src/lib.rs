@@ -25,7 +25,7 @@ mod zone;
 pub use block::{native_pieces, Block};
 pub use column::StringsEnd;
 pub use format::{families, Families, Format, Lines};
-pub use native::{decode_columns, decode_native, NativeBlock, NativeError, NativeLimits};
+pub use native::{block_rows, decode_columns, decode_native, NativeBlock, NativeError, NativeLimits};
 pub use opaque::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueRows, OpaqueSettings};
 pub use partition::PartitionKey;
 pub use plan::{ColumnSpec, DefaultKind, ReadPlan, ReadPlans};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use windrow_block::{decode_native, Block, ColumnSpec, DataType, NativeBlock, NativeLimits};
+use bytes::Bytes;
+use windrow_block::{block_rows, decode_native, Block, ColumnSpec, NativeBlock, NativeLimits};
 use windrow_client::{Begun, Call, CallError, Client, Credentials, Exception};
 use windrow_statement::backquote;
 
@@ -17,10 +18,19 @@ pub(crate) struct Reading<'a> {
     pub(crate) credentials: &'a Credentials,
     /// ClickHouse's name.
     pub(crate) format: &'a str,
-    pub(crate) columns: &'a [ColumnSpec],
+    /// Names and types.
+    pub(crate) columns: &'a [(String, String)],
     pub(crate) payload: &'a [u8],
     /// What the rows may be in Native, however few the payload's bytes are.
     pub(crate) max_bytes: usize,
+}
+
+/// The rows in Native, as ClickHouse wrote them.
+pub(crate) struct Answer {
+    pub(crate) native: Bytes,
+    /// By ClickHouse's own count.
+    rows: Option<u64>,
+    max_bytes: usize,
 }
 
 impl Reading<'_> {
@@ -29,10 +39,10 @@ impl Reading<'_> {
         &self,
         client: &Client,
         params: impl Iterator<Item = (&'p str, &'p str)>,
-    ) -> Result<Block, CallError> {
-        let names: Vec<String> = self.columns.iter().map(|column| backquote(&column.name)).collect();
+    ) -> Result<Answer, CallError> {
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| backquote(name)).collect();
         let structure: Vec<String> =
-            self.columns.iter().zip(&names).map(|(column, name)| format!("{name} {}", column.data_type)).collect();
+            self.columns.iter().zip(&names).map(|((_, type_name), name)| format!("{name} {type_name}")).collect();
         let mut parts = Multipart::new();
         parts.table(TABLE, &[self.payload]);
         let form = parts.end();
@@ -45,6 +55,8 @@ impl Reading<'_> {
             .param("input_format_parallel_parsing", "0")
             // The statement is the same for every payload.
             .param("use_query_cache", "0")
+            // An error comes before all rows, and the summary says how many they are.
+            .param("wait_end_of_query", "1")
             .field("Content-Type", &form.content_type)
             .timeout(TIMEOUT);
         for (name, value) in params {
@@ -53,32 +65,35 @@ impl Reading<'_> {
         let body = [form.body];
         let Begun { mut lease, head } = client.begin(&call.body(&body)).await?;
         // What is longer is cut off, so one byte more is asked for.
-        let answer = lease.connection().body(&head).collect(self.max_bytes + 1, TIMEOUT).await;
-        let answer = answer.map_err(|error| CallError::Unknown(error.to_string()))?;
+        let native = lease.connection().body(&head).collect(self.max_bytes + 1, TIMEOUT).await;
+        let native = native.map_err(|error| CallError::Unknown(error.to_string()))?;
+        let rows = head.field_str("x-clickhouse-summary").and_then(result_rows);
         lease.give_back(&head);
-        self.read(&answer).map_err(CallError::Exception)
-    }
-
-    /// All blocks of an answer as one, if they have the columns that were asked for.
-    fn read(&self, mut bytes: &[u8]) -> Result<Block, Exception> {
-        let wrong =
-            |why: &str| Exception::new(CANNOT_PARSE, &format!("ClickHouse's own reading can't be taken: {why}"), "");
-        if bytes.len() > self.max_bytes {
-            return Err(wrong("it is too long"));
+        match native.len() > self.max_bytes {
+            true => Err(CallError::Exception(wrong("it is too long"))),
+            false => Ok(Answer { native, rows, max_bytes: self.max_bytes }),
         }
+    }
+}
+
+impl Answer {
+    /// All blocks as one, if they have the columns that were asked for.
+    pub(crate) fn block(&self, columns: &[ColumnSpec]) -> Result<Block, Exception> {
         let limits = NativeLimits {
             max_columns: 10_000,
             max_rows: 10_000_000,
             max_name_bytes: 1 << 20,
             max_unfolded_bytes: self.max_bytes,
         };
-        let types: Vec<String> = self.columns.iter().map(|column| column.data_type.native_name()).collect();
-        let mut whole = Block::empty(self.columns.iter().map(|column| &column.data_type));
+        let types: Vec<String> = columns.iter().map(|column| column.data_type.native_name()).collect();
+        let mut whole = Block::empty(columns.iter().map(|column| &column.data_type));
+        let mut bytes = &self.native[..];
         while !bytes.is_empty() {
             let NativeBlock { names, types: got, block, consumed_bytes } =
                 decode_native(bytes, limits).map_err(|error| wrong(&error.to_string()))?;
-            let is_as_asked = names.iter().eq(self.columns.iter().map(|column| &column.name))
-                && got.iter().map(DataType::native_name).eq(types.iter().cloned());
+            let is_as_asked = names.iter().eq(columns.iter().map(|column| &column.name))
+                && got.len() == types.len()
+                && got.iter().zip(&types).all(|(got, wanted)| is_type(&got.native_name(), wanted));
             if !is_as_asked {
                 return Err(wrong("it has other columns"));
             }
@@ -87,12 +102,32 @@ impl Reading<'_> {
         }
         Ok(whole)
     }
+
+    /// How many rows there are, if they are one block. More blocks could not be told apart here.
+    pub(crate) fn rows_of_one_block(&self) -> Option<usize> {
+        let (rows, counted) = (block_rows(&self.native)?, self.rows?);
+        (rows as u64 == counted && rows > 0).then_some(rows)
+    }
+}
+
+/// Over HTTP, ClickHouse leaves out the zone of a plain DateTime.
+fn is_type(got: &str, wanted: &str) -> bool {
+    got == wanted || got == "DateTime" && wanted.starts_with("DateTime(")
+}
+
+fn result_rows(summary: &str) -> Option<u64> {
+    let rest = summary.split_once("\"result_rows\":\"")?.1;
+    rest.split('"').next()?.parse().ok()
+}
+
+fn wrong(why: &str) -> Exception {
+    Exception::new(CANNOT_PARSE, &format!("ClickHouse's own reading can't be taken: {why}"), "")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_block::{read_json_each_row, DefaultKind, ReadPlan, ReadSettings};
+    use windrow_block::{read_json_each_row, DataType, DefaultKind, ReadPlan, ReadSettings};
 
     fn columns(types: &[(&str, &str)]) -> Vec<ColumnSpec> {
         let column = |(name, data_type): &(&str, &str)| ColumnSpec {
@@ -111,10 +146,22 @@ mod tests {
         parsed.block.encode_native(&names, &types)
     }
 
+    #[test]
+    fn rows_are_counted_where_they_are_one_block() {
+        let one = native(&columns(&[("a", "UInt8")]), "{\"a\":1}\n{\"a\":2}\n");
+        let rows = |native: &[u8], rows| {
+            Answer { native: Bytes::copy_from_slice(native), rows, max_bytes: 1 << 20 }.rows_of_one_block()
+        };
+        assert_eq!(rows(&one, Some(2)), Some(2));
+        assert_eq!(rows(&[one.clone(), one.clone()].concat(), Some(4)), None, "several blocks");
+        assert_eq!(rows(&one, None), None, "no summary");
+        assert_eq!(rows(&[], Some(0)), None);
+        assert_eq!(result_rows(r#"{"read_rows":"7","result_rows":"12","x":"1"}"#), Some(12));
+    }
+
     fn read(bytes: &[u8], columns: &[ColumnSpec]) -> Result<usize, Exception> {
-        let credentials = Credentials { user: String::new(), password: String::new() };
-        let reading = Reading { credentials: &credentials, format: "CSV", columns, payload: b"", max_bytes: 1 << 20 };
-        reading.read(bytes).map(|block| block.rows())
+        let answer = Answer { native: Bytes::copy_from_slice(bytes), rows: None, max_bytes: 1 << 20 };
+        answer.block(columns).map(|block| block.rows())
     }
 
     #[test]
@@ -125,7 +172,10 @@ mod tests {
         assert_eq!(read(&twice, &wanted), Ok(4));
         assert_eq!(read(&[], &wanted), Ok(0));
         assert!(read(&one, &columns(&[("a", "UInt8")])).is_err());
-        assert!(read(&one.repeat((1 << 20) / one.len() + 1), &wanted).is_err(), "too long");
+        assert_eq!(
+            read(&native(&columns(&[("t", "DateTime")]), "{\"t\":1}"), &columns(&[("t", "DateTime('UTC')")])),
+            Ok(1)
+        );
         assert!(read(&one, &columns(&[("b", "UInt8"), ("s", "LowCardinality(Nullable(String))")])).is_err());
         assert!(read(&one, &columns(&[("a", "UInt16"), ("s", "LowCardinality(Nullable(String))")])).is_err());
         for length in 1..one.len() {

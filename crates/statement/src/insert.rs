@@ -21,6 +21,8 @@ pub struct InsertStatement {
     pub table: InsertTable,
     /// None: all columns. Parts of compound names are joined by dots: `n.a`, also where `n` names the table.
     pub columns: Option<Vec<String>>,
+    /// What `* EXCEPT` leaves out of all columns.
+    pub except: Vec<String>,
     /// In the order written (the last of a name counts); strings without quotes, true and false as 1 and 0.
     pub settings: Vec<(String, String)>,
     /// As written; `Values` for the VALUES clause.
@@ -68,7 +70,7 @@ pub enum InsertForm {
     /// Into a table function.
     Function,
     FromInfile,
-    /// `*`, `EXCEPT`, `COLUMNS(..)` in the column list.
+    /// `t.*`, `COLUMNS(..)` in the column list, or `*` beside something else.
     ColumnMatcher,
     /// `{x:Identifier}` in the head, other than in the place of the table.
     QueryParameter,
@@ -80,7 +82,7 @@ pub enum InsertForm {
 
 /// Parses behind the word INSERT.
 pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> {
-    let Target { table, columns } = target(cursor)?;
+    let Target { table, columns, except } = target(cursor)?;
     if cursor.at_keyword("FROM") {
         return Err(InsertForm::FromInfile);
     }
@@ -89,6 +91,7 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
     Ok(InsertStatement {
         table,
         columns,
+        except,
         settings: settings.into_iter().map(|setting| (setting.name, setting.value)).collect(),
         format: data.format,
         head_end: data.head_end,
@@ -99,6 +102,7 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
 struct Target {
     table: InsertTable,
     columns: Option<Vec<String>>,
+    except: Vec<String>,
 }
 
 /// `INTO [TABLE] t`.
@@ -113,8 +117,34 @@ pub(crate) fn table_behind_insert(cursor: &mut Cursor) -> Result<InsertTable, In
 
 fn target(cursor: &mut Cursor) -> Result<Target, InsertForm> {
     let table = table_behind_insert(cursor)?;
-    let columns = if cursor.eat_symbol(b'(') { Some(columns(cursor)?) } else { None };
-    Ok(Target { table, columns })
+    let (mut named, mut except) = (None, Vec::new());
+    if cursor.eat_symbol(b'(') {
+        match cursor.eat_symbol(b'*') {
+            true => except = all_but(cursor)?,
+            false => named = Some(columns(cursor)?),
+        }
+    }
+    Ok(Target { table, columns: named, except })
+}
+
+/// Behind the `*` of `(*)`, `(* EXCEPT a)` or `(* EXCEPT (a, b))`; what else it may be followed by is left to ClickHouse.
+fn all_but(cursor: &mut Cursor) -> Result<Vec<String>, InsertForm> {
+    let matcher = |condition: bool| condition.then_some(()).ok_or(InsertForm::ColumnMatcher);
+    let mut except = Vec::new();
+    if cursor.eat_keyword("EXCEPT") {
+        matcher(!cursor.at_keyword("STRICT"))?;
+        let is_list = cursor.eat_symbol(b'(');
+        loop {
+            except.push(cursor.identifier().ok_or(InsertForm::ColumnMatcher)?);
+            if !is_list || !cursor.eat_symbol(b',') {
+                break;
+            }
+            matcher(except.len() < MAX_COLUMNS)?;
+        }
+        matcher(!is_list || cursor.eat_symbol(b')'))?;
+    }
+    matcher(cursor.eat_symbol(b')'))?;
+    Ok(except)
 }
 
 /// A setting of the SETTINGS clause, and where in the text it stands.

@@ -110,6 +110,14 @@ fn tables_and_columns_in_every_spelling() {
         columns("INSERT INTO t (a, `b c`, \"d\", n.x, n.`y.z`,) VALUES"),
         names(&["a", "b c", "d", "n.x", "n.y.z"])
     );
+    for (text, except) in [
+        ("INSERT INTO t VALUES", &[][..]),
+        ("INSERT INTO t (*) VALUES", &[]),
+        ("INSERT INTO t (* EXCEPT a) VALUES", &["a"]),
+        ("INSERT INTO t ( * except(a, `b c`) ) VALUES", &["a", "b c"]),
+    ] {
+        assert_eq!((columns(text), insert(text).except), (None, names(except).unwrap_or_default()), "{text}");
+    }
 }
 
 #[test]
@@ -151,8 +159,13 @@ fn anything_more_than_a_plain_insert_is_left_to_the_backend() {
         ("INSERT INTO TABLE FUNCTION file('x') PARTITION BY a VALUES (1)", InsertForm::Function),
         ("INSERT INTO t FROM INFILE 'x' FORMAT CSV", InsertForm::FromInfile),
         ("INSERT INTO t (a) FROM INFILE 'x' FORMAT CSV", InsertForm::FromInfile),
-        ("INSERT INTO t (*) VALUES (1)", InsertForm::ColumnMatcher),
-        ("INSERT INTO t (* EXCEPT(a)) VALUES (1)", InsertForm::ColumnMatcher),
+        ("INSERT INTO t (*, a) VALUES (1)", InsertForm::ColumnMatcher),
+        ("INSERT INTO t (* EXCEPT) VALUES (1)", InsertForm::ColumnMatcher),
+        ("INSERT INTO t (* EXCEPT a, b) VALUES (1)", InsertForm::ColumnMatcher),
+        ("INSERT INTO t (* EXCEPT STRICT a) VALUES (1)", InsertForm::ColumnMatcher),
+        ("INSERT INTO t (* EXCEPT (n.a)) VALUES (1)", InsertForm::ColumnMatcher),
+        ("INSERT INTO t (* EXCEPT 'a.*') VALUES (1)", InsertForm::ColumnMatcher),
+        ("INSERT INTO t (* APPLY f) VALUES (1)", InsertForm::ColumnMatcher),
         ("INSERT INTO t (t.*) VALUES (1)", InsertForm::ColumnMatcher),
         ("INSERT INTO t (COLUMNS('a')) VALUES (1)", InsertForm::ColumnMatcher),
         ("INSERT INTO {t:String} VALUES (1)", InsertForm::Unusual),

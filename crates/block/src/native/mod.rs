@@ -71,6 +71,13 @@ impl Display for NativeError {
 
 impl std::error::Error for NativeError {}
 
+/// How many rows the first block has, whatever its columns are. `None`: there is no block.
+pub fn block_rows(bytes: &[u8]) -> Option<usize> {
+    let mut input = Input::new(bytes, NativeLimits::default());
+    input.columns().ok().filter(|columns| *columns > 0)?;
+    input.rows().ok()
+}
+
 /// Reads one block in the form of the HTTP interface, without BlockInfo.
 pub fn decode_native(bytes: &[u8], limits: NativeLimits) -> Result<NativeBlock, NativeError> {
     let mut input = Input::new(bytes, limits);

@@ -83,6 +83,18 @@ impl OpaqueFormat {
         FORMATS.iter().find(|format| is_named(&format.name) || format.aliases.iter().any(is_named))
     }
 
+    /// The name of a format that opaque rows may be in: one whose payloads may be joined, or Native, in whose blocks ClickHouse
+    /// itself has answered.
+    pub fn name_of_rows(name: &str) -> Option<&'static str> {
+        if name == OpaqueFormat::BLOCKS {
+            return Some(OpaqueFormat::BLOCKS);
+        }
+        OpaqueFormat::named(name).map(|format| format.name)
+    }
+
+    /// The format of rows that ClickHouse was asked to read, if they have types that are not known here.
+    pub const BLOCKS: &'static str = "Native";
+
     pub fn all() -> impl Iterator<Item = &'static OpaqueFormat> {
         FORMATS.iter()
     }

@@ -366,13 +366,21 @@ impl TableSchema {
         })
     }
 
-    /// The columns that an insert writes: those it names, or all that can be written.
-    pub(crate) fn target_columns(&self, named: Option<&[String]>) -> Result<Vec<Target>, NotAdmitted> {
+    /// The columns that an insert writes: those it names, with the name of its table before them or without, or all that can
+    /// be written but for some.
+    pub(crate) fn target_columns(
+        &self,
+        table: &str,
+        named: Option<&[String]>,
+        except: &[String],
+    ) -> Result<Vec<Target>, NotAdmitted> {
         let writable = |column: &&Column| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
         let targets: Vec<&Column> = match named {
-            None => self.columns.iter().filter(writable).collect(),
+            None => self.columns.iter().filter(writable).filter(|column| !except.contains(&column.name)).collect(),
             Some(names) => {
-                let find = |name: &String| self.columns.iter().find(|column| column.name == *name).filter(writable);
+                let known = |name: &str| self.columns.iter().find(|column| column.name == name);
+                let behind_table = |name: &'_ String| known(name.strip_prefix(table)?.strip_prefix('.')?);
+                let find = |name: &String| known(name).or_else(|| behind_table(name)).filter(writable);
                 // A name that isn't there is the backend's to refuse; the other kinds of column have rules of their own.
                 names.iter().map(find).collect::<Option<_>>().ok_or(NotAdmitted::Forward("columns"))?
             }
@@ -446,10 +454,15 @@ mod tests {
         ];
         let columns = lines.iter().filter_map(|line| read_column(line)).collect();
         let schema = TableSchema::new(columns, None, Moment::default(), None);
-        let names = |named: Option<&[String]>| {
-            let specs = schema.target_columns(named).ok()?;
+        let names_but = |named: Option<&[String]>, except: &[String]| {
+            let specs = schema.target_columns("t", named, except).ok()?;
             Some(specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>().join(","))
         };
+        let names = |named: Option<&[String]>| names_but(named, &[]);
+        assert_eq!(names_but(None, &["a".into(), "m".into(), "missing".into()]).as_deref(), Some("s"));
+        assert_eq!(names_but(None, &["a".into(), "s".into()]), None, "nothing is left");
+        assert_eq!(names(Some(&["t.s".into(), "a".into()])).as_deref(), Some("s,a"));
+        assert_eq!(names(Some(&["u.s".into()])), None, "another table");
         assert_eq!(names(None).as_deref(), Some("a,s"));
         assert_eq!(names(Some(&["s".into(), "a".into()])).as_deref(), Some("s,a"));
         for refused in ["m", "e", "missing"] {

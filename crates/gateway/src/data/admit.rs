@@ -218,6 +218,10 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     for column in statement.columns.iter().flatten() {
         add(column.as_bytes());
     }
+    add(&(statement.except.len() as u32).to_le_bytes());
+    for column in &statement.except {
+        add(column.as_bytes());
+    }
     // That there is a token matters, not which.
     add(if candidate.token().is_some() { b"token" } else { b"" });
     let of_its_own = |name: &str| role(name) == Role::Private || is_token(name);

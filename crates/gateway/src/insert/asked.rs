@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, Rows};
+use windrow_block::{ColumnSpec, OpaqueRows, Rows};
 use windrow_client::{CallError, Client};
+use windrow_gatherer::InsertKind;
 use windrow_sink::Destination;
 
 use super::ways::{Gatherable, Kinship};
-use crate::backend_reading::Reading;
+use crate::backend_reading::{Answer, Reading};
 
 /// What becomes longer by being read is forwarded: memory is bounded, and it is a part worth having.
 const MAX_READ_BYTES: usize = 4 << 20;
@@ -23,7 +24,9 @@ const SKIP_UNKNOWN_FIELDS: &str = "input_format_skip_unknown_fields";
 
 pub(crate) struct AskedWay {
     pub(super) format: String,
-    pub(super) columns: Vec<ColumnSpec>,
+    /// Names and types.
+    pub(super) columns: Vec<(String, String)>,
+    pub(super) taken: Taken,
     /// With all of the columns.
     pub(super) destination: Arc<Destination>,
     pub(super) settings: Vec<(String, String)>,
@@ -35,7 +38,23 @@ pub(crate) struct AskedWay {
     pub(super) not_typed: Option<&'static str>,
 }
 
+/// What is made of ClickHouse's answer.
+pub(super) enum Taken {
+    /// A block of these columns.
+    Typed(Vec<ColumnSpec>),
+    /// What it is, since some type is not known here: ClickHouse gets its own blocks back.
+    AsItIs { kind: Arc<InsertKind> },
+}
+
 impl AskedWay {
+    /// What its inserts have in common, if it isn't what all inserts of the statement have.
+    pub(crate) fn kind(&self) -> Option<&Arc<InsertKind>> {
+        match &self.taken {
+            Taken::Typed(_) => None,
+            Taken::AsItIs { kind } => Some(kind),
+        }
+    }
+
     /// `query_parameters`: those of the request, which expressions may name. `None`: the insert is to be forwarded.
     pub(crate) async fn read<'p>(
         &'p self,
@@ -58,11 +77,21 @@ impl AskedWay {
         let database = self.database.as_deref().map(|database| ("database", database));
         let params = settings.chain(own.clone()).chain(account).chain(database).chain(query_parameters);
         match reading.ask(client, params).await {
-            Ok(block) => Some(Gatherable { rows: Rows::Typed(block), kinship: Kinship::Asked }),
+            Ok(answer) => Some(Gatherable { rows: self.rows(answer)?, kinship: Kinship::Asked }),
             Err(CallError::Exception(_)) => None,
             Err(error) => {
                 tracing::debug!(%error, "ClickHouse was asked to read an insert's payload and gave no answer");
                 None
+            }
+        }
+    }
+
+    fn rows(&self, answer: Answer) -> Option<Rows> {
+        match &self.taken {
+            Taken::Typed(columns) => answer.block(columns).ok().map(Rows::Typed),
+            Taken::AsItIs { .. } => {
+                let rows = answer.rows_of_one_block()?;
+                Some(Rows::Opaque(OpaqueRows::piece(answer.native.to_vec(), rows)))
             }
         }
     }

@@ -131,7 +131,7 @@ async fn admit(
         sorted.shape.extend(switched_on(&user));
         sorted.shape.sort_unstable();
     }
-    let targets = schema.target_columns(statement.columns.as_deref())?;
+    let targets = schema.target_columns(&key.table, statement.columns.as_deref(), &statement.except)?;
     let destination = Destination {
         database: key.database.clone(),
         table: key.table.clone(),
@@ -169,8 +169,9 @@ async fn admit(
             settings: &sorted.shape,
             formatting: if schema.computes { &sorted.formatting } else { &[] },
             database: request.database.as_deref(),
-            max_data_size_bytes: own.limits.max_data_size_bytes,
+            kind: &kind,
             typed: typed.as_ref().map_err(|reason| *reason),
+            takes_unread_rows: dedup.as_ref().is_none_or(may_be_text),
         };
         request.way(&destination).map(Box::new)
     });

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, Format, ReadSettings, SettingEffect};
+use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadSettings, SettingEffect};
+use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
-use super::asked::AskedWay;
+use super::asked::{AskedWay, Taken};
+use super::prepare_opaque::{carried_settings, kind_of_small_batches};
 use super::ways::TypedWay;
 use crate::admission::{Target, UserContext};
 
@@ -47,51 +49,75 @@ pub(super) struct AskedRequest<'a> {
     pub(super) formatting: &'a [(&'a str, &'a str)],
     /// The database that the request names.
     pub(super) database: Option<&'a str>,
-    pub(super) max_data_size_bytes: u64,
+    pub(super) kind: &'a InsertKind,
     pub(super) typed: Result<&'a TypedWay, &'static str>,
+    /// Whether rows that nobody here has read would be recognised when they come again, if that is asked for.
+    pub(super) takes_unread_rows: bool,
 }
 
 impl AskedRequest<'_> {
     /// `None`: what comes back might not be what ClickHouse would store.
     pub(super) fn way(&self, destination: &Destination) -> Option<AskedWay> {
-        let columns: Vec<ColumnSpec> = self.targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>()?;
         // Beside a SELECT a column has no DEFAULT. Only VALUES can be seen to leave none to it.
         let has_defaults = self.targets.iter().any(Target::has_default);
         if has_defaults && !self.format_name.eq_ignore_ascii_case("Values") || self.may_drop_rows() {
             return None;
         }
-        let destination = match &self.typed {
-            Ok(typed) => typed.destination.clone(),
-            Err(_) => Arc::new(self.own_destination(destination, &columns)?),
+        let specs: Option<Vec<ColumnSpec>> = self.targets.iter().map(|target| target.spec.clone()).collect();
+        let (destination, taken) = match (&self.typed, specs) {
+            (Ok(typed), Some(specs)) => (typed.destination.clone(), Taken::Typed(specs)),
+            (_, specs) if !self.native_is_plain() || specs.is_none() && !self.makes_one_block() => return None,
+            (_, Some(specs)) => {
+                let types = specs.iter().map(|column| column.data_type.clone()).collect();
+                (self.own_destination(destination, Form::Native { types }), Taken::Typed(specs))
+            }
+            (_, None) => {
+                if !self.takes_unread_rows || !self.targets.iter().all(comes_back_whole) {
+                    return None;
+                }
+                let form = Form::Text { format: OpaqueFormat::BLOCKS, header: Vec::new() };
+                let kind = Arc::new(kind_of_small_batches(self.kind));
+                (self.own_destination(destination, form), Taken::AsItIs { kind })
+            }
         };
+        let columns = self.targets.iter().map(|target| (target.name.clone(), target.type_name.clone()));
         let settings = self.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Some(AskedWay {
             format: self.format_name.to_owned(),
-            columns,
+            columns: columns.collect(),
+            taken,
             destination,
             settings: settings.collect(),
             database: self.database.map(str::to_owned),
             has_defaults,
-            max_payload_bytes: self.max_data_size_bytes.min(MAX_PAYLOAD_BYTES),
+            max_payload_bytes: self.kind.limits.max_data_size_bytes.min(MAX_PAYLOAD_BYTES),
             not_typed: self.typed.as_ref().err().copied(),
         })
     }
 
-    /// Where rows go if there is no typed way: under all settings of the request, unless they bear on Native.
-    fn own_destination(&self, destination: &Destination, columns: &[ColumnSpec]) -> Option<Destination> {
-        let mut native = ReadSettings::of(Format::named("Native")?);
+    /// Where rows go if there is no typed way: under all settings of the request.
+    fn own_destination(&self, destination: &Destination, form: Form) -> Arc<Destination> {
+        let settings = carried_settings(self.settings, self.formatting);
+        Arc::new(Destination { form, settings, ..destination.clone() })
+    }
+
+    fn all_settings(&self) -> impl Iterator<Item = (&str, &str)> {
         let profile = self.user.effective_settings.iter().chain(&self.user.changed_settings);
-        let profile = profile.map(|(name, value)| (name.as_str(), value.as_str()));
-        let mut all = profile.chain(self.settings.iter().copied());
-        if all.any(|(name, value)| native.set(name, value) == SettingEffect::NotTyped) {
-            return None;
-        }
-        let settings = self.settings.iter().chain(self.formatting);
-        Some(Destination {
-            form: Form::Native { types: columns.iter().map(|column| column.data_type.clone()).collect() },
-            settings: settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            ..destination.clone()
-        })
+        profile.map(|(name, value)| (name.as_str(), value.as_str())).chain(self.settings.iter().copied())
+    }
+
+    /// Whether no setting bears on how Native is read.
+    fn native_is_plain(&self) -> bool {
+        let Some(native) = Format::named("Native") else { return false };
+        let mut read = ReadSettings::of(native);
+        self.all_settings().all(|(name, value)| read.set(name, value) != SettingEffect::NotTyped)
+    }
+
+    /// Whether ClickHouse makes one block of a batch, so that an error means that no row is stored.
+    fn makes_one_block(&self) -> bool {
+        const BY_BYTES: [&str; 2] = ["max_insert_block_size_bytes", "min_insert_block_size_bytes"];
+        let settings = self.user.changed_settings.iter().map(|(name, _)| name.as_str());
+        !settings.chain(self.settings.iter().map(|(name, _)| *name)).any(|name| BY_BYTES.contains(&name))
     }
 
     /// Settings that an INSERT doesn't heed, and for which a SELECT shows fewer rows without an error.
@@ -103,4 +129,10 @@ impl AskedRequest<'_> {
         let in_profile = self.user.changed_settings.iter().map(|(name, _)| name.as_str());
         in_profile.chain(self.settings.iter().map(|(name, _)| *name)).any(drops)
     }
+}
+
+/// Of states of aggregate functions that have versions, Native over HTTP has the oldest.
+fn comes_back_whole(target: &Target) -> bool {
+    let mut states = target.type_name.split("AggregateFunction(").skip(1);
+    !states.any(|arguments| arguments.starts_with(|letter: char| letter.is_ascii_digit()))
 }

@@ -37,13 +37,11 @@ impl OpaqueRequest<'_> {
         let columns = self.targets.iter().map(|target| (target.name.as_str(), target.type_name.as_str()));
         let plan = OpaquePlan::new(columns, &self.join_settings()).ok()?;
         let form = Form::Text { format: self.format.name, header: Vec::new() };
-        let limits = &self.kind.limits;
-        let limits = FlushLimits { max_data_size_bytes: limits.max_data_size_bytes.min(MAX_BATCH_BYTES), ..*limits };
-        let kind = InsertKind { query: self.kind.query.clone(), format: self.kind.format.clone(), limits };
+        let settings = carried_settings(self.settings, self.formatting);
         Some(OpaqueWay {
             plan,
-            destination: Arc::new(Destination { form, settings: self.carried_settings(), ..destination.clone() }),
-            kind: Arc::new(kind),
+            destination: Arc::new(Destination { form, settings, ..destination.clone() }),
+            kind: Arc::new(kind_of_small_batches(self.kind)),
             instead_because,
         })
     }
@@ -61,12 +59,18 @@ impl OpaqueRequest<'_> {
         user.chain(self.settings.iter().copied()).for_each(|(name, value)| join.set(name, value));
         join
     }
+}
 
-    /// All that changes what is read goes along, but for what the flush has to say itself.
-    fn carried_settings(&self) -> Vec<(String, String)> {
-        let is_replaced =
-            |name: &str| name == "max_insert_block_size_rows" || ONE_BLOCK.iter().any(|(own, _)| *own == name);
-        let settings = self.settings.iter().filter(|(name, _)| !is_replaced(name)).chain(self.formatting);
-        settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-    }
+pub(super) fn kind_of_small_batches(kind: &InsertKind) -> InsertKind {
+    let limits = &kind.limits;
+    let limits = FlushLimits { max_data_size_bytes: limits.max_data_size_bytes.min(MAX_BATCH_BYTES), ..*limits };
+    InsertKind { query: kind.query.clone(), format: kind.format.clone(), limits }
+}
+
+/// All that changes what is read goes along, but for what the flush of a text has to say itself.
+pub(super) fn carried_settings(settings: &[(&str, &str)], formatting: &[(&str, &str)]) -> Vec<(String, String)> {
+    let is_replaced =
+        |name: &str| name == "max_insert_block_size_rows" || ONE_BLOCK.iter().any(|(own, _)| *own == name);
+    let settings = settings.iter().filter(|(name, _)| !is_replaced(name)).chain(formatting);
+    settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }

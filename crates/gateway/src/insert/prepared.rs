@@ -79,6 +79,7 @@ impl Prepared {
     pub(crate) fn kind(&self, kinship: &Kinship) -> Arc<InsertKind> {
         match (kinship, &self.ways.opaque) {
             (Kinship::Opaque { .. }, Some(opaque)) => opaque.kind.clone(),
+            (Kinship::Asked, _) => self.asked().and_then(AskedWay::kind).unwrap_or(&self.kind).clone(),
             _ => self.kind.clone(),
         }
     }

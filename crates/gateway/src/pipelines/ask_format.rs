@@ -11,18 +11,21 @@ use crate::backend_reading::Reading;
 const MAX_BYTES: usize = 64 << 20;
 
 pub(super) async fn ask(client: &Client, question: FormatQuestion<'_>) -> Result<Block, AskError> {
+    let columns = question.columns.iter().map(|column| (column.name.clone(), column.data_type.to_string()));
+    let columns: Vec<_> = columns.collect();
     let reading = Reading {
         credentials: own_account(client),
         format: question.format,
-        columns: question.columns,
+        columns: &columns,
         payload: &question.payload,
         max_bytes: MAX_BYTES,
     };
     let settings = question.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    reading.ask(client, settings).await.map_err(|error| match error {
-        CallError::Exception(exception) if !exception.is_passing() => AskError::Refused(exception),
-        CallError::Exception(exception) => AskError::Unavailable(exception.line),
-        CallError::NotSent(error) => AskError::Unavailable(error.to_string()),
-        CallError::Unknown(text) => AskError::Unavailable(text),
-    })
+    match reading.ask(client, settings).await {
+        Ok(answer) => answer.block(question.columns).map_err(AskError::Refused),
+        Err(CallError::Exception(exception)) if !exception.is_passing() => Err(AskError::Refused(exception)),
+        Err(CallError::Exception(exception)) => Err(AskError::Unavailable(exception.line)),
+        Err(CallError::NotSent(error)) => Err(AskError::Unavailable(error.to_string())),
+        Err(CallError::Unknown(text)) => Err(AskError::Unavailable(text)),
+    }
 }

@@ -112,8 +112,8 @@ fn decode_form(bytes: &mut Bytes<'_>) -> Result<Form, RecordError> {
         }
         TEXT => {
             let name = bytes.text()?;
-            let Some(format) = OpaqueFormat::named(name) else { return error(format!("unknown format {name}")) };
-            Ok(Form::Text { format: format.name, header: bytes.bytes()?.to_vec() })
+            let Some(format) = OpaqueFormat::name_of_rows(name) else { return error(format!("unknown format {name}")) };
+            Ok(Form::Text { format, header: bytes.bytes()?.to_vec() })
         }
         other => error(format!("unknown form of rows {other}")),
     }
