@@ -14,7 +14,10 @@ from harness.paths import ROOT
 
 DOCUMENT = ROOT / "docs" / "formats.md"
 COMMAND = "cd tests && ../.venv/bin/python -m differential.write_formats"
-TYPED, OPAQUE, FORWARDED = "typed", "opaque", "forwarded"
+TYPED, OPAQUE, ASKED, FORWARDED = "typed", "opaque", "asked", "forwarded"
+
+# Of the documentation's table, behind the format.
+COLUMNS = (OPAQUE, ASKED, FORWARDED)
 
 
 @dataclass
@@ -49,10 +52,8 @@ class Handled:
     def line(self) -> str:
         """A line of the documentation's table. The types that are typed are all those that it doesn't name."""
         names = ", ".join(f"`{name}`" for name in (self.form, *FORMATS[self.form]))
-        if set(self.ways.values()) == {FORWARDED}:
-            return f"| {names} | – | all |"
-        cells = [", ".join(self.types(way)) or "–" for way in (OPAQUE, FORWARDED)]
-        return f"| {names} | {cells[0]} | {cells[1]} |"
+        cells = ["all" if set(self.ways.values()) == {way} else ", ".join(self.types(way)) or "–" for way in COLUMNS]
+        return f"| {names} | {' | '.join(cells)} |"
 
     def types(self, wanted: str) -> list[str]:
         """Types by their label where all of the label are handled alike, else each by its name."""
@@ -73,8 +74,8 @@ def documented_way(form: str, source: int) -> str:
     """What docs/formats.md says of a type in a format."""
     lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{form}`")]
     assert len(lines) == 1, f"docs/formats.md has {len(lines)} lines of {form}: write it anew with `{COMMAND}`"
-    _, _, opaque, forwarded, _ = (cell.strip() for cell in lines[0].split("|"))
-    for way, cell in ((OPAQUE, opaque), (FORWARDED, forwarded)):
+    _, _, *cells, _ = (cell.strip() for cell in lines[0].split("|"))
+    for way, cell in zip(COLUMNS, cells, strict=True):
         rest = cell
         for other in SOURCES:
             # Names of types have commas of their own.
@@ -92,6 +93,7 @@ def ways(counted: Counter) -> list[str]:
     """In which ways a group of inserts went."""
     opaque = counted.pop("opaque", 0)
     gathered = counted.pop("", 0)
-    counts = {TYPED: gathered - opaque, OPAQUE: opaque, FORWARDED: counted.total()}
+    asked = counted.pop("asked", 0)
+    counts = {TYPED: gathered - opaque - asked, OPAQUE: opaque, ASKED: asked, FORWARDED: counted.total()}
     return [way for way, count in counts.items() if count]
 

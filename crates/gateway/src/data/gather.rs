@@ -107,12 +107,7 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
             return Err(NotGathered::Forward("session"));
         }
     }
-    let prepared = prepared(state, &candidate).await.map_err(|error| match error {
-        NotAdmitted::Forward(reason) => NotGathered::Forward(reason),
-        NotAdmitted::Refused(refusal) => NotGathered::Refused((*refusal).clone()),
-        NotAdmitted::Busy => NotGathered::Forward("refused"),
-        NotAdmitted::Unreachable(cause) => NotGathered::Refused(Refusal::unreachable(&cause)),
-    })?;
+    let prepared = prepared(state, &candidate).await.map_err(not_admitted)?;
     let token = candidate.token();
     // A head with a token is not seen again.
     if candidate.payload_is_body && token.is_none() {
@@ -131,8 +126,16 @@ pub(crate) async fn make_ready(state: &Arc<State>, candidate: Candidate<'_>) -> 
         Ok(prepared) => read(state, prepared, candidate.payload, query_id(request), token),
         // What the backend said last holds while it can't be asked.
         Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => Ok(ready),
-        Err(NotAdmitted::Forward(reason)) => Err(NotGathered::Forward(reason)),
-        Err(NotAdmitted::Refused(refusal)) => Err(NotGathered::Refused((*refusal).clone())),
+        Err(error) => Err(not_admitted(error)),
+    }
+}
+
+fn not_admitted(error: NotAdmitted) -> NotGathered {
+    match error {
+        NotAdmitted::Forward(reason) => NotGathered::Forward(reason),
+        NotAdmitted::Refused(refusal) => NotGathered::Refused((*refusal).clone()),
+        NotAdmitted::Busy => NotGathered::Forward("refused"),
+        NotAdmitted::Unreachable(cause) => NotGathered::Refused(Refusal::unreachable(&cause)),
     }
 }
 
@@ -180,12 +183,19 @@ fn was_read(
 /// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the connections
 /// for it that the insert would else be forwarded by.
 async fn ask_to_read(
-    state: &State,
+    state: &Arc<State>,
     candidate: &Candidate<'_>,
     unread: Unread,
-    prepared: Arc<Prepared>,
+    mut prepared: Arc<Prepared>,
     query_id: QueryId,
 ) -> Result<Ready, NotGathered> {
+    // A column that is new would be skipped.
+    if prepared.asked().is_some() && prepared.is_old() {
+        prepared = match prepared_anew(state, candidate, &prepared).await {
+            Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => prepared,
+            anew => anew.map_err(not_admitted)?,
+        };
+    }
     // Rows that were read, but can't be told apart, would be no better known.
     let asked = prepared.asked().filter(|_| unread.reason != DEDUPLICATION);
     let (Backend::ClickHouse(clickhouse), Some(asked)) = (&state.backend, asked) else {

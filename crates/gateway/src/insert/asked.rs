@@ -17,10 +17,8 @@ use crate::backend_reading::{Answer, Reading};
 /// What becomes longer by being read is forwarded: memory is bounded, and it is a part worth having.
 const MAX_READ_BYTES: usize = 4 << 20;
 
-/// What a column's value is to be is said by the payload, or the payload isn't taken.
+/// Of a column with a DEFAULT, a NULL may be that.
 const NULL_AS_DEFAULT: &str = "input_format_null_as_default";
-/// The table may have the column by now.
-const SKIP_UNKNOWN_FIELDS: &str = "input_format_skip_unknown_fields";
 
 pub(crate) struct AskedWay {
     pub(super) format: String,
@@ -68,14 +66,13 @@ impl AskedWay {
         let Destination { credentials, roles, quota_key, .. } = &*self.destination;
         let reading =
             Reading { credentials, format: &self.format, columns: &self.columns, payload, max_bytes: MAX_READ_BYTES };
-        let own = [(SKIP_UNKNOWN_FIELDS, "0")].into_iter().chain(self.has_defaults.then_some((NULL_AS_DEFAULT, "0")));
-        let is_replaced = |name: &str| own.clone().any(|(own, _)| own == name);
+        let own = self.has_defaults.then_some((NULL_AS_DEFAULT, "0"));
         let settings = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let settings = settings.filter(|(name, _)| !is_replaced(name));
+        let settings = settings.filter(|(name, _)| own.is_none_or(|(own, _)| own != *name));
         let account = roles.iter().map(|role| ("role", role.as_str()));
         let account = account.chain((!quota_key.is_empty()).then_some(("quota_key", quota_key.as_str())));
         let database = self.database.as_deref().map(|database| ("database", database));
-        let params = settings.chain(own.clone()).chain(account).chain(database).chain(query_parameters);
+        let params = settings.chain(own).chain(account).chain(database).chain(query_parameters);
         match reading.ask(client, params).await {
             Ok(answer) => Some(Gatherable { rows: self.rows(answer)?, kinship: Kinship::Asked }),
             Err(CallError::Exception(_)) => None,

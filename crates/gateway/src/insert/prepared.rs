@@ -64,7 +64,12 @@ impl Prepared {
     /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may have
     /// them by now.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.ways.has_skipped() && self.grounds.schema.confirmed().elapsed() >= Self::BELIEVED_FOR
+        self.ways.has_skipped() && self.is_old()
+    }
+
+    /// Whether the table was asked for some time ago.
+    pub(crate) fn is_old(&self) -> bool {
+        self.grounds.schema.confirmed().elapsed() >= Self::BELIEVED_FOR
     }
 
     /// For so long nobody doubts what a table is. Clients that always send more than there are columns ask no oftener.
