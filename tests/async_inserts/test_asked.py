@@ -147,7 +147,7 @@ def test_types_that_are_not_known_here(
     assert asked(gateway) == before + len(payloads)
     read = f"SELECT {shown} FROM {{}} ORDER BY a FORMAT JSONEachRow"
     assert direct.sql(read.format("t")) == direct.sql(read.format("alone"))
-    assert parts_made(direct, "alone") == 3
+    assert parts_made(direct) < 3
 
 
 def test_what_was_asked_for_survives_a_kill(start_gateway) -> None:
@@ -161,7 +161,9 @@ def test_what_was_asked_for_survives_a_kill(start_gateway) -> None:
     assert asked(gateway) == 4
     gateway.kill()
     gateway.start()
-    eventually(lambda: direct.sql("SELECT (SELECT count() FROM t), (SELECT count() FROM plain)") == "2\t2", "all are stored")
+    direct = gateway.direct
+    counts = "SELECT (SELECT count() FROM t), (SELECT count() FROM plain)"
+    eventually(lambda: direct.answers() and direct.sql(counts) == "2\t2", "all are stored")
     assert direct.sql("SELECT * FROM t ORDER BY a FORMAT TSV") == '1\t{"k1":1}\n2\t{"k2":2}'
     assert direct.sql("SELECT * FROM plain ORDER BY a") == "2\n3"
 
