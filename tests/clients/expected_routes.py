@@ -18,14 +18,11 @@ PYTHON_SYNC = {
         " raw_csvwithnames raw_csvwithnamesandtypes raw_tabseparated raw_tsv raw_tsvwithnames"
         " raw_tsvwithnamesandtypes raw_values raw_native raw_rowbinary raw_rowbinarywithnames"
         " raw_rowbinarywithnamesandtypes raw_msgpack raw_stream raw_gzip raw_lz4 checked"
-        " frame_arrow arrow arrow_waiting raw_arrow raw_arrowstream raw_parquet raw_avro rows_token",
-    ),
-    **forwarded("async_insert=0", "rows_pinned_off"),
-    **forwarded(
-        "format",
-        "raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_orc"
+        " frame_arrow arrow arrow_waiting raw_arrow raw_arrowstream raw_parquet raw_avro rows_token"
+        " raw_customseparated raw_customseparatedwithnames raw_customseparatedwithnamesandtypes raw_orc"
         " raw_bsoneachrow",
     ),
+    **forwarded("async_insert=0", "rows_pinned_off"),
     **forwarded("too_large", "frame_large"),
     **forwarded("value", "bad_json bad_csv"),
 }
@@ -42,9 +39,8 @@ PYTHON_TYPES = {
         "uint8 int16 uint64 int128 uint256 float32 float64 bfloat16 bool string fixed_string date date32 datetime"
         " datetime64 time time64 decimal32 decimal128 decimal256 uuid ipv4 ipv6 enum8 enum16 nullable words"
         " words_or_null few_numbers array array_of_words map map_of_words tuple named_tuple array_of_tuples point"
-        " polygon simple_aggregate variant",
+        " polygon simple_aggregate variant dynamic json",
     ),
-    **forwarded("type", "dynamic json"),
 }
 JAVASCRIPT = {
     **gathered(
@@ -57,11 +53,10 @@ JAVASCRIPT = {
         " stream_JSONCompactStringsEachRowWithNamesAndTypes values_JSON values_JSONCompact"
         " values_JSONColumnsWithMetadata values_JSONObjectEachRow raw_CSV raw_CSVWithNames"
         " raw_CSVWithNamesAndTypes raw_TabSeparated raw_TabSeparatedRaw raw_TabSeparatedWithNames"
-        " raw_TabSeparatedWithNamesAndTypes packed_gzip packed_stream_gzip packed_br packed_stream_br checked raw_Parquet",
+        " raw_TabSeparatedWithNamesAndTypes packed_gzip packed_stream_gzip packed_br packed_stream_br checked raw_Parquet"
+        " raw_CustomSeparated raw_CustomSeparatedWithNames raw_CustomSeparatedWithNamesAndTypes except_columns",
     ),
     **forwarded("async_insert=0", "pinned_off"),
-    **forwarded("format", "raw_CustomSeparated raw_CustomSeparatedWithNames raw_CustomSeparatedWithNamesAndTypes"),
-    **forwarded("insert_form", "except_columns"),
     **forwarded("syntax", "object_for_array"),
     **forwarded("value", "bad_json bad_csv"),
 }
@@ -70,10 +65,9 @@ GO = {
         "batch batch_br batch_deflate batch_gzip batch_lz4 batch_lz4hc batch_none batch_not_waiting batch_waiting"
         " batch_with_async batch_zstd checked_batch checked_json format_csv format_csvwithnames"
         " format_jsoncompacteachrow format_jsoneachrow format_msgpack format_rowbinary"
-        " format_rowbinarywithnamesandtypes format_tsv format_values statements format_arrow format_parquet",
+        " format_rowbinarywithnamesandtypes format_tsv format_values statements statements_with_map format_arrow format_parquet",
     ),
     **forwarded("async_insert=0", "batch_pinned_off"),
-    **forwarded("syntax", "statements_with_map"),
     **forwarded("value", "bad_json"),
 }
 # A column of each type, as clickhouse-go writes it.
@@ -82,9 +76,8 @@ GO_TYPES = {
         "array array_of_tuples array_of_words bfloat16 bool date date32 datetime datetime64 decimal128 decimal256"
         " decimal32 enum16 enum8 fixed_string float32 float64 int128 int64 ipv4 ipv6 map map_of_maps map_of_words"
         " named_tuple nullable point polygon simple_aggregate string time time64 tuple uint256 uint8 uuid variant"
-        " words words_or_null",
+        " words words_or_null dynamic json",
     ),
-    **forwarded("type", "dynamic json"),
 }
 # clickhouse-go as the OpenTelemetry collector's exporter uses it.
 TELEMETRY = {
@@ -92,13 +85,12 @@ TELEMETRY = {
         "otel_histograms_async otel_histograms_lz4 otel_histograms_not_waiting otel_histograms_unset"
         " otel_logs_async otel_logs_lz4 otel_logs_not_waiting otel_logs_unset otel_traces_async otel_traces_lz4"
         " otel_traces_not_waiting otel_traces_unset otel_viewed_async otel_viewed_lz4 otel_viewed_not_waiting"
-        " otel_viewed_unset",
+        " otel_viewed_unset otel_json_async otel_json_lz4 otel_json_not_waiting otel_json_unset",
     ),
     **forwarded(
         "async_insert=0",
         "otel_histograms_sync otel_json_sync otel_logs_sync otel_traces_sync otel_viewed_sync",
     ),
-    **forwarded("type", "otel_json_async otel_json_lz4 otel_json_not_waiting otel_json_unset"),
 }
 RUST = {
     **gathered(
