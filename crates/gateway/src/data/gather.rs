@@ -190,20 +190,20 @@ async fn ask_to_read(
     query_id: QueryId,
 ) -> Result<Ready, NotGathered> {
     // A column that is new would be skipped.
-    if prepared.asked().is_some() && prepared.is_old() {
+    if prepared.may_ask() && prepared.is_old() {
         prepared = match prepared_anew(state, candidate, &prepared).await {
             Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => prepared,
             anew => anew.map_err(not_admitted)?,
         };
     }
     // Rows that were read, but can't be told apart, would be no better known.
-    let asked = prepared.asked().filter(|_| unread.reason != DEDUPLICATION);
-    let (Backend::ClickHouse(clickhouse), Some(asked)) = (&state.backend, asked) else {
+    let may_ask = prepared.may_ask() && unread.reason != DEDUPLICATION;
+    let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
         return Err(NotGathered::NotRead { unread, prepared, query_id });
     };
     let params = candidate.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
     let query_parameters = params.filter(|(name, _)| name.starts_with("param_"));
-    match asked.read(&clickhouse.relay, candidate.payload, query_parameters).await {
+    match prepared.ask(&clickhouse.relay, candidate.payload, query_parameters).await {
         Some(read) => {
             let payload_bytes = candidate.payload.len() as u64;
             was_read(state, prepared, read, payload_bytes, query_id, candidate.token())

@@ -4,6 +4,7 @@
 //! lenient spellings and formats unknown here come out as they would be stored. Nothing is stored by it: whatever
 //! goes wrong, the insert is forwarded.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use windrow_block::{ColumnSpec, OpaqueRows, Rows};
@@ -22,8 +23,6 @@ const NULL_AS_DEFAULT: &str = "input_format_null_as_default";
 
 pub(crate) struct AskedWay {
     pub(super) format: String,
-    /// Names and types.
-    pub(super) columns: Vec<(String, String)>,
     pub(super) taken: Taken,
     /// With all of the columns.
     pub(super) destination: Arc<Destination>,
@@ -38,24 +37,32 @@ pub(crate) struct AskedWay {
 
 /// What is made of ClickHouse's answer.
 pub(super) enum Taken {
-    /// A block of these columns.
+    /// A block of the columns that the typed way has.
+    AsTyped,
+    /// A block of these columns: there is no typed way.
     Typed(Vec<ColumnSpec>),
     /// What it is, since some type is not known here: ClickHouse gets its own blocks back.
-    AsItIs { kind: Arc<InsertKind> },
+    AsItIs {
+        /// Names and types.
+        columns: Vec<(String, String)>,
+        kind: Arc<InsertKind>,
+    },
 }
 
 impl AskedWay {
     /// What its inserts have in common, if it isn't what all inserts of the statement have.
     pub(crate) fn kind(&self) -> Option<&Arc<InsertKind>> {
         match &self.taken {
-            Taken::Typed(_) => None,
-            Taken::AsItIs { kind } => Some(kind),
+            Taken::AsTyped | Taken::Typed(_) => None,
+            Taken::AsItIs { kind, .. } => Some(kind),
         }
     }
 
-    /// `query_parameters`: those of the request, which expressions may name. `None`: the insert is to be forwarded.
-    pub(crate) async fn read<'p>(
+    /// `typed`: the columns of the typed way. `query_parameters`: those of the request, which expressions may name. `None`: the
+    /// insert is to be forwarded.
+    pub(super) async fn read<'p>(
         &'p self,
+        typed: &[ColumnSpec],
         client: &Client,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
@@ -63,9 +70,17 @@ impl AskedWay {
         if payload.len() as u64 > self.max_payload_bytes || self.has_defaults && names_default(payload) {
             return None;
         }
+        let names_and_types = |columns: &[ColumnSpec]| {
+            columns.iter().map(|column| (column.name.clone(), column.data_type.to_string())).collect()
+        };
+        let columns: Cow<'_, [(String, String)]> = match &self.taken {
+            Taken::AsTyped => names_and_types(typed),
+            Taken::Typed(columns) => names_and_types(columns),
+            Taken::AsItIs { columns, .. } => Cow::from(columns),
+        };
         let Destination { credentials, roles, quota_key, .. } = &*self.destination;
         let reading =
-            Reading { credentials, format: &self.format, columns: &self.columns, payload, max_bytes: MAX_READ_BYTES };
+            Reading { credentials, format: &self.format, columns: &columns, payload, max_bytes: MAX_READ_BYTES };
         let own = self.has_defaults.then_some((NULL_AS_DEFAULT, "0"));
         let settings = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let settings = settings.filter(|(name, _)| own.is_none_or(|(own, _)| own != *name));
@@ -74,7 +89,7 @@ impl AskedWay {
         let database = self.database.as_deref().map(|database| ("database", database));
         let params = settings.chain(own).chain(account).chain(database).chain(query_parameters);
         match reading.ask(client, params).await {
-            Ok(answer) => Some(Gatherable { rows: self.rows(answer)?, kinship: Kinship::Asked }),
+            Ok(answer) => Some(Gatherable { rows: self.rows(typed, answer)?, kinship: Kinship::Asked }),
             Err(CallError::Exception(_)) => None,
             Err(error) => {
                 tracing::debug!(%error, "ClickHouse was asked to read an insert's payload and gave no answer");
@@ -83,8 +98,9 @@ impl AskedWay {
         }
     }
 
-    fn rows(&self, answer: Answer) -> Option<Rows> {
+    fn rows(&self, typed: &[ColumnSpec], answer: Answer) -> Option<Rows> {
         match &self.taken {
+            Taken::AsTyped => answer.block(typed).ok().map(Rows::Typed),
             Taken::Typed(columns) => answer.block(columns).ok().map(Rows::Typed),
             Taken::AsItIs { .. } => {
                 let rows = answer.rows_of_one_block()?;

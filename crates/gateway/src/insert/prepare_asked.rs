@@ -63,28 +63,13 @@ impl AskedRequest<'_> {
         if has_defaults && !self.format_name.eq_ignore_ascii_case("Values") || self.may_drop_rows() {
             return None;
         }
-        let specs: Option<Vec<ColumnSpec>> = self.targets.iter().map(|target| target.spec.clone()).collect();
-        let (destination, taken) = match (&self.typed, specs) {
-            (Ok(typed), Some(specs)) => (typed.destination.clone(), Taken::Typed(specs)),
-            (_, specs) if !self.native_is_plain() || specs.is_none() && !self.makes_one_block() => return None,
-            (_, Some(specs)) => {
-                let types = specs.iter().map(|column| column.data_type.clone()).collect();
-                (self.own_destination(destination, Form::Native { types }), Taken::Typed(specs))
-            }
-            (_, None) => {
-                if !self.takes_unread_rows || !self.targets.iter().all(comes_back_whole) {
-                    return None;
-                }
-                let form = Form::Text { format: OpaqueFormat::BLOCKS, header: Vec::new() };
-                let kind = Arc::new(kind_of_small_batches(self.kind));
-                (self.own_destination(destination, form), Taken::AsItIs { kind })
-            }
+        let (destination, taken) = match &self.typed {
+            Ok(typed) => (typed.destination.clone(), Taken::AsTyped),
+            Err(_) => self.untyped(destination)?,
         };
-        let columns = self.targets.iter().map(|target| (target.name.clone(), target.type_name.clone()));
         let settings = self.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Some(AskedWay {
             format: self.format_name.to_owned(),
-            columns: columns.collect(),
             taken,
             destination,
             settings: settings.collect(),
@@ -95,7 +80,26 @@ impl AskedRequest<'_> {
         })
     }
 
-    /// Where rows go if there is no typed way: under all settings of the request.
+    /// Where rows go if there is no typed way, and as what.
+    fn untyped(&self, destination: &Destination) -> Option<(Arc<Destination>, Taken)> {
+        if !self.native_is_plain() {
+            return None;
+        }
+        let specs: Option<Vec<ColumnSpec>> = self.targets.iter().map(|target| target.spec.clone()).collect();
+        if let Some(specs) = specs {
+            let types = specs.iter().map(|column| column.data_type.clone()).collect();
+            return Some((self.own_destination(destination, Form::Native { types }), Taken::Typed(specs)));
+        }
+        if !self.takes_unread_rows || !self.makes_one_block() || !self.targets.iter().all(comes_back_whole) {
+            return None;
+        }
+        let form = Form::Text { format: OpaqueFormat::BLOCKS, header: Vec::new() };
+        let columns = self.targets.iter().map(|target| (target.name.clone(), target.type_name.clone())).collect();
+        let kind = Arc::new(kind_of_small_batches(self.kind));
+        Some((self.own_destination(destination, form), Taken::AsItIs { columns, kind }))
+    }
+
+    /// Under all settings of the request.
     fn own_destination(&self, destination: &Destination, form: Form) -> Arc<Destination> {
         let settings = carried_settings(self.settings, self.formatting);
         Arc::new(Destination { form, settings, ..destination.clone() })

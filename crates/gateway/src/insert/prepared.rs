@@ -1,11 +1,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use windrow_client::Client;
 use windrow_gatherer::{AckLevel, Gatherer, InsertKind, Shape};
 use windrow_sink::{Destination, Sink};
 
 use super::answer_form::AnswerForm;
-use super::asked::AskedWay;
 use super::dedup_plan::DedupPlan;
 use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
 use crate::admission::{Grounds, Standing};
@@ -56,9 +56,20 @@ impl Prepared {
         self.ways.read(payload, &self.kind)
     }
 
-    /// How ClickHouse may be asked to read what can't be read here.
-    pub(crate) fn asked(&self) -> Option<&AskedWay> {
-        self.ways.asked.as_deref()
+    /// Whether ClickHouse may be asked to read what can't be read here.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.ways.asked.is_some()
+    }
+
+    /// Lets ClickHouse read a payload. `query_parameters`: those of the request, which expressions may name. `None`: the
+    /// insert is to be forwarded.
+    pub(crate) async fn ask<'p>(
+        &'p self,
+        client: &Client,
+        payload: &[u8],
+        query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
+    ) -> Option<Gatherable> {
+        self.ways.ask(client, payload, query_parameters).await
     }
 
     /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may have
@@ -84,7 +95,9 @@ impl Prepared {
     pub(crate) fn kind(&self, kinship: &Kinship) -> Arc<InsertKind> {
         match (kinship, &self.ways.opaque) {
             (Kinship::Opaque { .. }, Some(opaque)) => opaque.kind.clone(),
-            (Kinship::Asked, _) => self.asked().and_then(AskedWay::kind).unwrap_or(&self.kind).clone(),
+            (Kinship::Asked, _) => {
+                self.ways.asked.as_ref().and_then(|asked| asked.kind()).unwrap_or(&self.kind).clone()
+            }
             _ => self.kind.clone(),
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use windrow_block::{Format, NotTyped, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows};
+use windrow_client::Client;
 use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
@@ -114,6 +115,17 @@ impl Ways {
                 opaque.and_then(|opaque| opaque.join(payload).ok()).ok_or(not_read)
             }
         }
+    }
+
+    /// Lets ClickHouse read a payload. `None`: the insert is to be forwarded.
+    pub(crate) async fn ask<'p>(
+        &'p self,
+        client: &Client,
+        payload: &[u8],
+        query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
+    ) -> Option<Gatherable> {
+        let typed = self.typed.as_ref().map(|typed| typed.plan.columns()).unwrap_or_default();
+        self.asked.as_ref()?.read(typed, client, payload, query_parameters).await
     }
 
     /// The table did not get the window that was counted on.
