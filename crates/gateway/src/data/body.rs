@@ -38,6 +38,11 @@ impl Read {
     }
 }
 
+/// Held until it is dropped.
+pub(crate) struct Room {
+    _held: Option<OwnedSemaphorePermit>,
+}
+
 #[derive(Debug)]
 pub(crate) enum ReadError {
     /// What came is not the body that was announced.
@@ -115,6 +120,16 @@ impl BodyRoom {
         }
     }
 
+    /// Room for what is made of a body. `None`: there is none, or not soon enough.
+    pub(crate) async fn room_for(&self, length: usize) -> Option<Room> {
+        if permits_for(length) > self.total_permits {
+            return None;
+        }
+        let mut held = None;
+        self.make_room(&mut held, length).await.ok()?;
+        Some(Room { _held: held })
+    }
+
     /// Leaves room for `length` bytes.
     fn give_back(room: &mut Option<OwnedSemaphorePermit>, length: usize) {
         let wanted = permits_for(length);
@@ -172,6 +187,17 @@ mod tests {
             drop(read);
             assert_eq!(room.permits.available_permits(), room.total_permits);
         }
+    }
+
+    #[tokio::test]
+    async fn room_is_held_until_it_is_dropped() {
+        let room = BodyRoom::new(1 << 20, Duration::ZERO);
+        let held = room.room_for(1 << 20).await.expect("there is room");
+        assert!(room.room_for(512 << 10).await.is_none(), "none is left");
+        assert!(room.room_for(1000).await.is_some(), "so little is free");
+        drop(held);
+        assert!(room.room_for(512 << 10).await.is_some());
+        assert!(room.room_for(2 << 20).await.is_none(), "never so much");
     }
 
     #[tokio::test]

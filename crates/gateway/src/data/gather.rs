@@ -14,7 +14,7 @@ use crate::admission::NotAdmitted;
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{
-    role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said, Unread,
+    memory_to_ask, role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said, Unread,
 };
 
 /// What became of an insert.
@@ -199,6 +199,9 @@ async fn ask_to_read(
     // Rows that were read, but can't be told apart, would be no better known.
     let may_ask = prepared.may_ask() && unread.reason != DEDUPLICATION;
     let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
+        return Err(NotGathered::NotRead { unread, prepared, query_id });
+    };
+    let Some(_room) = state.body_room.room_for(memory_to_ask(candidate.payload)).await else {
         return Err(NotGathered::NotRead { unread, prepared, query_id });
     };
     let params = candidate.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));

@@ -15,8 +15,10 @@ use windrow_sink::Destination;
 use super::ways::{Gatherable, Kinship};
 use crate::backend_reading::{Answer, Reading};
 
-/// What becomes longer by being read is forwarded: memory is bounded, and it is a part worth having.
-const MAX_READ_BYTES: usize = 4 << 20;
+/// What a payload may become by being read, so many times its length within these bounds. What becomes more is forwarded.
+const USUAL_RATIO: usize = 16;
+const LEAST_READ_BYTES: usize = 256 << 10;
+const MOST_READ_BYTES: usize = 4 << 20;
 
 /// Of a column with a DEFAULT, a NULL may be that.
 const NULL_AS_DEFAULT: &str = "input_format_null_as_default";
@@ -79,8 +81,13 @@ impl AskedWay {
             Taken::AsItIs { columns, .. } => Cow::from(columns),
         };
         let Destination { credentials, roles, quota_key, .. } = &*self.destination;
-        let reading =
-            Reading { credentials, format: &self.format, columns: &columns, payload, max_bytes: MAX_READ_BYTES };
+        let reading = Reading {
+            credentials,
+            format: &self.format,
+            columns: &columns,
+            payload,
+            max_bytes: max_read_bytes(payload),
+        };
         let own = self.has_defaults.then_some((NULL_AS_DEFAULT, "0"));
         let settings = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let settings = settings.filter(|(name, _)| own.is_none_or(|(own, _)| own != *name));
@@ -108,6 +115,15 @@ impl AskedWay {
             }
         }
     }
+}
+
+fn max_read_bytes(payload: &[u8]) -> usize {
+    payload.len().saturating_mul(USUAL_RATIO).clamp(LEAST_READ_BYTES, MOST_READ_BYTES)
+}
+
+/// The memory that it may take to ask for a payload: what is sent, the answer, and the rows in it.
+pub(crate) fn memory_to_ask(payload: &[u8]) -> usize {
+    payload.len() + 2 * max_read_bytes(payload)
 }
 
 /// Whether a value may be the keyword DEFAULT; a string or a name with these letters counts as well.

@@ -17,6 +17,7 @@ mod role;
 mod ways;
 
 pub(crate) use answer_form::AnswerForm;
+pub(crate) use asked::memory_to_ask;
 pub(crate) use asking::{Answer, Asking};
 pub(crate) use dedup_plan::{identities, DedupPlan};
 pub(crate) use dedup_settings::{is_dedup_setting, is_token, switched_on, DedupSettings, DefaultProfile, TOKEN};
