@@ -171,23 +171,44 @@ impl Client {
             (Err(_), Err(error)) => return Err(self.unknown(ClientError::Io(error))),
             (Err(error), Ok(())) => return Err(self.unknown(error)),
         };
-        self.has_answered.store(true, Ordering::Relaxed);
         let code = head.field_str("x-clickhouse-exception-code").map(str::to_owned);
-        if head.status() == 200 && code.is_none() {
+        // A page that something in between gives for everything has status 200, too, and nothing is stored.
+        if head.status() == 200 && code.is_none() && is_of_clickhouse(&head) {
+            self.has_answered.store(true, Ordering::Relaxed);
             return Ok(Begun { lease, head });
         }
         let body = connection.body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await;
-        match Exception::from_answer(code.as_deref(), &body.map_err(|error| self.unknown(error))?) {
+        let body = body.map_err(|error| self.unknown(error))?;
+        match Exception::from_answer(code.as_deref(), &body) {
             Some(exception) => {
+                self.has_answered.store(true, Ordering::Relaxed);
                 lease.give_back(&head);
                 Err(CallError::Exception(exception.with_summary(head.field_str("x-clickhouse-summary"))))
             }
-            None => Err(CallError::Unknown(format!("{} answered with status {}", self.endpoint(), head.status()))),
+            None => Err(CallError::Unknown(format!("{} {}", self.endpoint(), strange(head.status(), &body)))),
         }
     }
 
     fn unknown(&self, error: ClientError) -> CallError {
         CallError::Unknown(format!("{}: {error}", self.endpoint()))
+    }
+}
+
+/// ClickHouse names itself in every answer to a query.
+fn is_of_clickhouse(head: &ResponseHead) -> bool {
+    const PREFIX: &str = "x-clickhouse-";
+    head.fields().any(|(name, _)| name.get(..PREFIX.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(PREFIX)))
+}
+
+/// What is to be said of who answers like this instead.
+fn strange(status: u16, body: &[u8]) -> String {
+    // ClickHouse's own words, on the port of its native protocol.
+    const USE: &str = "You must use port ";
+    let text = String::from_utf8_lossy(&body[..body.len().min(4096)]);
+    let port = text.find(USE).and_then(|at| text[at + USE.len()..].split(' ').next()?.parse::<u16>().ok());
+    match port {
+        Some(port) => format!("is the port of ClickHouse's native protocol; that of its HTTP interface is {port}"),
+        None => format!("answered with status {status}, but not as ClickHouse does"),
     }
 }
 
@@ -246,6 +267,15 @@ impl<'a> Iterator for Together<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_native_port_is_told() {
+        let said = b"Port 9000 is for clickhouse-client program\r\nYou must use port 8124 for HTTP.\r\n";
+        assert!(strange(400, said).ends_with("HTTP interface is 8124"));
+        for other in [&b"You must use port x"[..], b"<html>502 Bad Gateway</html>", b"\xff", b""] {
+            assert_eq!(strange(502, other), "answered with status 502, but not as ClickHouse does");
+        }
+    }
 
     #[test]
     fn small_pieces_go_together_and_large_ones_as_they_are() {

@@ -37,7 +37,7 @@ pub enum EndpointError {
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            EndpointError::Scheme => "a backend's address begins with http:// or https://",
+            EndpointError::Scheme => "the address begins with http:// or https://, as in http://host:8123",
             EndpointError::Host => "the address has no host; write http://user:password@host:8123",
             EndpointError::Port => "the port is not a number from 1 to 65535",
             EndpointError::PathOrQuery => "the address ends after the port: no path, no query",

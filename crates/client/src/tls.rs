@@ -45,6 +45,14 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
         .map_err(|error| TlsError(format!("cannot read the private key {}: {error}", path.display())))
 }
 
+fn misfit(certificate: &Path, key: &Path, error: &rustls::Error) -> TlsError {
+    let (certificate, key) = (certificate.display(), key.display());
+    TlsError(match error {
+        rustls::Error::InconsistentKeys(_) => format!("{key} is not the key of the certificate in {certificate}"),
+        _ => format!("{certificate} and {key} can't be used: {error}"),
+    })
+}
+
 /// For connections to a server: trusts the certificates in `ca_file`, or those that the system trusts.
 pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
@@ -57,7 +65,7 @@ pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> 
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
-                return Err(TlsError("the system has no trusted certificates; name a CA file in the settings".into()));
+                return Err(TlsError("the system has no trusted certificates, and no CA file is named".into()));
             }
         }
     }
@@ -69,7 +77,7 @@ pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> 
     let Some(Identity { certificate, key }) = identity else { return Ok(Arc::new(config.with_no_client_auth())) };
     let config = config
         .with_client_auth_cert(read_certificates(certificate)?, read_key(key)?)
-        .map_err(|error| TlsError(format!("{} and {} don't fit: {error}", certificate.display(), key.display())))?;
+        .map_err(|error| misfit(certificate, key, &error))?;
     Ok(Arc::new(config))
 }
 
@@ -86,6 +94,6 @@ pub fn server_config(certificate: &Path, key: &Path) -> Result<ServerTls, TlsErr
         .map_err(|error| TlsError(error.to_string()))?
         .with_no_client_auth()
         .with_single_cert(chain, key_der)
-        .map_err(|error| TlsError(format!("{} and {} don't fit: {error}", certificate.display(), key.display())))?;
+        .map_err(|error| misfit(certificate, key, &error))?;
     Ok(Arc::new(config))
 }

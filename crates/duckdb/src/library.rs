@@ -15,7 +15,7 @@ const SYSTEM: [&str; 4] = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/hom
 /// the system's.
 pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, OpenError> {
     if let Some(path) = asked {
-        let missing = || OpenError(format!("DuckDB's library is not at {} (duckdb.library)", path.display()));
+        let missing = || OpenError(format!("DuckDB's library is not at {}: correct `duckdb.library`, or leave it out", path.display()));
         // Absolute, since a name without a folder would be searched for by the linker's own rules.
         return std::fs::canonicalize(path).map_err(|_| missing());
     }
@@ -26,7 +26,7 @@ pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, OpenError> {
     let system = SYSTEM.iter().map(|folder| Path::new(folder).join(FILE));
     beside.chain(fetched).chain(system).find(|path| path.is_file()).ok_or_else(|| {
         OpenError(format!(
-            "DuckDB's library ({FILE}) was not found: run scripts/setup, or say where it is (duckdb.library)"
+            "DuckDB's library ({FILE}) was not found: run `make setup`, or say where it is in `duckdb.library`"
         ))
     })
 }

@@ -130,6 +130,8 @@ fn describe(options: &DuckDbOptions, message: &str) -> String {
         ". A newer DuckDB has written it: use that one's library (duckdb.library)"
     } else if has("No such file or directory") {
         ". Its folder has to be there"
+    } else if has("Is a directory") || has("not a valid DuckDB database file") {
+        ". Name a file of DuckDB's in `backend`, or one that is not there yet"
     } else if has("Permission denied") {
         ". The user that Windrow runs as may not read and write it"
     } else {

@@ -73,7 +73,8 @@ impl fmt::Display for EmbeddedError {
                 searched.iter().try_for_each(|path| write!(f, " {}", path.display()))
             }
             EmbeddedError::EngineNotAFile { path, named_by } => {
-                write!(f, "there is no file {}, which {named_by} names as the embedded ClickHouse", path.display())
+                write!(f, "there is no file {}, which {named_by} names as the embedded ClickHouse", path.display())?;
+                write!(f, ": correct it, or leave it out")
             }
             EmbeddedError::File { path, source } => write!(f, "{}: {source}", path.display()),
             EmbeddedError::Spawn { source } => write!(f, "the embedded ClickHouse could not be started: {source}"),

@@ -33,7 +33,15 @@ impl fmt::Display for LockError {
                 }
                 write!(f, ": stop that one, or give this one a directory of its own with --data-dir")
             }
-            LockError::File { path, source } => write!(f, "{}: {source}", path.display()),
+            LockError::File { path, source } => {
+                let advice = "name a folder that Windrow may write in `data_dir` (--data-dir)";
+                match source.kind() {
+                    io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                        write!(f, "the data directory can't be {}, since a file is in its place; {advice}", path.display())
+                    }
+                    _ => write!(f, "the data directory can't be used: {}: {source}; {advice}", path.display()),
+                }
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ impl fmt::Display for ListenError {
             std::io::ErrorKind::AddrInUse => {
                 write!(f, "{address} is taken by another program; stop it or choose another `{setting}`")
             }
-            _ => write!(f, "cannot listen on {address} (`{setting}`): {cause}"),
+            _ => write!(f, "cannot listen on {address}: {cause}; choose another `{setting}`"),
         }
     }
 }

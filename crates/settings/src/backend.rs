@@ -49,10 +49,32 @@ impl Backend {
         match text.split_once("://") {
             Some(("http", rest)) => parse_url(rest, false).map(Self::ClickHouse),
             Some(("https", rest)) => parse_url(rest, true).map(Self::ClickHouse),
-            // The text itself isn't repeated in any error here: it may hold a password.
+            Some(("tcp" | "clickhouse" | "native", rest)) => Err(spoken_to_by_http(rest)),
+            None if text.contains(':') => Err(spoken_to_by_http(text)),
             _ => Err(format!("this kind of backend is not known; {USE_INSTEAD}")),
         }
     }
+}
+
+/// What is meant by an address without http://. Only its host and port are repeated: there may be a password before them.
+fn spoken_to_by_http(text: &str) -> String {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or(text);
+    let (credentials, address) = match authority.rsplit_once('@') {
+        Some((_, address)) => ("user:password@", address),
+        None => ("", authority),
+    };
+    let is_plain = |host: &str| !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c));
+    let Ok((host, port)) = split_port(address) else { return format!("the URL lacks its http://; {USE_INSTEAD}") };
+    if !is_plain(host) {
+        return format!("the URL lacks its http://; {USE_INSTEAD}");
+    }
+    let (native, meant) = match port {
+        Some(9000) => ("; 9000 is the port of the native protocol", format!("http://{credentials}{host}:8123")),
+        Some(9440) => ("; 9440 is the port of the native protocol", format!("https://{credentials}{host}:8443")),
+        Some(8443) => ("", format!("https://{credentials}{host}:8443")),
+        port => ("", format!("http://{credentials}{host}:{}", port.unwrap_or(8123))),
+    };
+    format!("Windrow speaks to ClickHouse's HTTP interface{native}: did you mean {meant}?")
 }
 
 /// After `duckdb:` a path, or after `duckdb://` one, as other programs write it.
@@ -236,6 +258,23 @@ mod tests {
         ] {
             let error = Backend::parse(text).expect_err(text);
             assert!(error.len() > 20 && !error.contains("geheim"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_address_without_its_scheme_is_understood_and_refused() {
+        for (text, meant) in [
+            ("db:8123", "did you mean http://db:8123?"),
+            ("u:geheim@db:8124", "did you mean http://user:password@db:8124?"),
+            ("db:8443", "did you mean https://db:8443?"),
+            ("localhost:9000", "9000 is the port of the native protocol: did you mean http://localhost:8123?"),
+            ("clickhouse://u:geheim@db:9440/d?a=geheim", "did you mean https://user:password@db:8443?"),
+            ("tcp://db", "did you mean http://db:8123?"),
+            ("u:geheim", "the URL lacks its http://"),
+            ("u:geheim@", "the URL lacks its http://"),
+        ] {
+            let error = Backend::parse(text).expect_err(text);
+            assert!(error.contains(meant) && !error.contains("geheim"), "{text}: {error}");
         }
     }
 

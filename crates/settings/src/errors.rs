@@ -44,7 +44,9 @@ impl SettingsError {
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable { path, reason } => write!(f, "cannot read the settings file {path}: {reason}"),
+            Self::Unreadable { path, reason } => {
+                write!(f, "cannot read the settings file {path}: {reason}; correct --config or WINDROW_CONFIG")
+            }
             Self::Syntax { path, line, reason } => write!(f, "{path} line {line} is not valid TOML: {reason}"),
             Self::UnknownKey { place, meant: Some(meant) } => write!(f, "unknown key {place}; did you mean `{meant}`?"),
             Self::UnknownKey { place, meant: None } => {

@@ -149,7 +149,8 @@ fn client(settings: &Settings, endpoint: Endpoint) -> Result<Arc<Client>, String
         ca_file: settings.backend_tls.ca_file.clone(),
         server_name: settings.backend_tls.server_name.clone(),
     };
-    Client::new(endpoint, options).map(Arc::new).map_err(|error| error.to_string())
+    let advice = "see `backend_tls.ca_file` and `backend_tls.server_name`";
+    Client::new(endpoint, options).map(Arc::new).map_err(|error| format!("{error}; {advice}"))
 }
 
 /// The guard knows how the embedded engine does.
@@ -190,6 +191,22 @@ async fn ask(client: &Client) -> Result<(), String> {
             Err(format!("it refuses Windrow's own user '{user}', of the setting `backend`: {}", exception.line))
         }
         Ok(_) | Err(CallError::Exception(_)) => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Err(CallError::NotSent(error)) => Err(format!("{error}; {}", remedy(&error.cause.to_string()))),
+        Err(CallError::Unknown(text)) => Err(format!("{text}; {LOOK}")),
+    }
+}
+
+const LOOK: &str = "see that ClickHouse runs there, and that the setting `backend` names its HTTP port (8123)";
+
+/// What to do about a connection that can't be made.
+fn remedy(cause: &str) -> &'static str {
+    match cause {
+        _ if cause.contains("InvalidContentType") => {
+            "that port does not speak TLS: write http:// in the setting `backend`, or name the port that does (8443)"
+        }
+        _ if cause.contains("invalid peer certificate") => {
+            "name who signed its certificate in `backend_tls.ca_file`, or whose it is in `backend_tls.server_name`"
+        }
+        _ => LOOK,
     }
 }

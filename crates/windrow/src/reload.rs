@@ -61,5 +61,7 @@ impl Reload {
 /// The data port's certificate, as it is in its files now.
 pub(crate) fn certificate(http: &HttpSettings) -> Result<Option<ServerTls>, String> {
     let Some(files) = &http.tls else { return Ok(None) };
-    windrow_client::server_config(&files.certificate, &files.key).map(Some).map_err(|error| error.to_string())
+    let advice = "name PEM files of a certificate and its key in `http.tls_certificate` and `http.tls_key`";
+    let config = windrow_client::server_config(&files.certificate, &files.key);
+    config.map(Some).map_err(|error| format!("{error}; {advice}"))
 }

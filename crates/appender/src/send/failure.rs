@@ -25,6 +25,8 @@ pub enum Why {
     },
     /// The server knows nothing of it any more, for instance since it was restarted. Nothing is stored.
     Gone,
+    /// Somebody else answers there, a ClickHouse for instance.
+    NotWindrow { server: String, status: u16 },
     /// The server can't be reached. Nothing is stored until someone resumes the append before the server drops it; unless
     /// `commit_sent`: then it may be stored, and resuming it tells.
     Unreachable {
@@ -52,6 +54,10 @@ impl fmt::Display for AppendFailure {
             Why::Refused { exception, batch: Some(batch), row: None } => write!(f, "batch {batch}: {exception}"),
             Why::Refused { exception, .. } => exception.fmt(f),
             Why::Gone => f.write_str("the server knows nothing of the append any more; nothing of it is stored"),
+            Why::NotWindrow { server, status } => {
+                write!(f, "{server} answered with status {status}, but not as a Windrow does: ")?;
+                f.write_str("an append has to go to a Windrow's HTTP port, not to ClickHouse's")
+            }
             Why::Unreachable { last_error, reached: false, .. } => write!(f, "{last_error}; nothing was sent"),
             Why::Unreachable { last_error, commit_sent: false, .. } => f.write_str(last_error),
             Why::Unreachable { last_error, commit_sent: true, .. } => {

@@ -78,16 +78,6 @@ pub(super) struct Status {
 }
 
 impl Status {
-    fn gone() -> Status {
-        Status {
-            state: "gone".to_owned(),
-            columns: Vec::new(),
-            received: Numbers::default(),
-            totals: None,
-            error: None,
-        }
-    }
-
     /// What is told of an append that is open, or committed, may stand beside its state or in an object of its own.
     fn read(body: &[u8]) -> Result<Status, Trouble> {
         let mut whole: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(strange)?;
@@ -169,9 +159,9 @@ impl Requests {
         let request = Request { method: "GET", target: &target, body: Bytes::new(), timeout: QUESTION_TIMEOUT };
         let reply = self.exchange(&request, Fate::default()).await?;
         match reply.status {
-            404 if Exception::parse(&reply.body).is_none() => Ok(Status::gone()),
             200 => Status::read(&reply.body),
-            _ => Err(trouble(&reply)),
+            404 => Status::read(&reply.body).map_err(|_| self.trouble(&reply)),
+            _ => Err(self.trouble(&reply)),
         }
     }
 
@@ -217,7 +207,25 @@ impl Requests {
                 self.known.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            _ => Err(trouble(reply)),
+            _ => Err(self.trouble(reply)),
+        }
+    }
+
+    fn trouble(&self, reply: &Reply) -> Trouble {
+        let exception = Exception::from_answer(reply.code.as_deref(), &reply.body);
+        let (server, status) = (self.client.endpoint().to_string(), reply.status);
+        let text = |exception: &Option<Exception>| match exception {
+            Some(exception) => exception.to_string(),
+            None => format!("the server answered with status {status}"),
+        };
+        match (status, exception) {
+            // What stands between may say so as well; and nothing but waiting helps.
+            (502..=504 | 429, exception) => Trouble::Again { cause: Cause::Said(text(&exception)), wait: true },
+            // A table that isn't there is a 404 as well, by another code.
+            (404, Some(exception)) if exception.code == UNKNOWN_APPEND => Trouble::Final(Why::Gone),
+            (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
+            (500.., None) => Trouble::Again { cause: Cause::Said(text(&None)), wait: true },
+            (_, None) => Trouble::Final(Why::NotWindrow { server, status }),
         }
     }
 
@@ -257,28 +265,6 @@ fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Trouble> {
 
 fn strange(error: serde_json::Error) -> Trouble {
     Trouble::Again { cause: Cause::Said(format!("the server's answer can't be read: {error}")), wait: true }
-}
-
-fn trouble(reply: &Reply) -> Trouble {
-    let exception = Exception::from_answer(reply.code.as_deref(), &reply.body);
-    let text = |exception: &Option<Exception>| match exception {
-        Some(exception) => exception.to_string(),
-        None => format!("the server answered with status {}", reply.status),
-    };
-    match (reply.status, exception) {
-        // What stands between may say so as well; and nothing but waiting helps.
-        (502..=504 | 429, exception) => Trouble::Again { cause: Cause::Said(text(&exception)), wait: true },
-        (404, None) => Trouble::Final(Why::Gone),
-        // A table that isn't there is a 404 as well, by another code.
-        (404, Some(exception)) if exception.code == UNKNOWN_APPEND => Trouble::Final(Why::Gone),
-        (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
-        (500.., None) => Trouble::Again { cause: Cause::Said(text(&None)), wait: true },
-        (_, None) => Trouble::Final(Why::Refused {
-            exception: Exception::new(1001, &text(&None), ""),
-            batch: reply.batch,
-            row: reply.row,
-        }),
-    }
 }
 
 /// A name as the `columns` parameter takes it.

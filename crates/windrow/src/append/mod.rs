@@ -154,6 +154,9 @@ fn tell_failure(display: &Display, arguments: &AppendArguments, failure: &Append
             })
         );
     }
+    if let Why::NotWindrow { .. } = failure.why {
+        eprintln!("windrow: name the Windrow in --to");
+    }
     if !failure.is_resumable() {
         return 1;
     }
