@@ -15,6 +15,7 @@ use windrow_settings::Settings;
 use crate::appends;
 use crate::backend::RunningBackend;
 use crate::dead_letters;
+use crate::descriptors;
 use crate::flight;
 use crate::kafka::{self, Pipelines};
 use crate::kept::{self, Kept};
@@ -157,6 +158,7 @@ impl Gateway {
 /// `windrow serve`.
 pub(crate) fn serve(settings: Settings, load: Load) -> Result<ExitCode, String> {
     logging::start(&settings.log)?;
+    descriptors::raise_limit(&settings);
     runtime()?.block_on(async {
         // Listened for before anything starts, so that an early signal ends in order too.
         let mut signals = Signals::listen()?;

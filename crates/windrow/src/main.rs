@@ -7,6 +7,7 @@ mod backend;
 mod cli;
 mod dead_letters;
 mod demo;
+mod descriptors;
 mod flight;
 mod gateway;
 mod journal;

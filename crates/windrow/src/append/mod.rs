@@ -138,7 +138,8 @@ fn visible_by(atomic: &str) -> &'static str {
 
 fn tell_failure(display: &Display, arguments: &AppendArguments, failure: &AppendFailure) -> u8 {
     display.clear();
-    eprintln!("windrow: {}", printable(&failure.to_string()));
+    let place = if matches!(failure.why, Why::NotWindrow { .. }) { "--to: " } else { "" };
+    eprintln!("windrow: {place}{}", printable(&failure.to_string()));
     if arguments.json {
         let state = if failure.is_resumable() { "broken off" } else { "failed" };
         let (code, batch, row) = match &failure.why {
@@ -153,9 +154,6 @@ fn tell_failure(display: &Display, arguments: &AppendArguments, failure: &Append
                 "error": { "code": code, "text": text, "batch": batch, "row": row },
             })
         );
-    }
-    if let Why::NotWindrow { .. } = failure.why {
-        eprintln!("windrow: name the Windrow in --to");
     }
     if !failure.is_resumable() {
         return 1;

@@ -1,0 +1,36 @@
+//! How many files and connections the process may have open at a time.
+
+use windrow_settings::Settings;
+
+/// Logs, ports, and what the runtime has.
+const OWN: u64 = 100;
+
+/// Takes all that the operating system grants: many shells and service managers start with 1024, and grant far more.
+pub(crate) fn raise_limit(settings: &Settings) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls take a pointer to a struct that lives as long as they run.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return;
+        }
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
+            limit = raised;
+        }
+    }
+    let wanted = wanted(settings);
+    if limit.rlim_cur < wanted {
+        tracing::warn!(
+            limit = limit.rlim_cur,
+            wanted,
+            "the limit of open files is lower than the connections that may come: raise `ulimit -n`, or lower \
+             `http.max_connections` and `backend_pool.max_connections`"
+        );
+    }
+}
+
+/// A pool for flushes, another for what is forwarded.
+fn wanted(settings: &Settings) -> u64 {
+    let [clients, backend] = [settings.http.max_connections, settings.backend_pool.max_connections].map(|count| count as u64);
+    clients + 2 * backend + OWN
+}
