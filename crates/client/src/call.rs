@@ -156,6 +156,7 @@ impl Client {
         let Begun { mut lease, head } = self.begin(&call).await?;
         let body = lease.connection().body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await;
         let body = body.map_err(|error| self.unknown(error))?;
+        self.has_answered.store(true, Ordering::Relaxed);
         lease.give_back(&head);
         Ok(Answer { head, body })
     }
@@ -174,7 +175,6 @@ impl Client {
         let code = head.field_str("x-clickhouse-exception-code").map(str::to_owned);
         // A page that something in between gives for everything has status 200, too, and nothing is stored.
         if head.status() == 200 && code.is_none() && is_of_clickhouse(&head) {
-            self.has_answered.store(true, Ordering::Relaxed);
             return Ok(Begun { lease, head });
         }
         let body = connection.body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await;

@@ -15,7 +15,12 @@ const SYSTEM: [&str; 4] = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/hom
 /// the system's.
 pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, OpenError> {
     if let Some(path) = asked {
-        let missing = || OpenError(format!("DuckDB's library is not at {}: correct `duckdb.library`, or leave it out", path.display()));
+        let missing = || {
+            OpenError(format!(
+                "DuckDB's library is not at {}: correct `duckdb.library`, or leave it out",
+                path.display()
+            ))
+        };
         // Absolute, since a name without a folder would be searched for by the linker's own rules.
         return std::fs::canonicalize(path).map_err(|_| missing());
     }

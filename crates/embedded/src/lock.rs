@@ -37,7 +37,11 @@ impl fmt::Display for LockError {
                 let advice = "name a folder that Windrow may write in `data_dir` (--data-dir)";
                 match source.kind() {
                     io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                        write!(f, "the data directory can't be {}, since a file is in its place; {advice}", path.display())
+                        write!(
+                            f,
+                            "the data directory can't be {}, since a file is in its place; {advice}",
+                            path.display()
+                        )
                     }
                     _ => write!(f, "the data directory can't be used: {}: {source}; {advice}", path.display()),
                 }

@@ -63,7 +63,8 @@ fn spoken_to_by_http(text: &str) -> String {
         Some((_, address)) => ("user:password@", address),
         None => ("", authority),
     };
-    let is_plain = |host: &str| !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c));
+    let is_plain =
+        |host: &str| !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c));
     let Ok((host, port)) = split_port(address) else { return format!("the URL lacks its http://; {USE_INSTEAD}") };
     if !is_plain(host) {
         return format!("the URL lacks its http://; {USE_INSTEAD}");

@@ -22,6 +22,9 @@ pub(crate) struct RunningBackend {
 }
 
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
+/// How long one answer may take, and the first of all while requests wait for the start.
+const ANSWER: Duration = Duration::from_secs(10);
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 impl RunningBackend {
@@ -171,9 +174,11 @@ fn follow(mut engine: watch::Receiver<EngineState>) -> Availability {
     receiver
 }
 
-/// Others have to be asked.
+/// Others have to be asked. One that is silent does not hold up the start.
 async fn ask_now_and_then(client: Arc<Client>) -> Availability {
-    let (sender, receiver) = watch::channel(ask(&client).await);
+    let silent = || Err(format!("{} has not answered since Windrow's start; {LOOK}", client.endpoint()));
+    let first = tokio::time::timeout(FIRST_ANSWER, ask(&client)).await.unwrap_or_else(|_| silent());
+    let (sender, receiver) = watch::channel(first);
     tokio::spawn(async move {
         while !sender.is_closed() {
             tokio::time::sleep(ASK_INTERVAL).await;
@@ -184,8 +189,12 @@ async fn ask_now_and_then(client: Arc<Client>) -> Availability {
 }
 
 async fn ask(client: &Client) -> Result<(), String> {
-    let call = Call::new(&client.endpoint().credentials, "SELECT 1").timeout(Duration::from_secs(10));
-    match client.call(call).await {
+    let call = client.call(Call::new(&client.endpoint().credentials, "SELECT 1"));
+    // As a whole: its bytes may come one by one.
+    let Ok(answer) = tokio::time::timeout(ANSWER, call).await else {
+        return Err(format!("{} has not answered for {} s; {LOOK}", client.endpoint(), ANSWER.as_secs()));
+    };
+    match answer {
         Err(CallError::Exception(exception)) if exception.is_about_identity() => {
             let user = &client.endpoint().credentials.user;
             Err(format!("it refuses Windrow's own user '{user}', of the setting `backend`: {}", exception.line))

@@ -31,6 +31,7 @@ pub(crate) fn raise_limit(settings: &Settings) {
 
 /// A pool for flushes, another for what is forwarded.
 fn wanted(settings: &Settings) -> u64 {
-    let [clients, backend] = [settings.http.max_connections, settings.backend_pool.max_connections].map(|count| count as u64);
+    let [clients, backend] =
+        [settings.http.max_connections, settings.backend_pool.max_connections].map(|count| count as u64);
     clients + 2 * backend + OWN
 }
