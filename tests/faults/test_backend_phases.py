@@ -16,15 +16,15 @@ from harness.eventually import eventually
 from harness.inserts import HELD, Background, ids, make_table, rows
 from harness.kept_engine import KeptEngine
 from harness.load import Load
-from harness.middle import Closing, Fate, Middle
+from harness.middle import PASSED_ON, Closing, Fate, Middle
 from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER
 
 WINDOW = "SETTINGS non_replicated_deduplication_window = 1000"
 # Two inserts make a batch, so that both acknowledgements stand for the same INSERT.
 TOGETHER = {**HELD, "async_insert_max_query_number": 2}
-NOTHING_STORED = "nothing of it is or will be stored"
-OPEN = "may or may not"
+IN_FLIGHT = "The insert is in flight: it may still be stored"
+UNKNOWN = "It may or may not be stored"
 
 
 @dataclass
@@ -57,19 +57,22 @@ def into(table: str) -> str:
 @dataclass
 class Outcome:
     waiting: Reply
-    not_waiting: Reply
     there: list[int]
 
 
-def meet(stage: Stage, table: str, fate: Fate, kill: bool = False) -> Outcome:
+def meet(stage: Stage, table: str, fate: Fate, settings: str = "", kill: bool = False) -> Outcome:
     """Row 1 is waited for and row 2 is not, in one batch; rows 0 and 3 are before and after it."""
     tested, direct = stage.tested, stage.kept.direct
-    assert tested.insert(into(table), rows(0)).status == 200
+    # ClickHouse 26.7 may fall when a connection breaks, also some time after; it is started again.
+    eventually(direct.answers, "the engine is there")
+    make_table(direct, name=table, settings=settings)
+    stored = lambda number: eventually(lambda: tested.insert(into(table), rows(number)).status == 200, f"row {number} is stored")
+    stored(0)
     stage.middle.arm(table, fate)
     # Whoever waits for what stays silent is to hear so soon.
-    patience = 1000 if fate.waits and not kill else 120_000
+    patience_seconds = 1 if fate.waits and not kill else 120
     with Background(tested) as background:
-        waiting = background.insert(rows(1), into(table), **TOGETHER, wait_for_async_insert_timeout=patience / 1000)
+        waiting = background.insert(rows(1), into(table), **TOGETHER, wait_for_async_insert_timeout=patience_seconds)
         not_waiting = tested.insert(into(table), rows(2), **TOGETHER, wait_for_async_insert=0)
         assert stage.middle.reached.wait(60), "no batch came"
         if kill:
@@ -78,35 +81,37 @@ def meet(stage: Stage, table: str, fate: Fate, kill: bool = False) -> Outcome:
             waiting.reply()
         stage.middle.release()
         answered = waiting.reply()
-    # One writer's inserts are stored in order: when this is answered, the batch before it has come to its end.
-    assert tested.insert(into(table), rows(3)).status == 200
-    return Outcome(answered, not_waiting, ids(direct, table))
+    assert not_waiting.status == 200, not_waiting.text
+    # Inserts of one shape are stored in order: when this is answered, the batch before it has come to its end.
+    stored(3)
+    eventually(direct.answers, "the engine is there")
+    return Outcome(answered, ids(direct, table))
 
 
 @pytest.mark.parametrize("fate", Fate, ids=lambda fate: fate.name.lower())
-def test_an_insert_that_meets_with_it(stage: Stage, fate: Fate) -> None:
-    table = f"with_window_{fate.name.lower()}"
-    make_table(stage.kept.direct, name=table, settings=WINDOW)
-    outcome = meet(stage, table, fate)
-    assert outcome.not_waiting.status == 200, outcome.not_waiting.text
-    assert outcome.there == [0, 1, 2, 3], "each is there once"
+def test_a_table_with_a_window(stage: Stage, fate: Fate) -> None:
+    outcome = meet(stage, f"with_window_{fate.name.lower()}", fate, WINDOW)
     if fate.waits:
-        assert (outcome.waiting.status, outcome.waiting.code) == (408, 159), outcome.waiting.text
-        assert NOTHING_STORED not in outcome.waiting.text
+        assert (outcome.waiting.status, outcome.waiting.code) == (408, 159) and IN_FLIGHT in outcome.waiting.text, outcome
+        assert outcome.there in ([0, 2, 3], [0, 1, 2, 3]), outcome
     else:
-        assert outcome.waiting.status == 200, outcome.waiting.text
+        assert outcome.waiting.status == 200, outcome
+        assert outcome.there == [0, 1, 2, 3], outcome
 
 
 @pytest.mark.parametrize("fate", Fate, ids=lambda fate: fate.name.lower())
 def test_a_table_without_a_window(stage: Stage, fate: Fate) -> None:
-    """What is not waited for is stored at least once; who waits is told where it is not known."""
-    table = f"without_{fate.name.lower()}"
-    make_table(stage.kept.direct, name=table)
-    outcome = meet(stage, table, fate)
-    assert outcome.not_waiting.status == 200, outcome.not_waiting.text
-    assert outcome.there.count(0) == outcome.there.count(3) == 1
-    assert 1 <= outcome.there.count(2) <= 2, outcome.there
-    print(fate, outcome.waiting.status, outcome.waiting.text, outcome.there)
+    """What is not waited for is sent again, and twice there if it had been stored; who waits is told that nobody knows."""
+    outcome = meet(stage, f"without_{fate.name.lower()}", fate)
+    had_been_stored = fate in PASSED_ON
+    if fate.waits:
+        assert (outcome.waiting.status, outcome.waiting.code) == (408, 159) and IN_FLIGHT in outcome.waiting.text, outcome
+    else:
+        assert (outcome.waiting.status, outcome.waiting.code) == (503, 210) and UNKNOWN in outcome.waiting.text, outcome
+        assert "retry-after" not in outcome.waiting.headers
+    # A drip comes to its end, and nothing is sent again.
+    assert outcome.there.count(2) == (2 if had_been_stored and fate is not Fate.BYTE_BY_BYTE else 1), outcome
+    assert outcome.there.count(1) == (1 if had_been_stored else 0), outcome
 
 
 RESTARTS = {
@@ -118,24 +123,26 @@ RESTARTS = {
 
 @pytest.mark.parametrize("fate", RESTARTS.values(), ids=RESTARTS.keys())
 def test_a_restart_of_clickhouse(stage: Stage, fate: Fate) -> None:
-    table = f"restart_{fate.name.lower()}"
-    make_table(stage.kept.direct, name=table, settings=WINDOW)
-    outcome = meet(stage, table, fate, kill=True)
-    assert (outcome.waiting.status, outcome.not_waiting.status) == (200, 200), outcome
-    assert outcome.there == [0, 1, 2, 3]
+    outcome = meet(stage, f"restart_{fate.name.lower()}", fate, WINDOW, kill=True)
+    assert outcome.waiting.status == 200 and outcome.there == [0, 1, 2, 3]
+
+
+# Proxies allow a hundred or a thousand; with few, each of a run's connections is closed, and often.
+REQUESTS, CLOSED = 4, 12
 
 
 @pytest.mark.parametrize("closing", Closing, ids=lambda closing: closing.name.lower())
 def test_a_proxy_that_closes_after_some_requests(stage: Stage, closing: Closing) -> None:
     """Nobody hears of it, nothing is lost, and nothing is stored twice."""
     tested, direct = stage.tested, stage.kept.direct
+    eventually(direct.answers, "the engine is there")
     direct.sql("DROP TABLE IF EXISTS t SYNC")
     make_table(direct, settings=WINDOW)
-    stage.middle.close_after(5, closing)
+    stage.middle.close_after(REQUESTS, closing)
     try:
         loads = [Load(tested), Load(tested, first=1_000_000, wait_for_async_insert=0)]
         with loads[0], loads[1]:
-            eventually(lambda: stage.middle.closed >= 20, "connections are closed")
+            eventually(lambda: stage.middle.closed >= CLOSED, "connections are closed")
             if closing is Closing.SAID:
                 assert all(tested.sql(f"SELECT {number}") == str(number) for number in range(30)), "what is forwarded passes as well"
     finally:
