@@ -28,6 +28,9 @@ use crate::shape::Shape;
 use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Table;
 
+/// How often it is tried to take an insert out of a batch that is under way.
+const WITHDRAWN_AGAIN: Duration = Duration::from_millis(10);
+
 impl<S: Sink> Gatherer<S> {
     /// Takes an insert. For one that waits, the ticket brings the outcome; for others the push itself is the acknowledgement,
     /// at the level that the insert asks for.
@@ -134,12 +137,17 @@ impl<S: Sink> Gatherer<S> {
             return Ok(None);
         }
         if let Err(error) = durable.await {
-            // It is taken back; where that is too late, its end is what there is to be told.
-            if table.withdraw(pushed.member).is_some() {
-                journal.done(table, &[journaled]);
-                return Err(not_journaled(&error));
+            // It is taken back; where that is too late, its end is what there is to be told. That may be far away: a batch
+            // that can't be written down is not sent. It is left between two of its attempts.
+            loop {
+                if table.withdraw(pushed.member).is_some() {
+                    journal.done(table, &[journaled]);
+                    return Err(not_journaled(&error));
+                }
+                if let Ok(end) = tokio::time::timeout(WITHDRAWN_AGAIN, outcome_of(&mut receiver)).await {
+                    return end.map(|()| None).map_err(PushError::Failed);
+                }
             }
-            return outcome_of(&mut receiver).await.map(|()| None).map_err(PushError::Failed);
         }
         // From here on a failure makes a dead letter; one that came before is told.
         receiver.close();
