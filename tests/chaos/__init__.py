@@ -6,5 +6,5 @@
 - `stage.py`: the processes that are killed and started again: a gateway with its embedded engine, or one before an engine of its own
 - `rounds.py`: the recipe that kills them at seeded moments; `make chaos ROUNDS=100 SEED=1` runs as many as wanted
 - `relay.py`: stands between gateway and engine and hangs, resets, answers half
-- `clock.c`, `small_disk.py`: a clock that jumps, a disk that fills up
+- `clock.c`, `small_disk.py`, `failing_disk.py`: a clock that jumps, a disk that fills up, one whose calls fail
 """
