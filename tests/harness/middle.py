@@ -91,8 +91,7 @@ class Middle(Relay):
             served = 0
             while True:
                 head = await reader.readuntil(END_OF_HEAD)
-                if self.most_requests and served >= self.most_requests:
-                    self.closed += 1
+                if self.closing is Closing.AT_THE_NEXT and self._is_spent(served):
                     return
                 fate = self._fate_of(head)
                 if fate is Fate.CUT:
@@ -104,11 +103,12 @@ class Middle(Relay):
                 behind.write(request)
                 answer = await whole_answer(source)
                 served += 1
-                is_last = self.most_requests is not None and served >= self.most_requests and self.closing is not Closing.AT_THE_NEXT
-                writer.write(answer.replace(b"Connection: Keep-Alive", b"Connection: Close", 1) if is_last and self.closing is Closing.SAID else answer)
+                is_last = self.closing is not Closing.AT_THE_NEXT and self._is_spent(served)
+                if is_last and self.closing is Closing.SAID:
+                    answer = answer.replace(b"Connection: Keep-Alive", b"Connection: Close", 1)
+                writer.write(answer)
                 await writer.drain()
                 if is_last:
-                    self.closed += 1
                     return
         except (OSError, asyncio.IncompleteReadError):
             # One side is gone; so is the other, then.
@@ -117,6 +117,12 @@ class Middle(Relay):
             writer.close()
             if behind is not None:
                 behind.close()
+
+    def _is_spent(self, served: int) -> bool:
+        """Whether a connection with so many requests is to be closed, which counts."""
+        is_spent = self.most_requests is not None and served >= self.most_requests
+        self.closed += is_spent
+        return is_spent
 
     def _fate_of(self, head: bytes) -> Fate | None:
         if not IS_BATCH.search(head):
