@@ -99,13 +99,13 @@ def test_all_are_stored_and_answered(engine: Engine, tmp_path: Path, signals: in
 
 
 def test_an_end_without_a_backend(engine: Engine, tmp_path: Path) -> None:
-    """What was acknowledged stays in the journal; of what waits, nothing is stored that was said not to be."""
+    """All are answered. What was acknowledged stays in the journal; nothing is stored that was said not to be."""
     gateway = Limited(tmp_path / "gateway", engine, "-Sn 256", "[gather]\nshutdown_timeout_ms = 1000\n")
     many = Many(gateway)
     engine.stop()
     replies = many.end(signals=2)
-    assert not any(reply and reply.status == 200 for reply in replies)
-    refused = {number for number, reply in enumerate(replies) if reply and "may or may not" not in reply.text}
+    assert all(reply and reply.status == 503 for reply in replies), f"{replies.count(None)} have no answer"
+    refused = {number for number, reply in enumerate(replies) if "may or may not" not in reply.text}
     assert gateway.child.wait() == 0, gateway.child.log()[-3000:]
     engine.start()
     gateway.start()

@@ -133,6 +133,14 @@ def test_a_mistake_is_told(place: dict[str, str], mistake: Mistake, tmp_path: Pa
     assert "geheim" not in ended.stderr and ended.stdout == ""
 
 
+def test_too_few_open_files_are_told(tmp_path: Path) -> None:
+    serve = [str(gateway_binary()), "serve", "--data-dir", str(tmp_path / "data"), *BACKEND, *PORTS]
+    command = ["sh", "-c", 'ulimit -n 8 && exec "$@"', "sh", *serve]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    assert ended.returncode == 1, ended
+    assert ended.stderr == "windrow: only 8 files may be open, and Windrow needs 32 at least: raise `ulimit -n`\n"
+
+
 APPENDS = {
     "no scheme": ("db:8123", "http://host:8123"),
     "path": ("http://db:8123/default", "no path"),

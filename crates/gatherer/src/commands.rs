@@ -86,8 +86,10 @@ impl<S: Sink> Gatherer<S> {
     /// Takes no more inserts and stores what there is, for as long as `limit` says.
     pub async fn shut_down(&self, limit: Duration) -> ShutDown {
         self.closing.store(true, Ordering::Release);
-        // What could not be stored in time is counted.
-        let _ = tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await;
+        // What could not be stored in time is counted, and whoever waits for it is told.
+        if tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await.is_err() {
+            self.core.gave_up.send_replace(true);
+        }
         let in_batches: u64 = self.tables().iter().map(|table| table.unkept_inserts()).sum();
         self.core.ended.send_replace(true);
         let lost_inserts = in_batches + self.core.posting.unkept_inserts();

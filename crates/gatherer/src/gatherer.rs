@@ -35,6 +35,8 @@ pub(crate) struct Core<S> {
     pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
     /// True when nobody waits any longer for what is under way.
     pub(crate) ended: watch::Sender<bool>,
+    /// The gatherer ends, and not all could be stored in time.
+    pub(crate) gave_up: watch::Sender<bool>,
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) part_counts: PartCounts,
 }
@@ -98,6 +100,7 @@ impl<S: Sink> Gatherer<S> {
             log,
             on_stale_schema: Box::new(on_stale_schema),
             ended: watch::Sender::new(false),
+            gave_up: watch::Sender::new(false),
             schedule: schedule.clone(),
             part_counts: PartCounts::default(),
         };

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_policy::FlushLimits;
@@ -125,6 +125,7 @@ pub struct Ticket {
     pub(crate) member: u64,
     /// Where it stands in the journal, if it does.
     pub(crate) journal: Option<(Arc<Journaling>, Journaled)>,
+    pub(crate) gave_up: watch::Receiver<bool>,
 }
 
 /// What became of an insert whose sender does not want to wait any longer.
@@ -142,7 +143,24 @@ pub enum Withdrawal {
 impl Ticket {
     /// Waits for the outcome. May be dropped and called again.
     pub async fn outcome(&mut self) -> Outcome {
-        outcome_of(&mut self.outcome).await
+        let gave_up = async {
+            // Without a gatherer there is no outcome either, which is told.
+            if self.gave_up.wait_for(|gave_up| *gave_up).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = outcome_of(&mut self.outcome) => return outcome,
+            () = gave_up => {}
+        }
+        // What is in the journal, the next start stores.
+        let is_kept = self.journal.is_some();
+        let withdrawn = self.table.upgrade().filter(|_| !is_kept).and_then(|table| table.withdraw(self.member));
+        Err(match withdrawn {
+            Some(_) => InsertError::Unreachable("Windrow ends, and could not store the insert in time".to_owned()),
+            None => InsertError::unanswered(),
+        })
     }
 
     /// Takes the insert out of its batch if that is still possible.

@@ -85,6 +85,7 @@ impl<S: Sink> Gatherer<S> {
             table: Arc::downgrade(table),
             member: pushed.member,
             journal: journal.zip(journaled).map(|(journal, journaled)| (journal.clone(), journaled)),
+            gave_up: self.core.gave_up.subscribe(),
         }))
     }
 

@@ -4,19 +4,25 @@ use windrow_settings::Settings;
 
 /// Logs, ports, and what the runtime has.
 const OWN: u64 = 100;
+/// With fewer, not even the start would come to its end.
+const LEAST: u64 = 32;
 
 /// Takes all that the operating system grants: many shells and service managers start with 1024, and grant far more.
-pub(crate) fn raise_limit(settings: &Settings) {
+pub(crate) fn raise_limit(settings: &Settings) -> Result<(), String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls take a pointer to a struct that lives as long as they run.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
-            return;
+            return Ok(());
         }
         let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
         if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
             limit = raised;
         }
+    }
+    if limit.rlim_cur < LEAST {
+        let limit = limit.rlim_cur;
+        return Err(format!("only {limit} files may be open, and Windrow needs {LEAST} at least: raise `ulimit -n`"));
     }
     let wanted = wanted(settings);
     if limit.rlim_cur < wanted {
@@ -27,6 +33,7 @@ pub(crate) fn raise_limit(settings: &Settings) {
              `http.max_connections` and `backend_pool.max_connections`"
         );
     }
+    Ok(())
 }
 
 /// A pool for flushes, another for what is forwarded.

@@ -158,7 +158,7 @@ impl Gateway {
 /// `windrow serve`.
 pub(crate) fn serve(settings: Settings, load: Load) -> Result<ExitCode, String> {
     logging::start(&settings.log)?;
-    descriptors::raise_limit(&settings);
+    descriptors::raise_limit(&settings)?;
     runtime()?.block_on(async {
         // Listened for before anything starts, so that an early signal ends in order too.
         let mut signals = Signals::listen()?;
