@@ -97,6 +97,8 @@ pub struct DataServer {
 const FORGET_UNUSED_AFTER: Duration = Duration::from_secs(600);
 /// What a flush of a few last inserts may take, however late it is.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
+/// What the last answers may take, however late it is.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// What of the journal's bound inserts can ever have: the rest is for what frees room.
 const MOST_OF_JOURNAL: f64 = 0.75;
 /// How long a TLS handshake may take.
@@ -282,7 +284,9 @@ impl DataServer {
             tracing::warn!("some ordered appends were still being committed at the end");
         }
         // Every connection holds a slot until its last answer is out.
-        let answered = tokio::time::timeout_at(deadline, self.slots.emptied()).await;
+        // Those whose inserts could not be stored in time have just been told, and that has to go out.
+        let answers_until = deadline.max(tokio::time::Instant::now() + LAST_ANSWERS);
+        let answered = tokio::time::timeout_at(answers_until, self.slots.emptied()).await;
         if answered.is_err() {
             tracing::warn!("some requests were still being answered at the end");
         }
