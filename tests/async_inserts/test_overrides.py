@@ -7,8 +7,19 @@ import pytest
 from clients.run_program import CLIENTS, expect_all, run_program
 from clients.test_java_client import PINNING, java_command
 from harness.endpoint import Endpoint
+from harness.eventually import eventually
 from harness.gateway import Gateway
-from harness.inserts import INTO_T, make_table, parts_made, rows, send_all_then_read
+from harness.inserts import (
+    HELD,
+    HELD_NOT_WAITING,
+    INTO_T,
+    Background,
+    make_table,
+    parts_made,
+    queued_inserts,
+    rows,
+    send_all_then_read,
+)
 from harness.users import TESTER
 
 ALWAYS = '[[tables]]\ntable = "{table}"\nasync_insert = "always"\n'
@@ -35,6 +46,41 @@ def test_always_and_never(start_gateway) -> None:
     assert parts_of_a_burst(gateway, tested, "always_t", async_insert=0) <= 5
     assert parts_of_a_burst(gateway, tested, "never", async_insert=1) == 50
     assert parts_of_a_burst(gateway, tested, "client", async_insert=0) == 50
+
+
+@pytest.mark.parametrize("wait", [0, 1])
+def test_a_tables_own_setting_goes_before_the_query(gateway: Gateway, tested: Endpoint, direct: Endpoint, wait: int) -> None:
+    """As in ClickHouse: the table's setting can't be switched off by who inserts."""
+    make_table(direct, name="own", settings="SETTINGS async_insert = 1")
+    make_table(direct, name="none")
+    held = {**HELD, "async_insert": 0, "wait_for_async_insert": wait}
+    with Background(tested) as background:
+        insert = background.insert(rows(1), "INSERT INTO own FORMAT JSONEachRow", **held)
+        eventually(lambda: queued_inserts(tested, "own") == 1, "it is held")
+        assert direct.sql("SELECT count() FROM own") == "0" and (not wait or not insert.answered())
+        assert tested.insert("INSERT INTO none FORMAT JSONEachRow", rows(1), **held).status == 200
+        assert direct.sql("SELECT count() FROM none") == "1"
+        tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+        assert insert.reply().status == 200
+    assert direct.sql("SELECT count() FROM own") == "1"
+
+
+def test_a_tables_own_setting_can_change(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    for setting, held in (("0", 0), ("1", 1), ("0", 0)):
+        tested.sql(f"ALTER TABLE t MODIFY SETTING async_insert = {setting}")
+        assert tested.insert(INTO_T, rows(1), **HELD_NOT_WAITING | {"async_insert": 0}).status == 200
+        assert queued_inserts(tested) == held
+        tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert direct.sql("SELECT count() FROM t") == "3"
+
+
+def test_the_operator_goes_before_a_tables_own_setting(start_gateway) -> None:
+    gateway: Gateway = start_gateway('[[tables]]\ntable = "never"\nasync_insert = "never"\n')
+    make_table(gateway.direct, name="never", settings="SETTINGS async_insert = 1")
+    tested = gateway.http.as_user(TESTER.name, TESTER.password)
+    assert tested.insert("INSERT INTO never FORMAT JSONEachRow", rows(1), **HELD_NOT_WAITING).status == 200
+    assert gateway.direct.sql("SELECT count() FROM never") == "1"
 
 
 def test_for_one_user(start_gateway) -> None:

@@ -214,6 +214,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn who_gives_up_on_a_table_with_too_many_parts_hears_of_them() {
+        let code = |last: Exception| Refusal::withdrawn(100, Some(InsertError::Exception(last))).code;
+        assert_eq!(code(Exception::new(TOO_MANY_PARTS, "Too many parts", "")), TOO_MANY_PARTS);
+        assert_eq!(code(Exception::new(MEMORY_LIMIT_EXCEEDED, "no memory", "")), TIMEOUT_EXCEEDED);
+    }
+
+    #[test]
     fn a_version_is_taken_off_the_end_only() {
         let line = "Code: 469. DB::Exception: s = ' (version 1)'. (VIOLATED_CONSTRAINT)";
         for version in ["", " (version 26.7.2.1)", " (version 26.8.1.1 (official build))"] {

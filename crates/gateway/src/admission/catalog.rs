@@ -29,7 +29,7 @@ use windrow_statement::quote_string;
 
 use super::account::Accounts;
 use super::rounds::{Answers, Rounds};
-use super::schema::{self, Row, Stamp, TableSchema, WindowDefaults};
+use super::schema::{self, EngineDefaults, Row, Stamp, TableSchema};
 use super::standing::{Moment, Standing};
 use super::user::UserKey;
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
@@ -68,7 +68,7 @@ struct State {
     /// What the last look at each database summed up to.
     sums: HashMap<String, Sum>,
     /// As long as the server has not been away: it may come back with others.
-    window_defaults: Option<WindowDefaults>,
+    engine_defaults: Option<EngineDefaults>,
 }
 
 struct Known {
@@ -211,7 +211,7 @@ impl Core {
 
     async fn learn_together(&self, keys: &[TableKey], began: Moment) -> Result<Answers<TableKey, Learnt>, CallError> {
         let rows = self.rows(keys).await?;
-        let defaults = self.window_defaults().await;
+        let defaults = self.engine_defaults().await;
         let mut answers: Answers<_, _> =
             keys.iter().map(|key| (key.clone(), Err(NotAdmitted::Forward("refused")))).collect();
         let mut state = self.lock();
@@ -244,13 +244,13 @@ impl Core {
         Ok(self.lock().keep(key.clone(), schema, None, began))
     }
 
-    async fn window_defaults(&self) -> WindowDefaults {
-        let known = self.lock().window_defaults;
+    async fn engine_defaults(&self) -> EngineDefaults {
+        let known = self.lock().engine_defaults;
         match known {
             Some(defaults) => defaults,
             None => {
-                let defaults = WindowDefaults::ask(&self.client, &self.viewer.credentials).await;
-                *self.lock().window_defaults.insert(defaults)
+                let defaults = EngineDefaults::ask(&self.client, &self.viewer.credentials).await;
+                *self.lock().engine_defaults.insert(defaults)
             }
         }
     }
@@ -283,7 +283,7 @@ impl Core {
             Ok(()) => self.watch.confirm(began),
             Err(_) => {
                 self.watch.fail(began);
-                self.lock().window_defaults = None;
+                self.lock().engine_defaults = None;
             }
         }
         looked.map_err(|error| match NotAdmitted::of(&error) {
@@ -468,7 +468,7 @@ mod tests {
     fn keep(state: &mut State, row: Row, began: Moment) -> Arc<TableSchema> {
         let (key, mark, watch) = (row.key(), row.mark(), Arc::new(Standing::default()));
         // As it is done when it is learnt: one that can't be watched stands on nobody's looks.
-        let schema = row.schema(began, watch, WindowDefaults::default()).expect("a table");
+        let schema = row.schema(began, watch, EngineDefaults::default()).expect("a table");
         state.keep(key, schema, mark, began)
     }
 

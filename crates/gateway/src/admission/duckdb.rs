@@ -106,6 +106,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
         watch: None,
         columns: columns.collect(),
         gatherable: true,
+        async_insert: false,
         window: Window::Windrows,
         uuid: 0,
         has_views: false,

@@ -19,6 +19,8 @@ pub(crate) struct TableSchema {
     pub(super) columns: Box<[Column]>,
     /// Whether its engine takes a gathered batch as it would take the inserts one by one.
     pub(crate) gatherable: bool,
+    /// Its own setting `async_insert`, which gathers also the inserts that say `async_insert=0`.
+    pub(crate) async_insert: bool,
     /// What it remembers of earlier inserts, so that a repeat is dropped.
     pub(crate) window: Window,
     /// Names it through renames; zero where its database gives tables none.
@@ -95,7 +97,7 @@ pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials)
                   database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
     let engine = client.call(engine.timeout(QUESTION_TIMEOUT));
-    let defaults = async { Ok(WindowDefaults::ask(client, asker).await) };
+    let defaults = async { Ok(EngineDefaults::ask(client, asker).await) };
     let (columns, engine, defaults) = tokio::try_join!(client.call(describe), engine, defaults)?;
     let engine = Engine::read(engine.text(), defaults);
     let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
@@ -161,7 +163,7 @@ impl Row {
         self.now
     }
 
-    pub(super) fn schema(self, began: Moment, watch: Arc<Standing>, defaults: WindowDefaults) -> Option<TableSchema> {
+    pub(super) fn schema(self, began: Moment, watch: Arc<Standing>, defaults: EngineDefaults) -> Option<TableSchema> {
         let engine = Engine {
             uuid: uuid(&self.uuid)?,
             name: self.engine,
@@ -188,7 +190,7 @@ struct Engine {
     name: String,
     /// The engine with its parameters and settings, as in the table's definition.
     definition: String,
-    defaults: WindowDefaults,
+    defaults: EngineDefaults,
     uuid: u128,
     has_views: bool,
     has_constraints: bool,
@@ -197,35 +199,41 @@ struct Engine {
 
 /// What the server sets for tables that set nothing themselves. Zero: there is no such window, or nobody says.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct WindowDefaults {
+pub(super) struct EngineDefaults {
     blocks: u64,
     replicated_blocks: u64,
     replicated_seconds: u64,
+    async_insert: bool,
+    replicated_async_insert: bool,
 }
 
-impl WindowDefaults {
+impl EngineDefaults {
     /// Of each kind by itself: an account may be let see only one of them.
-    pub(super) async fn ask(client: &Client, asker: &Credentials) -> WindowDefaults {
-        let value = async |table: &str, name: &str| {
+    pub(super) async fn ask(client: &Client, asker: &Credentials) -> EngineDefaults {
+        let value = async |table: &str, name: &str| -> u64 {
             let question = format!("SELECT value FROM system.{table} WHERE name = '{name}' FORMAT TSVRaw");
-            let answer = client.call(Call::new(asker, &question).timeout(QUESTION_TIMEOUT)).await.ok()?;
-            answer.text().trim().parse().ok()
+            let answer = client.call(Call::new(asker, &question).timeout(QUESTION_TIMEOUT)).await;
+            answer.ok().and_then(|answer| answer.text().trim().parse().ok()).unwrap_or(0)
         };
-        let (blocks, replicated_blocks, replicated_seconds) = tokio::join!(
+        let (blocks, replicated_blocks, replicated_seconds, async_insert, replicated_async_insert) = tokio::join!(
             value("merge_tree_settings", "non_replicated_deduplication_window"),
             value("replicated_merge_tree_settings", "replicated_deduplication_window"),
-            value("replicated_merge_tree_settings", "replicated_deduplication_window_seconds")
+            value("replicated_merge_tree_settings", "replicated_deduplication_window_seconds"),
+            value("merge_tree_settings", "async_insert"),
+            value("replicated_merge_tree_settings", "async_insert")
         );
-        WindowDefaults {
-            blocks: blocks.unwrap_or(0),
-            replicated_blocks: replicated_blocks.unwrap_or(0),
-            replicated_seconds: replicated_seconds.unwrap_or(0),
+        EngineDefaults {
+            blocks,
+            replicated_blocks,
+            replicated_seconds,
+            async_insert: async_insert > 0,
+            replicated_async_insert: replicated_async_insert > 0,
         }
     }
 }
 
 impl Engine {
-    fn read(text: &str, defaults: WindowDefaults) -> Option<Engine> {
+    fn read(text: &str, defaults: EngineDefaults) -> Option<Engine> {
         let fields: [String; 6] = serde_json::from_str(text.lines().next()?).ok()?;
         let [name, definition, id, has_views, has_constraints, partition_key] = fields;
         Some(Engine {
@@ -265,6 +273,16 @@ impl Engine {
             0 => Window::Never,
             blocks => Window::Owners(Bounds { blocks, age }),
         }
+    }
+
+    /// Others than MergeTree have no such setting.
+    fn async_insert(&self) -> bool {
+        let default = match self.is_replicated() {
+            true => self.defaults.replicated_async_insert,
+            false => self.defaults.async_insert,
+        };
+        let own = self.setting("async_insert").map(|value| matches!(value.trim(), "1" | "true"));
+        self.name.ends_with("MergeTree") && own.unwrap_or(default)
     }
 
     fn is_replicated(&self) -> bool {
@@ -318,6 +336,7 @@ impl TableSchema {
             asks_for_rights: has_more || hands_on || columns.iter().any(|column| column.asks_for_rights),
             columns: columns.into_boxed_slice(),
             gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
+            async_insert: engine.as_ref().is_some_and(Engine::async_insert),
             window: engine.as_ref().map_or(Window::Never, Engine::window),
             uuid: engine.as_ref().map_or(0, |engine| engine.uuid),
             has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
@@ -329,7 +348,8 @@ impl TableSchema {
     /// Whether it is the same for all that an insert can tell apart.
     pub(super) fn is_like(&self, other: &TableSchema) -> bool {
         let own = |it: &TableSchema| {
-            (it.gatherable, it.window, it.uuid, it.has_views, it.hands_on, it.computes, it.asks_for_rights)
+            let gathering = (it.gatherable, it.async_insert, it.window);
+            (gathering, it.uuid, it.has_views, it.hands_on, it.computes, it.asks_for_rights)
         };
         own(self) == own(other) && self.partition_key == other.partition_key && self.columns == other.columns
     }
@@ -399,8 +419,16 @@ mod tests {
     use super::super::windows::MARKED_WINDOW;
     use super::*;
 
+    const DEFAULTS: EngineDefaults = EngineDefaults {
+        blocks: 0,
+        replicated_blocks: 10_000,
+        replicated_seconds: 3_600,
+        async_insert: false,
+        replicated_async_insert: false,
+    };
+
     fn window(name: &str, definition: &str, default_blocks: u64) -> Window {
-        let defaults = WindowDefaults { blocks: default_blocks, replicated_blocks: 10_000, replicated_seconds: 3_600 };
+        let defaults = EngineDefaults { blocks: default_blocks, ..DEFAULTS };
         let (name, definition) = (name.to_owned(), definition.to_owned());
         let partition_key = String::new();
         Engine { name, definition, defaults, uuid: 1, has_views: false, has_constraints: false, partition_key }.window()
@@ -434,7 +462,7 @@ mod tests {
     #[test]
     fn the_engines_answer_is_read() {
         let line = r#"["MergeTree","MergeTree ORDER BY a","00000000-0000-0001-0000-000000000002","1","0","p"]"#;
-        let defaults = WindowDefaults { blocks: MARKED_WINDOW, replicated_blocks: 10_000, replicated_seconds: 3_600 };
+        let defaults = EngineDefaults { blocks: MARKED_WINDOW, ..DEFAULTS };
         let engine = Engine::read(line, defaults).expect("all fields are there");
         assert_eq!(engine.window(), Window::Windrows);
         assert_eq!((engine.has_views, engine.partition_key.as_str()), (true, "p"));

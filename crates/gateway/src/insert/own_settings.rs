@@ -14,6 +14,14 @@ pub(crate) struct OwnSettings {
     pub(crate) limits: FlushLimits,
 }
 
+/// What the table itself has to do with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableSays {
+    /// Its own setting: it holds whatever the request says, as in ClickHouse.
+    pub(crate) async_insert: bool,
+    pub(crate) deduplicates: bool,
+}
+
 /// A value that ClickHouse would refuse; the insert is forwarded and it does so.
 #[derive(Debug)]
 pub(crate) struct InvalidValue;
@@ -63,16 +71,11 @@ impl Said {
         Said::default().set(name, value).map_err(|_| explain(name, value))
     }
 
-    pub(crate) fn resolve(
-        &self,
-        rules: &TableRules,
-        defaults: &GatherSettings,
-        table_deduplicates: bool,
-    ) -> OwnSettings {
+    pub(crate) fn resolve(&self, rules: &TableRules, defaults: &GatherSettings, table: TableSays) -> OwnSettings {
         let async_insert = match rules.async_insert {
             AsyncInsertRule::Always => true,
             AsyncInsertRule::Never => false,
-            AsyncInsertRule::Client => self.async_insert.unwrap_or(defaults.async_insert),
+            AsyncInsertRule::Client => table.async_insert || self.async_insert.unwrap_or(defaults.async_insert),
         };
         let asked = self.ack.unwrap_or(match self.wait.unwrap_or(defaults.wait_for_async_insert) {
             true => AckLevel::Stored,
@@ -86,7 +89,7 @@ impl Said {
         };
         let wait_timeout =
             self.wait_timeout.unwrap_or(Duration::from_millis(defaults.wait_for_async_insert_timeout_ms));
-        OwnSettings { async_insert, ack, wait_timeout, limits: self.limits(rules, defaults, table_deduplicates) }
+        OwnSettings { async_insert, ack, wait_timeout, limits: self.limits(rules, defaults, table.deduplicates) }
     }
 
     fn limits(&self, rules: &TableRules, defaults: &GatherSettings, table_deduplicates: bool) -> FlushLimits {

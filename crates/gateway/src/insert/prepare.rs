@@ -12,7 +12,7 @@ use super::asked::AskedWay;
 use super::dedup_plan::DedupPlan;
 use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
 use super::not_taken::not_admitted;
-use super::own_settings::Said;
+use super::own_settings::{Said, TableSays};
 use super::prepare_asked::{may_be_asked_for, AskedRequest};
 use super::prepare_opaque::OpaqueRequest;
 use super::prepared::Prepared;
@@ -110,7 +110,9 @@ async fn admit(
     let key = TableKey { database, table: request.table.table.clone() };
     let schema = admission.table_at(&key, &user_key, since).await?;
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
-    let own = sorted.said(&user)?.resolve(&rules, &settings.gather, matches!(schema.window, Window::Owners(_)));
+    let table =
+        TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
+    let own = sorted.said(&user)?.resolve(&rules, &settings.gather, table);
     let dedup = sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
     let dedup = dedup.then(|| DedupPlan::new(&key, &schema, &user.timezone));
     // One that names itself goes the way of its repeats, of which some may be asynchronous.
@@ -129,6 +131,11 @@ async fn admit(
     if !alone_here && (deduplicates || schema.has_views) {
         // The profile may have it off, and the batch's own token is all that a repeat is known by.
         sorted.shape.extend(switched_on(&user));
+        sorted.shape.sort_unstable();
+    }
+    if schema.async_insert {
+        // The backend may gather the batch once more, and is to answer when it is stored.
+        sorted.shape.push(("wait_for_async_insert", "1"));
         sorted.shape.sort_unstable();
     }
     let targets = schema.target_columns(&key.table, statement.columns.as_deref(), &statement.except)?;
