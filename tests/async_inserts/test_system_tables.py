@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -138,6 +139,66 @@ def test_log_of_what_failed(gateway: Gateway, tested: Endpoint, direct: Endpoint
     assert "Code: 27." in failed["ParsingError"]["exception"]
     assert failed["ParsingError"]["rows"] == 0
     assert "Code: 469." in failed["FlushError"]["exception"]
+
+
+def test_log_of_what_clickhouse_refused_at_once(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    """An expression is ClickHouse's to read: it says at once what else is wrong, which is no error of parsing."""
+    make_table(direct, "a UInt64, CONSTRAINT small CHECK a < 10")
+    assert tested.insert("INSERT INTO t VALUES", "(10 + 10)").code == 469
+    assert tested.insert("INSERT INTO t VALUES", "(nosuch(1))").code == 46
+    log = f"SELECT * FROM system.asynchronous_insert_log WHERE database = '{direct.database}' ORDER BY event_time_microseconds"
+    violated, unknown = lines(tested, log)
+    assert (violated["status"], violated["bytes"]) == ("FlushError", len("(10 + 10)"))
+    assert violated["flush_time"] >= violated["event_time"]
+    assert (unknown["status"], unknown["flush_time"][:4]) == ("ParsingError", "1970")
+
+
+@pytest.mark.parametrize("payload", ["", "[]", " \n "], ids=["nothing", "array", "blanks"])
+@pytest.mark.parametrize("wait", [0, 1])
+def test_log_of_what_has_no_rows(tested: Endpoint, gateway: Gateway, direct: Endpoint, payload: str, wait: int) -> None:
+    make_table(direct)
+    assert tested.insert(INTO_T, payload, wait_for_async_insert=wait, query_id=f"empty-{direct.database}").status == 200
+    [row] = lines(tested, f"SELECT * FROM system.asynchronous_insert_log WHERE database = '{direct.database}'")
+    assert (row["status"], row["rows"], row["bytes"], row["exception"]) == ("Ok", 0, len(payload), "")
+    assert row["query_id"] == f"empty-{direct.database}" and row["flush_time"] >= row["event_time"]
+
+
+@pytest.mark.parametrize("into", ["INSERT INTO t FORMAT CSV\n", "INSERT INTO t VALUES ", "INSERT INTO t FORMAT JSONEachRow\n"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_log_of_the_size_of_what_nobody_could_read(
+    tested: Endpoint, gateway: Gateway, direct: Endpoint, into: str, packed: bool
+) -> None:
+    """That of the payload: without the statement before it, and unpacked."""
+    make_table(direct)
+    payload, headers = "('x')" * 20, {"Content-Encoding": "gzip"} if packed else {}
+    body = (into + payload).encode()
+    assert tested.request(None, gzip.compress(body) if packed else body, headers=headers).status == 400
+    [row] = lines(tested, f"SELECT * FROM system.asynchronous_insert_log WHERE database = '{direct.database}'")
+    assert (row["status"], row["bytes"]) == ("ParsingError", len(payload))
+
+
+# As `formatQuerySingleLine` of ClickHouse writes them, with the database and all columns named.
+SPELLINGS = [
+    ("INSERT INTO t FORMAT JSONEachRow", "{t} (a, `b c`, `values`, n.x, D) FORMAT JSONEachRow"),
+    ("insert /* c */ into table `t` -- c\n format jsoneachrow", "{t} (a, `b c`, `values`, n.x, D) FORMAT jsoneachrow"),
+    ("INSERT INTO t(`D`,a) FORMAT JSONEachRow", "{t} (D, a) FORMAT JSONEachRow"),
+    ("INSERT INTO {d}.t (`b c`) SETTINGS async_insert=1,  date_time_input_format = 'basic' FORMAT JSONEachRow",
+     "{t} (`b c`) SETTINGS async_insert = 1, date_time_input_format = 'basic' FORMAT JSONEachRow"),
+    ("INSERT INTO t VALUES", "{t} (a, `b c`, `values`, n.x, D) FORMAT Values"),
+    ("INSERT INTO t SETTINGS max_threads=1 VALUES", "{t} (a, `b c`, `values`, n.x, D) SETTINGS max_threads = 1 FORMAT Values"),
+]  # fmt: skip
+
+
+def test_log_of_statements_however_they_are_written(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct, "a UInt64, `b c` UInt8, `values` UInt8, m UInt8 MATERIALIZED 1, n Nested(x UInt8), D UInt8 DEFAULT 7")
+    for number, (statement, expected) in enumerate(SPELLINGS):
+        query_id = f"spelt-{number}-{direct.database}"
+        payload = "(1, 2, 3, [4], 5)" if statement.endswith("VALUES") else "{}"
+        assert tested.insert(statement.format(d=direct.database), payload, query_id=query_id).status == 200
+        log = f"SELECT query FROM system.asynchronous_insert_log WHERE query_id = '{query_id}' FORMAT TSVRaw"
+        expected = expected.format(t=f"INSERT INTO {direct.database}.t")
+        assert tested.sql(log) == expected.replace("n.x", "`n.x`")
+        assert direct.sql("SELECT formatQuerySingleLine({q:String}) FORMAT TSVRaw", param_q=expected).strip() == expected
 
 
 def test_everybody_sees_his_own(held: Endpoint, direct: Endpoint) -> None:

@@ -65,6 +65,16 @@ impl Exception {
         crate::codes::comes_of_values(self.code)
     }
 
+    /// Whether rows were refused that had been read: by what the table checks, by its views, or for want of room.
+    pub fn is_of_writing(&self) -> bool {
+        const VIOLATED_CONSTRAINT: i32 = 469;
+        const TOO_MANY_PARTS: i32 = 252;
+        // Of the Sign, or of what marks rows as deleted, in a table that collapses rows.
+        let is_of_collapsing = self.line.contains(" (must be 1 or ");
+        let by_code = matches!(self.code, VIOLATED_CONSTRAINT | TOO_MANY_PARTS) || self.is_passing();
+        by_code || self.is_of_a_view() || is_of_collapsing
+    }
+
     /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so at the end of the text, where
     /// only names follow. The same words in a value of a row have a closing quote behind them.
     pub fn is_of_a_view(&self) -> bool {

@@ -128,28 +128,28 @@ impl<S: Sink> Gatherer<S> {
         self.core.log.snapshot()
     }
 
-    /// Enters an insert that was refused because nobody could read its payload.
-    pub fn log_unreadable(
+    /// Enters an insert that no batch has: one of no rows, or one that was refused when it came.
+    pub fn log_without_batch(
         &self,
         destination: Arc<Destination>,
         kind: Arc<InsertKind>,
         query_id: QueryId,
         payload_bytes: u64,
-        exception: Exception,
+        refusal: Option<Exception>,
     ) {
-        let insert = LogEntry {
-            event_time_micros: self.core.stores.surroundings.wall_micros(),
-            kind,
-            query_id,
-            bytes: payload_bytes,
-            rows: 0,
-            exception: Some(Arc::from(exception.line)),
-            status: InsertStatus::ParsingError,
+        let now = self.core.stores.surroundings.wall_micros();
+        let status = match &refusal {
+            None => InsertStatus::Ok,
+            Some(exception) if exception.is_of_writing() => InsertStatus::FlushError,
+            Some(_) => InsertStatus::ParsingError,
         };
+        let exception = refusal.map(|exception| Arc::from(exception.line));
+        let (event_time_micros, bytes, rows) = (now, payload_bytes, 0);
+        let insert = LogEntry { event_time_micros, kind, query_id, bytes, rows, exception, status };
         self.core.log.add(LoggedBatch {
             destination,
             flush_query_id: None,
-            flush_time_micros: 0,
+            flush_time_micros: if status == InsertStatus::ParsingError { 0 } else { now },
             timeout_ms: 0,
             inserts: Arc::new([insert]),
         });

@@ -27,8 +27,6 @@ pub struct InsertStatement {
     pub settings: Vec<(String, String)>,
     /// As written; `Values` for the VALUES clause.
     pub format: String,
-    /// Where the FORMAT clause or the word VALUES ends.
-    pub head_end: usize,
     /// Where the data begins; the length of the text if there is none in it.
     pub data_start: usize,
 }
@@ -94,7 +92,6 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
         except,
         settings: settings.into_iter().map(|setting| (setting.name, setting.value)).collect(),
         format: data.format,
-        head_end: data.head_end,
         data_start: data.start,
     })
 }
@@ -294,7 +291,6 @@ fn plain_number(bytes: &[u8]) -> Option<&str> {
 
 struct Data {
     format: String,
-    head_end: usize,
     start: usize,
 }
 
@@ -312,13 +308,12 @@ fn data(cursor: &mut Cursor) -> Result<Data, InsertForm> {
 }
 
 fn values(cursor: &mut Cursor) -> Result<Data, InsertForm> {
-    let head_end = cursor.previous_end();
     let next = cursor.peek();
     if next.is_symbol(b';') {
         return Err(InsertForm::Semicolon);
     }
     let start = if next.kind == TokenKind::End { cursor.text().len() } else { next.start };
-    Ok(Data { format: "Values".to_owned(), head_end, start })
+    Ok(Data { format: "Values".to_owned(), start })
 }
 
 fn format(cursor: &mut Cursor) -> Result<Data, InsertForm> {
@@ -332,7 +327,7 @@ fn format(cursor: &mut Cursor) -> Result<Data, InsertForm> {
     if cursor.may_continue() && skipped == rest.len() && rest.last() != Some(&b'\n') {
         cursor.starve();
     }
-    Ok(Data { format, head_end, start: head_end + skipped })
+    Ok(Data { format, start: head_end + skipped })
 }
 
 fn data_offset(after_format: &[u8]) -> usize {

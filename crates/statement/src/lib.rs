@@ -23,5 +23,5 @@ pub use insert::{blank_settings, Identifier, InsertForm, InsertStatement, Insert
 pub use other::{DdlScope, Leading, OtherStatement};
 pub use outline::InsertOutline;
 pub use own_tables::{own_table_references, without_system_prefix, OwnTableReference, OwnTableUse, OwnTables};
-pub use quote::{backquote, quote_string, unquoted_names};
+pub use quote::{backquote, backquote_if_need, quote_string, unquoted_names};
 pub use rows_gone::takes_rows_away;

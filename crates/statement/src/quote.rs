@@ -5,6 +5,17 @@ pub fn backquote(identifier: &str) -> String {
     quote(identifier, '`')
 }
 
+/// As ClickHouse writes a name: without backquotes where it can do without.
+pub fn backquote_if_need(identifier: &str) -> String {
+    const NEED_THEM: [&str; 7] = ["all", "distinct", "from", "null", "select", "table", "values"];
+    let is_word = identifier.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let begins_so = identifier.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    match is_word && begins_so && !NEED_THEM.iter().any(|word| identifier.eq_ignore_ascii_case(word)) {
+        true => identifier.to_owned(),
+        false => backquote(identifier),
+    }
+}
+
 /// `'text'`, whatever the text contains.
 pub fn quote_string(text: &str) -> String {
     quote(text, '\'')
@@ -63,6 +74,16 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_names_that_need_them_have_backquotes() {
+        for name in ["t", "_1", "A1_b", "values_"] {
+            assert_eq!(backquote_if_need(name), name);
+        }
+        for name in ["", "1a", "a.b", "é", "Values", "FROM", "a b"] {
+            assert_eq!(backquote_if_need(name), format!("`{name}`"));
+        }
+    }
 
     #[test]
     fn names_are_read_as_they_are_written() {

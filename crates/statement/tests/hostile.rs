@@ -33,7 +33,7 @@ const OWN: &[&str] = &["asynchronous_inserts"];
 fn exercise(text: &[u8]) -> Statement {
     let statement = classify(text);
     if let Statement::Insert(insert) = &statement {
-        assert!(insert.head_end <= insert.data_start && insert.data_start <= text.len(), "{}", text.escape_ascii());
+        assert!(insert.data_start <= text.len(), "{}", text.escape_ascii());
     }
     let tables = own_table_references(text, "system", OWN);
     let removed: usize = tables.references.iter().map(|reference| reference.prefix.len()).sum();

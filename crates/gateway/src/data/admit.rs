@@ -13,11 +13,10 @@ use windrow_gatherer::AckLevel;
 use super::gather::Candidate;
 use super::serve::State;
 use crate::admission::{Holds, Moment, NotAdmitted};
-use crate::insert::{is_token, prepare, role, Answer, InsertRequest, PrepareWith, Prepared, Role, TOKEN};
+use crate::insert::{is_of_one_insert, prepare, role, Answer, InsertRequest, PrepareWith, Prepared, Role, TOKEN};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-const MAX_LOGGED_QUERY_BYTES: usize = 4096;
 /// Who has an earlier answer to go by waits no longer than this for a backend that is silent, from when it was asked. What is
 /// confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
 const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
@@ -224,8 +223,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     }
     // That there is a token matters, not which.
     add(if candidate.token().is_some() { b"token" } else { b"" });
-    let of_its_own = |name: &str| role(name) == Role::Private || is_token(name);
-    for (name, value) in statement.settings.iter().filter(|(name, _)| !of_its_own(name)) {
+    for (name, value) in statement.settings.iter().filter(|(name, _)| !is_of_one_insert(name)) {
         add(name.as_bytes());
         add(value.as_bytes());
     }
@@ -239,7 +237,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
 }
 
 fn matters(name: &str) -> bool {
-    name == "role" || !(matches!(role(name), Role::Request | Role::Private) || is_token(name))
+    name == "role" || !(role(name) == Role::Request || is_of_one_insert(name))
 }
 
 fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
@@ -263,8 +261,5 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         settings,
         statement: candidate.statement.clone(),
         table: candidate.table.clone(),
-        query: String::from_utf8_lossy(&candidate.head[..candidate.head.len().min(MAX_LOGGED_QUERY_BYTES)])
-            .trim()
-            .to_owned(),
     })
 }

@@ -338,7 +338,6 @@ impl Exchange<'_> {
             request: &self.request,
             credentials,
             table,
-            head: &text.statement(statement.head_end),
             payload: &text.data(statement.data_start),
             payload_is_body: statement.data_start == text.head.len()
                 && self.request.head.field("content-encoding").is_none(),
@@ -411,7 +410,7 @@ impl Exchange<'_> {
                     Err(refusal) => return self.refuse(connection, out, &refusal).await,
                 };
                 self.state.metrics.forwarded(unread.reason);
-                let payload_bytes = read.bytes.len() as u64;
+                let payload_bytes = unread.payload_bytes;
                 let stripped = stripping.and_then(|text| self.stripped(&text, &read.bytes));
                 let mut forwarded = stripped.unwrap_or_else(|| self.untouched(read.bytes.clone()));
                 if self.request.query_id().is_none() {

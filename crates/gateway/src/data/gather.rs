@@ -48,8 +48,6 @@ pub(crate) struct Candidate<'a> {
     pub(crate) statement: InsertStatement,
     /// The statement's table, with the values of query parameters.
     pub(crate) table: TableName,
-    /// The statement up to its data.
-    pub(crate) head: &'a [u8],
     pub(crate) payload: &'a [u8],
     /// Whether the payload is the request's body and nothing else.
     pub(crate) payload_is_body: bool,
@@ -176,7 +174,7 @@ fn was_read(
     }
     match dedup_keys(state, &prepared, &read, token) {
         Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup, ack }),
-        Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason), prepared, query_id }),
+        Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id }),
     }
 }
 
@@ -244,12 +242,12 @@ pub(crate) fn log_unreadable(
     payload_bytes: u64,
     exception: Exception,
 ) {
-    state.gatherer.log_unreadable(
+    state.gatherer.log_without_batch(
         prepared.destination().clone(),
         prepared.kind.clone(),
         query_id,
         payload_bytes,
-        exception,
+        Some(exception),
     );
 }
 
@@ -280,6 +278,8 @@ async fn hand_over(
     let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id, dedup, ack } = ready;
     let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
     if rows == 0 {
+        let (destination, kind) = (prepared.destination().clone(), prepared.kind(&kinship));
+        state.gatherer.log_without_batch(destination, kind, query_id, payload_bytes, None);
         return Ok(Summary::default());
     }
     let shape = prepared.shape(&kinship, &state.gatherer);

@@ -62,14 +62,6 @@ impl Text {
             None => self.joined().slice(start..),
         }
     }
-
-    /// The text up to `end`, which is an insert's statement.
-    pub(super) fn statement(&self, end: usize) -> Bytes {
-        match end <= self.head.len() {
-            true => self.head.slice(..end),
-            false => self.joined().slice(..end),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -101,11 +93,5 @@ mod tests {
         let body = Bytes::from_static(b"{\"a\":1}");
         let text = Text::new(b"INSERT INTO t FORMAT JSONEachRow", &body, true);
         assert_eq!(data(&text).as_ptr(), body.as_ptr());
-    }
-
-    #[test]
-    fn statements_end_where_their_data_begins() {
-        let split = text("INSERT INTO t", "VALUES (1)");
-        assert_eq!(split.statement("INSERT INTO t VALUES".len()), "INSERT INTO t\nVALUES");
     }
 }

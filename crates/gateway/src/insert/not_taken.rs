@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn text(format: &str, rows_before: u64, payload: &str) -> String {
-        let unread = Unread { reason: "value", why: Some(NotTypedReason::Value), rows_before };
+        let unread = Unread { reason: "value", why: Some(NotTypedReason::Value), rows_before, payload_bytes: 0 };
         unreadable(format, unread, payload.as_bytes()).line("(DuckDB v1.5.6)")
     }
 

@@ -11,6 +11,7 @@ use super::answer_form::AnswerForm;
 use super::asked::AskedWay;
 use super::dedup_plan::DedupPlan;
 use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
+use super::logged_query::logged_query;
 use super::not_taken::not_admitted;
 use super::own_settings::{Said, TableSays};
 use super::prepare_asked::{may_be_asked_for, AskedRequest};
@@ -36,8 +37,6 @@ pub(crate) struct InsertRequest {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) statement: InsertStatement,
     pub(crate) table: TableName,
-    /// The statement's text, for the log.
-    pub(crate) query: String,
 }
 
 /// What an insert is prepared with, on this side.
@@ -154,7 +153,11 @@ async fn admit(
         hands_on: schema.hands_on,
         partitioning: sorted.partitioning(&schema, &user),
     };
-    let kind = InsertKind { query: request.query.clone(), format: format_name.to_owned(), limits: own.limits };
+    let kind = InsertKind {
+        query: logged_query(&key, &targets, statement, format_name),
+        format: format_name.to_owned(),
+        limits: own.limits,
+    };
     sorted.ask_for_one_block(&user);
     let mut typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes, plans);
     if let (Ok(typed), true) = (&mut typed, alone_here) {

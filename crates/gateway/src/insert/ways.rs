@@ -71,11 +71,12 @@ pub(crate) struct Unread {
     /// Unless it has nothing to do with what is in it.
     pub(crate) why: Option<NotTypedReason>,
     pub(crate) rows_before: u64,
+    pub(crate) payload_bytes: u64,
 }
 
 impl Unread {
-    pub(crate) fn because(reason: &'static str) -> Unread {
-        Unread { reason, why: None, rows_before: 0 }
+    pub(crate) fn because(reason: &'static str, payload_bytes: u64) -> Unread {
+        Unread { reason, why: None, rows_before: 0, payload_bytes }
     }
 }
 
@@ -92,7 +93,7 @@ impl Ways {
         if let Some((opaque, because)) = self.opaque.as_ref().and_then(|way| Some((way, way.instead_because?))) {
             match opaque.join(payload) {
                 Err(NotGatherable::NotRead(_)) if self.typed.is_none() => {
-                    return Err(NotGatherable::NotRead(Unread::because(because)))
+                    return Err(NotGatherable::NotRead(Unread::because(because, payload.len() as u64)))
                 }
                 Err(_) if self.typed.is_some() => {}
                 result => return result,
@@ -100,7 +101,7 @@ impl Ways {
         }
         let Some(typed) = &self.typed else {
             let because = self.asked.as_ref().and_then(|asked| asked.not_typed).unwrap_or("format");
-            return Err(NotGatherable::NotRead(Unread::because(because)));
+            return Err(NotGatherable::NotRead(Unread::because(because, payload.len() as u64)));
         };
         if payload.len() as u64 > kind.limits.max_data_size_bytes && !typed.takes_any_size {
             return Err(NotGatherable::TooLarge);
@@ -109,7 +110,8 @@ impl Ways {
             Ok(parsed) => Ok(Gatherable { rows: Rows::Typed(parsed.block), kinship: Kinship::Typed(parsed.present) }),
             Err(not_typed) => {
                 let NotTyped { reason, row } = not_typed;
-                let unread = Unread { reason: reason.as_str(), why: Some(reason), rows_before: row };
+                let payload_bytes = payload.len() as u64;
+                let unread = Unread { reason: reason.as_str(), why: Some(reason), rows_before: row, payload_bytes };
                 let not_read = NotGatherable::NotRead(unread);
                 let opaque = self.opaque.as_ref().filter(|_| is_no_doubt_of_the_payload(not_typed.reason));
                 opaque.and_then(|opaque| opaque.join(payload).ok()).ok_or(not_read)
@@ -189,7 +191,7 @@ impl OpaqueWay {
             true => tokio::task::block_in_place(|| self.plan.join(payload)),
             false => self.plan.join(payload),
         };
-        let joined = joined.map_err(|_| NotGatherable::NotRead(Unread::because("type")))?;
+        let joined = joined.map_err(|_| NotGatherable::NotRead(Unread::because("type", payload.len() as u64)))?;
         Ok(Gatherable { rows: Rows::Opaque(joined.rows), kinship: Kinship::Opaque { header: joined.header } })
     }
 }

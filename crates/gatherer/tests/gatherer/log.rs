@@ -84,12 +84,12 @@ async fn what_was_taken_back_leaves_nothing_in_it() {
 async fn an_unreadable_payload_is_in_it() {
     let world = World::sealing_on_command();
     let kind = InsertKind { query: "INSERT".into(), format: "CSV".into(), limits: FlushLimits::default() };
-    world.gatherer.log_unreadable(
+    world.gatherer.log_without_batch(
         shape_of("t", "a").into(),
         Arc::new(kind),
         QueryId::Given("mine".into()),
         17,
-        Exception::new(27, "Cannot parse input", ""),
+        Some(Exception::new(27, "Cannot parse input", "")),
     );
     let log = world.gatherer.log();
     assert_eq!(log[0].flush_query_id, None);
