@@ -127,6 +127,42 @@ def test_errors_are_those_of_direct_inserts(gateway: Gateway, tested: Endpoint, 
         assert tested.insert(query, body).text == direct.insert(query, body).text, query
 
 
+# What collapses rows by a mark, with a good payload, bad ones, and the columns of one that leaves the mark out.
+MARKED = [
+    ("CollapsingMergeTree(s)", "a UInt64, s Int8", '{"a":1,"s":-1}', ['{"a":1,"s":0}', '{"a":1,"s":1}{"a":2,"s":2}', '{"a":1}']),
+    ("ReplacingMergeTree(a, `d e`)", "a UInt64, `d e` UInt8", '{"a":1}{"a":2,"d e":1}', ['{"a":1,"d e":2}', '{"a":1,"d e":255}']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "columns", "good", "bad"), MARKED, ids=["Sign", "is_deleted"])
+@pytest.mark.parametrize("ack", ["disk", "memory"])
+def test_a_wrong_mark_is_refused_before_it_is_acknowledged(
+    gateway: Gateway, tested: Endpoint, direct: Endpoint, engine: str, columns: str, good: str, bad: list[str], ack: str
+) -> None:
+    direct.sql(f"CREATE TABLE t ({columns}) ENGINE = {engine} ORDER BY a")
+    into, log = "INSERT INTO t FORMAT JSONEachRow", f"FROM system.asynchronous_insert_log WHERE database = '{direct.database}'"
+    for body in bad:
+        reply = tested.insert(into, body, windrow_ack=ack)
+        assert (reply.code, reply.text) == (117, direct.insert(into, body).text)
+        # Where ClickHouse doesn't look at them, they are stored.
+        assert tested.insert(into, body, windrow_ack=ack, optimize_on_insert=0).status == 200
+    assert tested.sql(f"SELECT status, count() {log} GROUP BY status") == f"FlushError\t{len(bad)}"
+    assert tested.insert(into, good, windrow_ack=ack).status == 200
+    tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert tested.sql(f"SELECT count() {log} AND status = 'Ok'") == "1", "a good one is gathered"
+    assert tested.sql(f"SELECT count() FROM system.windrow_dead_letters WHERE database = '{direct.database}'") == "0"
+
+
+def test_a_mark_that_is_left_out_is_as_good_as_its_default(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    direct.sql("CREATE TABLE t (a UInt64, s Int8 DEFAULT 1) ENGINE = CollapsingMergeTree(s) ORDER BY a")
+    assert tested.insert("INSERT INTO t FORMAT JSONEachRow", '{"a":1}', wait_for_async_insert=0).status == 200
+    assert tested.insert("INSERT INTO t (a) FORMAT CSV", "2\n", wait_for_async_insert=0).status == 200
+    tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    log = f"SELECT count() FROM system.asynchronous_insert_log WHERE database = '{direct.database}' AND status = 'Ok'"
+    assert tested.sql(log) == "2"
+    assert direct.sql("SELECT sum(s) FROM t") == "2"
+
+
 @pytest.mark.parametrize("engine", ["Atomic", "Memory"])
 def test_databases_of_every_kind(gateway: Gateway, tested: Endpoint, direct: Endpoint, engine: str) -> None:
     other = f"{direct.database}_{engine}".lower()

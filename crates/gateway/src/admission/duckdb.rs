@@ -98,6 +98,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
             type_name: column.duckdb_type,
             data_type: column.data_type,
             default_kind,
+            plain_default: None,
             asks_for_rights: false,
         }
     });
@@ -108,6 +109,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
         gatherable: true,
         async_insert: false,
         window: Window::Windrows,
+        marks: None,
         uuid: 0,
         has_views: false,
         hands_on: false,

@@ -45,7 +45,7 @@ pub(crate) use duckdb::SETTINGS as DUCKDB_SETTINGS;
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 use remembered::Remembered;
-pub(crate) use schema::{Column, TableSchema, Target};
+pub(crate) use schema::{Column, Marks, TableSchema, Target};
 pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey};
 use windrow_client::{Call, CallError, Client, Credentials};
+use windrow_statement::unquoted_names;
 
 use super::standing::{Moment, Standing};
 use super::windows::{Bounds, Window};
@@ -21,6 +22,8 @@ pub(crate) struct TableSchema {
     pub(crate) gatherable: bool,
     /// Its own setting `async_insert`, which gathers also the inserts that say `async_insert=0`.
     pub(crate) async_insert: bool,
+    /// Of what it collapses rows by.
+    pub(crate) marks: Option<Marks>,
     /// What it remembers of earlier inserts, so that a repeat is dropped.
     pub(crate) window: Window,
     /// Names it through renames; zero where its database gives tables none.
@@ -44,7 +47,19 @@ pub(crate) struct Column {
     /// Or why it is not known here.
     pub(crate) data_type: Result<DataType, String>,
     pub(crate) default_kind: DefaultKind,
+    /// What stands in it where it is left out, if that is a number that can be read here.
+    pub(super) plain_default: Option<i64>,
     pub(crate) asks_for_rights: bool,
+}
+
+/// A column of one byte in which ClickHouse takes two values only: the Sign of a table that collapses rows, or what marks
+/// rows as deleted.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Marks {
+    pub(crate) column: String,
+    pub(crate) allowed: [i8; 2],
+    /// Whether an insert may leave it out.
+    pub(crate) has_allowed_default: bool,
 }
 
 /// Functions that read something for which a user needs a right, by what stands in their names: dictionaries, Join tables,
@@ -289,6 +304,49 @@ impl Engine {
         self.name.starts_with("Replicated") || self.name.starts_with("Shared")
     }
 
+    fn marks(&self, columns: &[Column]) -> Option<Marks> {
+        let names = self.named_columns()?;
+        let kind = self.name.trim_start_matches("Replicated").trim_start_matches("Shared");
+        let (column, allowed) = match (kind, names.as_slice()) {
+            ("CollapsingMergeTree", [sign]) | ("VersionedCollapsingMergeTree", [sign, _]) => (sign, [1, -1]),
+            ("ReplacingMergeTree", [_, is_deleted]) => (is_deleted, [0, 1]),
+            _ => return None,
+        };
+        let default = columns.iter().find(|known| known.name == *column)?.plain_default;
+        let has_allowed_default = default.is_some_and(|value| allowed.map(i64::from).contains(&value));
+        Some(Marks { column: column.clone(), allowed, has_allowed_default })
+    }
+
+    /// The columns among its parameters; `None` if they are not plain names, as in the old syntax.
+    fn named_columns(&self) -> Option<Vec<String>> {
+        let parameters = self.definition.strip_prefix(&self.name)?.strip_prefix('(')?;
+        let (mut names, mut start, mut quote) = (Vec::new(), 0, None);
+        let mut characters = parameters.char_indices();
+        while let Some((at, character)) = characters.next() {
+            match (quote, character) {
+                (Some(_), '\\') => drop(characters.next()),
+                (Some(mark), _) if mark == character => quote = None,
+                (Some(_), _) => {}
+                (None, '`' | '\'') => quote = Some(character),
+                (None, '(') => return None,
+                (None, ',' | ')') => {
+                    let parameter = parameters[start..at].trim();
+                    // The others are where a replicated table is kept.
+                    if !parameter.starts_with('\'') {
+                        let [name] = <[String; 1]>::try_from(unquoted_names(parameter)?).ok()?;
+                        names.push(name);
+                    }
+                    if character == ')' {
+                        return Some(names);
+                    }
+                    start = at + 1;
+                }
+                (None, _) => {}
+            }
+        }
+        None
+    }
+
     fn setting(&self, name: &str) -> Option<&str> {
         let settings = &self.definition[self.definition.find(" SETTINGS ")?..];
         let mut pairs = settings.trim_start_matches(" SETTINGS ").split(',').filter_map(|pair| pair.split_once('='));
@@ -306,7 +364,9 @@ impl Column {
             _ => DefaultKind::Alias,
         };
         let data_type = DataType::parse(&type_name).map_err(|error| error.to_string());
-        Column { name, data_type, type_name, default_kind, asks_for_rights: asks_for_rights(default_expression) }
+        let plain_default = if default_expression.is_empty() { Some(0) } else { default_expression.parse().ok() };
+        let asks_for_rights = asks_for_rights(default_expression);
+        Column { name, data_type, type_name, default_kind, plain_default, asks_for_rights }
     }
 
     fn target(&self) -> Target {
@@ -334,6 +394,7 @@ impl TableSchema {
             watch,
             computes: computes_columns || has_more,
             asks_for_rights: has_more || hands_on || columns.iter().any(|column| column.asks_for_rights),
+            marks: engine.as_ref().and_then(|engine| engine.marks(&columns)),
             columns: columns.into_boxed_slice(),
             gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
             async_insert: engine.as_ref().is_some_and(Engine::async_insert),
@@ -351,7 +412,10 @@ impl TableSchema {
             let gathering = (it.gatherable, it.async_insert, it.window);
             (gathering, it.uuid, it.has_views, it.hands_on, it.computes, it.asks_for_rights)
         };
-        own(self) == own(other) && self.partition_key == other.partition_key && self.columns == other.columns
+        own(self) == own(other)
+            && self.marks == other.marks
+            && self.partition_key == other.partition_key
+            && self.columns == other.columns
     }
 
     /// When the question began that last said that the table is so.
@@ -457,6 +521,33 @@ mod tests {
         assert_eq!(window("ReplicatedMergeTree", &set, 0), owners(7, None));
         let off = format!("{replicated} SETTINGS replicated_deduplication_window = 0");
         assert_eq!(window("ReplicatedMergeTree", &off, 0), Window::Never);
+    }
+
+    #[test]
+    fn marks_are_found_among_the_parameters() {
+        let marks = |name: &str, parameters: &str, default: &str| {
+            let definition = format!("{name}{parameters} ORDER BY a SETTINGS index_granularity = 8192");
+            let (name, defaults, partition_key) = (name.to_owned(), DEFAULTS, String::new());
+            let engine =
+                Engine { name, definition, defaults, uuid: 1, has_views: false, has_constraints: false, partition_key };
+            let column = |name: &str| Column::new(name.to_owned(), "Int8".to_owned(), "DEFAULT", default);
+            engine.marks(&[column("v"), column("s"), column("x, `y)")]).map(|marks| {
+                let Marks { column, allowed, has_allowed_default } = marks;
+                (column, allowed[1], has_allowed_default)
+            })
+        };
+        let sign = |has_allowed_default| Some(("s".to_owned(), -1, has_allowed_default));
+        assert_eq!(marks("CollapsingMergeTree", "(s)", ""), sign(false));
+        assert_eq!(marks("CollapsingMergeTree", "(s)", "-1"), sign(true));
+        assert_eq!(marks("VersionedCollapsingMergeTree", "(s, v)", "rand()"), sign(false));
+        assert_eq!(marks("ReplicatedCollapsingMergeTree", "('/a(,', 'b', s)", "1"), sign(true));
+        let deleted = |column: &str| Some((column.to_owned(), 1, true));
+        assert_eq!(marks("ReplacingMergeTree", "(v, s)", ""), deleted("s"));
+        assert_eq!(marks("ReplacingMergeTree", "(v, `x, \\`y)`)", "0"), deleted("x, `y)"));
+        for parameters in ["", "(v)", "(d, (a), 8192, v, s)", "(v, s"] {
+            assert_eq!(marks("ReplacingMergeTree", parameters, ""), None, "{parameters}");
+        }
+        assert_eq!(marks("SummingMergeTree", "(s)", ""), None);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) enum NotGathered {
 
 /// The reason to forward what has no key by which a repeat would be known.
 const DEDUPLICATION: &str = "deduplication";
+/// Its table collapses rows by a column in which ClickHouse may refuse a value.
+const SIGN: &str = "sign";
 /// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
 const MAX_QUERY_ID_BYTES: usize = 1024;
 
@@ -172,6 +174,10 @@ fn was_read(
     if !state.gatherer.could_hold(read.rows.bytes() as u64, ack) {
         return Err(NotGathered::Forward("too_large"));
     }
+    // A refusal that comes when it has been acknowledged helps nobody.
+    if ack != AckLevel::Stored && prepared.has_doubtful_marks(&read) {
+        return Err(NotGathered::NotRead { unread: Unread::because(SIGN, payload_bytes), prepared, query_id });
+    }
     match dedup_keys(state, &prepared, &read, token) {
         Ok(dedup) => Ok(Ready { prepared, read, payload_bytes, query_id, dedup, ack }),
         Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id }),
@@ -194,8 +200,8 @@ async fn ask_to_read(
             anew => anew.map_err(not_admitted)?,
         };
     }
-    // Rows that were read, but can't be told apart, would be no better known.
-    let may_ask = prepared.may_ask() && unread.reason != DEDUPLICATION;
+    // Rows that were read, but can't be told apart or may be refused, would be no better known.
+    let may_ask = prepared.may_ask() && unread.reason != DEDUPLICATION && unread.reason != SIGN;
     let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
         return Err(NotGathered::NotRead { unread, prepared, query_id });
     };

@@ -72,6 +72,11 @@ impl Prepared {
         self.ways.ask(client, payload, query_parameters).await
     }
 
+    /// Whether ClickHouse may refuse what was read for the marks that its table collapses rows by.
+    pub(crate) fn has_doubtful_marks(&self, read: &Gatherable) -> bool {
+        self.grounds.schema.marks.as_ref().is_some_and(|marks| !self.ways.has_sound_marks(marks, read))
+    }
+
     /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may have
     /// them by now.
     pub(crate) fn is_doubtful(&self) -> bool {

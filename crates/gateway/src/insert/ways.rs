@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use windrow_block::{Format, NotTyped, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows};
+use windrow_block::{Format, Layout, NotTyped, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows};
 use windrow_client::Client;
 use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
 use super::asked::AskedWay;
 use super::read::{read_payload, LARGE_BYTES};
+use crate::admission::Marks;
 
 /// At least one of them is there.
 pub(crate) struct Ways {
@@ -128,6 +129,24 @@ impl Ways {
     ) -> Option<Gatherable> {
         let typed = self.typed.as_ref().map(|typed| typed.plan.columns()).unwrap_or_default();
         self.asked.as_ref()?.read(typed, client, payload, query_parameters).await
+    }
+
+    /// Texts that nobody here has read have none that are known.
+    pub(crate) fn has_sound_marks(&self, marks: &Marks, read: &Gatherable) -> bool {
+        let (Rows::Typed(block), Kinship::Typed(present), Some(typed)) = (&read.rows, &read.kinship, &self.typed)
+        else {
+            return false;
+        };
+        let columns = typed.plan.columns();
+        let Some(at) = present.iter().position(|at| columns[at].name == marks.column) else {
+            return marks.has_allowed_default;
+        };
+        match block.column(at).map(|column| column.layout()) {
+            Some(Layout::Fixed { width: 1, data }) => {
+                data.iter().all(|byte| marks.allowed.contains(&byte.cast_signed()))
+            }
+            _ => false,
+        }
     }
 
     /// The table did not get the window that was counted on.
