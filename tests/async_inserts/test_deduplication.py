@@ -181,6 +181,30 @@ def test_a_server_whose_windows_are_not_managed_is_left_alone_and_the_log_says_s
         assert [flat(event)["table"] for event in warnings] == ["t"]
 
 
+OLD_SYNTAX = "CREATE TABLE t (d Date, a UInt64) ENGINE = MergeTree(d, (a), 8192)"
+
+
+def expect_repeats_by_token_only(tested: Endpoint, direct: Endpoint) -> None:
+    tested.sql(OLD_SYNTAX, allow_deprecated_syntax_for_merge_tree=1)
+    for manner in (*MANNERS, *MANNERS):
+        send(tested, INTO_T, '{"a":1}', manner)
+        send(tested, INTO_T, '{"a":2}', {**manner, **NAMED})
+    eventually(lambda: ids(direct) == [1] * 6 + [2], "seven rows are stored")
+
+
+def test_a_table_in_the_old_syntax_has_no_window_but_tokens_work(start_gateway: Callable[..., Gateway]) -> None:
+    """ClickHouse creates none where the server's default is a window: on an engine of ours that has to be off."""
+    gateway = start_gateway("manage_deduplication_window = false\n")
+    expect_repeats_by_token_only(gateway.http.as_user(TESTER.name, TESTER.password), gateway.direct)
+
+
+def test_a_table_of_a_server_in_the_old_syntax_can_be_given_no_window(tmp_path: Path) -> None:
+    with OwnServer(tmp_path, MANAGED) as server:
+        expect_repeats_by_token_only(server.tested, server.direct)
+        warnings = [flat(event) for event in server.gateway.log_events() if "does not deduplicate" in flat(event)["message"]]
+        assert len(warnings) == 1 and "old syntax" in warnings[0]["message"]
+
+
 NAMED = {"insert_deduplication_token": "x"}
 # The rows 1 and 2, in many forms.
 FORMS: dict[str, Callable[[Endpoint, dict], Reply]] = {
@@ -265,6 +289,27 @@ def test_a_repeat_waits_for_the_first_to_be_stored(tested: Endpoint, direct: End
         tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
         assert [insert.reply().status for insert in (first, second, third)] == [200] * 3
     assert stored(tested, direct) == [1, 2]
+
+
+BY_OLD_SETTING = {**HELD, "deduplicate_insert": "backward_compatible_choice"}
+
+
+@pytest.mark.parametrize("wait", [0, 1])
+@pytest.mark.parametrize(("asks", "expected"), [(1, [1, 2, 2, 3]), (0, [1, 1, 1, 2, 2, 3])])
+def test_of_repeats_within_one_batch_the_first_is_stored(
+    tested: Endpoint, direct: Endpoint, wait: int, asks: int, expected: list[int]
+) -> None:
+    """As in ClickHouse's own queue: an insert counts as a whole, and one row in common makes no repeat."""
+    make_table(direct, settings=OWNERS)
+    settings = {**BY_OLD_SETTING, "async_insert_deduplicate": asks, "wait_for_async_insert": wait}
+    with Background(tested) as background:
+        inserts = [background.insert(body, "INSERT INTO t FORMAT CSV", **settings) for body in ("1\n", "1\n", "2\n3\n", "2\n", "1\n")]
+        queued = 3 if asks else 5
+        eventually(lambda: queued_inserts(tested) == queued, f"{queued} inserts are in the queue")
+        assert ids(direct) == []
+        tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+        assert [insert.reply().status for insert in inserts] == [200] * 5
+    assert stored(tested, direct) == expected
 
 
 def test_an_insert_that_failed_may_be_sent_again(tested: Endpoint, direct: Endpoint) -> None:
