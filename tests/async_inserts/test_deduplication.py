@@ -202,7 +202,7 @@ def test_a_table_of_a_server_in_the_old_syntax_can_be_given_no_window(tmp_path: 
     with OwnServer(tmp_path, MANAGED) as server:
         expect_repeats_by_token_only(server.tested, server.direct)
         warnings = [flat(event) for event in server.gateway.log_events() if "does not deduplicate" in flat(event)["message"]]
-        assert len(warnings) == 1 and "old syntax" in warnings[0]["message"]
+        assert len(warnings) == 1 and "doesn't support settings changes" in warnings[0]["message"]
 
 
 NAMED = {"insert_deduplication_token": "x"}
