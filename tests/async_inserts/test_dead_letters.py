@@ -67,7 +67,7 @@ def test_a_violated_constraint(letters: Letters, tested: Endpoint, direct: Endpo
     }
     assert known["attempts"] >= 1
     assert "`small`" in letter["error"] and letter["arrived"] <= letter["failed"]
-    assert letter["query_id"] == 'id-{"a":1000' and letter["query"].startswith("INSERT INTO t")
+    assert letter["query_id"] == 'id-{"a":1000' and letter["query"] == f"INSERT INTO {letter['database']}.t (a) FORMAT JSONEachRow"
     shown = letters.show(letter)
     assert shown["columns"] == [{"name": "a", "type": "UInt64"}] and shown["kept_as"] == "Native"
     assert letters.rows(letter) == [{"a": 1000}, {"a": 5}]
