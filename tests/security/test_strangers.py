@@ -176,6 +176,7 @@ def test_strangers_whom_clickhouse_is_asked_about_hold_up_themselves(gateway: Ga
                     reply = connection.exchange(insert_head(endpoint, basic(name, password), length) + body)
                     assert reply.status == 200, reply
             assert 0 < relay.holding <= 12, "three questions about each of four"
+        relay.hold()
         relay.behave()
         assert own.stop() == 0
     assert ids(direct) == [1, 1]

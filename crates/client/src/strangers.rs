@@ -62,6 +62,8 @@ impl Drop for Turn<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+
     use super::*;
 
     #[tokio::test]

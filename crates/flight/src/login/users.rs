@@ -20,7 +20,7 @@ pub type Check = Box<dyn Fn(&Credentials) -> Option<Access> + Send + Sync>;
 /// The users of the data port.
 pub enum Users {
     /// ClickHouse knows them.
-    ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted, strangers: Strangers },
+    ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted, strangers: Box<Strangers> },
     /// DuckDB has none: the gateway knows them. `None`: there is no such user, or it has another password.
     Gateway(Check),
 }
@@ -44,7 +44,7 @@ pub struct Accepted(Mutex<HashMap<Credentials, Instant>>);
 
 impl Users {
     pub fn of_clickhouse(client: Arc<Client>, default_user: Option<DefaultUser>) -> Users {
-        Users::ClickHouse { client, default_user, accepted: Accepted::default(), strangers: Strangers::default() }
+        Users::ClickHouse { client, default_user, accepted: Accepted::default(), strangers: Box::default() }
     }
 
     /// Whom the backend is to see, and whether it is a user who may not write.

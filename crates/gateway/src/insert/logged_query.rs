@@ -23,7 +23,8 @@ pub(crate) fn logged_query(key: &TableKey, targets: &[Target], statement: &Inser
     }
     query.push_str(" FORMAT ");
     query.push_str(format);
-    query.truncate(query.floor_char_boundary(MAX_BYTES));
+    let end = (0..=MAX_BYTES.min(query.len())).rev().find(|at| query.is_char_boundary(*at));
+    query.truncate(end.unwrap_or(0));
     query
 }
 
