@@ -127,7 +127,8 @@ async def an_error_in_mid_stream(run: Run) -> Any:
             async for block in stream:
                 seen += len(block)
     except run.module("driver.exceptions").StreamFailureError as error:
-        return type(error).__name__, error.code, error.name, "on purpose" in str(error), seen <= 150000
+        # What it says, clickhouse-connect loses when it sees the connection's end first; ours is in transport/test_faults.py.
+        return type(error).__name__, seen <= 150000
     return seen
 
 
