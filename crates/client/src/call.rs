@@ -195,7 +195,7 @@ impl Client {
 }
 
 /// ClickHouse names itself in every answer to a query.
-fn is_of_clickhouse(head: &ResponseHead) -> bool {
+pub fn is_of_clickhouse(head: &ResponseHead) -> bool {
     const PREFIX: &str = "x-clickhouse-";
     head.fields().any(|(name, _)| name.get(..PREFIX.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(PREFIX)))
 }

@@ -14,7 +14,7 @@ mod tls;
 mod url;
 
 pub use basic::same_secret;
-pub use call::{Answer, Begun, Call, CallError, Credentials};
+pub use call::{is_of_clickhouse, Answer, Begun, Call, CallError, Credentials};
 pub use endpoint::{Endpoint, EndpointError};
 pub use pool::{Client, ClientOptions, ConnectError, Lease};
 pub use strangers::{Strangers, Turn};

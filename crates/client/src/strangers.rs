@@ -20,10 +20,17 @@ pub struct Strangers {
 
 /// One stranger's turn, until it is dropped.
 pub struct Turn<'a> {
+    // Given back before its network is forgotten.
+    _of_network: OwnedSemaphorePermit,
+    _of_all: SemaphorePermit<'a>,
+    _asker: Asker<'a>,
+}
+
+/// Somebody who has a turn or waits for one, and keeps his network's turns in the map.
+struct Asker<'a> {
     strangers: &'a Strangers,
     network: IpAddr,
-    of_network: Option<OwnedSemaphorePermit>,
-    _of_all: SemaphorePermit<'a>,
+    turns: Arc<Semaphore>,
 }
 
 impl Default for Strangers {
@@ -42,19 +49,19 @@ impl Strangers {
         let network = network_of(address);
         let new = || Arc::new(Semaphore::new(ASKED_ABOUT_OF_ONE_NETWORK));
         let turns = self.lock().entry(network).or_insert_with(new).clone();
+        let asker = Asker { strangers: self, network, turns };
         // Those of one network wait for each other, and only then for the others.
-        let of_network = turns.acquire_owned().await.ok()?;
+        let of_network = asker.turns.clone().acquire_owned().await.ok()?;
         let of_all = self.asked_about.acquire().await.ok()?;
-        Some(Turn { strangers: self, network, of_network: Some(of_network), _of_all: of_all })
+        Some(Turn { _of_network: of_network, _of_all: of_all, _asker: asker })
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Asker<'_> {
     fn drop(&mut self) {
         let mut by_network = self.strangers.lock();
-        self.of_network = None;
-        // Nobody else of the network has a turn or waits for one.
-        if by_network.get(&self.network).is_some_and(|turns| Arc::strong_count(turns) == 1) {
+        // The map's and this one: nobody else of the network has a turn or waits for one.
+        if Arc::strong_count(&self.turns) == 2 {
             by_network.remove(&self.network);
         }
     }
@@ -80,7 +87,13 @@ mod tests {
         drop(strangers.turn(address(2)).await.unwrap());
         assert_eq!(strangers.lock().len(), 1, "nothing is kept of those who have had their turn");
         turns.pop();
-        assert!(waits.await.is_some());
+        drop(waits.await.unwrap());
+        turns.push(strangers.turn(address(1)).await.unwrap());
+        {
+            let mut waits = std::pin::pin!(strangers.turn(address(1)));
+            let _ = std::future::poll_fn(|cx| std::task::Poll::Ready(waits.as_mut().poll(cx).is_pending())).await;
+        }
         turns.clear();
+        assert!(strangers.lock().is_empty(), "nor of those who have given up");
     }
 }

@@ -27,5 +27,5 @@ mod store;
 mod whole;
 
 pub use login::{Access, DefaultUser, Users};
-pub use server::{FlightOptions, FlightServer, TlsFiles};
+pub use server::{FlightOptions, FlightServer, TlsFiles, MAX_CONNECTIONS};
 pub use store::Store;

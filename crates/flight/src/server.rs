@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use futures::stream;
+use futures::future::FusedFuture;
+use futures::{stream, FutureExt};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -32,7 +33,7 @@ use crate::service::Service;
 use crate::store::Store;
 use crate::whole::Whole;
 
-const MAX_CONNECTIONS: usize = 1_000;
+pub const MAX_CONNECTIONS: usize = 1_000;
 /// Streams of one connection.
 const MAX_STREAMS: u32 = 128;
 /// What a client may send ahead of what is read, for each stream and each connection: enough for a slow link.
@@ -226,15 +227,13 @@ struct Connection {
     open: Gauge,
     peer: Peer,
     /// Ends when a stranger has to go.
-    leaves: Pin<Box<dyn Future<Output = ()> + Send>>,
+    leaves: Pin<Box<dyn FusedFuture<Output = ()> + Send>>,
 }
 
 impl Connection {
     fn new(stream: TcpStream, open: Gauge, peer: Peer) -> Connection {
         let wanted = peer.slot.has_to_leave();
-        let leaves = Box::pin(async move {
-            let _ = tokio::time::timeout(MAX_SILENCE_OF_STRANGERS, wanted).await;
-        });
+        let leaves = Box::pin(tokio::time::timeout(MAX_SILENCE_OF_STRANGERS, wanted).map(|_| ()).fuse());
         Connection { stream, open, peer, leaves }
     }
 }
@@ -259,7 +258,10 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        if !self.peer.slot.is_known() && self.leaves.as_mut().poll(context).is_ready() {
+        let is_over = |leaves: &mut Pin<Box<dyn FusedFuture<Output = ()> + Send>>, context: &mut Context<'_>| {
+            leaves.is_terminated() || leaves.as_mut().poll(context).is_ready()
+        };
+        if !self.peer.slot.is_known() && is_over(&mut self.leaves, context) {
             return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
         }
         Pin::new(&mut self.stream).poll_read(context, buffer)

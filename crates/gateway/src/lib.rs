@@ -28,7 +28,7 @@ mod pipelines;
 mod recent;
 mod users;
 
-pub use admin::{letter_json, listing_json, AdminServer};
+pub use admin::{letter_json, listing_json, AdminServer, MAX_ADMIN_CONNECTIONS};
 pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};

@@ -69,10 +69,10 @@ impl Experience {
     }
 
     /// The pause before the next attempt: not past the time at which those who wait are told of too many parts.
-    fn next_pause(&self, for_parts: Duration) -> Duration {
+    fn next_pause(&self, error: &InsertError, for_parts: Duration) -> Duration {
         match for_parts.saturating_sub(self.began.elapsed()) {
-            Duration::ZERO => self.pause,
-            left => self.pause.min(left),
+            left if is_about_parts(error) && !left.is_zero() => self.pause.min(left),
+            _ => self.pause,
         }
     }
 
@@ -181,7 +181,10 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                 leave_the_decision(aloft, &mut piece, &error);
             }
         }
-        refuse_for_parts(aloft, &mut piece, &error, experience.surely_not_stored);
+        match is_about_parts(&error) {
+            true => refuse_for_parts(aloft, &mut piece, &error, experience.surely_not_stored),
+            false => aloft.table().parts_are_not_it(),
+        }
         aloft.answer();
         piece = pause(aloft, piece, error, &mut experience).await?;
     }
@@ -216,6 +219,10 @@ fn is_too_large(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(exception) if exception.code == MEMORY_LIMIT_EXCEEDED)
 }
 
+fn is_about_parts(error: &InsertError) -> bool {
+    matches!(error, InsertError::Exception(exception) if exception.code == TOO_MANY_PARTS)
+}
+
 /// The backend has too much to do, whoever asks: parts, memory, queries.
 fn shows_overload(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(exception) if matches!(exception.code, MEMORY_LIMIT_EXCEEDED | TOO_MANY_PARTS | TOO_MANY_QUERIES)
@@ -233,9 +240,6 @@ fn leave_the_decision<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, erro
 /// behind the piece: it would be refused as well. Of the piece itself nobody can leave that may be stored already.
 fn refuse_for_parts<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError, can_leave: bool) {
     let InsertError::Exception(exception) = error else { return };
-    if exception.code != TOO_MANY_PARTS {
-        return;
-    }
     let (table, patience) = (aloft.table(), aloft.core.options.too_many_parts_wait);
     let now = table.clock.now();
     let has_waited = |member: &Member| {
@@ -269,7 +273,7 @@ async fn pause<S: Sink>(
     if piece.contents.members.is_empty() {
         return None;
     }
-    let length = experience.next_pause(aloft.core.options.too_many_parts_wait);
+    let length = experience.next_pause(&error, aloft.core.options.too_many_parts_wait);
     if experience.surely_not_stored {
         aloft.flight.land(piece.contents, error);
         tokio::time::sleep(length).await;

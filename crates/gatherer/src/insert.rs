@@ -157,6 +157,10 @@ impl Ticket {
         // What is in the journal, the next start stores.
         let is_kept = self.journal.is_some();
         let withdrawn = self.table.upgrade().filter(|_| !is_kept).and_then(|table| table.withdraw(self.member));
+        // It may have come to its end just now.
+        if let Ok(outcome) = self.outcome.try_recv() {
+            return outcome;
+        }
         Err(match withdrawn {
             Some(_) => InsertError::Unreachable("Windrow ends, and could not store the insert in time".to_owned()),
             None => InsertError::unanswered(),

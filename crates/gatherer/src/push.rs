@@ -96,7 +96,14 @@ impl<S: Sink> Gatherer<S> {
             exception = table.refuses_parts(self.core.options.too_many_parts_wait) => {
                 Err(PushError::Failed(InsertError::Exception(exception)))
             }
+            () = self.gives_up() => Err(PushError::ShuttingDown),
         }
+    }
+
+    /// Ends when the gatherer does, and could not store everything in time.
+    pub(crate) async fn gives_up(&self) {
+        // The sender is the gatherer's own.
+        let _ = self.core.gave_up.subscribe().wait_for(|gave_up| *gave_up).await;
     }
 
     fn patience(&self, insert: &Insert) -> Duration {

@@ -62,7 +62,7 @@ pub(crate) struct TableState {
     looked_at: Option<Micros>,
     next_member: u64,
     parts_seen: Option<PartsSeen>,
-    /// What the sink's system said of the table's parts since anything was stored.
+    /// What the sink's system said of the table's parts, if nothing else has come of a flush since.
     too_many_parts: Option<Exception>,
     pub(crate) backlog: Option<Box<Backlog>>,
     /// How many had entered backlogs of the table before this one.
@@ -534,6 +534,11 @@ impl Table {
         self.moved.notify_waiters();
         let Some(lane) = guard.lanes.get_mut(&shape.id) else { return Vec::new() };
         lane.waiting_contents().flat_map(|contents| contents.dismiss(&picked)).collect()
+    }
+
+    /// A flush has failed for another reason.
+    pub(crate) fn parts_are_not_it(&self) {
+        self.lock().too_many_parts = None;
     }
 
     /// What the sink's system said, if it was the last that was heard of the table.

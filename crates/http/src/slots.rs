@@ -24,9 +24,19 @@ pub struct Slots {
 #[derive(Default)]
 struct State {
     taken: usize,
+    /// Of these, strangers that have been told to leave.
+    leaving: usize,
     next_id: u64,
     /// Strangers that ask for nothing now, the first to wait first.
-    waiting: BTreeMap<u64, Arc<Notify>>,
+    waiting: BTreeMap<u64, Arc<Leaving>>,
+}
+
+/// Whether a stranger has to leave.
+#[derive(Default)]
+struct Leaving {
+    /// Changed under the lock of the slots only.
+    is_told: AtomicBool,
+    told: Notify,
 }
 
 /// One connection's slot, free again when it is dropped.
@@ -35,7 +45,7 @@ pub struct Slot {
     is_known: AtomicBool,
     /// What it waits under, if it does.
     waits_as: Mutex<Option<u64>>,
-    leaves: Arc<Notify>,
+    leaving: Arc<Leaving>,
 }
 
 impl Slots {
@@ -50,9 +60,12 @@ impl Slots {
     /// A slot for one more connection. `None`: all are taken, by users or by requests.
     pub fn take(self: &Arc<Slots>) -> Option<Slot> {
         let mut state = self.lock();
-        if state.taken >= self.most {
+        // More than one where somebody who was told to leave has turned out to be a user, and stays.
+        while state.taken - state.leaving >= self.most {
             let (_, first) = state.waiting.pop_first()?;
-            first.notify_one();
+            first.is_told.store(true, Ordering::Relaxed);
+            first.told.notify_one();
+            state.leaving += 1;
         }
         state.taken += 1;
         drop(state);
@@ -60,7 +73,7 @@ impl Slots {
             slots: self.clone(),
             is_known: AtomicBool::new(false),
             waits_as: Mutex::default(),
-            leaves: Arc::default(),
+            leaving: Arc::default(),
         };
         // From the start: before it is looked at, a hundred others may come.
         slot.waits();
@@ -86,6 +99,7 @@ impl Slot {
     pub fn is_of_user(&self) {
         if !self.is_known.swap(true, Ordering::Relaxed) {
             self.works();
+            self.stays(&mut self.slots.lock());
         }
     }
 
@@ -109,7 +123,7 @@ impl Slot {
             Poll::Pending => tokio::select! {
                 biased;
                 came = something => Some(came),
-                () = self.leaves.notified() => None,
+                () = self.leaving.told.notified() => None,
             },
         };
         self.works();
@@ -118,8 +132,8 @@ impl Slot {
 
     /// Ends when a stranger's slot is wanted for somebody else: for those that wait by other means.
     pub fn has_to_leave(&self) -> impl Future<Output = ()> + Send + 'static {
-        let leaves = self.leaves.clone();
-        async move { leaves.notified().await }
+        let leaving = self.leaving.clone();
+        async move { leaving.told.notified().await }
     }
 
     /// A stranger that waits still keeps its place among those that wait.
@@ -129,7 +143,7 @@ impl Slot {
         if waits_as.is_none() {
             let id = state.next_id;
             state.next_id += 1;
-            state.waiting.insert(id, self.leaves.clone());
+            state.waiting.insert(id, self.leaving.clone());
             *waits_as = Some(id);
         }
     }
@@ -138,6 +152,13 @@ impl Slot {
         let mut state = self.slots.lock();
         if let Some(id) = self.waits_as().take() {
             state.waiting.remove(&id);
+        }
+    }
+
+    /// It is not among those that leave any more.
+    fn stays(&self, state: &mut State) {
+        if self.leaving.is_told.swap(false, Ordering::Relaxed) {
+            state.leaving -= 1;
         }
     }
 
@@ -150,6 +171,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.works();
         let mut state = self.slots.lock();
+        self.stays(&mut state);
         state.taken -= 1;
         if state.taken == 0 {
             self.slots.emptied.notify_waiters();
@@ -190,6 +212,24 @@ mod tests {
         assert!(slots.take().is_none(), "a user's slot is nobody else's");
         drop((first, second, newcomer, another));
         assert!(slots.take().is_some());
+    }
+
+    #[tokio::test]
+    async fn who_turns_out_to_be_a_user_stays_and_counts() {
+        let slots = Slots::new(2);
+        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
+        let third = slots.take().unwrap();
+        // Told to leave, and served before it was looked at.
+        first.is_of_user();
+        assert_eq!(first.wait_for(std::future::ready(1)).await, Some(1));
+        let fourth = slots.take().unwrap();
+        assert_eq!(slots.lock().leaving, 2, "the second and the third make room for it");
+        drop((second, third));
+        fourth.is_of_user();
+        assert!(slots.take().is_none());
+        drop((first, fourth));
+        let state = slots.lock();
+        assert_eq!((state.taken, state.leaving, state.waiting.len()), (0, 0, 0));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use windrow_client::{same_secret, Call, Client, Credentials, Strangers};
@@ -61,9 +61,16 @@ impl Users {
                 }
             }
             Users::ClickHouse { client, accepted, strangers, .. } => {
-                if !accepted.knows(&given) {
-                    let _turn = strangers.turn(from).await;
-                    client.call(Call::new(&given, "SELECT 1")).await.map_err(error::of_call)?;
+                if accepted.knows(&given, REMEMBERED) {
+                    return Ok((given, false));
+                }
+                // Who was a user before doesn't wait with strangers.
+                let was_user = accepted.knows(&given, Duration::MAX);
+                let _turn = if was_user { None } else { strangers.turn(from).await };
+                // Another call of his may have been answered meanwhile.
+                if !accepted.knows(&given, REMEMBERED) {
+                    let answer = client.call(Call::new(&given, "SELECT 1")).await;
+                    answer.inspect_err(|_| accepted.forget(&given)).map_err(error::of_call)?;
                     accepted.learn(given.clone());
                 }
                 Ok((given, false))
@@ -73,13 +80,21 @@ impl Users {
 }
 
 impl Accepted {
-    fn knows(&self, credentials: &Credentials) -> bool {
-        let accepted = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        accepted.get(credentials).is_some_and(|at| at.elapsed() < REMEMBERED)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Credentials, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether they were accepted, no longer ago than that.
+    fn knows(&self, credentials: &Credentials, within: Duration) -> bool {
+        self.lock().get(credentials).is_some_and(|at| at.elapsed() < within)
+    }
+
+    fn forget(&self, credentials: &Credentials) {
+        self.lock().remove(credentials);
     }
 
     fn learn(&self, credentials: Credentials) {
-        let mut accepted = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut accepted = self.lock();
         if accepted.len() >= MAX_REMEMBERED {
             accepted.clear();
         }

@@ -26,7 +26,7 @@ const LETTERS: &str = "/api/v1/dead-letters";
 /// A selection of some ten thousand letters by their ids.
 const MAX_BODY_BYTES: usize = 1 << 20;
 /// Nobody has to be known to open one, and the files of the process are the data port's, too. One more is closed at once.
-const MAX_CONNECTIONS: usize = 500;
+pub const MAX_ADMIN_CONNECTIONS: usize = 500;
 
 /// Whether the gateway can do its work now, and a sentence that says more.
 type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
@@ -66,7 +66,7 @@ impl AdminServer {
     }
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {
-        let slots = Slots::new(MAX_CONNECTIONS);
+        let slots = Slots::new(MAX_ADMIN_CONNECTIONS);
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -87,7 +87,10 @@ impl AdminServer {
         while let Some(NextRequest::Request(head)) = slot.wait_for(connection.next_request()).await.transpose()? {
             let answer = match self.is_allowed(&head) {
                 true => {
-                    slot.is_of_user();
+                    // Without a token nobody can be told from anybody.
+                    if self.options.token.is_some() && self.is_authorised(&head) {
+                        slot.is_of_user();
+                    }
                     self.answer(&head, &mut connection).await?
                 }
                 false => Answer::text(401, "the admin port needs the token of the setting admin.token\n"),

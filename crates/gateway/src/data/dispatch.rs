@@ -23,7 +23,7 @@ use super::known_heads::Latest;
 use super::progress::Progress;
 use super::request::{caller, caller_among, Caller, Request};
 use super::serve::State;
-use super::strangers::{Peer, Sender};
+use super::strangers::{Peer, Sender, Strange};
 use super::text::Text;
 use crate::admission::{Moment, UNKNOWN_USER};
 use crate::backend::Backend;
@@ -60,11 +60,13 @@ pub(crate) async fn exchange(
     out: &mut Vec<u8>,
 ) -> After {
     let mut read = Read::nothing();
+    let mut has_room = true;
     if let Some(prepared) = state.known_heads.get(head, latest, &state.admission, Moment::of(origin.arrived)) {
         peer.slot.is_of_user();
         match repeat(state, connection, head, prepared, origin, &mut read, out).await {
             Repeated::Answered(after) => return after,
             Repeated::Differs => {}
+            Repeated::NoRoom => has_room = false,
         }
     }
     let request = Request::new(head);
@@ -83,7 +85,11 @@ pub(crate) async fn exchange(
     if is_of_appends(exchange.request.path) {
         return exchange.append(connection, out).await;
     }
-    let plan = match exchange.plan(connection, &mut read).await {
+    let plan = match has_room {
+        true => exchange.plan(connection, &mut read).await,
+        false => Err(ReadError::NoRoom),
+    };
+    let plan = match plan {
         Ok(plan) => plan,
         Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
             "Windrow holds as many request bodies as it may. Nothing was stored; try again later".into(),
@@ -117,6 +123,8 @@ enum Repeated {
     Answered(After),
     /// Something about the body needs the long way; what has been read of it is kept.
     Differs,
+    /// There is no room for the body, of which a part has been read.
+    NoRoom,
 }
 
 /// An insert whose head was seen before: only its body has to be looked at.
@@ -133,7 +141,7 @@ async fn repeat(
     match state.body_room.read(&mut body, MAX_STATEMENT_BYTES).await {
         Ok(bytes) => *read = bytes,
         Err(ReadError::Body) => return Repeated::Answered(After::Close),
-        Err(ReadError::NoRoom) => return Repeated::Differs,
+        Err(ReadError::NoRoom) => return Repeated::NoRoom,
     }
     if !read.whole {
         return Repeated::Differs;
@@ -343,10 +351,14 @@ impl Exchange<'_> {
                 && self.request.head.field("content-encoding").is_none(),
             statement,
         };
-        if self.is_of_nobody().await {
+        if let Some(strange) = self.plan_for_strange_insert().await {
             let insert = self.outline(Some(&text));
             let pending = Pending { stripping, insert, text, data_start, read };
-            return self.not_gathered(connection, out, NotGathered::Forward(UNKNOWN_USER), pending).await;
+            let reason = match strange {
+                Strange::Nobody => NotGathered::Forward(UNKNOWN_USER),
+                Strange::Refused(refusal) => NotGathered::Refused(refusal),
+            };
+            return self.not_gathered(connection, out, reason, pending).await;
         }
         let ready = match make_ready(self.state, candidate).await {
             Ok(ready) => ready,
@@ -478,6 +490,9 @@ impl Exchange<'_> {
         let Some(credentials) = self.credentials() else {
             return self.forward(connection, out, Cause::plain("credentials"), read).await;
         };
+        if let Sender::Nobody = self.sender().await {
+            return self.forward(connection, out, Cause::plain(UNKNOWN_USER), read).await;
+        }
         let privilege = "SYSTEM FLUSH ASYNC INSERT QUEUE ON *.*";
         let is_granted = match self.state.admission.is_granted(credentials, privilege).await {
             Ok(is_granted) => is_granted,

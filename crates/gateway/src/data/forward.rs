@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use windrow_client::{ConnectError, Exception, Lease};
+use windrow_client::{is_of_clickhouse, ConnectError, Exception, Lease};
 use windrow_http::{
     AnswerReader, BodyFraming, ChunkedScanner, ClientError, HeadEvent, Method, RequestBody, RequestHead, ResponseHead,
     WriteHalf,
@@ -66,6 +66,8 @@ pub(crate) struct Relayed {
     pub(crate) has_body: bool,
     /// Whether the client's connection can go on.
     pub(crate) keep_alive: bool,
+    /// ClickHouse itself has answered, and with no error.
+    pub(crate) is_done: bool,
     /// What the backend refused the request with.
     pub(crate) exception: Option<Exception>,
 }
@@ -159,7 +161,7 @@ pub(crate) async fn relay(
     if sent.load(Ordering::Relaxed) {
         lease.give_back(&head);
     }
-    Ok(Relayed { has_body, keep_alive, exception: exception(&head, &error_start) })
+    Ok(Relayed { has_body, keep_alive, is_done: is_done(&head), exception: exception(&head, &error_start) })
 }
 
 /// Sends the request, then watches for the client to leave. Ends only with an error: the answer ends the exchange.
@@ -285,7 +287,7 @@ async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Resu
         };
         let mut out = without_connection_fields(&lines, begun);
         if let Some(head) = &head {
-            if !is_error(head) {
+            if is_done(head) {
                 when_done().await;
             }
             out.extend_from_slice(connection_fields);
@@ -328,6 +330,11 @@ async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Resu
 /// ClickHouse refuses some requests before it has an exception to name, with a status alone.
 fn is_error(head: &ResponseHead) -> bool {
     head.status() >= 400 || head.field("x-clickhouse-exception-code").is_some()
+}
+
+/// What stands between may answer for ClickHouse, and nothing has been done then.
+fn is_done(head: &ResponseHead) -> bool {
+    !is_error(head) && is_of_clickhouse(head)
 }
 
 /// The lines of an answer's head without those that speak of the backend's connection, and without the blank line.

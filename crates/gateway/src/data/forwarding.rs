@@ -96,9 +96,6 @@ impl Exchange<'_> {
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
         let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, &changes).await;
-        if exception.is_none() && reason != "not_a_query" {
-            self.peer.slot.is_of_user();
-        }
         if let (Some(session), Some(true)) = (newly_marked, exception.map(|exception| exception.is_about_identity())) {
             self.state.sessions.unmark(session);
         }
@@ -118,7 +115,7 @@ impl Exchange<'_> {
             Sender::Nobody => return Changes::default(),
             Sender::User => changes.session,
             // No insert of his is taken in that session either, before he is known.
-            Sender::Away(_) | Sender::Unclear => false,
+            Sender::Away(_) | Sender::Behind | Sender::Unclear => false,
         };
         // Asked before the statement runs: a table that is gone can't be asked about.
         let gone = if changes.learnt { self.rows_gone(statement, text).await } else { None };
@@ -159,6 +156,9 @@ impl Exchange<'_> {
             return (self.refuse(connection, out, &Refusal::push(&error)).await, None);
         }
         let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes).await;
+        if is_done && matches!(self.request.head.method(), Method::Get | Method::Post) {
+            self.peer.slot.is_of_user();
+        }
         self.conclude(passage, is_done).await;
         (after, exception)
     }
@@ -208,7 +208,7 @@ impl Exchange<'_> {
         match result {
             Ok(relayed) => Passed {
                 after: if relayed.keep_alive { after } else { After::Close },
-                is_done: relayed.exception.is_none(),
+                is_done: relayed.is_done,
                 exception: relayed.exception,
             },
             Err(ForwardError::Broken | ForwardError::HalfAnswer) => Passed::failed(After::Close),
@@ -283,6 +283,9 @@ impl Exchange<'_> {
         let own = own_table_references(&bytes, database, &own_tables::NAMES);
         let credentials = self.credentials()?;
         if own.references.is_empty() || own.usage != OwnTableUse::Reads {
+            return None;
+        }
+        if let Sender::Nobody = self.sender().await {
             return None;
         }
         let admission = &self.state.admission;

@@ -32,6 +32,8 @@ pub(crate) enum Sender {
     Nobody,
     /// ClickHouse can't be asked now.
     Away(String),
+    /// Too many others are to be asked about first.
+    Behind,
     /// Only ClickHouse can tell, of the request itself.
     Unclear,
 }
@@ -45,31 +47,38 @@ impl Exchange<'_> {
     async fn find_sender(&self) -> Sender {
         let Some(credentials) = self.credentials() else { return Sender::Unclear };
         let (admission, key) = (&self.state.admission, self.request.user_key(credentials));
-        let is_stranger = self.state.backend.duckdb().is_none() && admission.known_user(&key).is_none();
+        if self.state.backend.duckdb().is_some() || admission.known_user(&key).is_some() {
+            self.peer.slot.is_of_user();
+            return Sender::User;
+        }
         let asked = async {
-            let _turn = if is_stranger { self.state.strangers.turn(self.peer.address).await } else { None };
+            let _turn = self.state.strangers.turn(self.peer.address).await;
             admission.account(&key).await
         };
-        let busy = || Err(NotAdmitted::Unreachable("too many others are to be asked about first".to_owned()));
-        let sender = match tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| busy()) {
-            Err(NotAdmitted::Forward(UNKNOWN_USER)) => Sender::Nobody,
-            Err(NotAdmitted::Unreachable(cause)) if is_stranger => Sender::Away(cause),
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Err(_) => Sender::Behind,
+            Ok(Err(NotAdmitted::Forward(UNKNOWN_USER))) => Sender::Nobody,
+            Ok(Err(NotAdmitted::Unreachable(cause))) => Sender::Away(cause),
             // Known, or known well enough to be refused something.
-            _ => Sender::User,
-        };
-        if let Sender::User = sender {
-            self.peer.slot.is_of_user();
+            Ok(_) => {
+                self.peer.slot.is_of_user();
+                Sender::User
+            }
         }
-        sender
     }
 
-    /// Whether an insert is of a stranger whom ClickHouse refuses. While ClickHouse can't be asked, it is not looked into.
-    pub(super) async fn is_of_nobody(&self) -> bool {
-        let admission = &self.state.admission;
-        let is_known = |credentials| admission.known_user(&self.request.user_key(credentials)).is_some();
-        let is_user = self.credentials().is_none_or(is_known);
-        let is_asked = !is_user && self.state.backend.duckdb().is_none() && admission.backend_has_answered();
-        is_asked && matches!(self.sender().await, Sender::Nobody)
+    /// What becomes of an insert of a stranger whom ClickHouse refuses, or can't be asked about for others. While ClickHouse is
+    /// away, nobody is a stranger: what holds then is what it said last.
+    pub(super) async fn plan_for_strange_insert(&self) -> Option<Strange> {
+        let is_asked = self.state.backend.duckdb().is_none() && self.state.admission.backend_has_answered();
+        if !is_asked || self.credentials().is_none() {
+            return None;
+        }
+        match self.sender().await {
+            Sender::Nobody => Some(Strange::Nobody),
+            Sender::Behind => Some(Strange::Refused(behind())),
+            Sender::User | Sender::Away(_) | Sender::Unclear => None,
+        }
     }
 
     /// What becomes of a request of which more is to be read or done than for a stranger. `None`: its sender is a user.
@@ -81,7 +90,21 @@ impl Exchange<'_> {
                 Some(Plan::Refuse(Refusal::wrong_password(user)))
             }
             Sender::Away(cause) => Some(Plan::Refuse(Refusal::unreachable(cause))),
+            Sender::Behind => Some(Plan::Refuse(behind())),
             Sender::Unclear => Some(self.by_its_url(reason)),
         }
     }
+}
+
+/// A stranger's insert that is not looked into.
+pub(super) enum Strange {
+    /// It is forwarded, and refused.
+    Nobody,
+    Refused(Refusal),
+}
+
+fn behind() -> Refusal {
+    Refusal::too_busy(
+        "ClickHouse is asked about too many other users first. Nothing was stored; try again later".into(),
+    )
 }

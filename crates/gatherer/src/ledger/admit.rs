@@ -35,7 +35,11 @@ impl<S: Sink> Gatherer<S> {
             AckLevel::Memory | AckLevel::Disk => self.core.options.overload_wait,
         };
         let _waiting = self.registry.budget.wait_with(Table::held_bytes(insert)).map_err(overloaded)?;
-        let resolved = tokio::time::timeout(patience, ledger.resolve(keys, insert.ack)).await;
+        let resolved = tokio::select! {
+            biased;
+            resolved = tokio::time::timeout(patience, ledger.resolve(keys, insert.ack)) => resolved,
+            () = self.gives_up() => return Err(PushError::ShuttingDown),
+        };
         match resolved.map_err(|_| PushError::Behind)? {
             Resolved::Mine { keys, known } if cut_known(&mut insert.rows, shape.destination(), &known) => {
                 insert.dedup = Some(keys);

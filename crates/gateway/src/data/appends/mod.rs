@@ -18,6 +18,7 @@ use self::reply::Reply;
 use super::answer::After;
 use super::dispatch::{send, Exchange};
 use super::request::Caller;
+use super::strangers::Sender;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
 
@@ -53,7 +54,8 @@ impl Exchange<'_> {
         if let Some(code) = reply.code() {
             self.state.metrics.error(code);
         }
-        if !connection.body_is_done() {
+        // A stranger's body is not waited for.
+        if !connection.body_is_done() && self.peer.slot.is_known() {
             payload::skip(connection, self.state.options.settings.get().append.max_batch_bytes as u64).await;
         }
         let after = reply.write(out, self.request.head, connection);
@@ -157,6 +159,11 @@ impl Exchange<'_> {
                 "Appends take a user and a password: Basic authorization, X-ClickHouse-User and -Key, or parameters",
             )
         })?;
+        if let Sender::Behind = self.sender().await {
+            return Err(Refusal::too_busy(
+                "ClickHouse is asked about too many other users first; try again later".into(),
+            ));
+        }
         let known = self.state.admission.user(self.request.user_key(credentials)).await;
         known.map_err(|why| match why {
             NotAdmitted::Forward(_) => Refusal::wrong_password(&credentials.user),
