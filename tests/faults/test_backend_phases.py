@@ -152,3 +152,15 @@ def test_a_proxy_that_closes_after_some_requests(stage: Stage, closing: Closing)
     acknowledged = sorted(number for load in loads for number in load.written.acknowledged)
     eventually(lambda: len(ids(direct)) >= len(acknowledged), "all are stored")
     assert ids(direct) == acknowledged
+
+
+@pytest.mark.parametrize("fate", [Fate.BAD_GATEWAY, Fate.WELCOME], ids=lambda fate: fate.name.lower())
+def test_a_token_is_not_settled_by_an_answer_of_somebody_else(stage: Stage, fate: Fate) -> None:
+    """An INSERT that is sent on never reaches the engine. It is new when it comes again."""
+    table = f"sent_on_{fate.name.lower()}"
+    make_table(stage.kept.direct, name=table, settings=WINDOW)
+    stage.middle.arm(table, fate)
+    replies = [stage.tested.request(f"INSERT INTO `{table}` SELECT 7", b"", {"insert_deduplication_token": "abc"}) for _ in range(3)]
+    assert stage.middle.reached.is_set()
+    assert [reply.status for reply in replies[1:]] == [200, 200]
+    assert ids(stage.kept.direct, table) == [7]
