@@ -82,7 +82,7 @@ async fn answer(stream: TcpStream, gateway: Arc<Gateway>) {
         let Ok(Collected::Whole(body)) = body.collect(1 << 20).await else { return };
         let reply = gateway.reply(&head, &body);
         let mut out = Vec::new();
-        ResponseBuilder::new(&mut out, reply.status).body(reply.body.as_bytes());
+        ResponseBuilder::new(&mut out, reply.status).field("X-ClickHouse-Query-Id", "1").body(reply.body.as_bytes());
         if connection.send(&out).await.is_err() {
             return;
         }
