@@ -88,10 +88,10 @@ impl<S: Sink> Gatherer<S> {
         self.closing.store(true, Ordering::Release);
         // What could not be stored in time is counted, and whoever waits for it is told.
         if tokio::time::timeout(limit, self.flush_for(SealReason::Shutdown, None)).await.is_err() {
-            self.core.gave_up.send_replace(true);
+            self.core.gave_up.happens();
         }
         let in_batches: u64 = self.tables().iter().map(|table| table.unkept_inserts()).sum();
-        self.core.ended.send_replace(true);
+        self.core.ended.happens();
         let lost_inserts = in_batches + self.core.posting.unkept_inserts();
         ShutDown { left_in_journal: self.leftovers(), lost_inserts }
     }

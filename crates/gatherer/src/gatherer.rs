@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
 use windrow_policy::Micros;
 use windrow_sink::{Destination, Sink, TableName};
 
@@ -20,6 +19,7 @@ use crate::posting::Posting;
 use crate::recovery::recover;
 use crate::schedule::{keep_time, Schedule};
 use crate::shape::Shape;
+use crate::signal::Signal;
 use crate::stores::Stores;
 use crate::surroundings::Surroundings;
 use crate::table::{Launch, Table};
@@ -33,10 +33,10 @@ pub(crate) struct Core<S> {
     pub(crate) posting: Posting,
     pub(crate) log: InsertLog,
     pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
-    /// True when nobody waits any longer for what is under way.
-    pub(crate) ended: watch::Sender<bool>,
+    /// Nobody waits any longer for what is under way.
+    pub(crate) ended: Arc<Signal>,
     /// The gatherer ends, and not all could be stored in time.
-    pub(crate) gave_up: watch::Sender<bool>,
+    pub(crate) gave_up: Arc<Signal>,
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) part_counts: PartCounts,
 }
@@ -99,8 +99,8 @@ impl<S: Sink> Gatherer<S> {
             posting,
             log,
             on_stale_schema: Box::new(on_stale_schema),
-            ended: watch::Sender::new(false),
-            gave_up: watch::Sender::new(false),
+            ended: Arc::default(),
+            gave_up: Arc::default(),
             schedule: schedule.clone(),
             part_counts: PartCounts::default(),
         };

@@ -2,13 +2,14 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_policy::FlushLimits;
 
 use crate::journaling::{Journaled, Journaling};
 pub(crate) use crate::ledger::DedupKeys;
+use crate::signal::Signal;
 use crate::table::Table;
 
 pub use windrow_journal::records::{AckLevel, QueryId};
@@ -125,7 +126,7 @@ pub struct Ticket {
     pub(crate) member: u64,
     /// Where it stands in the journal, if it does.
     pub(crate) journal: Option<(Arc<Journaling>, Journaled)>,
-    pub(crate) gave_up: watch::Receiver<bool>,
+    pub(crate) gave_up: Arc<Signal>,
 }
 
 /// What became of an insert whose sender does not want to wait any longer.
@@ -143,16 +144,10 @@ pub enum Withdrawal {
 impl Ticket {
     /// Waits for the outcome. May be dropped and called again.
     pub async fn outcome(&mut self) -> Outcome {
-        let gave_up = async {
-            // Without a gatherer there is no outcome either, which is told.
-            if self.gave_up.wait_for(|gave_up| *gave_up).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             biased;
             outcome = outcome_of(&mut self.outcome) => return outcome,
-            () = gave_up => {}
+            () = self.gave_up.wait() => {}
         }
         // What is in the journal, the next start stores.
         let is_kept = self.journal.is_some();

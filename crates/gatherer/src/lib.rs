@@ -48,6 +48,7 @@ mod recovery;
 mod schedule;
 mod settle;
 mod shape;
+mod signal;
 #[cfg(test)]
 mod simulation;
 mod stores;

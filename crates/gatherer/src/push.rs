@@ -85,25 +85,20 @@ impl<S: Sink> Gatherer<S> {
             table: Arc::downgrade(table),
             member: pushed.member,
             journal: journal.zip(journaled).map(|(journal, journaled)| (journal.clone(), journaled)),
-            gave_up: self.core.gave_up.subscribe(),
+            gave_up: self.core.gave_up.clone(),
         }))
     }
 
     /// Waits for those in front: not for ever, and briefly where the table has too many parts for them either.
     async fn wait_for_turn(&self, table: &Table, turn: Turn, patience: Duration) -> Result<(), PushError> {
         tokio::select! {
+            biased;
             turn = tokio::time::timeout(patience, table.turn_comes(turn)) => turn.map_err(|_| PushError::Behind),
             exception = table.refuses_parts(self.core.options.too_many_parts_wait) => {
                 Err(PushError::Failed(InsertError::Exception(exception)))
             }
-            () = self.gives_up() => Err(PushError::ShuttingDown),
+            () = self.core.gave_up.wait() => Err(PushError::ShuttingDown),
         }
-    }
-
-    /// Ends when the gatherer does, and could not store everything in time.
-    pub(crate) async fn gives_up(&self) {
-        // The sender is the gatherer's own.
-        let _ = self.core.gave_up.subscribe().wait_for(|gave_up| *gave_up).await;
     }
 
     fn patience(&self, insert: &Insert) -> Duration {

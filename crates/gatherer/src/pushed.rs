@@ -16,7 +16,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_policy::Micros;
 use windrow_sink::{BatchId, Sink};
@@ -26,6 +26,7 @@ use crate::insert::{outcome_of, AckLevel, InsertError, InsertKind, Outcome, Push
 use crate::isolate::is_of_rows;
 use crate::member::{Contents, Member};
 use crate::shape::Shape;
+use crate::signal::Signal;
 use crate::table::Table;
 
 /// A batch as its source has written it down: whenever it is pushed, it has this id, these members and their rows.
@@ -75,7 +76,7 @@ impl SourceBatch {
 pub struct BatchTicket {
     members: Vec<oneshot::Receiver<Outcome>>,
     batch: Arc<SourceBatch>,
-    ended: watch::Receiver<bool>,
+    ended: Arc<Signal>,
 }
 
 /// Tells how far a batch has come, beside the one who waits for its end.
@@ -96,17 +97,13 @@ impl BatchTicket {
     /// Waits for all members' ends; in their order. Those whose end is not certain when the gatherer has been shut down are said
     /// to be unknown.
     pub async fn outcomes(self) -> Vec<Result<(), InsertError>> {
-        let BatchTicket { members, mut ended, batch: _ } = self;
+        let BatchTicket { members, ended, batch: _ } = self;
         let mut outcomes = Vec::with_capacity(members.len());
         for mut member in members {
-            let has_ended = async {
-                // An error means that there is no gatherer any more, which is an end as well.
-                let _ = ended.wait_for(|ended| *ended).await;
-            };
             tokio::select! {
                 biased;
                 outcome = outcome_of(&mut member) => outcomes.push(outcome),
-                () = has_ended => outcomes.push(outcome_at_end(&mut member)),
+                () = ended.wait() => outcomes.push(outcome_at_end(&mut member)),
             }
         }
         outcomes
@@ -149,7 +146,7 @@ impl<S: Sink> Gatherer<S> {
         let (members, receivers) = enter(sizes, room, now);
         let batch = Arc::new(SourceBatch { sent_before, progress: Mutex::default() });
         self.launch(table.push_batch(shape, id, batch.clone(), Contents { rows, members }));
-        Ok(BatchTicket { members: receivers, batch, ended: self.core.ended.subscribe() })
+        Ok(BatchTicket { members: receivers, batch, ended: self.core.ended.clone() })
     }
 }
 

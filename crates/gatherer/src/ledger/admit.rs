@@ -38,7 +38,7 @@ impl<S: Sink> Gatherer<S> {
         let resolved = tokio::select! {
             biased;
             resolved = tokio::time::timeout(patience, ledger.resolve(keys, insert.ack)) => resolved,
-            () = self.gives_up() => return Err(PushError::ShuttingDown),
+            () = self.core.gave_up.wait() => return Err(PushError::ShuttingDown),
         };
         match resolved.map_err(|_| PushError::Behind)? {
             Resolved::Mine { keys, known } if cut_known(&mut insert.rows, shape.destination(), &known) => {
