@@ -1,5 +1,6 @@
 //! Callbacks that are due: run when the lock is given back, since they may call the writer again.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Gathering;
@@ -16,8 +17,15 @@ pub type ErrorHook = Box<dyn Fn(&Arc<WriteError>) -> bool + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Calls {
-    errors: Vec<Arc<WriteError>>,
+    failed: Vec<FailedRows>,
     others: Vec<OnReached>,
+}
+
+/// Rows that settle when the program has been told of their error: a flush does not end before.
+struct FailedRows {
+    error: Arc<WriteError>,
+    positions: Range<u64>,
+    held_bytes: u64,
 }
 
 impl Calls {
@@ -29,17 +37,21 @@ impl Calls {
         self.others.push(Box::new(move || call(outcome)));
     }
 
-    pub(super) fn error(&mut self, error: Arc<WriteError>) {
-        self.errors.push(error);
+    pub(super) fn failed(&mut self, error: Arc<WriteError>, positions: Range<u64>, held_bytes: u64) {
+        self.failed.push(FailedRows { error, positions, held_bytes });
     }
 
     /// Errors first: whoever is told that rows have settled finds theirs.
-    pub(super) fn run(self, gathering: &Gathering) {
-        for error in &self.errors {
-            let is_dealt_with = gathering.error_hook.get().is_some_and(|hook| hook(error));
-            if !is_dealt_with {
-                gathering.lock().errors.push(error.clone());
+    pub(super) fn run(mut self, gathering: &Gathering) {
+        for FailedRows { error, positions, held_bytes } in std::mem::take(&mut self.failed) {
+            let is_kept = gathering.error_hook.get().is_some_and(|hook| !hook(&error));
+            let mut state = gathering.lock();
+            if is_kept {
+                state.errors.push(error.clone());
             }
+            gathering.free(&mut state, positions, held_bytes, Some(&error), &mut self);
+            drop(state);
+            gathering.wake();
         }
         self.run_others();
     }

@@ -57,8 +57,6 @@ impl Gathering {
                 false => report.rows_handed_over = self.hand_over_all(&mut state, &mut calls),
             }
             state.is_abandoned = true;
-            let waiting = std::mem::take(&mut state.settled);
-            waiting.let_go(&self.closed_error(), &mut calls);
             // It may wait for its own thread, which may be about to tell news.
             drop(state);
             self.buffer.close();
@@ -69,6 +67,10 @@ impl Gathering {
         } else {
             drop(state);
         }
+        calls.run(self);
+        let mut calls = Calls::default();
+        let waiting = std::mem::take(&mut self.lock().settled);
+        waiting.let_go(&self.closed_error(), &mut calls);
         calls.run(self);
         self.wake();
         report

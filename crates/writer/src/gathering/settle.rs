@@ -9,7 +9,7 @@ use super::flights::{Flight, Stage};
 use super::schedule::BUFFER_AGAIN_MS;
 use super::state::State;
 use super::Gathering;
-use crate::buffer::{BufferError, Sealed};
+use crate::buffer::BufferError;
 use crate::errors::{Reason, WriteError};
 use crate::failure::{Failure, FailureKind};
 use crate::id::BatchId;
@@ -27,7 +27,8 @@ impl Gathering {
         if let Some(flight) = state.flights.remove(id) {
             state.counts.rows_stored += flight.sealed.rows;
             state.counts.batches_stored += 1;
-            self.finish(&mut state, &flight.sealed, None, &mut calls);
+            self.mark_done(&mut state, id);
+            self.free(&mut state, flight.sealed.positions, flight.sealed.held_bytes, None, &mut calls);
         }
         drop(state);
         calls.run(self);
@@ -141,8 +142,11 @@ impl Gathering {
         let Some(flight) = state.flights.remove(id) else { return };
         let error = Arc::new(self.write_error(&flight, reason, failure, rows));
         state.counts.rows_failed += flight.sealed.rows;
-        calls.error(error.clone());
-        self.finish(state, &flight.sealed, Some(&error), calls);
+        self.mark_done(state, id);
+        if self.error_hook.get().is_none() {
+            state.errors.push(error.clone());
+        }
+        calls.failed(error, flight.sealed.positions, flight.sealed.held_bytes);
     }
 
     fn write_error(&self, flight: &Flight, reason: Reason, failure: &Failure, rows: Body) -> WriteError {
@@ -157,13 +161,11 @@ impl Gathering {
         }
     }
 
-    /// The batch came to its end.
-    fn finish(&self, state: &mut State, sealed: &Sealed, error: Option<&Arc<WriteError>>, calls: &mut Calls) {
-        // A batch that can't be marked as done is sent again after a crash, under the same id.
-        if let Err(error) = self.buffer.done(sealed.id) {
+    /// A batch that can't be marked as done is sent again after a crash, under the same id.
+    fn mark_done(&self, state: &mut State, id: BatchId) {
+        if let Err(error) = self.buffer.done(id) {
             state.counts.last_error = Some(error.to_string());
         }
-        self.free(state, sealed.positions.clone(), sealed.held_bytes, error, calls);
     }
 
     /// Rows have settled: their room is free, and who waits for them is told.

@@ -76,6 +76,24 @@ fn a_flush_ends_when_all_before_it_have_settled() {
 }
 
 #[test]
+fn a_flush_ends_when_the_errors_of_what_is_before_it_are_told() {
+    let gathering = gathering(options());
+    let (flushed, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (weak, seen, telling) = (Arc::downgrade(&gathering), flushed.clone(), told.clone());
+    gathering.set_error_hook(Box::new(move |_| {
+        weak.upgrade().unwrap().flush(count(&seen));
+        assert_eq!(seen.load(Ordering::SeqCst), 0, "its error is being told");
+        telling.fetch_add(1, Ordering::SeqCst);
+        false
+    }));
+    append(&gathering, "abcd").unwrap();
+    let (id, _) = sent(&gathering, 0).unwrap();
+    gathering.failed(id, failure(FailureKind::Refused), 0);
+    assert_eq!((told.load(Ordering::SeqCst), flushed.load(Ordering::SeqCst)), (1, 1));
+    assert!(gathering.take_error().is_some());
+}
+
+#[test]
 fn a_retry_keeps_id_and_members_and_waits() {
     let gathering = gathering(options());
     append(&gathering, "abc").unwrap();
