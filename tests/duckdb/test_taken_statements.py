@@ -41,6 +41,12 @@ WINDROWS = [
     "CREATE TABLE mine (id UUID REFERENCES windrow.batches (id))",
     "CREATE OR REPLACE MACRO windrow_functions.version() AS 'x'",
 ]
+ESCAPED = [
+    "DELETE FROM U&\"windrow\" UESCAPE '!' .batches",
+    "DROP SCHEMA u&\"windrow\" CASCADE",
+    "SELECT * FROM U&\"force_checkpoint\" UESCAPE '!' ()",
+    "SELECT U&'\\'; DROP TABLE windrow.batches --' UESCAPE '!'",
+]
 TAKEN = ["CHECKPOINT", "ANALYZE", "VACUUM", "CREATE TABLE seen AS SELECT * FROM system.tables", "DROP TABLE seen"]
 
 
@@ -70,6 +76,15 @@ def test_what_windrow_keeps_is_changed_by_nobody_else(duck: Endpoint, query: str
     assert duck.sql(
         "SELECT count(*), max(stored_at), (SELECT count(*) FROM windrow.appends) FROM windrow.batches"
     ) == before
+
+
+@pytest.mark.parametrize("query", ESCAPED)
+def test_unicode_escapes_hide_nothing(duck: Endpoint, query: str) -> None:
+    duck.sql("CREATE TABLE IF NOT EXISTS t (a INT)")
+    for asked in (duck, duck.using("windrow")):
+        reply = asked.request(None, query.encode())
+        assert (reply.status, reply.code) == (400, 62), reply.text
+    assert duck.sql('SELECT u & "a" FROM (SELECT 7 AS u, 5 AS a)') == "5"
 
 
 def test_nothing_is_inserted_or_appended_there(duck: Endpoint) -> None:

@@ -35,6 +35,13 @@ READS = [
     "EXPLAIN ANALYZE SELECT * FROM read_blob('{file}')",
     "PIVOT read_csv('{file}') ON s",
 ]
+# Names that are not spelt out, which DuckDB's lexical rules have.
+ESCAPED = [
+    "FROM U&\"read_blob\" UESCAPE '!' ('{file}')",
+    "FROM u&\"!0072ead_blob\" uescape '!' ('{file}')",
+    "EXPLAIN ANALYZE FROM system.main.U&\"read_text\"('{file}')",
+    "FROM query_table(U&'{file}')",
+]
 WRITES = [
     "CREATE VIEW v AS SELECT * FROM read_text('{file}')",
     "CREATE MACRO m(path) AS TABLE SELECT * FROM read_text(path)",
@@ -128,6 +135,17 @@ def test_no_function_reads_a_file(
     assert is_locked(server.folder / "kept.db")
 
 
+@pytest.mark.parametrize("statement", ESCAPED)
+def test_no_escaped_name_reads_a_file(
+    server: DuckDbGateway, owner: Endpoint, reader: Endpoint, files: list[Path], statement: str
+) -> None:
+    for file in files:
+        reply = owner.request(None, statement.format(file=file).encode())
+        assert (reply.status, reply.code) == (400, 62) and "U& before a quote" in reply.text, (statement, reply.text)
+        assert reader.request(None, statement.format(file=file).encode()).code == 164
+    assert is_locked(server.folder / "kept.db")
+
+
 @pytest.mark.parametrize("statement", WRITES)
 def test_nothing_that_reads_a_file_is_made(owner: Endpoint, files: list[Path], statement: str) -> None:
     for file in files:
@@ -151,7 +169,7 @@ def test_nor_over_flight_sql(server: DuckDbGateway, files: list[Path]) -> None:
     for user, password in (("default", ""), READER):
         with service(server, user, password).cursor() as cursor:
             for file in files:
-                for statement in (*READS, *NAMED):
+                for statement in (*READS, *NAMED, *ESCAPED):
                     with pytest.raises(Error):
                         cursor.execute(statement.format(file=file))
                         cursor.fetchall()

@@ -4,7 +4,7 @@
 //! isn't: statements that read, and those that change rows, tables, views, macros and the like. What would change the server
 //! itself, reach files, or touch what Windrow keeps for itself in the same database is refused with a word on what to do instead.
 //! DuckDB's lexical rules decide what a token is (`lexer.rs`); where they leave room to hide something (texts that go on in the next
-//! line, back-quotes), the whole is refused.
+//! line, back-quotes, Unicode escapes), the whole is refused.
 
 use super::lexer::{next_token, tokens, Token, TokenKind};
 use super::not_taken::NotTaken;
@@ -116,6 +116,9 @@ impl Kind {
 fn hidden(text: &str, tokens: &[Token]) -> Option<NotTaken> {
     if tokens.last().is_some_and(|token| token.kind == TokenKind::Unclosed) {
         return Some(NotTaken::Unclosed);
+    }
+    if tokens.iter().any(|token| token.kind == TokenKind::UnicodeEscaped) {
+        return Some(NotTaken::UnicodeEscapes);
     }
     for (at, pair) in tokens.windows(2).enumerate() {
         let [first, second] = pair else { continue };
@@ -302,7 +305,7 @@ mod tests {
 
     #[test]
     fn what_is_not_on_the_list_is_not_taken() {
-        let pairs: [(NotTaken, &[&str]); 5] = [
+        let pairs: [(NotTaken, &[&str]); 6] = [
             (
                 NotTaken::OfTheConnection,
                 &[
@@ -370,6 +373,19 @@ mod tests {
                     "from \"Enable_Logging\" ('QueryLog')",
                     "create macro m(x) as table from query(x)",
                     "insert into t from main.query /**/ ('select 1')",
+                ],
+            ),
+            (
+                NotTaken::UnicodeEscapes,
+                &[
+                    "from U&\"read_blob\" UESCAPE '!' ('x')",
+                    "from u&\"!0072ead_blob\"/**/uescape '!' ('x')",
+                    "delete from U&\"windrow\" UESCAPE '!' .batches",
+                    "drop schema u&\"windrow\" cascade",
+                    "select 1u&\"a\"",
+                    "select U&'a' UESCAPE '!'",
+                    "select U&'\\'; commit --'",
+                    "describe U&\"t\"",
                 ],
             ),
             (
@@ -449,8 +465,8 @@ mod tests {
         (0..=whole.len()).for_each(|end| check(&whole[..end]));
         let mut random = fastrand::Rng::with_seed(11);
         let odd = [
-            '\'', '"', '`', '$', 'e', 'E', ';', '\\', '/', '*', '-', '\n', '\r', '(', ')', '1', 'a', '\u{a0}',
-            '\u{3000}',
+            '\'', '"', '`', '$', 'e', 'E', 'u', 'U', '&', ';', '\\', '/', '*', '-', '\n', '\r', '(', ')', '1', 'a',
+            '\u{a0}', '\u{3000}',
         ];
         for _ in 0..50_000 {
             let mut characters: Vec<char> = whole.chars().collect();

@@ -9,6 +9,8 @@ pub(super) enum TokenKind {
     BackQuotedName,
     /// `'x'`, `E'x'`, `$$x$$`.
     String,
+    /// `U&"x"`, `U&'x'`: a name or a text whose characters may be written as numbers.
+    UnicodeEscaped,
     Number,
     /// One byte of anything else.
     Symbol(u8),
@@ -130,6 +132,9 @@ fn token(rest: &[u8]) -> (TokenKind, usize) {
         [b'\'', ..] => found(TokenKind::String, quoted(rest, 0, b'\'', false)),
         [b'e' | b'E', b'\'', ..] => found(TokenKind::String, quoted(rest, 1, b'\'', true)),
         [b'"', ..] => found(TokenKind::QuotedName, quoted(rest, 0, b'"', false)),
+        [b'u' | b'U', b'&', quote @ (b'"' | b'\''), ..] => {
+            found(TokenKind::UnicodeEscaped, quoted(rest, 2, *quote, false))
+        }
         [b'`', ..] => found(TokenKind::BackQuotedName, quoted(rest, 0, b'`', true)),
         [b'$', ..] => match dollar_tag(rest) {
             Some(tag) => found(TokenKind::String, dollar_quoted(rest, tag)),
@@ -239,6 +244,19 @@ mod tests {
         for text in ["'abc", "\"x", "`x", "/* x", "$$ x", "E'\\'"] {
             let tokens = tokens(text);
             assert_eq!((tokens.len(), tokens[0].kind), (1, TokenKind::Unclosed), "{text}");
+        }
+    }
+
+    #[test]
+    fn unicode_escapes_are_one_token() {
+        let kinds = |text: &str| tokens(text).iter().map(|token| token.kind).collect::<Vec<_>>();
+        for text in ["u&\"a\"\"b\"", "U&'a''b;'", "U&'\\'"] {
+            assert_eq!(kinds(text), [TokenKind::UnicodeEscaped], "{text}");
+        }
+        assert_eq!(split("1u&\"a\""), ["1", "u&\"a\""]);
+        assert_eq!(kinds("U&\"a"), [TokenKind::Unclosed]);
+        for text in ["u & \"a\"", "u& \"a\"", "uu&\"a\"", "\"u\"&'a'"] {
+            assert!(!kinds(text).contains(&TokenKind::UnicodeEscaped), "{text}");
         }
     }
 

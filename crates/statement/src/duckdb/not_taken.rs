@@ -16,6 +16,8 @@ pub enum NotTaken {
     BackQuotes,
     /// `E'a'` and in the next line `'b'`.
     JoinedTexts,
+    /// `U&"x"`, `U&'x'`.
+    UnicodeEscapes,
     Unclosed,
     Unknown,
 }
@@ -26,7 +28,11 @@ impl NotTaken {
         match self {
             NotTaken::OfTheConnection => 48,
             NotTaken::OfTheServer | NotTaken::Files | NotTaken::Windrows | NotTaken::Function => 497,
-            NotTaken::BackQuotes | NotTaken::JoinedTexts | NotTaken::Unclosed | NotTaken::Unknown => 62,
+            NotTaken::BackQuotes
+            | NotTaken::JoinedTexts
+            | NotTaken::UnicodeEscapes
+            | NotTaken::Unclosed
+            | NotTaken::Unknown => 62,
         }
     }
 
@@ -56,6 +62,10 @@ impl NotTaken {
             }
             NotTaken::BackQuotes => "Names stand in double quotes in DuckDB",
             NotTaken::JoinedTexts => "A text that begins with E' ends on its line: join texts with ||",
+            NotTaken::UnicodeEscapes => {
+                "U& before a quote is not taken: write the characters themselves, in \"...\" a name and in '...' a text. Where & is an \
+                 operator, put a space behind it"
+            }
             NotTaken::Unclosed => "A quote or a comment does not end",
             NotTaken::Unknown => {
                 "No statement of DuckDB's that is taken begins like this: SELECT, FROM, WITH, VALUES, TABLE, SHOW, DESCRIBE, SUMMARIZE, PIVOT, \
