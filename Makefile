@@ -44,9 +44,10 @@ simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one,
 bench: build setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)
 
-lint: ## Formatting, clippy, tidy
+lint: ## Formatting, clippy, that the fuzz targets compile, tidy
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
+	cargo check --manifest-path fuzz/Cargo.toml
 	@scripts/tidy
 
 tidy: ## The project's own rules, checked on the files
