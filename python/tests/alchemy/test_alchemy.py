@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -176,6 +177,44 @@ def test_many_rows_are_one_insert(sql_engine: sa.Engine, direct: Endpoint) -> No
         connection.execute(table.delete().where(table.c.n >= 100))
         assert connection.scalar(sa.select(sa.func.count(table.c.n)).where(table.c.text == "changed")) == 10
     assert direct.sql("SELECT count() FROM t") == "100"
+
+
+class Reversed(sa.TypeDecorator[Any]):
+    """A type of an application, whose values are no texts until they are written."""
+
+    impl, cache_ok = sa.String, True
+
+    def process_bind_param(self, value: Any, _: Any) -> str:
+        return "".join(reversed(value))
+
+
+HOSTILE = "2000-01-01', 1\\' %d %% \\' --"
+HELD_TYPES = [sa.String(), sa.Text(), sa.Unicode(), sa.Enum("a", "b"), sa.DateTime(), sa.DateTime(timezone=True), sa.TIMESTAMP(), sa.Interval(),
+              sa.Uuid(), sa.Uuid(as_uuid=False), sa.UUID()]  # fmt: skip
+OTHER_TYPES = [sa.Time(), sa.Date(), sa.LargeBinary(), sa.Integer(), sa.Boolean(), sa.Numeric(5, 2), sa.Float(), sa.JSON(), types.Int8(), types.UInt256(),
+               types.Float64(), types.Other("String")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HELD_TYPES, ids=repr)
+def test_a_text_as_a_literal_ends_where_it_ends(sql_engine: sa.Engine, direct: Endpoint, kind: Any) -> None:
+    """Of whatever type it is said to be."""
+    for text in (HOSTILE, "'", "\\", "%", "%s", "\\\\'"):
+        query = str(sa.select(sa.literal(text, kind)).compile(sql_engine, compile_kwargs={"literal_binds": True}))
+        # The driver takes doubled percent signs as one.
+        assert json.loads(direct.sql(f"{query % ()} FORMAT JSONCompactEachRow")) == [text]
+
+
+@pytest.mark.parametrize("kind", OTHER_TYPES, ids=repr)
+def test_a_text_is_no_literal_of_a_type_that_has_none(sql_engine: sa.Engine, kind: Any) -> None:
+    for text in (HOSTILE, "'", "\\", "%"):
+        with pytest.raises(sa.exc.CompileError):
+            sa.select(sa.literal(text, kind)).compile(sql_engine, compile_kwargs={"literal_binds": True})
+
+
+def test_texts_within_literals(sql_engine: sa.Engine, direct: Endpoint) -> None:
+    for value, kind, read in (([HOSTILE, "\\"], sa.ARRAY(sa.String), [HOSTILE, "\\"]), (("'", "\\"), Reversed(), "\\'")):
+        query = str(sa.select(sa.literal(value, kind)).compile(sql_engine, compile_kwargs={"literal_binds": True}))
+        assert json.loads(direct.sql(f"{query % ()} FORMAT JSONCompactEachRow")) == [read]
 
 
 def test_unions_have_their_order(sql_engine: sa.Engine) -> None:

@@ -33,9 +33,8 @@ class SQLCompiler(compiler.SQLCompiler):
     """Statements."""
 
     def render_literal_value(self, value: Any, type_: Any) -> str:
-        """A backslash in a text stands for itself."""
-        text = super().render_literal_value(value, type_)
-        return text.replace("\\", "\\\\") if isinstance(value, str) else text
+        """A backslash stands for itself, also within a list or in what a type of the application writes."""
+        return super().render_literal_value(value, type_).replace("\\", "\\\\")
 
     def visit_empty_set_expr(self, element_types: Any, **_: Any) -> str:
         """A SELECT without rows."""

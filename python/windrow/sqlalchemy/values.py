@@ -13,6 +13,12 @@ from sqlalchemy import types as sql
 Processor = Callable[[Any], Any] | None
 
 
+def _quoted(dialect: Any, written: Callable[[Any], Any]) -> Processor:
+    """The text of a value as SQLAlchemy quotes a String; the compiler doubles backslashes."""
+    quote: Callable[[str], str] = sql.String().literal_processor(dialect)  # type: ignore[assignment]
+    return lambda value: quote(str(written(value)))
+
+
 class DateTime(sql.DateTime):
     """With all its digits. One with a zone is in UTC in the table."""
 
@@ -34,8 +40,7 @@ class DateTime(sql.DateTime):
 
     def literal_processor(self, dialect: Any) -> Processor:
         """The same in quotes."""
-        written = self.bind_processor(dialect)
-        return lambda value: f"'{written(value)}'"  # type: ignore[misc]
+        return _quoted(dialect, self.bind_processor(dialect))  # type: ignore[arg-type]
 
     def result_processor(self, dialect: Any, coltype: Any) -> Processor:
         """In UTC, or without a zone."""
@@ -123,7 +128,7 @@ class Uuid(sql.Uuid[Any]):
 
     def literal_processor(self, dialect: Any) -> Processor:
         """In quotes."""
-        return lambda value: f"'{value}'"
+        return _quoted(dialect, str)
 
     def result_processor(self, dialect: Any, coltype: Any) -> Processor:
         """The client's UUID, or text for `as_uuid=False`."""
