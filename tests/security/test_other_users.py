@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from harness.duckdb import READER, DuckDbGateway
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
+from harness.gathered import metric
 from harness.gateway import Gateway
 from harness.inserts import HELD, HELD_NOT_WAITING, INTO_T, Background, ids, make_table, queued_inserts, rows
 from harness.ordered import PATH, Append, native
@@ -134,6 +136,94 @@ def test_who_may_not_insert_takes_no_token(gateway: Gateway, tested: Endpoint, d
             reply = tested.insert(INTO_T, rows(1), **named, wait_for_async_insert_timeout=5)
             assert reply.status == 200, reply.text
     assert ids(direct) == [1]
+
+
+@pytest.fixture
+def narrow(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> Iterator[Endpoint]:
+    """The database where joe may insert into one column, which no grant of a whole table says."""
+    direct.sql("CREATE DATABASE narrow")
+    yield as_joe(tested).using("narrow")
+    direct.sql("DROP DATABASE narrow")
+
+
+ONE_COLUMN = "INSERT INTO t (a) FORMAT JSONEachRow"
+# It is never gathered.
+SELECTED = "INSERT INTO t (a) SELECT 1"
+NO_WINDOW = "SETTINGS non_replicated_deduplication_window = 0"
+MATERIALIZED = "a UInt64 MATERIALIZED 7, b UInt64"
+# Columns and settings of a table, a statement and settings.
+NARROW = {
+    "a parameter": ("a UInt64, b UInt64", NO_WINDOW, "INSERT INTO t (* EXCEPT ({c:Identifier})) SELECT 1", {"param_c": "b"}),
+    "a materialized column": (MATERIALIZED, NO_WINDOW, SELECTED, {"insert_allow_materialized_columns": 1}),
+    "a materialized column by the statement": (MATERIALIZED, NO_WINDOW, SELECTED.replace("SELECT", "SETTINGS insert_allow_materialized_columns = 1 SELECT"), {}),
+    "too many parts": ("a UInt64", NO_WINDOW + ", parts_to_throw_insert = 1", SELECTED, {}),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_who_may_insert_one_column_is_told_of_his_repeat(narrow: Endpoint, direct: Endpoint, name: str) -> None:
+    columns, settings_of_table, query, settings = NARROW[name]
+    make_table(direct.using("narrow"), columns, settings=settings_of_table)
+    for _ in range(2):
+        reply = narrow.insert(query, "", insert_deduplication_token=f"his of {name}", deduplicate_insert="enable", **settings)
+        assert reply.status == 200, reply.text
+    assert ids(direct.using("narrow")) == [1]
+
+
+# May insert one column, which no grant of a whole table says, and have so many queries at a time.
+KIM = """
+[[embedded.users]]
+name = "kim"
+password = "k"
+grants = ["GRANT SELECT, INSERT(a) ON narrow.t"]
+settings = {{ max_concurrent_queries_for_user = {} }}
+"""
+
+
+@contextmanager
+def both_places_taken(direct: Endpoint) -> Iterator[None]:
+    """By inserts of kim's own, past the gateway, which go on until it ends."""
+    kim = direct.as_user("kim", "k")
+    # ClickHouse begins a query when it has as much as a statement may have.
+    first, last = b" " * 300_000, rows(7).encode()
+    fields = (("Host", "x"), ("Authorization", kim.basic_auth()), ("Content-Length", str(len(first + last))))
+    with RawConnection(kim) as one, RawConnection(kim) as other:
+        for connection in (one, other):
+            connection.send(head("POST", kim.target(ONE_COLUMN, {"async_insert": 0}), fields) + first)
+        eventually(lambda: direct.sql("SELECT count() FROM system.processes WHERE user = 'kim'") == "2", "both are under way")
+        yield
+        for connection in (one, other):
+            connection.send(last)
+            assert connection.read_reply().status == 200
+
+
+def test_an_insert_with_a_token_is_not_forwarded_while_nobody_knows_whose_it_is(start_gateway) -> None:
+    """Whether the account is known already makes no difference."""
+    gateway: Gateway = start_gateway(KIM.format(2))
+    gateway.direct.sql("CREATE DATABASE narrow")
+    there = gateway.direct.using("narrow")
+    make_table(there)
+    kim = gateway.http.as_user("kim", "k").using("narrow")
+    named = {"insert_deduplication_token": "hers", "deduplicate_insert": "enable"}
+    for _ in range(2):
+        with both_places_taken(there):
+            reply = kim.insert(SELECTED, "", **named)
+            assert (reply.status, reply.headers.get("retry-after")) == (503, "1"), reply.text
+            for settings in ({}, {**named, "deduplicate_insert": "disable"}):
+                reply = kim.insert(SELECTED, "", **settings)
+                assert (reply.status, reply.code) == (500, 202), "it needs no name, so ClickHouse refuses it itself"
+        assert kim.insert(SELECTED, "", **named).status == 200
+    assert ids(there) == [1, 7, 7, 7, 7]
+
+
+def test_who_may_have_one_query_at_a_time_is_gathered(start_gateway) -> None:
+    """The questions about her don't take each other's place."""
+    gateway: Gateway = start_gateway(KIM.format(1))
+    gateway.direct.sql("CREATE DATABASE narrow")
+    make_table(gateway.direct.using("narrow"))
+    kim = gateway.http.as_user("kim", "k").using("narrow")
+    assert kim.insert(ONE_COLUMN, rows(1), async_insert=1).status == 200
+    assert metric(gateway, "windrow_inserts", "narrow") == 1
 
 
 def test_who_may_not_flush_holds_nobody_up_and_sends_nothing(tested: Endpoint, direct: Endpoint, gateway: Gateway) -> None:

@@ -239,12 +239,10 @@ async fn ask(
     key: &AccountKey,
     began: Moment,
 ) -> Result<Account, NotAdmitted> {
-    let (context, own, all) = tokio::join!(
-        user::ask(client, facts, key),
-        ask_grants(client, key, "SHOW GRANTS FORMAT TSVRaw"),
-        ask_grants(client, key, "SHOW GRANTS WITH IMPLICIT FINAL FORMAT TSVRaw")
-    );
-    let (context, own, all) = (context?, own?, all?);
+    // One after the other: a user may be allowed few queries at once.
+    let context = user::ask(client, facts, key).await?;
+    let own = ask_grants(client, key, "SHOW GRANTS FORMAT TSVRaw").await?;
+    let all = ask_grants(client, key, "SHOW GRANTS WITH IMPLICIT FINAL FORMAT TSVRaw").await?;
     let fingerprint = hasher.hash_one((&context, &own, &all));
     // What roles of a request's choice may do is not among them.
     let known = own.zip(all).filter(|_| key.roles.is_empty());

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_client::{Call, CallError, Credentials};
+use windrow_client::{Call, CallError, Credentials, Exception};
 use windrow_gatherer::table_by_name;
 pub(crate) use windrow_sink::TableName as TableKey;
 
@@ -96,6 +96,7 @@ impl From<CallError> for NotAdmitted {
 }
 
 const READONLY: i32 = 164;
+const ACCESS_DENIED: i32 = 497;
 /// ClickHouse lets nobody in by that name and password. The label of a metric.
 pub(crate) const UNKNOWN_USER: &str = "unknown_user";
 /// How long a question may take. The backend may be busy, but a client waits.
@@ -231,11 +232,14 @@ impl Admission {
 
     /// The user, in the database that the request names; as it was last if the backend can't be asked.
     pub(crate) async fn user(&self, key: UserKey) -> Result<Arc<UserContext>, NotAdmitted> {
-        let account = match self.account(&key).await {
-            Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => self.known_account(&key).ok_or(error)?,
-            account => account?,
-        };
-        Ok(account.context_in(key.database.as_deref()))
+        Ok(self.account_of_late(&key).await?.context_in(key.database.as_deref()))
+    }
+
+    async fn account_of_late(&self, key: &UserKey) -> Result<Arc<Account>, NotAdmitted> {
+        match self.account(key).await {
+            Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => self.known_account(key).ok_or(error),
+            account => account,
+        }
     }
 
     /// The user as far as it is known, without asking.
@@ -462,15 +466,27 @@ impl Admission {
         }
     }
 
-    /// May this account insert into these columns of a ClickHouse's table? Nobody waits for an answer longer than for others.
-    pub(crate) async fn may_insert(&self, key: &UserKey, table: &TableKey, columns: &str) -> bool {
-        let (Backend::ClickHouse(clickhouse), Ok(account)) = (&self.backend, self.account(key).await) else {
-            return false;
-        };
+    /// May this account insert into these columns of a ClickHouse's table? Not asked where its grants say so. `settings` are
+    /// those that the columns depend on.
+    pub(crate) async fn may_insert(
+        &self,
+        key: &UserKey,
+        table: &TableKey,
+        columns: &str,
+        settings: &[(&str, &str)],
+    ) -> Result<(), NotAdmitted> {
+        let Backend::ClickHouse(clickhouse) = &self.backend else { return Err(NotAdmitted::Forward("refused")) };
+        let account = self.account_of_late(key).await?;
         if account.grants.as_ref().is_some_and(|grants| grants.allow_insert(&table.database, &table.table)) {
-            return true;
+            return Ok(());
         }
-        probe::ask_for_columns(&clickhouse.client, key, table, columns).await.is_ok()
+        match probe::ask_for_columns(&clickhouse.client, key, table, columns, settings).await {
+            // It says nothing of rights, so the insert may get another answer than the question.
+            Err(CallError::Exception(exception)) if !exception.is_passing() && !is_about_rights(&exception) => {
+                Err(NotAdmitted::refused(Refusal::exception(exception)))
+            }
+            answer => Ok(answer?),
+        }
     }
 
     /// Whether the backend grants `privilege` to the user.
@@ -484,6 +500,10 @@ impl Admission {
         let call = windrow_client::Call::new(credentials, &format!("CHECK GRANT {privilege}"));
         Ok(clickhouse.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
     }
+}
+
+fn is_about_rights(exception: &Exception) -> bool {
+    matches!(exception.code, READONLY | ACCESS_DENIED) || exception.is_about_identity()
 }
 
 /// Whether a yes holds.

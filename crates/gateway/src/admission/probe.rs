@@ -66,11 +66,15 @@ impl Probe<'_> {
         if !to.quota_key.is_empty() {
             call = call.param("quota_key", &to.quota_key);
         }
-        match client.call(call).await {
-            // Parts are counted when all else has been checked. Whether there will be too many is the flush's to find.
-            Err(CallError::Exception(exception)) if exception.code == TOO_MANY_PARTS => Ok(()),
-            answer => answer.map(drop),
-        }
+        put(client, call).await
+    }
+}
+
+async fn put(client: &Client, call: Call<'_>) -> Result<(), CallError> {
+    match client.call(call).await {
+        // Parts are counted when all else has been checked. Whether there will be too many is found when there are rows.
+        Err(CallError::Exception(exception)) if exception.code == TOO_MANY_PARTS => Ok(()),
+        answer => answer.map(drop),
     }
 }
 
@@ -80,11 +84,19 @@ pub(super) async fn ask_for_columns(
     key: &UserKey,
     table: &TableKey,
     columns: &str,
+    settings: &[(&str, &str)],
 ) -> Result<(), CallError> {
     let name = format!("{}.{}", backquote(&table.database), backquote(&table.table));
     let statement = format!("INSERT INTO {name} {columns} FORMAT Native");
-    let call = Call::new(&key.credentials, &statement).param("async_insert", "0").timeout(QUESTION_TIMEOUT);
-    let call = key.roles.iter().fold(call, |call, role| call.param("role", role));
-    let call = if key.quota_key.is_empty() { call } else { call.param("quota_key", &key.quota_key) };
-    client.call(call).await.map(drop)
+    let mut call = Call::new(&key.credentials, &statement).param("async_insert", "0").timeout(QUESTION_TIMEOUT);
+    for (name, value) in settings {
+        call = call.param(name, value);
+    }
+    for role in &key.roles {
+        call = call.param("role", role);
+    }
+    if !key.quota_key.is_empty() {
+        call = call.param("quota_key", &key.quota_key);
+    }
+    put(client, call).await
 }

@@ -17,7 +17,8 @@ use super::dispatch::{send, Exchange};
 use super::forward::Forwarded;
 use super::gather::query_id;
 use super::text::Text;
-use crate::admission::{TableKey, Window};
+use crate::admission::{NotAdmitted, TableKey, Window};
+use crate::error::Refusal;
 use crate::insert::{identities, is_dedup_setting, DedupPlan, DedupSettings, DefaultProfile};
 
 /// A statement's settings stand within this.
@@ -29,8 +30,9 @@ pub(super) enum Passage {
     Nameless,
     Claimed(DedupKeys),
     Repeat,
-    /// One of its name was on its way for longer than its sender waits.
-    Behind,
+    /// It is not forwarded: one of its name was on its way for longer than its sender waits, or whether it is a repeat can't
+    /// be told now.
+    Refused(Refusal),
 }
 
 /// What an INSERT says, and what follows for its table.
@@ -53,7 +55,7 @@ impl Exchange<'_> {
             Some(text) => text.start(LOOKED_THROUGH_BYTES),
             None => self.request.query().to_vec().into(),
         };
-        InsertOutline::of(&start, is_dedup_setting)
+        InsertOutline::of(&start, |name| is_dedup_setting(name) || bears_on_columns(name))
     }
 
     /// Adds what is needed to an INSERT that is on its way to the backend, and asks the ledger for it.
@@ -63,45 +65,50 @@ impl Exchange<'_> {
         insert: Option<InsertOutline>,
     ) -> Passage {
         let Some(insert) = insert.filter(|_| self.request.is_post()) else { return Passage::Nameless };
-        let Deduplication { additions, keys } = self.deduplication_of(&insert).await.unwrap_or_default();
+        let Deduplication { additions, keys } = match self.deduplication_of(&insert).await {
+            Ok(found) => found,
+            Err(refusal) => return Passage::Refused(refusal),
+        };
         additions.iter().for_each(|(name, value)| push_param(&mut forwarded.target, name, value));
         let (Some(keys), Some(ledger)) = (keys, self.state.gatherer.ledger()) else { return Passage::Nameless };
         let patience = Duration::from_millis(self.state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
         match tokio::time::timeout(patience, ledger.resolve(keys, AckLevel::Stored)).await {
             Ok(Resolved::Mine { keys, .. }) => Passage::Claimed(keys),
             Ok(Resolved::Repeat) => Passage::Repeat,
-            Err(_) => Passage::Behind,
+            Err(_) => Passage::Refused(Refusal::push(&PushError::Behind)),
         }
     }
 
-    async fn deduplication_of(&self, insert: &InsertOutline) -> Option<Deduplication> {
+    async fn deduplication_of(&self, insert: &InsertOutline) -> Result<Deduplication, Refusal> {
         let in_url = self.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
         let in_text = insert.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let said = DedupSettings::of(in_url.chain(in_text));
+        let settings = in_url.chain(in_text);
+        let said = DedupSettings::of(settings.clone());
         let admission = &self.state.admission;
-        let credentials = self.credentials().unwrap_or(admission.backend().own_credentials());
-        let user = admission.user(self.request.user_key(credentials)).await.ok()?;
+        let known = self.credentials();
+        let token = said.name().filter(|_| known.is_some());
+        let asker = self.request.user_key(known.unwrap_or(admission.backend().own_credentials()));
+        let Some(user) = answered(admission.user(asker.clone()).await, token)? else {
+            return Ok(Deduplication::default());
+        };
         let profile = DefaultProfile::of(&self.state.options.settings.get());
         let name = insert.table_name(|parameter| self.request.query_parameter(parameter));
         let key = name.map(|name| key_of(name, &user.database));
         let schema = match &key {
-            Some(key) => admission.table(key, &self.request.user_key(credentials)).await.ok(),
+            Some(key) => answered(admission.table(key, &asker).await, token)?,
             None => None,
         };
         let (window, has_views) = schema.as_ref().map_or((Window::Never, false), |it| (it.window, it.has_views));
-        let named = said.token().filter(|_| said.wants(window, &user, profile));
-        // To others, no repeat is told, and nobody has to wait for them.
-        let named = match (named, self.credentials(), &key) {
-            (Some(token), Some(known), Some(key)) => {
-                let may_insert = admission.may_insert(&self.request.user_key(known), key, &insert.columns).await;
-                may_insert.then_some(token)
-            }
-            _ => None,
+        let additions = said.additions(window, has_views, &user, profile);
+        let (Some(token), Some((key, schema))) = (token, key.zip(schema)) else {
+            return Ok(Deduplication { additions, keys: None });
         };
-        let keys = named
-            .zip(key.zip(schema))
-            .map(|(token, (key, schema))| DedupPlan::new(&key, &schema, &user.timezone).keys_of_whole(token));
-        Some(Deduplication { additions: said.additions(window, has_views, &user, profile), keys })
+        // To who may not insert, no repeat is told, and nobody has to wait for him.
+        let settings: Vec<_> = settings.filter(|(name, _)| bears_on_columns(name)).collect();
+        let may_insert = admission.may_insert(&asker, &key, &insert.columns, &settings).await;
+        let keys = answered(may_insert, Some(token))?
+            .map(|()| DedupPlan::new(&key, &schema, &user.timezone).keys_of_whole(token));
+        Ok(Deduplication { additions, keys })
     }
 
     /// Answers what needs no forwarding.
@@ -160,11 +167,23 @@ impl Exchange<'_> {
     }
 }
 
-impl Passage {
-    /// The insert is not to be forwarded, for this reason.
-    pub(super) fn refusal(&self) -> Option<PushError> {
-        matches!(self, Passage::Behind).then_some(PushError::Behind)
+/// What ClickHouse answered. `None`: it refuses the insert, and will say so itself. While it can't be asked, an insert with a
+/// token is not sent on, because nobody knows whether it is a repeat.
+fn answered<T>(answer: Result<T, NotAdmitted>, token: Option<&str>) -> Result<Option<T>, Refusal> {
+    match answer {
+        Err(NotAdmitted::Refused(refusal)) => Err((*refusal).clone()),
+        Err(NotAdmitted::Unreachable(cause)) if token.is_some() => Err(Refusal::unreachable(&cause)),
+        Err(NotAdmitted::Busy) if token.is_some() => Err(Refusal::too_busy(
+            "ClickHouse is too busy to say whether this user may insert. The insert was not taken; try again later"
+                .into(),
+        )),
+        answer => Ok(answer.ok()),
     }
+}
+
+/// Whether a list of columns may depend on it.
+fn bears_on_columns(setting: &str) -> bool {
+    setting.starts_with("param_") || setting == "insert_allow_materialized_columns"
 }
 
 fn key_of(name: TableName, current_database: &str) -> TableKey {

@@ -149,11 +149,10 @@ impl Exchange<'_> {
         changes: &Changes,
     ) -> (After, Option<Exception>) {
         let passage = self.settle_deduplication(&mut forwarded, insert).await;
-        if let Passage::Repeat = passage {
-            return (self.answer_repeat(connection, out).await, None);
-        }
-        if let Some(error) = passage.refusal() {
-            return (self.refuse(connection, out, &Refusal::push(&error)).await, None);
+        match &passage {
+            Passage::Repeat => return (self.answer_repeat(connection, out).await, None),
+            Passage::Refused(refusal) => return (self.refuse(connection, out, refusal).await, None),
+            Passage::Nameless | Passage::Claimed(_) => {}
         }
         let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes).await;
         if is_done && matches!(self.request.head.method(), Method::Get | Method::Post) {

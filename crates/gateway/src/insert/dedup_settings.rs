@@ -73,6 +73,11 @@ impl<'a> DedupSettings<'a> {
         self.token.filter(|token| !token.is_empty())
     }
 
+    /// The same, if a repeat of the insert is to be recognised.
+    pub(crate) fn name(&self) -> Option<&'a str> {
+        self.token().filter(|_| self.asks() == Some(true))
+    }
+
     /// Whether a repeat of the insert is to be recognised by what the insert itself says. `None`: it says nothing.
     fn asks(&self) -> Option<bool> {
         match self.choice {
