@@ -90,7 +90,6 @@ impl AskedWay {
         };
         let own = self.has_defaults.then_some((NULL_AS_DEFAULT, "0"));
         let settings = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let settings = settings.filter(|(name, _)| own.is_none_or(|(own, _)| own != *name));
         let account = roles.iter().map(|role| ("role", role.as_str()));
         let account = account.chain((!quota_key.is_empty()).then_some(("quota_key", quota_key.as_str())));
         let database = self.database.as_deref().map(|database| ("database", database));

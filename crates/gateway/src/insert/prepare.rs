@@ -177,7 +177,8 @@ async fn admit(
             targets: &targets,
             user: &user,
             settings: &sorted.shape,
-            formatting: if schema.computes { &sorted.formatting } else { &[] },
+            formatting: &sorted.formatting,
+            computes: schema.computes,
             database: request.database.as_deref(),
             kind: &kind,
             typed: typed.as_ref().map_err(|reason| *reason),
@@ -269,6 +270,7 @@ struct Sorted<'a> {
     gathering: Vec<(&'a str, &'a str)>,
     /// Sorted by name, one of each.
     shape: Vec<(&'a str, &'a str)>,
+    /// Sorted by name, one of each.
     formatting: Vec<(&'a str, &'a str)>,
     query: QuerySettings<'a>,
     dedup: DedupSettings<'a>,
@@ -305,11 +307,9 @@ impl<'a> Sorted<'a> {
             }
         }
         sorted.dedup.check().map_err(|_| NotAdmitted::Forward("setting"))?;
-        // The last of a name counts. There may be tens of thousands, of somebody who is not known yet.
-        sorted.shape.reverse();
-        sorted.shape.sort_by_key(|(name, _)| *name);
-        sorted.shape.dedup_by_key(|(name, _)| *name);
-        sorted.formatting.sort_unstable();
+        // There may be tens of thousands, of somebody who is not known yet.
+        keep_the_last(&mut sorted.shape);
+        keep_the_last(&mut sorted.formatting);
         Ok(sorted)
     }
 
@@ -412,4 +412,11 @@ impl<'a> Sorted<'a> {
         let throws = self.setting("throw_on_max_partitions_per_insert_block", user) != Some("0");
         (throws && max > 0).then_some(max)
     }
+}
+
+/// The last of a name counts.
+fn keep_the_last(settings: &mut Vec<(&str, &str)>) {
+    settings.reverse();
+    settings.sort_by_key(|(name, _)| *name);
+    settings.dedup_by_key(|(name, _)| *name);
 }

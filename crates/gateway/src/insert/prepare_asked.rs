@@ -45,8 +45,10 @@ pub(super) struct AskedRequest<'a> {
     pub(super) user: &'a UserContext,
     /// Settings of the request that change what is written or read.
     pub(super) settings: &'a [(&'a str, &'a str)],
-    /// Settings of the request that say how values become text, where the table computes something.
+    /// Settings of the request that say how values become text.
     pub(super) formatting: &'a [(&'a str, &'a str)],
+    /// Whether the table computes something.
+    pub(super) computes: bool,
     /// The database that the request names.
     pub(super) database: Option<&'a str>,
     pub(super) kind: &'a InsertKind,
@@ -63,11 +65,19 @@ impl AskedRequest<'_> {
         if has_defaults && !self.format_name.eq_ignore_ascii_case("Values") || self.may_drop_rows() {
             return None;
         }
+        // The answer would have another form, and the request's own ones are left out.
+        let is_of_native = |name: &str| name.starts_with("output_format_native_");
+        if self.user.changed_settings.iter().any(|(name, _)| is_of_native(name)) {
+            return None;
+        }
         let (destination, taken) = match &self.typed {
             Ok(typed) => (typed.destination.clone(), Taken::AsTyped),
             Err(_) => self.untyped(destination)?,
         };
-        let settings = self.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        // Expressions format values, too.
+        let formatting = self.formatting.iter().filter(|(name, _)| !is_of_native(name));
+        let settings = self.settings.iter().chain(formatting);
+        let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Some(AskedWay {
             format: self.format_name.to_owned(),
             taken,
@@ -101,7 +111,7 @@ impl AskedRequest<'_> {
 
     /// Under all settings of the request.
     fn own_destination(&self, destination: &Destination, form: Form) -> Arc<Destination> {
-        let settings = carried_settings(self.settings, self.formatting);
+        let settings = carried_settings(self.settings, if self.computes { self.formatting } else { &[] });
         Arc::new(Destination { form, settings, ..destination.clone() })
     }
 
@@ -128,7 +138,7 @@ impl AskedRequest<'_> {
     fn may_drop_rows(&self) -> bool {
         let drops = |name: &str| {
             matches!(name, "limit" | "offset" | "additional_table_filters" | "additional_result_filter")
-                || name.ends_with("_overflow_mode")
+                || name.contains("_overflow_mode")
         };
         let in_profile = self.user.changed_settings.iter().map(|(name, _)| name.as_str());
         in_profile.chain(self.settings.iter().map(|(name, _)| *name)).any(drops)
