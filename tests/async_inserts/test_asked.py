@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
 import pytest
 
 from harness.endpoint import Endpoint
@@ -9,7 +13,9 @@ from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.gathered import Batch
 from harness.inserts import HELD, HELD_NOT_WAITING, Background, make_table, parts_made, queued_inserts, rows
+from harness.newer import Newer
 from harness.raw_http import RawConnection, head
+from harness.remote import RemoteGateway
 from harness.users import JOE, TESTER
 
 VALUES = "INSERT INTO t VALUES"
@@ -85,15 +91,94 @@ def test_nobody_reads_more_than_he_may(gateway: Gateway, tested: Endpoint, direc
     assert direct.sql("SELECT * FROM narrow.t") == "42\t0"
 
 
+def test_no_table_of_a_sender_is_hidden(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct)
+    make_table(direct, name="message")
+    direct.sql("INSERT INTO message VALUES (41)")
+    before = asked(gateway)
+    assert tested.insert(VALUES, "((SELECT sum(a) + 1 FROM message)), (1)", **AT_ONCE).status == 200
+    assert direct.sql("SELECT a FROM t ORDER BY a") == "1\n42"
+    assert asked(gateway) == before + 1
+
+
+def test_expressions_format_as_the_insert_says(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct, "s String")
+    query = "INSERT INTO t SETTINGS output_format_json_quote_64bit_integers = 0 VALUES"
+    before = asked(gateway)
+    for statement in (VALUES, query):
+        settings = {**AT_ONCE, "output_format_json_quote_64bit_integers": 1}
+        assert tested.insert(statement, "(toJSONString(map('k', 1::UInt64)))", **settings).status == 200
+    assert direct.sql("SELECT s FROM t ORDER BY s FORMAT TSVRaw") == '{"k":"1"}\n{"k":1}'
+    assert asked(gateway) == before + 2
+
+
+OTHER_NATIVE = [f"output_format_native_{name}" for name in (
+    "encode_types_in_binary_format", "write_json_as_string", "use_flattened_dynamic_and_json_serialization"
+)] + ["extremes", "use_query_cache"]  # fmt: skip
+
+
+def test_the_answer_has_the_form_that_is_known_here(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+    make_table(direct, "a UInt64, s LowCardinality(String)")
+    make_table(direct, "a UInt64, j JSON, d Dynamic", "own")
+    settings = {**AT_ONCE, **dict.fromkeys(OTHER_NATIVE, 1), "low_cardinality_allow_in_native_format": 0}
+    before = asked(gateway)
+    replies = [
+        tested.insert(VALUES, "(1 + 1, lower('X'))", **settings),
+        tested.insert("INSERT INTO own VALUES", """(3, '{"k":1}', 5)""", **settings),
+    ]
+    assert [reply.code for reply in replies] == [None, None], [reply.text for reply in replies]
+    assert asked(gateway) == before + 2
+    assert direct.sql("SELECT * FROM t") == "2\tx"
+    assert direct.sql("SELECT *, dynamicType(d) FROM own FORMAT TSVRaw") == '3\t{"k":1}\t5\tInt64'
+
+
+def test_no_cache_answers(tmp_path: Path, direct: Endpoint) -> None:
+    """The embedded engine has none, so what it is asked has to tell."""
+    make_table(direct)
+    with Newer(direct, "26.7.1.1") as backend:
+        gateway = RemoteGateway(tmp_path, backend.url, direct)
+        tested = gateway.http.as_user(TESTER.name, TESTER.password).using(direct.database)
+        for query in (VALUES, "INSERT INTO t SETTINGS use_query_cache = 1 VALUES"):
+            assert tested.insert(query, "(1 + 1)", use_query_cache=1, **AT_ONCE).status == 200
+        gateway.stop()
+        urls = [dict(parse_qsl(urlsplit(target).query)) for target in backend.seen]
+    questions = [url for url in urls if url.get("query", "").startswith("SELECT `a` FROM ")]
+    assert [url["use_query_cache"] for url in questions] == ["0", "0"]
+
+
+PROFILES = [
+    ("breaks", {"read_overflow_mode_leaf": "break"}, False),
+    ("breaks_late", {"timeout_overflow_mode": "break"}, False),
+    ("writes_otherwise", {"output_format_native_encode_types_in_binary_format": 1}, False),
+    ("cuts_forms", {"http_max_multipart_form_data_size": 12}, True),
+]  # fmt: skip
+
+
+def test_profiles_hide_no_rows(start_gateway) -> None:
+    """Some keep ClickHouse from being asked, and bear on nothing else."""
+    entry = '[[embedded.users]]\nname = "{}"\npassword = "p"\nsettings = {{ {} }}\n'
+    settings = [", ".join(f"{key} = {json.dumps(value)}" for key, value in each.items()) for _, each, _ in PROFILES]
+    users = "".join(entry.format(name, each) for (name, _, _), each in zip(PROFILES, settings))
+    gateway: Gateway = start_gateway(users)
+    make_table(gateway.direct)
+    for name, _, is_asked in PROFILES:
+        before = asked(gateway)
+        user = gateway.http.as_user(name, "p")
+        assert user.insert(VALUES, "(1 + 1), (2 + 2), (3 + 3), (4 + 4)", **AT_ONCE).status == 200
+        assert gateway.direct.sql("SELECT count(), sum(a) FROM t") == "4\t20", name
+        assert asked(gateway) - before == is_asked, name
+        gateway.direct.sql("TRUNCATE TABLE t")
+
+
+BREAKING = ("read_overflow_mode", "read_overflow_mode_leaf", "timeout_overflow_mode_leaf")
 FORWARDED = [
+    *((name, "a UInt64", VALUES, "(1 + 1), (2 + 1)", {name: "break"}, "expression") for name in BREAKING),
     ("a setting that hides rows of a SELECT", "a UInt64", VALUES, "(1 + 1), (2 + 1)", {"limit": 1}, "expression"),
-    ("another one", "a UInt64", VALUES, "(1 + 1), (2 + 1)", {"max_result_rows": 1, "result_overflow_mode": "break",
-        "read_overflow_mode": "break"}, "expression"),
     ("a value that a DEFAULT may stand for", "a UInt64, b UInt64 DEFAULT 7", VALUES, "(1 + 1, DEFAULT)", {}, "value"),
     ("a NULL that a DEFAULT may stand for", "a UInt64, b UInt64 DEFAULT 7", VALUES, "(1 + 1, nullIf(1, 1))", {}, "value"),
     ("a field that a DEFAULT may stand for", "a UInt64, b UInt64 DEFAULT 7", "INSERT INTO t FORMAT CustomSeparated",
         "1\t\n", {}, "format"),
-    ("more than it seems", "a UInt64, s String", VALUES, "(1, repeat('x', 5000000))", {}, "expression"),
+    ("more than it seems", "a UInt64, s String", VALUES, "(1, repeat('x', 1000000))", {}, "expression"),
     ("states of a version", "a UInt64, s AggregateFunction(sumMap, Array(UInt8), Array(UInt64))",
         "INSERT INTO t FORMAT RowBinary", b"\1" + bytes(8), {}, "type"),
     ("what is wrong", "a UInt64", VALUES, "(1 + 'x')", {}, "expression"),

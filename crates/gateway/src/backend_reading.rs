@@ -1,8 +1,9 @@
 //! A payload read by ClickHouse: it goes there as a table beside a SELECT, and comes back as Native.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use windrow_block::{block_rows, decode_native, Block, ColumnSpec, NativeBlock, NativeLimits};
 use windrow_client::{Begun, Call, CallError, Client, Credentials, Exception};
 use windrow_statement::backquote;
@@ -11,7 +12,25 @@ use crate::multipart::Multipart;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const CANNOT_PARSE: i32 = 6;
-const TABLE: &str = "message";
+
+/// The payload's name. It is another in each process, so that it hides no table that an expression of the payload reads.
+static TABLE: LazyLock<String> =
+    LazyLock::new(|| "payload_".chars().chain(std::iter::repeat_with(fastrand::lowercase).take(20)).collect());
+
+/// What the reading and the answer have to be like, whatever the insert and the user's profile say.
+const OWN_SETTINGS: [(&str, &str); 7] = [
+    // The rows come in the payload's own order, and in no more blocks than an INSERT makes.
+    ("max_threads", "1"),
+    ("input_format_parallel_parsing", "0"),
+    ("max_block_size", "1048576"),
+    // ClickHouse cuts a longer payload off, without an error.
+    ("http_max_multipart_form_data_size", "1073741824"),
+    // The statement is the same for every payload.
+    ("use_query_cache", "0"),
+    ("result_overflow_mode", "throw"),
+    // An error comes before all rows, and the summary says how many they are.
+    ("wait_end_of_query", "1"),
+];
 
 /// A payload, and what it is to be read into: the answer has a column for each, in this order.
 pub(crate) struct Reading<'a> {
@@ -43,35 +62,41 @@ impl Reading<'_> {
         let names: Vec<String> = self.columns.iter().map(|(name, _)| backquote(name)).collect();
         let structure: Vec<String> =
             self.columns.iter().zip(&names).map(|((_, type_name), name)| format!("{name} {type_name}")).collect();
+        let table = TABLE.as_str();
+        if contains(self.payload, table) {
+            return Err(CallError::Exception(wrong("the payload names the table that it would be itself")));
+        }
         let mut parts = Multipart::new();
-        parts.table(TABLE, &[self.payload]);
+        parts.table(table, &[self.payload]);
         let form = parts.end();
-        let query = format!("SELECT {} FROM {TABLE} FORMAT Native", names.join(", "));
+        let query = format!("SELECT {} FROM {table} FORMAT Native", names.join(", "));
         let mut call = Call::new(self.credentials, &query)
-            .param("message_format", self.format)
-            .param("message_structure", &structure.join(", "))
-            // In the payload's own order.
-            .param("max_threads", "1")
-            .param("input_format_parallel_parsing", "0")
-            // The statement is the same for every payload.
-            .param("use_query_cache", "0")
-            // An error comes before all rows, and the summary says how many they are.
-            .param("wait_end_of_query", "1")
+            .param(&format!("{table}_format"), self.format)
+            .param(&format!("{table}_structure"), &structure.join(", "))
             .field("Content-Type", &form.content_type)
             .timeout(TIMEOUT);
-        for (name, value) in params {
+        // The last of a name counts.
+        for (name, value) in params.chain(OWN_SETTINGS) {
             call = call.param(name, value);
         }
+        let call = call.param("max_result_bytes", &self.max_bytes.to_string());
         let body = [form.body];
         let Begun { mut lease, head } = client.begin(&call.body(&body)).await?;
-        // What is longer is cut off, so one byte more is asked for.
-        let native = lease.connection().body(&head).collect(self.max_bytes + 1, TIMEOUT).await;
-        let native = native.map_err(|error| CallError::Unknown(error.to_string()))?;
-        let rows = head.field_str("x-clickhouse-summary").and_then(result_rows);
+        let mut native = BytesMut::new();
+        let mut answer = lease.connection().body(&head);
+        while let Some(more) = answer.next(TIMEOUT).await.map_err(|error| CallError::Unknown(error.to_string()))? {
+            // The connection is closed with the rest of the answer in it.
+            if native.len() + more.len() > self.max_bytes {
+                return Err(CallError::Exception(wrong("it is too long")));
+            }
+            native.extend_from_slice(&more);
+        }
+        let summary = head.field_str("x-clickhouse-summary").unwrap_or("");
+        let (rows, read) = (counted(summary, "result_rows"), counted(summary, "total_rows_to_read"));
         lease.give_back(&head);
-        match native.len() > self.max_bytes {
-            true => Err(CallError::Exception(wrong("it is too long"))),
-            false => Ok(Answer { native, rows, max_bytes: self.max_bytes }),
+        match rows.zip(read).is_some_and(|(rows, read)| rows < read) {
+            true => Err(CallError::Exception(wrong("it has fewer rows than the payload"))),
+            false => Ok(Answer { native: native.freeze(), rows, max_bytes: self.max_bytes }),
         }
     }
 }
@@ -79,16 +104,17 @@ impl Reading<'_> {
 impl Answer {
     /// All blocks as one, if they have the columns that were asked for.
     pub(crate) fn block(&self, columns: &[ColumnSpec]) -> Result<Block, Exception> {
-        let limits = NativeLimits {
-            max_columns: 10_000,
-            max_rows: 10_000_000,
-            max_name_bytes: 1 << 20,
-            max_unfolded_bytes: self.max_bytes,
-        };
         let types: Vec<String> = columns.iter().map(|column| column.data_type.native_name()).collect();
         let mut whole = Block::empty(columns.iter().map(|column| &column.data_type));
         let mut bytes = &self.native[..];
         while !bytes.is_empty() {
+            let limits = NativeLimits {
+                max_columns: 10_000,
+                max_rows: 10_000_000,
+                max_name_bytes: 1 << 20,
+                // All blocks together.
+                max_unfolded_bytes: self.max_bytes.saturating_sub(whole.bytes()),
+            };
             let NativeBlock { names, types: got, block, consumed_bytes } =
                 decode_native(bytes, limits).map_err(|error| wrong(&error.to_string()))?;
             let is_as_asked = names.iter().eq(columns.iter().map(|column| &column.name))
@@ -100,7 +126,10 @@ impl Answer {
             whole.append(&block);
             bytes = &bytes[consumed_bytes..];
         }
-        Ok(whole)
+        match self.rows.is_none_or(|rows| rows == whole.rows() as u64) {
+            true => Ok(whole),
+            false => Err(wrong("it has another number of rows than ClickHouse counted")),
+        }
     }
 
     /// How many rows there are, if they are one block. More blocks could not be told apart here.
@@ -115,9 +144,14 @@ fn is_type(got: &str, wanted: &str) -> bool {
     got == wanted || got == "DateTime" && wanted.starts_with("DateTime(")
 }
 
-fn result_rows(summary: &str) -> Option<u64> {
-    let rest = summary.split_once("\"result_rows\":\"")?.1;
+/// A number in a summary.
+fn counted(summary: &str, name: &str) -> Option<u64> {
+    let rest = summary.split_once(&format!("\"{name}\":\""))?.1;
     rest.split('"').next()?.parse().ok()
+}
+
+fn contains(payload: &[u8], name: &str) -> bool {
+    payload.windows(name.len()).any(|letters| letters == name.as_bytes())
 }
 
 fn wrong(why: &str) -> Exception {
@@ -127,7 +161,9 @@ fn wrong(why: &str) -> Exception {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncWriteExt;
     use windrow_block::{read_json_each_row, DataType, DefaultKind, ReadPlan, ReadSettings};
+    use windrow_client::{ClientOptions, Endpoint};
 
     fn columns(types: &[(&str, &str)]) -> Vec<ColumnSpec> {
         let column = |(name, data_type): &(&str, &str)| ColumnSpec {
@@ -156,7 +192,8 @@ mod tests {
         assert_eq!(rows(&[one.clone(), one.clone()].concat(), Some(4)), None, "several blocks");
         assert_eq!(rows(&one, None), None, "no summary");
         assert_eq!(rows(&[], Some(0)), None);
-        assert_eq!(result_rows(r#"{"read_rows":"7","result_rows":"12","x":"1"}"#), Some(12));
+        let summary = r#"{"read_rows":"7","result_rows":"12","x":"1"}"#;
+        assert_eq!((counted(summary, "result_rows"), counted(summary, "rows")), (Some(12), None));
     }
 
     fn read(bytes: &[u8], columns: &[ColumnSpec]) -> Result<usize, Exception> {
@@ -181,5 +218,47 @@ mod tests {
         for length in 1..one.len() {
             assert!(read(&one[..length], &wanted).is_err(), "cut after {length}");
         }
+    }
+
+    #[test]
+    fn blocks_share_what_they_may_unfold_to() {
+        let wanted = columns(&[("s", "LowCardinality(String)")]);
+        // Of one column and 100 rows, which all are the same string of 6,000 bytes.
+        let mut one = b"\x01\x64\x01s\x16LowCardinality(String)".to_vec();
+        for number in [1_u64, 0x600, 1] {
+            one.extend(number.to_le_bytes());
+        }
+        one.extend([b"\xf0\x2e".to_vec(), vec![b'x'; 6_000], 100_u64.to_le_bytes().to_vec(), vec![0; 100]].concat());
+        assert_eq!(read(&one, &wanted), Ok(100));
+        assert!(read(&[one.clone(), one].concat(), &wanted).is_err());
+    }
+
+    #[tokio::test]
+    async fn an_endless_answer_is_not_read_to_its_end() {
+        const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nX-ClickHouse-Format: Native\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut chunk = b"4000\r\n".to_vec();
+            chunk.extend([0; 0x4000]);
+            chunk.extend(b"\r\n");
+            let mut sent = stream.write_all(HEAD).await;
+            while sent.is_ok() {
+                sent = stream.write_all(&chunk).await;
+            }
+        });
+        let client = Client::new(Endpoint::parse(&url).expect("a URL"), ClientOptions::default()).expect("a client");
+        let credentials = Credentials { user: "u".to_owned(), password: String::new() };
+        let columns = [("a".to_owned(), "UInt8".to_owned())];
+        let reading = Reading {
+            credentials: &credentials,
+            format: "Values",
+            columns: &columns,
+            payload: b"(1)",
+            max_bytes: 1 << 20,
+        };
+        assert!(reading.ask(&client, std::iter::empty()).await.is_err());
+        server.await.expect("the connection was closed");
     }
 }
