@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from harness.endpoint import Endpoint
+from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.gathered import Batch
@@ -16,7 +21,7 @@ from harness.inserts import HELD, HELD_NOT_WAITING, Background, make_table, part
 from harness.newer import Newer
 from harness.raw_http import RawConnection, head
 from harness.remote import RemoteGateway
-from harness.users import JOE, TESTER
+from harness.users import ANN, JOE, TESTER
 
 VALUES = "INSERT INTO t VALUES"
 AT_ONCE = {"async_insert": 1, "async_insert_use_adaptive_busy_timeout": 0, "async_insert_busy_timeout_ms": 5}
@@ -132,18 +137,34 @@ def test_the_answer_has_the_form_that_is_known_here(gateway: Gateway, tested: En
     assert direct.sql("SELECT *, dynamicType(d) FROM own FORMAT TSVRaw") == '3\t{"k":1}\t5\tInt64'
 
 
-def test_no_cache_answers(tmp_path: Path, direct: Endpoint) -> None:
+def questions_seen(backend: Newer) -> list[dict[str, str]]:
+    """About payloads of `t`. Of a parameter that came several times the last counts."""
+    urls = [dict(parse_qsl(urlsplit(target).query)) for target in backend.seen]
+    return [url for url in urls if url.get("query", "").startswith("SELECT `a` FROM ")]
+
+
+@pytest.fixture
+def start_seeing(tmp_path: Path) -> Iterator[Callable[[Endpoint], tuple[Gateway, Newer]]]:
+    """Starts a gateway with something between it and its backend that sees what is asked."""
+    with contextlib.ExitStack() as running:
+
+        def start(direct: Endpoint) -> tuple[Gateway, Newer]:
+            backend = running.enter_context(Newer(direct, "26.7.1.1"))
+            gateway = RemoteGateway(tmp_path / "seeing", backend.url, direct)
+            running.callback(gateway.stop)
+            return gateway, backend
+
+        yield start
+
+
+def test_no_cache_answers(start_seeing, direct: Endpoint) -> None:
     """The embedded engine has none, so what it is asked has to tell."""
     make_table(direct)
-    with Newer(direct, "26.7.1.1") as backend:
-        gateway = RemoteGateway(tmp_path, backend.url, direct)
-        tested = gateway.http.as_user(TESTER.name, TESTER.password).using(direct.database)
-        for query in (VALUES, "INSERT INTO t SETTINGS use_query_cache = 1 VALUES"):
-            assert tested.insert(query, "(1 + 1)", use_query_cache=1, **AT_ONCE).status == 200
-        gateway.stop()
-        urls = [dict(parse_qsl(urlsplit(target).query)) for target in backend.seen]
-    questions = [url for url in urls if url.get("query", "").startswith("SELECT `a` FROM ")]
-    assert [url["use_query_cache"] for url in questions] == ["0", "0"]
+    gateway, backend = start_seeing(direct)
+    tested = gateway.http.as_user(TESTER.name, TESTER.password).using(direct.database)
+    for query in (VALUES, "INSERT INTO t SETTINGS use_query_cache = 1 VALUES"):
+        assert tested.insert(query, "(1 + 1)", use_query_cache=1, **AT_ONCE).status == 200
+    assert [url["use_query_cache"] for url in questions_seen(backend)] == ["0", "0"]
 
 
 PROFILES = [
@@ -275,3 +296,85 @@ def test_a_column_added_elsewhere_is_not_skipped(start_gateway) -> None:
 
     eventually(is_kept, "the value of the new column is kept")
     assert counted(gateway, "windrow_inserts_asked_total") > 1
+
+
+class Held:
+    """A page that an expression waits for until it is released."""
+
+    def __init__(self):
+        self.asked, self.released = threading.Event(), threading.Event()
+        held = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                held.asked.set()
+                held.released.wait(60)
+                self.send_response(200)
+                self.send_header("Content-Length", "3")
+                self.end_headers()
+                # Some of those that asked have gone.
+                with contextlib.suppress(OSError):
+                    self.wfile.write(b"41\n")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{self.server.server_port}/"
+        self.row = f"((SELECT a + 1 FROM url('{url}', 'TSV', 'a UInt64')))"
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def test_slow_expressions_hold_nobody_up(start_gateway) -> None:
+    """A quarter of the connections are for questions: here it is one."""
+    gateway: Gateway = start_gateway("[backend_pool]\nmax_connections = 4\n")
+    tested, other = gateway.http.as_user(TESTER.name, TESTER.password), "INSERT INTO other VALUES"
+    make_table(gateway.direct)
+    make_table(gateway.direct, name="other")
+
+    def is_asked_again() -> bool:
+        assert tested.insert(other, "(1 + 1)", **AT_ONCE).status == 200
+        return asked(gateway) == 1
+
+    with Background(tested) as background, Held() as held:
+        slow = background.insert(held.row, VALUES, **AT_ONCE)
+        assert held.asked.wait(60)
+        assert tested.insert(other, "(1 + 1)", **AT_ONCE).status == 200
+        assert (asked(gateway), forwarded(gateway, "syntax")) == (0, 1)
+        eventually(is_asked_again, "the slow one is given up")
+        assert not slow.answered()
+        held.released.set()
+        assert slow.reply().status == 200
+    assert gateway.direct.sql("SELECT * FROM t") == "42"
+
+
+@pytest.fixture
+def tight_engine(tmp_path: Path) -> Iterator[Engine]:
+    """Its users may not set what is set to ask."""
+    engine = Engine(tmp_path / "engine")
+    engine.kill()
+    users = engine.folder / "users.xml"
+    tight = "<default><constraints><max_result_bytes><const/></max_result_bytes></constraints></default>"
+    users.write_text(users.read_text().replace("<profiles><default/>", f"<profiles>{tight}"))
+    engine.start()
+    yield engine
+    engine.stop()
+
+
+def test_who_may_not_ask_is_not_asked_for_again(tight_engine: Engine, start_seeing) -> None:
+    direct = tight_engine.direct
+    make_table(direct)
+    gateway, backend = start_seeing(direct)
+    for user in (TESTER, TESTER, ANN, ANN):
+        tested = gateway.http.as_user(user.name, user.password)
+        assert tested.insert(VALUES, "(1 + 1)", **AT_ONCE).status == 200
+    assert asked(gateway) == 0
+    assert len(questions_seen(backend)) == 2

@@ -193,24 +193,27 @@ async fn ask_to_read(
     mut prepared: Arc<Prepared>,
     query_id: QueryId,
 ) -> Result<Ready, NotGathered> {
+    // Rows that were read, but can't be told apart or may be refused, would be no better known.
+    let may_ask = unread.reason != DEDUPLICATION && unread.reason != SIGN;
+    let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
+        return Err(NotGathered::NotRead { unread, prepared, query_id });
+    };
+    let Some(leave) = prepared.leave_to_ask(&state.questions) else {
+        return Err(NotGathered::NotRead { unread, prepared, query_id });
+    };
     // A column that is new would be skipped.
-    if prepared.may_ask() && prepared.is_old() {
+    if prepared.is_old() {
         prepared = match prepared_anew(state, candidate, &prepared).await {
             Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => prepared,
             anew => anew.map_err(not_admitted)?,
         };
     }
-    // Rows that were read, but can't be told apart or may be refused, would be no better known.
-    let may_ask = prepared.may_ask() && unread.reason != DEDUPLICATION && unread.reason != SIGN;
-    let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
-        return Err(NotGathered::NotRead { unread, prepared, query_id });
-    };
     let Some(_room) = state.body_room.room_for(memory_to_ask(candidate.payload)).await else {
         return Err(NotGathered::NotRead { unread, prepared, query_id });
     };
     let params = candidate.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
     let query_parameters = params.filter(|(name, _)| name.starts_with("param_"));
-    match prepared.ask(&clickhouse.relay, candidate.payload, query_parameters).await {
+    match prepared.ask(&clickhouse.relay, leave, candidate.payload, query_parameters).await {
         Some(read) => {
             let payload_bytes = candidate.payload.len() as u64;
             was_read(state, prepared, read, payload_bytes, query_id, candidate.token())

@@ -25,7 +25,7 @@ use super::sessions::Sessions;
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink, DuckDbBackend};
-use crate::insert::{Asking, PreparedInserts};
+use crate::insert::{Asking, PreparedInserts, Questions};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::options::{GatewayOptions, GatewayStores};
@@ -39,6 +39,7 @@ pub(crate) struct State {
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: PreparedInserts,
     pub(crate) asking: Asking,
+    pub(crate) questions: Questions,
     /// What tables with the same columns share of reading them.
     pub(crate) read_plans: ReadPlans,
     pub(crate) gatherer: Gatherer<BackendSink>,
@@ -170,6 +171,8 @@ impl DataServer {
             admission,
             prepared: PreparedInserts::new(),
             asking: Asking::default(),
+            // They go over the connections of forwarded requests, which are to find some free.
+            questions: Questions::new(settings.backend_pool.max_connections.div_ceil(4)),
             read_plans: ReadPlans::default(),
             gatherer,
             letters,

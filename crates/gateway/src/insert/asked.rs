@@ -12,6 +12,7 @@ use windrow_client::{CallError, Client};
 use windrow_gatherer::InsertKind;
 use windrow_sink::Destination;
 
+use super::questions::{Leave, Questions, PATIENCE};
 use super::ways::{Gatherable, Kinship};
 use crate::backend_reading::{Answer, Reading};
 
@@ -60,12 +61,19 @@ impl AskedWay {
         }
     }
 
+    /// `None`: the insert is to be forwarded.
+    pub(super) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<Leave<'q>> {
+        let Destination { database, table, credentials, roles, quota_key, .. } = &*self.destination;
+        questions.leave((database, table, credentials, roles, quota_key, &self.database, &self.settings))
+    }
+
     /// `typed`: the columns of the typed way. `query_parameters`: those of the request, which expressions may name. `None`: the
     /// insert is to be forwarded.
     pub(super) async fn read<'p>(
         &'p self,
         typed: &[ColumnSpec],
         client: &Client,
+        leave: Leave<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
@@ -94,14 +102,19 @@ impl AskedWay {
         let account = account.chain((!quota_key.is_empty()).then_some(("quota_key", quota_key.as_str())));
         let database = self.database.as_deref().map(|database| ("database", database));
         let params = settings.chain(own).chain(account).chain(database).chain(query_parameters);
-        match reading.ask(client, params).await {
-            Ok(answer) => Some(Gatherable { rows: self.rows(typed, answer)?, kinship: Kinship::Asked }),
-            Err(CallError::Exception(_)) => None,
-            Err(error) => {
-                tracing::debug!(%error, "ClickHouse was asked to read an insert's payload and gave no answer");
-                None
+        let answer = tokio::time::timeout(PATIENCE, reading.ask(client, params)).await;
+        let error = match answer {
+            Ok(Ok(answer)) => {
+                return Some(Gatherable { rows: self.rows(typed, answer)?, kinship: Kinship::Asked });
             }
+            Ok(Err(error)) => Some(error),
+            Err(_) => None,
+        };
+        leave.failed(error.as_ref());
+        if !matches!(error, Some(CallError::Exception(_))) {
+            tracing::debug!(?error, "ClickHouse was asked to read an insert's payload and gave no answer");
         }
+        None
     }
 
     fn rows(&self, typed: &[ColumnSpec], answer: Answer) -> Option<Rows> {

@@ -7,6 +7,7 @@ use windrow_sink::{Destination, Sink};
 
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
+use super::questions::{Leave, Questions};
 use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
 use crate::admission::{Grounds, Standing};
 use crate::recent::Recent;
@@ -56,9 +57,9 @@ impl Prepared {
         self.ways.read(payload, &self.kind)
     }
 
-    /// Whether ClickHouse may be asked to read what can't be read here.
-    pub(crate) fn may_ask(&self) -> bool {
-        self.ways.asked.is_some()
+    /// The leave to ask ClickHouse to read what can't be read here.
+    pub(crate) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<Leave<'q>> {
+        self.ways.asked.as_ref()?.leave_to_ask(questions)
     }
 
     /// Lets ClickHouse read a payload. `query_parameters`: those of the request, which expressions may name. `None`: the
@@ -66,10 +67,11 @@ impl Prepared {
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
+        leave: Leave<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
-        self.ways.ask(client, payload, query_parameters).await
+        self.ways.ask(client, leave, payload, query_parameters).await
     }
 
     /// Whether ClickHouse may refuse what was read for the marks that its table collapses rows by.

@@ -9,6 +9,7 @@ use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
 use super::asked::AskedWay;
+use super::questions::Leave;
 use super::read::{read_payload, LARGE_BYTES};
 use crate::admission::Marks;
 
@@ -124,11 +125,12 @@ impl Ways {
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
+        leave: Leave<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
         let typed = self.typed.as_ref().map(|typed| typed.plan.columns()).unwrap_or_default();
-        self.asked.as_ref()?.read(typed, client, payload, query_parameters).await
+        self.asked.as_ref()?.read(typed, client, leave, payload, query_parameters).await
     }
 
     /// Texts that nobody here has read have none that are known.

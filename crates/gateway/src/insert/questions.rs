@@ -1,0 +1,103 @@
+//! What bounds the questions to ClickHouse about payloads. Without leave to ask, an insert is forwarded.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use windrow_client::CallError;
+
+use crate::recent::Recent;
+
+/// How long an answer may take. ClickHouse does not stop to read a payload for a client that has gone.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// Where a question was refused for something else than its payload, the next one would be, too.
+const IN_VAIN_FOR: Duration = Duration::from_secs(10);
+const MAX_REFUSED: usize = 10_000;
+
+/// Errors that the account has, or its settings, whatever the payload is.
+const NOT_OF_THE_PAYLOAD: [i32; 5] = [
+    115, // UNKNOWN_SETTING
+    164, // READONLY
+    201, // QUOTA_EXCEEDED
+    202, // TOO_MANY_SIMULTANEOUS_QUERIES
+    452, // SETTING_CONSTRAINT_VIOLATION
+];
+
+pub(crate) struct Questions {
+    under_way: Semaphore,
+    /// By the hash of who asked how, when it was.
+    refused: Recent<u64, Instant>,
+    hasher: RandomState,
+}
+
+/// The leave to ask one.
+pub(crate) struct Leave<'a> {
+    questions: &'a Questions,
+    asker: u64,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Questions {
+    pub(crate) fn new(max_under_way: usize) -> Questions {
+        let hasher = RandomState::new();
+        Questions { under_way: Semaphore::new(max_under_way), refused: Recent::new(MAX_REFUSED), hasher }
+    }
+
+    /// `asker`: who asks for which table, and under which settings. Never waits.
+    pub(super) fn leave(&self, asker: impl std::hash::Hash) -> Option<Leave<'_>> {
+        let asker = self.hasher.hash_one(asker);
+        if self.refused.get(&asker).is_some_and(|refused| refused.elapsed() < IN_VAIN_FOR) {
+            return None;
+        }
+        let permit = self.under_way.try_acquire().ok()?;
+        Some(Leave { questions: self, asker, _permit: permit })
+    }
+}
+
+impl Leave<'_> {
+    /// The question failed. `None`: there was no answer in time.
+    pub(super) fn failed(&self, error: Option<&CallError>) {
+        let is_of_the_payload = match error {
+            Some(CallError::Exception(exception)) => !NOT_OF_THE_PAYLOAD.contains(&exception.code),
+            // The next one may find a connection at once.
+            Some(CallError::NotSent(_)) => true,
+            Some(CallError::Unknown(_)) | None => false,
+        };
+        if !is_of_the_payload {
+            self.questions.refused.put(self.asker, Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_client::Exception;
+
+    #[test]
+    fn there_are_no_more_than_so_many() {
+        let questions = Questions::new(1);
+        let first = questions.leave("a");
+        assert!(first.is_some() && questions.leave("b").is_none());
+        drop(first);
+        assert!(questions.leave("b").is_some());
+    }
+
+    #[test]
+    fn who_is_refused_is_not_asked_for_again() {
+        let exception = |code| CallError::Exception(Exception::new(code, "", ""));
+        let of_the_payload = [Some(exception(6)), Some(exception(497))];
+        let of_the_account = [Some(exception(452)), Some(CallError::Unknown(String::new())), None];
+        let questions = Questions::new(1);
+        let asks_again = |error: Option<CallError>| {
+            questions.leave("a").expect("leave").failed(error.as_ref());
+            let again = questions.leave("a").is_some();
+            assert!(questions.leave("another").is_some());
+            questions.refused.age();
+            questions.refused.age();
+            again
+        };
+        assert!(of_the_payload.into_iter().all(asks_again));
+        assert!(!of_the_account.into_iter().any(asks_again));
+    }
+}
