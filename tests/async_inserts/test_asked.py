@@ -157,14 +157,15 @@ def start_seeing(tmp_path: Path) -> Iterator[Callable[[Endpoint], tuple[Gateway,
         yield start
 
 
-def test_no_cache_answers(start_seeing, direct: Endpoint) -> None:
-    """The embedded engine has none, so what it is asked has to tell."""
+def test_own_settings_go_last(start_seeing, direct: Endpoint) -> None:
+    """The embedded engine has no query cache, so what it is asked has to tell."""
     make_table(direct)
     gateway, backend = start_seeing(direct)
     tested = gateway.http.as_user(TESTER.name, TESTER.password).using(direct.database)
     for query in (VALUES, "INSERT INTO t SETTINGS use_query_cache = 1 VALUES"):
-        assert tested.insert(query, "(1 + 1)", use_query_cache=1, **AT_ONCE).status == 200
-    assert [url["use_query_cache"] for url in questions_seen(backend)] == ["0", "0"]
+        assert tested.insert(query, "(1 + 1)", use_query_cache=1, max_result_bytes=0, **AT_ONCE).status == 200
+    questions = questions_seen(backend)
+    assert [(url["use_query_cache"], url["max_result_bytes"]) for url in questions] == [("0", str(256 << 10))] * 2
 
 
 PROFILES = [

@@ -91,13 +91,10 @@ impl Reading<'_> {
             }
             native.extend_from_slice(&more);
         }
-        let summary = head.field_str("x-clickhouse-summary").unwrap_or("");
-        let (rows, read) = (counted(summary, "result_rows"), counted(summary, "total_rows_to_read"));
+        let rows = all_rows(head.field_str("x-clickhouse-summary").unwrap_or(""));
         lease.give_back(&head);
-        match rows.zip(read).is_some_and(|(rows, read)| rows < read) {
-            true => Err(CallError::Exception(wrong("it has fewer rows than the payload"))),
-            false => Ok(Answer { native: native.freeze(), rows, max_bytes: self.max_bytes }),
-        }
+        let rows = rows.map_err(CallError::Exception)?;
+        Ok(Answer { native: native.freeze(), rows, max_bytes: self.max_bytes })
     }
 }
 
@@ -144,7 +141,15 @@ fn is_type(got: &str, wanted: &str) -> bool {
     got == wanted || got == "DateTime" && wanted.starts_with("DateTime(")
 }
 
-/// A number in a summary.
+/// How many rows there are, if a summary says so. They have to be as many as were in the payload, which is counted apart.
+fn all_rows(summary: &str) -> Result<Option<u64>, Exception> {
+    let (rows, read) = (counted(summary, "result_rows"), counted(summary, "total_rows_to_read"));
+    match rows.zip(read).is_some_and(|(rows, read)| rows < read) {
+        true => Err(wrong("it has fewer rows than the payload")),
+        false => Ok(rows),
+    }
+}
+
 fn counted(summary: &str, name: &str) -> Option<u64> {
     let rest = summary.split_once(&format!("\"{name}\":\""))?.1;
     rest.split('"').next()?.parse().ok()
@@ -192,8 +197,10 @@ mod tests {
         assert_eq!(rows(&[one.clone(), one.clone()].concat(), Some(4)), None, "several blocks");
         assert_eq!(rows(&one, None), None, "no summary");
         assert_eq!(rows(&[], Some(0)), None);
-        let summary = r#"{"read_rows":"7","result_rows":"12","x":"1"}"#;
-        assert_eq!((counted(summary, "result_rows"), counted(summary, "rows")), (Some(12), None));
+        let summary = r#"{"read_rows":"7","total_rows_to_read":"12","result_rows":"12","x":"1"}"#;
+        assert_eq!(all_rows(summary), Ok(Some(12)));
+        assert_eq!(all_rows(""), Ok(None));
+        assert!(all_rows(&summary.replace("to_read\":\"12", "to_read\":\"13")).is_err());
     }
 
     fn read(bytes: &[u8], columns: &[ColumnSpec]) -> Result<usize, Exception> {
@@ -208,6 +215,8 @@ mod tests {
         let twice = [one.clone(), one.clone()].concat();
         assert_eq!(read(&twice, &wanted), Ok(4));
         assert_eq!(read(&[], &wanted), Ok(0));
+        let fewer = Answer { native: Bytes::from(one.clone()), rows: Some(3), max_bytes: 1 << 20 };
+        assert!(fewer.block(&wanted).is_err());
         assert!(read(&one, &columns(&[("a", "UInt8")])).is_err());
         assert_eq!(
             read(&native(&columns(&[("t", "DateTime")]), "{\"t\":1}"), &columns(&[("t", "DateTime('UTC')")])),
@@ -251,14 +260,18 @@ mod tests {
         let client = Client::new(Endpoint::parse(&url).expect("a URL"), ClientOptions::default()).expect("a client");
         let credentials = Credentials { user: "u".to_owned(), password: String::new() };
         let columns = [("a".to_owned(), "UInt8".to_owned())];
-        let reading = Reading {
+        let reading = |payload| Reading {
             credentials: &credentials,
             format: "Values",
             columns: &columns,
-            payload: b"(1)",
+            payload,
             max_bytes: 1 << 20,
         };
-        assert!(reading.ask(&client, std::iter::empty()).await.is_err());
+        assert!(reading(b"(1)").ask(&client, std::iter::empty()).await.is_err());
         server.await.expect("the connection was closed");
+        // Nobody listens any more, and nobody is asked.
+        let named = format!("((SELECT count() FROM {}))", *TABLE);
+        let answer = reading(named.as_bytes()).ask(&client, std::iter::empty()).await;
+        assert!(matches!(answer, Err(CallError::Exception(_))));
     }
 }
