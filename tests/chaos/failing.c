@@ -16,8 +16,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { NONE, SYNC_FAILS, WRITE_FAILS, FULL, READ_ONLY, NO_DESCRIPTORS, SYNC_WAITS };
-enum { OPEN = 1, WRITE = 2, GROW = 4, SYNC = 8, NAME = 16 };
+enum { NONE, SYNC_FAILS, WRITE_FAILS, FULL, READ_ONLY, NO_DESCRIPTORS, SYNC_WAITS, RENAME_WAITS };
+enum { OPEN = 1, WRITE = 2, GROW = 4, SYNC = 8, NAME = 16, RENAME = 32 };
 
 static struct {
     volatile int64_t kind;
@@ -59,6 +59,7 @@ static const struct {
     [READ_ONLY] = {OPEN | WRITE | GROW | NAME, EROFS},
     [NO_DESCRIPTORS] = {OPEN, EMFILE},
     [SYNC_WAITS] = {SYNC, 0},
+    [RENAME_WAITS] = {RENAME, 0},
 };
 
 /* Whether such a call fails; errno says how. */
@@ -67,7 +68,7 @@ static int fails(int call) {
     if (kind == NONE || !(MEETS[kind].calls & call) || __atomic_fetch_sub(&fault->spared, 1, __ATOMIC_SEQ_CST) > 0)
         return 0;
     __atomic_fetch_add(&fault->met, 1, __ATOMIC_SEQ_CST);
-    while (kind == SYNC_WAITS && fault->kind == SYNC_WAITS)
+    while (!MEETS[kind].error && fault->kind == kind)
         usleep(1000);
     errno = MEETS[kind].error;
     return errno != 0;
@@ -123,5 +124,5 @@ int unlink(const char *path) {
 
 int rename(const char *from, const char *to) {
     REAL(int, "rename", const char *, const char *);
-    return is_ours(from) && fails(NAME) ? -1 : real(from, to);
+    return is_ours(from) && fails(NAME | RENAME) ? -1 : real(from, to);
 }

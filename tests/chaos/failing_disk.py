@@ -21,6 +21,7 @@ class DiskFault(IntEnum):
     READ_ONLY = 4
     NO_DESCRIPTORS = 5
     SYNC_WAITS = 6
+    RENAME_WAITS = 7
 
 
 class FailingDisk:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
-from harness.paths import engine_library
+from harness.paths import engine_library, gateway_binary
 from harness.ports import free_port
 from harness.process import Child
 from harness.users import ALL, TESTER, User
@@ -36,12 +37,19 @@ class Fallen(AssertionError):
 
 
 class Engine:
-    def __init__(self, folder: Path, port: int | None = None, config: str = "", users: tuple[User, ...] = ()):
+    def __init__(
+        self,
+        folder: Path,
+        port: int | None = None,
+        config: str = "",
+        users: tuple[User, ...] = (),
+        environment: dict[str, str] | None = None,
+    ):
         """`config`: more elements of ClickHouse's configuration, as XML. `users`: more of them than every server knows."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL, *users)))
         (folder / "config.xml").write_text(config_xml(folder / "users.xml", config))
-        self.folder = folder
+        self.folder, self.environment = folder, environment
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)
         self.start()
 
@@ -52,7 +60,7 @@ class Engine:
         command = [sys.executable, "-c", RUNNER, str(engine_library()), str(folder), *options, "--logger.level=warning"]
         log = folder / "engine.log"
         self.log_read_bytes = log.stat().st_size if log.exists() else 0
-        self.child = Child([*command, "--query", LISTEN_FOR_EVER], folder / "engine.log")
+        self.child = Child([*command, "--query", LISTEN_FOR_EVER], folder / "engine.log", self.environment)
         eventually(lambda: self.direct.answers() or self._died(), "the engine answers")
 
     def _died(self) -> bool:
@@ -79,6 +87,10 @@ class Engine:
     def kill(self) -> None:
         self.child.signal(signal.SIGKILL)
         self.child.wait()
+
+    def mend(self) -> None:
+        """What whoever runs a ClickHouse does before one that was killed is started again."""
+        subprocess.run([str(gateway_binary()), "mend-clickhouse", str(self.folder / "data")], check=True, capture_output=True)
 
     def stop(self) -> None:
         self.child.stop()

@@ -46,6 +46,7 @@ class KeptEngine:
         """Whoever breaks connections to it does so before it has answered as well."""
         while True:
             self.engine.kill()
+            self.engine.mend()
             try:
                 return self.engine.start()
             except Fallen:

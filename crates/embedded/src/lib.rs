@@ -5,6 +5,7 @@
 //! ends, because it watches a pipe that only the holder keeps open. [`Embedded`] restarts it when it dies, always on the
 //! same port, and tells its [`EngineState`] to whoever waits. [`DataDirLock`] keeps a second gateway out of a data directory.
 
+mod deduplication_log;
 mod error;
 mod files;
 mod lock;
@@ -14,6 +15,7 @@ mod xml;
 mod engine;
 mod guard;
 
+pub use deduplication_log::{mend_deduplication_logs, Mended};
 pub use engine::run_engine_if_asked;
 pub use error::EmbeddedError;
 pub use files::Endpoint;

@@ -81,7 +81,8 @@ impl DataDirLock {
     }
 }
 
-fn try_lock(file: &File) -> io::Result<bool> {
+/// The kernel's lock on a file (`flock`), which ends with the value. ClickHouse takes the same one. False: somebody has it.
+pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     // SAFETY: flock takes a descriptor that `file` keeps open, and no pointer.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
         return Ok(true);

@@ -21,10 +21,12 @@ mod reload;
 mod signals;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use windrow_embedded::Mended;
 use windrow_settings::{Flag, Settings, Sources};
 
 #[global_allocator]
@@ -50,12 +52,24 @@ fn main() -> ExitCode {
             load(arguments.settings()).and_then(|settings| journal::run(&settings, &arguments))
         }
         Command::Kafka(arguments) => kafka::run(&arguments),
+        Command::MendClickhouse(arguments) => mend_clickhouse(&arguments.path),
         Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
     };
     outcome.unwrap_or_else(|problem| {
         eprintln!("windrow: {problem}");
         ExitCode::FAILURE
     })
+}
+
+fn mend_clickhouse(data: &Path) -> Result<ExitCode, String> {
+    match windrow_embedded::mend_deduplication_logs(data).map_err(|error| format!("{}: {error}", data.display()))? {
+        Mended::Records(records) => {
+            println!("{records} records withdrawn");
+            Ok(ExitCode::SUCCESS)
+        }
+        Mended::InUse => Err(format!("{}: a ClickHouse runs on these files; stop it first", data.display())),
+        Mended::NoData => Err(format!("{}: ClickHouse keeps no data here; name its setting `path`", data.display())),
+    }
 }
 
 fn load(flags: &cli::SettingsFlags) -> Result<Settings, String> {

@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::ask::ask;
 use super::log::{pass_on, LogTail};
+use crate::deduplication_log::{mend_deduplication_logs, Mended};
 use crate::engine::config::{ENDLESS_QUERY, IS_ENDLESS_QUERY, STARTUP_STATEMENTS};
 use crate::engine::HIDDEN_COMMAND;
 use crate::files::EngineFiles;
@@ -47,20 +48,31 @@ impl Launch {
         let deadline = Instant::now() + limit;
         let mut pause = FIRST_PAUSE;
         loop {
-            let mut running = self.spawn()?;
-            match self.wait_until_it_answers(&mut running, deadline, limit).await {
-                Ok(()) => return Ok(running),
-                Err(error) if error.is_directory_held() && Instant::now() < deadline => {
-                    tracing::info!(path = %self.files.data().display(), "waiting for the previous ClickHouse to end");
-                    sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                Err(error) => {
-                    running.kill().await;
-                    return Err(error);
+            // One that is still held when there is no time left is told of by the engine itself.
+            if self.mend_data().await? || Instant::now() >= deadline {
+                let mut running = self.spawn()?;
+                match self.wait_until_it_answers(&mut running, deadline, limit).await {
+                    Ok(()) => return Ok(running),
+                    Err(error) if error.is_directory_held() && Instant::now() < deadline => {}
+                    Err(error) => {
+                        running.kill().await;
+                        return Err(error);
+                    }
                 }
             }
+            tracing::info!(path = %self.files.data().display(), "waiting for the previous ClickHouse to end");
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    /// False: a previous engine still holds the directory.
+    async fn mend_data(&self) -> Result<bool, EmbeddedError> {
+        let data = self.files.data();
+        let mended = tokio::task::spawn_blocking(move || mend_deduplication_logs(&data)).await;
+        let mended = mended.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        let at_data = |source| EmbeddedError::File { path: self.files.data(), source };
+        Ok(mended.map_err(at_data)? != Mended::InUse)
     }
 
     fn spawn(&self) -> Result<Running, EmbeddedError> {

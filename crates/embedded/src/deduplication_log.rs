@@ -1,0 +1,211 @@
+//! Makes a table's deduplication log true after ClickHouse was killed.
+//!
+//! ClickHouse (26.7) writes down that it has stored a block, and then renames the part `tmp_insert_<part>` to `<part>`. Killed
+//! between the two, it takes the next insert with that deduplication token for a repeat, answers that it is stored, and
+//! stores nothing. So before each start the records of such parts are withdrawn, in ClickHouse's own form: a line
+//! `2 <tab> part <tab> block id` after the line `1 <tab> part <tab> block id`.
+//!
+//! The cost is a listing of each table's folder, and a reading of the log where an insert was under way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirEntry, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::lock::try_lock;
+
+const UNFINISHED: &str = "tmp_insert_";
+const LOGS: &str = "deduplication_logs";
+
+/// What came of trying.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Mended {
+    /// So many records were withdrawn.
+    Records(usize),
+    /// A ClickHouse still works on these files.
+    InUse,
+    /// No ClickHouse has ever worked here.
+    NoData,
+}
+
+/// `data` is ClickHouse's setting `path`. Tables on other disks are not looked at.
+pub fn mend_deduplication_logs(data: &Path) -> io::Result<Mended> {
+    let status = match File::open(data.join("status")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Mended::NoData),
+        status => status?,
+    };
+    if !try_lock(&status)? {
+        return Ok(Mended::InUse);
+    }
+    let mut records = 0;
+    for parent in ["store", "data"] {
+        for folder in folders_in(&data.join(parent))? {
+            for table in folders_in(&folder)? {
+                records += mend_table(&table)?;
+            }
+        }
+    }
+    Ok(Mended::Records(records))
+}
+
+fn mend_table(table: &Path) -> io::Result<usize> {
+    let names = names_in(table)?;
+    let parts: Vec<Part<'_>> = names.iter().filter_map(|name| Part::parse(name)).collect();
+    let unfinished: BTreeSet<&str> = names
+        .iter()
+        .filter_map(|name| name.strip_prefix(UNFINISHED))
+        .filter(|name| Part::parse(name).is_some_and(|lost| !parts.iter().any(|part| part.covers(&lost))))
+        .collect();
+    if unfinished.is_empty() {
+        return Ok(0);
+    }
+    withdraw(&table.join(LOGS), &unfinished)
+}
+
+/// Withdraws the records of these parts. No log, no records.
+fn withdraw(logs: &Path, parts: &BTreeSet<&str>) -> io::Result<usize> {
+    let mut files: Vec<(u64, PathBuf)> =
+        names_in(logs)?.iter().filter_map(|name| Some((number_of(name)?, logs.join(name)))).collect();
+    files.sort_unstable();
+    // By block id, the part that has it.
+    let mut stored: BTreeMap<String, String> = BTreeMap::new();
+    for (_, file) in &files {
+        for line in String::from_utf8_lossy(&fs::read(file)?).lines() {
+            match line.split('\t').collect::<Vec<_>>()[..] {
+                ["1", part, block] => stored.insert(block.to_owned(), part.to_owned()),
+                ["2", _, block] => stored.remove(block),
+                _ => None,
+            };
+        }
+    }
+    stored.retain(|_, part| parts.contains(part.as_str()));
+    let Some((_, last)) = files.last().filter(|_| !stored.is_empty()) else { return Ok(0) };
+    let lines: String = stored.iter().map(|(block, part)| format!("2\t{part}\t{block}\n")).collect();
+    let mut file = OpenOptions::new().append(true).open(last)?;
+    file.write_all(lines.as_bytes())?;
+    file.sync_all()?;
+    tracing::warn!(
+        log = %last.display(),
+        records = stored.len(),
+        "ClickHouse was killed while it stored a block, and had recorded it too early: the record was withdrawn"
+    );
+    Ok(stored.len())
+}
+
+/// `deduplication_log_<number>.txt`
+fn number_of(name: &str) -> Option<u64> {
+    name.strip_prefix("deduplication_log_")?.strip_suffix(".txt")?.parse().ok()
+}
+
+/// `<partition>_<first block>_<last block>_<level>`, and a mutation's number behind it.
+struct Part<'a> {
+    partition: &'a str,
+    first: u64,
+    last: u64,
+}
+
+impl<'a> Part<'a> {
+    fn parse(name: &'a str) -> Option<Part<'a>> {
+        match name.split('_').collect::<Vec<_>>()[..] {
+            [partition, first, last, _] | [partition, first, last, _, _] => {
+                Some(Part { partition, first: first.parse().ok()?, last: last.parse().ok()? })
+            }
+            _ => None,
+        }
+    }
+
+    fn covers(&self, other: &Part<'_>) -> bool {
+        self.partition == other.partition && self.first <= other.first && other.last <= self.last
+    }
+}
+
+fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    // A symbolic link is no folder here: it leads to one that is looked at anyway.
+    let is_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    Ok(entries_in(folder)?.iter().filter(|entry| is_folder(entry)).map(DirEntry::path).collect())
+}
+
+fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+    Ok(entries_in(folder)?.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
+/// None where there is no such folder.
+fn entries_in(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Table(PathBuf);
+
+    impl Table {
+        /// A table's folder with these parts, and its logs.
+        fn new(name: &str, folders: &[&str], logs: &[&str]) -> Table {
+            let data = std::env::temp_dir().join(format!("windrow-deduplication-log-{}-{name}", std::process::id()));
+            let _ = fs::remove_dir_all(&data);
+            let table = data.join("store/abc/abcdef");
+            for folder in [folders, &[LOGS]].concat() {
+                fs::create_dir_all(table.join(folder)).expect("a folder");
+            }
+            fs::write(data.join("status"), "").expect("a status");
+            for (number, log) in logs.iter().enumerate() {
+                let file = format!("{LOGS}/deduplication_log_{}.txt", number + 9);
+                fs::write(table.join(file), log).expect("a log");
+            }
+            Table(data)
+        }
+
+        fn mended(&self) -> usize {
+            match mend_deduplication_logs(&self.0).expect("mended") {
+                Mended::Records(records) => records,
+                other => panic!("{other:?}"),
+            }
+        }
+
+        fn log(&self, number: usize) -> String {
+            let file = format!("store/abc/abcdef/{LOGS}/deduplication_log_{number}.txt");
+            fs::read_to_string(self.0.join(file)).expect("a log")
+        }
+    }
+
+    impl Drop for Table {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn records_of_parts_that_never_were_are_withdrawn_once() {
+        let logs = ["1\tall_1_1_0\ta\n", "1\tall_2_2_0\tb\n1\tall_3_3_0\tc\n1\tall_3_3_0\td\n"];
+        let table = Table::new("withdrawn", &["all_1_1_0", "all_2_2_0", "tmp_insert_all_3_3_0"], &logs);
+        assert_eq!(table.mended(), 2);
+        assert_eq!(table.log(9), logs[0]);
+        assert_eq!(table.log(10), format!("{}2\tall_3_3_0\tc\n2\tall_3_3_0\td\n", logs[1]));
+        assert_eq!(table.mended(), 0);
+    }
+
+    #[test]
+    fn records_of_parts_that_are_there_stay() {
+        let folders =
+            ["all_1_3_1_7", "p-1_4_4_0", "tmp_insert_all_2_2_0", "tmp_insert_p-1_4_4_0", "tmp_insert_p-1_5_5_0"];
+        let log = "1\tall_2_2_0\ta\n1\tp-1_4_4_0\tb\n1\tp-1_5_5_0\tc\n2\tp-1_5_5_0\tc\n";
+        let table = Table::new("stay", &folders, &[log]);
+        assert_eq!(table.mended(), 0);
+        assert_eq!(table.log(9), log);
+    }
+
+    #[test]
+    fn a_folder_in_use_is_left_alone() {
+        let table = Table::new("in-use", &["tmp_insert_all_3_3_0"], &["1\tall_3_3_0\tc\n"]);
+        let status = File::open(table.0.join("status")).expect("a status");
+        assert!(try_lock(&status).expect("a lock"));
+        assert_eq!(mend_deduplication_logs(&table.0).expect("tried"), Mended::InUse);
+        drop(status);
+        assert_eq!(table.mended(), 1);
+    }
+}
