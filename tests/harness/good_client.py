@@ -11,7 +11,7 @@ from harness.eventually import eventually
 from harness.load import Writers
 from harness.quick_http import QuickConnection
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.005
 
 
 class GoodClient(Writers):
