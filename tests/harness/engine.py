@@ -105,13 +105,15 @@ def config_xml(users: Path, more: str = "") -> str:
 
 def users_xml(users: tuple[User, ...]) -> str:
     entries = "".join(user_xml(user) for user in users)
-    head = "<profiles><default/></profiles><quotas><default/></quotas>"
+    quotas = "".join(f"<of_{user.name}><interval>{user.quota}</interval></of_{user.name}>" for user in users if user.quota)
+    head = f"<profiles><default/></profiles><quotas><default/>{quotas}</quotas>"
     return f"<clickhouse>{head}<users>{entries}</users></clickhouse>"
 
 
 def user_xml(user: User) -> str:
     grants = "".join(f"<query>{escape(grant)}</query>" for grant in user.grants)
+    quota = f"of_{user.name}" if user.quota else "default"
     return (
         f"<{user.name}><password>{escape(user.password)}</password><networks><ip>::/0</ip></networks>"
-        f"<profile>default</profile><quota>default</quota><grants>{grants}</grants></{user.name}>"
+        f"<profile>default</profile><quota>{quota}</quota><grants>{grants}</grants><databases>{user.rows}</databases></{user.name}>"
     )
