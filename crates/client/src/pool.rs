@@ -66,7 +66,8 @@ pub struct Client {
     idle_timeout: Duration,
     tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
     permits: Arc<Semaphore>,
-    idle: Arc<Mutex<Vec<Idle>>>,
+    /// `None`: no connection is kept any more.
+    idle: Arc<Mutex<Option<Vec<Idle>>>>,
     pub(crate) has_answered: AtomicBool,
 }
 
@@ -92,7 +93,7 @@ impl Client {
             idle_timeout: options.idle_timeout,
             tls,
             permits: Arc::new(Semaphore::new(options.max_connections)),
-            idle: Arc::default(),
+            idle: Arc::new(Mutex::new(Some(Vec::new()))),
             has_answered: AtomicBool::new(false),
         })
     }
@@ -117,9 +118,10 @@ impl Client {
         Ok(self.lease(connection, permit))
     }
 
-    /// Closes the connections that lie idle: a server that shuts down would wait for them.
-    pub fn close_idle(&self) {
-        let idle = std::mem::take(&mut *lock(&self.idle));
+    /// Closes the connections that lie idle, and keeps none from now on: a server that shuts down would wait for them. A call
+    /// that is under way, or begins later, closes its connection when it ends.
+    pub fn close(&self) {
+        let idle = lock(&self.idle).take();
         // Closed outside of the lock.
         drop(idle);
     }
@@ -136,7 +138,7 @@ impl Client {
     fn take_idle(&self) -> Option<ClientConnection> {
         let now = Instant::now();
         loop {
-            let mut idle = lock(&self.idle).pop()?;
+            let mut idle = lock(&self.idle).as_mut()?.pop()?;
             if idle.usable_until > now && !idle.connection.is_stale() {
                 return Some(idle.connection);
             }
@@ -165,7 +167,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// A connection on loan. Dropped, it is closed; [`give_back`](Lease::give_back) keeps it for the next.
 pub struct Lease {
     connection: Option<ClientConnection>,
-    pool: Arc<Mutex<Vec<Idle>>>,
+    pool: Arc<Mutex<Option<Vec<Idle>>>>,
     idle_timeout: Duration,
     _permit: OwnedSemaphorePermit,
 }
@@ -180,9 +182,9 @@ impl Lease {
         if !head.keep_alive() {
             return;
         }
-        if let Some(connection) = self.connection.take() {
-            lock(&self.pool)
-                .push(Idle { connection, usable_until: Instant::now() + keep_alive_time(head).min(self.idle_timeout) });
+        let usable_until = Instant::now() + keep_alive_time(head).min(self.idle_timeout);
+        if let (Some(kept), Some(connection)) = (lock(&self.pool).as_mut(), self.connection.take()) {
+            kept.push(Idle { connection, usable_until });
         }
     }
 }
@@ -196,4 +198,33 @@ fn keep_alive_time(head: &ResponseHead) -> Duration {
         .and_then(|field| field.split(',').find_map(|part| part.trim().strip_prefix("timeout=")))
         .and_then(|seconds| seconds.trim().parse::<u32>().ok());
     promised.map_or(UNSAID, |seconds| Duration::from_secs(u64::from(seconds)) * 2 / 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_given_back_after_the_end_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = Endpoint::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let client = Client::new(endpoint, ClientOptions::default()).unwrap();
+        let answer = Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nKeep-Alive: timeout=100\r\n\r\n");
+        let answer = ResponseHead::parse(answer, 10, false).unwrap();
+        client.connection().await.unwrap().give_back(&answer);
+        let kept = client.connection().await.unwrap();
+        client.close();
+        kept.give_back(&answer);
+        client.connection().await.unwrap().give_back(&answer);
+        assert!(client.take_idle().is_none());
+        // The first one was lent twice.
+        for _ in 0..2 {
+            let (mut accepted, _) = listener.accept().await.unwrap();
+            assert_eq!(accepted.read(&mut [0]).await.unwrap(), 0);
+        }
+    }
 }

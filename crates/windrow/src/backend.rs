@@ -119,8 +119,8 @@ impl RunningBackend {
     pub(crate) async fn stop(self) {
         match &self.gateway {
             windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay }) => {
-                client.close_idle();
-                relay.close_idle();
+                client.close();
+                relay.close();
             }
             windrow_gateway::Backend::DuckDb(DuckDbBackend { duckdb, .. }) => duckdb.close().await,
         }

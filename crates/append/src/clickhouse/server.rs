@@ -53,8 +53,8 @@ impl Server {
         Session { server: self.clone(), account }
     }
 
-    pub(super) fn close_idle(&self) {
-        self.client.close_idle();
+    pub(super) fn close(&self) {
+        self.client.close();
     }
 }
 

@@ -282,7 +282,7 @@ impl Target for ClickHouse {
         if tokio::time::timeout(SHUTDOWN_WAIT, all).await.is_err() {
             tracing::warn!("some appends are not finished; the next start finishes them");
         }
-        self.server.close_idle();
+        self.server.close();
         self.diary.close().await;
     }
 }
