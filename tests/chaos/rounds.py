@@ -56,6 +56,7 @@ class Rounds:
             self.round()
         for done in self.done:
             count(self.stage, done.load).check()
+        print(f"{self.stage.records_withdrawn()} records of blocks withdrawn", flush=True)
 
     def round(self) -> None:
         number = len(self.done) + 1

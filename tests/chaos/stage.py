@@ -25,6 +25,7 @@ from harness.users import TESTER
 
 # What Windrow does for its embedded engine unasked, it has to be told to do elsewhere.
 WINDOW = "manage_deduplication_window = true\n"
+WITHDRAWN = "the record was withdrawn"
 LEFT_FROM_BEFORE = "inserts are left in the journal from before"
 
 
@@ -75,6 +76,10 @@ class Stage(ABC):
         return sum(event["inserts"] for event in events if event.get("message", "").startswith(LEFT_FROM_BEFORE))
 
     @abstractmethod
+    def records_withdrawn(self) -> int:
+        """Of blocks that ClickHouse had recorded and not stored when it was killed."""
+
+    @abstractmethod
     def kill_engine(self) -> None: ...
 
     @abstractmethod
@@ -90,6 +95,11 @@ class Embedded(Stage):
     def __init__(self, folder: Path, config: str = ""):
         self.gateway = Gateway(folder, config)
         self.opened()
+
+    def records_withdrawn(self) -> int:
+        logs = self.gateway.folder.glob("gateway-*.log")
+        events = [json.loads(line) for log in logs for line in log.read_text().splitlines() if WITHDRAWN in line]
+        return sum(event["records"] for event in events)
 
     def kill_engine(self) -> None:
         engine = self.gateway.engine_pid()
@@ -128,6 +138,9 @@ class InProcess(Stage):
         found = Letters(self.gateway, "default").all()
         return [(letter["table"], letter["query_id"], letter["error"]) for letter in found]
 
+    def records_withdrawn(self) -> int:
+        return 0
+
     def kill_engine(self) -> None:
         raise AssertionError("it has no process of its own")
 
@@ -160,6 +173,9 @@ class Apart(Stage):
     @property
     def falls(self) -> int:
         return self.engine.falls
+
+    def records_withdrawn(self) -> int:
+        return self.engine.engine.records_withdrawn
 
     def kill_engine(self) -> None:
         self.engine.kill()

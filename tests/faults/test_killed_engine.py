@@ -68,6 +68,7 @@ def test_a_clickhouse_that_is_killed_loses_a_repeat_unless_its_log_is_mended(
         disk.mend()
         if mended:
             engine.mend()
+            assert engine.records_withdrawn == 1
         engine.start()
         for number in (1, 2):
             assert named(engine.direct, number) == 200

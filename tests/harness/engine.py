@@ -50,6 +50,7 @@ class Engine:
         (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL, *users)))
         (folder / "config.xml").write_text(config_xml(folder / "users.xml", config))
         self.folder, self.environment = folder, environment
+        self.records_withdrawn = 0
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)
         self.start()
 
@@ -90,7 +91,8 @@ class Engine:
 
     def mend(self) -> None:
         """What whoever runs a ClickHouse does before one that was killed is started again."""
-        subprocess.run([str(gateway_binary()), "mend-clickhouse", str(self.folder / "data")], check=True, capture_output=True)
+        command = [str(gateway_binary()), "mend-clickhouse", str(self.folder / "data")]
+        self.records_withdrawn += int(subprocess.run(command, check=True, capture_output=True).stdout.split()[0])
 
     def stop(self) -> None:
         self.child.stop()
