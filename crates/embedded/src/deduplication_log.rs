@@ -1,13 +1,13 @@
 //! Makes a table's deduplication log true after ClickHouse was killed.
 //!
-//! ClickHouse (26.7) writes down that it has stored a block, and then renames the part `tmp_insert_<part>` to `<part>`. Killed
-//! between the two, it takes the next insert with that deduplication token for a repeat, answers that it is stored, and
-//! stores nothing. So before each start the records of such parts are withdrawn, in ClickHouse's own form: a line
-//! `2 <tab> part <tab> block id` after the line `1 <tab> part <tab> block id`.
+//! ClickHouse (26.7) writes down that it has stored a block, and then gives the part its name: `tmp_insert_<any>` becomes
+//! `<part>`. Killed between the two, it takes the next insert with that deduplication token for a repeat, answers that it is
+//! stored, and stores nothing. So before each start the records of such parts are withdrawn, in ClickHouse's own form: a
+//! line `2 <tab> part <tab> block id` after the line `1 <tab> part <tab> block id`.
 //!
 //! The cost is a listing of each table's folder, and a reading of the log where an insert was under way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use crate::lock::try_lock;
 
 const UNFINISHED: &str = "tmp_insert_";
 const LOGS: &str = "deduplication_logs";
+/// So many records are looked at: more than there are inserts under way into one table. Parts of older ones may be gone for
+/// good reasons.
+const LATEST: usize = 1_000;
 
 /// What came of trying.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,46 +53,42 @@ pub fn mend_deduplication_logs(data: &Path) -> io::Result<Mended> {
 
 fn mend_table(table: &Path) -> io::Result<usize> {
     let names = names_in(table)?;
-    let parts: Vec<Part<'_>> = names.iter().filter_map(|name| Part::parse(name)).collect();
-    let unfinished: BTreeSet<&str> = names
-        .iter()
-        .filter_map(|name| name.strip_prefix(UNFINISHED))
-        .filter(|name| Part::parse(name).is_some_and(|lost| !parts.iter().any(|part| part.covers(&lost))))
-        .collect();
-    if unfinished.is_empty() {
+    if !names.iter().any(|name| name.starts_with(UNFINISHED)) {
         return Ok(0);
     }
-    withdraw(&table.join(LOGS), &unfinished)
+    let parts: Vec<Part<'_>> = names.iter().filter_map(|name| Part::parse(name)).collect();
+    withdraw(&table.join(LOGS), |recorded| parts.iter().any(|part| part.covers(recorded)))
 }
 
-/// Withdraws the records of these parts. No log, no records.
-fn withdraw(logs: &Path, parts: &BTreeSet<&str>) -> io::Result<usize> {
+/// Withdraws the latest records of parts that are not there. No log, no records.
+fn withdraw(logs: &Path, is_there: impl Fn(&Part<'_>) -> bool) -> io::Result<usize> {
     let mut files: Vec<(u64, PathBuf)> =
         names_in(logs)?.iter().filter_map(|name| Some((number_of(name)?, logs.join(name)))).collect();
     files.sort_unstable();
-    // By block id, the part that has it.
-    let mut stored: BTreeMap<String, String> = BTreeMap::new();
+    let mut lines = Vec::new();
     for (_, file) in &files {
-        for line in String::from_utf8_lossy(&fs::read(file)?).lines() {
-            match line.split('\t').collect::<Vec<_>>()[..] {
-                ["1", part, block] => stored.insert(block.to_owned(), part.to_owned()),
-                ["2", _, block] => stored.remove(block),
-                _ => None,
-            };
-        }
+        lines.extend(String::from_utf8_lossy(&fs::read(file)?).lines().map(str::to_owned));
     }
-    stored.retain(|_, part| parts.contains(part.as_str()));
-    let Some((_, last)) = files.last().filter(|_| !stored.is_empty()) else { return Ok(0) };
-    let lines: String = stored.iter().map(|(block, part)| format!("2\t{part}\t{block}\n")).collect();
+    // By block id, the part that has it.
+    let mut lost: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in &lines[lines.len().saturating_sub(LATEST)..] {
+        match line.split('\t').collect::<Vec<_>>()[..] {
+            ["1", part, block] if Part::parse(part).is_some_and(|part| !is_there(&part)) => lost.insert(block, part),
+            [_, _, block] => lost.remove(block),
+            _ => None,
+        };
+    }
+    let Some((_, last)) = files.last().filter(|_| !lost.is_empty()) else { return Ok(0) };
+    let withdrawals: String = lost.iter().map(|(block, part)| format!("2\t{part}\t{block}\n")).collect();
     let mut file = OpenOptions::new().append(true).open(last)?;
-    file.write_all(lines.as_bytes())?;
+    file.write_all(withdrawals.as_bytes())?;
     file.sync_all()?;
     tracing::warn!(
         log = %last.display(),
-        records = stored.len(),
+        records = lost.len(),
         "ClickHouse was killed while it stored a block, and had recorded it too early: the record was withdrawn"
     );
-    Ok(stored.len())
+    Ok(lost.len())
 }
 
 /// `deduplication_log_<number>.txt`
@@ -182,7 +181,7 @@ mod tests {
     #[test]
     fn records_of_parts_that_never_were_are_withdrawn_once() {
         let logs = ["1\tall_1_1_0\ta\n", "1\tall_2_2_0\tb\n1\tall_3_3_0\tc\n1\tall_3_3_0\td\n"];
-        let table = Table::new("withdrawn", &["all_1_1_0", "all_2_2_0", "tmp_insert_all_3_3_0"], &logs);
+        let table = Table::new("withdrawn", &["all_1_1_0", "all_2_2_0", "tmp_insert_all_7_7_0"], &logs);
         assert_eq!(table.mended(), 2);
         assert_eq!(table.log(9), logs[0]);
         assert_eq!(table.log(10), format!("{}2\tall_3_3_0\tc\n2\tall_3_3_0\td\n", logs[1]));
@@ -191,12 +190,22 @@ mod tests {
 
     #[test]
     fn records_of_parts_that_are_there_stay() {
-        let folders =
-            ["all_1_3_1_7", "p-1_4_4_0", "tmp_insert_all_2_2_0", "tmp_insert_p-1_4_4_0", "tmp_insert_p-1_5_5_0"];
         let log = "1\tall_2_2_0\ta\n1\tp-1_4_4_0\tb\n1\tp-1_5_5_0\tc\n2\tp-1_5_5_0\tc\n";
-        let table = Table::new("stay", &folders, &[log]);
+        let table = Table::new("stay", &["all_1_3_1_7", "p-1_4_4_0", "tmp_insert_all_1_1_0"], &[log]);
         assert_eq!(table.mended(), 0);
         assert_eq!(table.log(9), log);
+    }
+
+    #[test]
+    fn without_an_insert_under_way_parts_are_gone_for_good_reasons() {
+        let log = "1\tall_2_2_0\ta\n";
+        assert_eq!(Table::new("no-insert", &["all_1_1_0", "tmp_merge_all_1_2_1"], &[log]).mended(), 0);
+    }
+
+    #[test]
+    fn so_are_those_of_old_records() {
+        let log: String = (0..=LATEST).map(|number| format!("1\tall_{number}_{number}_0\tb{number}\n")).collect();
+        assert_eq!(Table::new("old", &["all_1_1000_3", "tmp_insert_all_1_1_0"], &[&log]).mended(), 0);
     }
 
     #[test]
