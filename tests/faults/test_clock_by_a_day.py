@@ -20,7 +20,7 @@ def test_a_day_forth_and_back(tmp_path: Path) -> None:
     """Who waits goes on waiting, what is held stays held, and after a start on the other day all is stored, once."""
     engine, clock = Engine(tmp_path / "engine"), Clock(tmp_path / "preloaded")
     try:
-        make_table(engine.direct)
+        make_table(engine.direct, settings="SETTINGS non_replicated_deduplication_window = 100")
         url = backend_url(TESTER, f"127.0.0.1:{engine.direct.port}")
         gateway = RemoteGateway(tmp_path / "gateway", url, engine.direct, environment=clock.environment)
         tested = lambda: gateway.http.as_user(TESTER.name, TESTER.password)
@@ -39,6 +39,7 @@ def test_a_day_forth_and_back(tmp_path: Path) -> None:
         assert tested().insert(INTO_T, rows(7), **HELD_NOT_WAITING).status == 200
         clock.set(-DAY_SECONDS)
         assert tested().insert(INTO_T, rows(6), **token).status == 200, "a clock put back knows the token still"
+        assert ids(engine.direct) == list(range(7))
         gateway.kill()
         gateway.start()
         eventually(lambda: 7 in ids(engine.direct), "what was held is stored by the next start")

@@ -158,15 +158,17 @@ def test_a_plain_port_stays_plain_until_the_next_start(start_gateway: Callable[.
 class OnTerminal(Gateway):
     """Started from a terminal of its own."""
 
-    def __init__(self, folder: Path, before: str = "pass"):
-        self.before = before
+    def __init__(self, folder: Path, handling: str = "SIG_DFL"):
+        # Of SIGHUP; who runs the tests may have it ignored.
+        self.handling = handling
         self.terminal, self.stdin = pty.openpty()
         super().__init__(folder)
 
     def command(self) -> list[str]:
         if self.terminal is None:
             return super().command()
-        take_it = f"import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {self.before}; os.execv(sys.argv[1], sys.argv[1:])"
+        handles = f"signal.signal(signal.SIGHUP, signal.{self.handling})"
+        take_it = f"import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {handles}; os.execv(sys.argv[1], sys.argv[1:])"
         return [sys.executable, "-c", take_it, *super().command()]
 
     def close_terminal(self) -> None:
@@ -190,7 +192,7 @@ def test_a_terminal_that_is_closed_ends_it_in_order(tmp_path: Path) -> None:
 
 
 def test_one_that_is_to_outlive_its_terminal_does(tmp_path: Path) -> None:
-    gateway = OnTerminal(tmp_path, "signal.signal(signal.SIGHUP, signal.SIG_IGN)")
+    gateway = OnTerminal(tmp_path, "SIG_IGN")
     gateway.close_terminal()
     eventually(lambda: events(gateway, READ_ANEW), "it takes the signal for a reload")
     assert as_tester(gateway).sql("SELECT 1") == "1"

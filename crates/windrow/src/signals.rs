@@ -1,12 +1,8 @@
 //! What the process is asked for by signals.
 
 use std::fs::File;
-use std::time::Duration;
 
 use tokio::signal::unix::{signal, Signal, SignalKind};
-
-/// So long after a SIGHUP it is looked again whether the terminal is there: it may have been about to go.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) enum Asked {
     Stop,
@@ -21,7 +17,6 @@ pub(crate) struct Signals {
     hangup: Signal,
     /// It was started from a terminal, and is to end with it.
     ends_with_terminal: bool,
-    looks_again: bool,
 }
 
 impl Signals {
@@ -34,25 +29,17 @@ impl Signals {
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
             ends_with_terminal,
-            looks_again: false,
         })
     }
 
     pub(crate) async fn next(&mut self) -> Asked {
-        loop {
-            let hung_up = tokio::select! {
-                _ = self.terminate.recv() => return Asked::Stop,
-                _ = self.interrupt.recv() => return Asked::Stop,
-                _ = self.hangup.recv() => true,
-                () = tokio::time::sleep(LOOK_AGAIN_AFTER), if self.looks_again => false,
-            };
-            self.looks_again = hung_up && self.ends_with_terminal;
-            if self.ends_with_terminal && !has_terminal() {
-                return Asked::Stop;
-            }
-            if hung_up {
-                return Asked::Reload;
-            }
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => match self.ends_with_terminal && !has_terminal() {
+                true => Asked::Stop,
+                false => Asked::Reload,
+            },
         }
     }
 }

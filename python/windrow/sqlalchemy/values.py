@@ -15,7 +15,7 @@ Processor = Callable[[Any], Any] | None
 
 def _quoted(dialect: Any, written: Callable[[Any], Any]) -> Processor:
     """The text of a value as SQLAlchemy quotes a String; the compiler doubles backslashes."""
-    quote: Callable[[str], str] = sql.String().literal_processor(dialect)  # type: ignore[assignment]
+    quote: Callable[[str], str] = sql.String().literal_processor(dialect)
     return lambda value: quote(str(written(value)))
 
 
