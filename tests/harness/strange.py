@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Iterator
 
-NGINX = b"HTTP/1.1 502 Bad Gateway\r\nServer: nginx/1.22.1\r\nContent-Type: text/html\r\nContent-Length: 26\r\n\r\n<h1>502 Bad Gateway</h1>\r\n"
-WELCOME = b"HTTP/1.1 200 OK\r\nServer: Apache\r\nContent-Type: text/html\r\nContent-Length: 17\r\n\r\n<h1>It works</h1>"
-ELASTIC = b'HTTP/1.1 405 Method Not Allowed\r\ncontent-type: application/json\r\ncontent-length: 36\r\n\r\n{"error":"Incorrect HTTP method"  }\n'
+# Each of them is followed by the end of its connection, and says so. Otherwise the next request may meet that end, and fail.
+NGINX = b"HTTP/1.1 502 Bad Gateway\r\nServer: nginx/1.22.1\r\nConnection: close\r\nContent-Type: text/html\r\nContent-Length: 26\r\n\r\n<h1>502 Bad Gateway</h1>\r\n"
+WELCOME = b"HTTP/1.1 200 OK\r\nServer: Apache\r\nConnection: close\r\nContent-Type: text/html\r\nContent-Length: 17\r\n\r\n<h1>It works</h1>"
+ELASTIC = b'HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 36\r\n\r\n{"error":"Incorrect HTTP method"  }\n'
 RUBBISH = bytes(range(255, -1, -1)) * 8
 HALF = b"HTTP/1.1 200 OK\r\nX-ClickHouse-Summary: {\"read_"
 HALF_BODY = b"HTTP/1.1 200 OK\r\nX-ClickHouse-Format: TSV\r\nContent-Length: 100\r\n\r\n1\n"
