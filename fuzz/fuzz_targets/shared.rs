@@ -1,7 +1,7 @@
 //! A plan with every type, and what has to hold for whatever a reader takes.
 
 use windrow_block::{
-    decode_native, ColumnSpec, DataType, DefaultKind, Format, NativeLimits, NotTyped, Parsed, ReadPlan, ReadSettings,
+    decode_native, ColumnSpec, DataType, DefaultKind, Format, NativeLimits, NotParsed, Parsed, ReadPlan, ReadSettings,
 };
 
 const COLUMNS: &[(&str, &str)] = &[
@@ -55,7 +55,7 @@ pub fn plan(format: &Format) -> ReadPlan {
 }
 
 /// A block that was read is encoded and decoded unchanged.
-pub fn check(outcome: Result<Parsed, NotTyped>, plan: &ReadPlan) {
+pub fn check(outcome: Result<Parsed, NotParsed>, plan: &ReadPlan) {
     let Ok(parsed) = outcome else { return };
     let names: Vec<&str> = plan.columns().iter().map(|column| column.name.as_str()).collect();
     let types: Vec<DataType> = plan.columns().iter().map(|column| column.data_type.clone()).collect();

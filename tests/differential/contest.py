@@ -27,7 +27,7 @@ CONNECTIONS = {STRAIGHT: 4, GATHERED: 12}
 ROW_NAMED = re.compile(r"\(at row (\d+)\)")
 WRITTEN = re.compile(rb'"written_rows":"(\d+)"')
 COUNTER = re.compile(
-    r'^windrow_(inserts_accepted|inserts_opaque|inserts_asked|forwarded_requests)_total(?:\{reason="([^"]*)"\})? (\d+)$', re.MULTILINE
+    r'^windrow_(inserts_accepted|inserts_passthrough|inserts_backend_read|forwarded_requests)_total(?:\{reason="([^"]*)"\})? (\d+)$', re.MULTILINE
 )
 # What to hash of a value; not every type can be hashed as it is.
 HASHES = ("sipHash64(v)", "sipHash64(toString(v))", "sipHash64(toString(finalizeAggregation(v)))", "sipHash64(hex(v))")
@@ -176,11 +176,11 @@ class Contest:
             raise ClickHouseError(reply.status, reply.text)
         return reply.text.removesuffix("\n")
 
-    def ways(self) -> Counter:
-        """How many inserts went which way so far: `` for gathered, `opaque` and `asked` for those of them, else why they were forwarded."""
+    def handling(self) -> Counter:
+        """How many inserts were handled how so far: `` for gathered, two names for kinds of these, else why they were forwarded."""
         with urllib.request.urlopen(self.gateway.admin.url + "metrics") as answer:
             text = answer.read().decode()
-        own = {"inserts_accepted": "", "inserts_opaque": "opaque", "inserts_asked": "asked"}
+        own = {"inserts_accepted": "", "inserts_passthrough": "passthrough", "inserts_backend_read": "read by ClickHouse"}
         return Counter({own.get(name, reason): int(count) for name, reason, count in COUNTER.findall(text)})
 
 

@@ -14,17 +14,17 @@ from harness.paths import ROOT
 
 DOCUMENT = ROOT / "docs" / "formats.md"
 COMMAND = "cd tests && ../.venv/bin/python -m differential.write_formats"
-TYPED, OPAQUE, ASKED, FORWARDED = "typed", "opaque", "asked", "forwarded"
+PARSED, PASSTHROUGH, BACKEND_READ, FORWARDED = "parsed", "passthrough", "read by ClickHouse", "forwarded"
 
 # Of the documentation's table, behind the format.
-COLUMNS = (OPAQUE, ASKED, FORWARDED)
+COLUMNS = (PASSTHROUGH, BACKEND_READ, FORWARDED)
 
 
 @dataclass
 class Handled:
     form: str
     # Of each source that ClickHouse can render in this format.
-    ways: dict[int, str] = field(default_factory=dict)
+    handling: dict[int, str] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
 
     @classmethod
@@ -39,30 +39,30 @@ class Handled:
 
     def sort(self, arena: Field, cases: list[Case]) -> None:
         """Sends groups of payloads that are handled alike, halving those that are not."""
-        before = arena.contest.ways()
+        before = arena.contest.handling()
         arena.contest.insert_all(GATHERED, cases)
-        found = ways(arena.contest.ways() - before)
+        found = ways_of_handling(arena.contest.handling() - before)
         if len(found) == 1:
-            self.ways.update((case.source, found[0]) for case in cases)
+            self.handling.update((case.source, found[0]) for case in cases)
         else:
             middle = len(cases) // 2
             self.sort(arena, cases[:middle])
             self.sort(arena, cases[middle:])
 
     def line(self) -> str:
-        """A line of the documentation's table. The types that are typed are all those that it doesn't name."""
+        """A line of the documentation's table. All types that it doesn't name are parsed."""
         names = ", ".join(f"`{name}`" for name in (self.form, *FORMATS[self.form]))
-        cells = ["all" if set(self.ways.values()) == {way} else ", ".join(self.types(way)) or "–" for way in COLUMNS]
+        cells = ["all" if set(self.handling.values()) == {column} else ", ".join(self.types(column)) or "–" for column in COLUMNS]
         return f"| {names} | {' | '.join(cells)} |"
 
     def types(self, wanted: str) -> list[str]:
         """Types by their label where all of the label are handled alike, else each by its name."""
         by_label: dict[str, list[int]] = defaultdict(list)
-        for source in self.ways:
+        for source in self.handling:
             by_label[SOURCES[source].label or SOURCES[source].type].append(source)
         found: list[str] = []
         for label, sources in by_label.items():
-            matching = [source for source in sources if self.ways[source] == wanted]
+            matching = [source for source in sources if self.handling[source] == wanted]
             if len(matching) == len(sources):
                 found.append(label)
             else:
@@ -70,30 +70,30 @@ class Handled:
         return found
 
 
-def documented_way(form: str, source: int) -> str:
+def documented_handling(form: str, source: int) -> str:
     """What docs/formats.md says of a type in a format."""
     lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{form}`")]
     assert len(lines) == 1, f"docs/formats.md has {len(lines)} lines of {form}: write it anew with `{COMMAND}`"
     _, _, *cells, _ = (cell.strip() for cell in lines[0].split("|"))
-    for way, cell in zip(COLUMNS, cells, strict=True):
+    for column, cell in zip(COLUMNS, cells, strict=True):
         rest = cell
         for other in SOURCES:
             # Names of types have commas of their own.
             if f"`{other.type}`" in cell:
                 rest = rest.replace(f"`{other.type}`", "")
                 if other.type == SOURCES[source].type:
-                    return way
+                    return column
         label = SOURCES[source].label or SOURCES[source].type
         if cell == "all" or f", {label}," in f", {rest},":
-            return way
-    return TYPED
+            return column
+    return PARSED
 
 
-def ways(counted: Counter) -> list[str]:
-    """In which ways a group of inserts went."""
-    opaque = counted.pop("opaque", 0)
+def ways_of_handling(counted: Counter) -> list[str]:
+    """How the inserts of a group were handled."""
+    passthrough = counted.pop("passthrough", 0)
     gathered = counted.pop("", 0)
-    asked = counted.pop("asked", 0)
-    counts = {TYPED: gathered - opaque - asked, OPAQUE: opaque, ASKED: asked, FORWARDED: counted.total()}
-    return [way for way, count in counts.items() if count]
+    backend_read = counted.pop("read by ClickHouse", 0)
+    counts = {PARSED: gathered - passthrough - backend_read, PASSTHROUGH: passthrough, BACKEND_READ: backend_read, FORWARDED: counted.total()}
+    return [how for how, count in counts.items() if count]
 

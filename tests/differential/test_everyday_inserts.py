@@ -15,10 +15,10 @@ from harness.gateway import Gateway
 
 CORPUS = Path(__file__).parent / "everyday_inserts.sql"
 STRAIGHT, GATHERED = "everyday_straight", "everyday_gathered"
-WAYS = {"inserts_asked": "asked", "inserts_opaque": "opaque"}
-# Of those that ClickHouse stores, how many go which way: `typed`, `opaque` and `asked` are gathered, the others are reasons
+HANDLING = {"inserts_backend_read": "read by ClickHouse", "inserts_passthrough": "passthrough"}
+# Of those that ClickHouse stores, how many are handled how: `parsed`, `passthrough` and `read by ClickHouse` are gathered, the others are reasons
 # for which an insert is forwarded.
-STORED = {"asked": 145, "typed": 81, "insert_form": 8, "opaque": 6, "mixed_defaults": 1, "syntax": 1, "value": 1}
+STORED = {"read by ClickHouse": 145, "parsed": 81, "insert_form": 8, "passthrough": 6, "mixed_defaults": 1, "syntax": 1, "value": 1}
 # How a value is shown, if not as JSON.
 SHOWN = {"u AggregateFunction": "id, hex(u), hex(c), m", "j JSON": "*, JSONAllPathsWithTypes(j)",
     "d Dynamic": "*, dynamicType(d), variantType(v)"}  # fmt: skip
@@ -73,9 +73,9 @@ def test_everyday_inserts(gateway: Gateway, tested: Endpoint, direct: Endpoint) 
         for statement in group.statements:
             expected, got = (answer(endpoint, statement) for endpoint in sides.values())
             before, counted = (now := counters(gateway)), set(now - before) - {"inserts_accepted"}
-            way = WAYS.get(name := counted.pop(), name) if counted else "typed"
-            (stored if expected[0] == 200 else refused)[way] += 1
-            print(f"{way:16} {expected} {statement}")
+            handling = HANDLING.get(name := counted.pop(), name) if counted else "parsed"
+            (stored if expected[0] == 200 else refused)[handling] += 1
+            print(f"{handling:16} {expected} {statement}")
             if expected != got:
                 different.append(f"{group.columns}: {statement}\n  ClickHouse: {expected}\n  gateway: {got}")
         straight, gathered = (Counter(rows(direct.using(database), group.columns)) for database in sides)

@@ -11,7 +11,7 @@ import pytest
 
 from differential.budget import SEED, generator, scaled
 from differential.field import Field
-from differential.handled import COMMAND, Handled, documented_way
+from differential.handled import COMMAND, Handled, documented_handling
 from differential.rendering import FORMATS, FORWARDED, odd
 from differential.sources import SOURCES
 from harness.gateway import Gateway
@@ -35,9 +35,9 @@ def test_everyday_payloads(gateway: Gateway, field: Field, form: str) -> None:
     sources = generator("everyday", form).sample(range(len(SOURCES)), min(len(SOURCES), scaled(EVERYDAY_TYPES)))
     handled = Handled.of(field, form, sources)
     assert not handled.differences, report(handled.differences)
-    documented = {source: documented_way(form, source) for source in handled.ways}
-    found = {f"{SOURCES[source].type}: {way}, documented as {documented[source]}" for source, way in handled.ways.items()
-        if way != documented[source]}  # fmt: skip
+    documented = {source: documented_handling(form, source) for source in handled.handling}
+    found = {f"{SOURCES[source].type}: {how}, documented as {documented[source]}" for source, how in handled.handling.items()
+        if how != documented[source]}  # fmt: skip
     assert not found, f"{form}: {found}; write docs/formats.md anew with `{COMMAND}`"
 
 
@@ -46,17 +46,17 @@ def test_odd_payloads(gateway: Gateway, field: Field, form: str) -> None:
     rng = generator("odd", form)
     count, found, tried = scaled(ODD_CASES), [], 0
     sources = rng.sample(range(len(SOURCES)), min(len(SOURCES), max(1, count // CASES_PER_TYPE)))
-    before = field.contest.ways()
+    before = field.contest.handling()
     while tried < count and len(found) < 20:
         cases = (odd(field.renderer, rng, form, rng.choice(sources)) for _ in range(min(BATCH, count - tried)))
         cases = [case for case in cases if case is not None]
         found += field.contest.differences(cases)
         tried += max(1, len(cases))
-    print(f"{form}, seed {SEED}: {tried} cases, {ways(field.contest.ways() - before)}")
+    print(f"{form}, seed {SEED}: {tried} cases, {handling(field.contest.handling() - before)}")
     assert not found, report(found)
 
 
-def ways(counted: Counter) -> str:
+def handling(counted: Counter) -> str:
     return ", ".join(f"{reason or 'gathered'} {count}" for reason, count in counted.most_common())
 
 

@@ -1,6 +1,6 @@
 """The table of settings in the code is ClickHouse's own: none is missing, and the defaults agree.
 
-What the typed way doesn't implement is decided by that table alone, so a setting that it lacks would be a setting that
+What parsing doesn't implement is decided by that table alone, so a setting that it lacks would be a setting that
 nobody thought about.
 """
 

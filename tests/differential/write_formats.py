@@ -11,7 +11,7 @@ from differential.rendering import FORMATS
 from harness.gateway import Gateway
 
 BEGIN, END = "<!-- begin formats: written by tests/differential/write_formats.py, edits are lost -->", "<!-- end formats -->"
-HEAD = "| format | opaque | asked | forwarded |\n|---|---|---|---|"
+HEAD = "| format | passthrough | read by ClickHouse | forwarded |\n|---|---|---|---|"
 
 
 def main() -> None:

@@ -189,7 +189,7 @@ impl ParsingOptions {
         let before = own_cpu_seconds();
         for _ in 0..times {
             let parsed = (format.read)(black_box(payload), plan)
-                .map_err(|not_typed| BenchError::Unsound(format!("{format:?} was not read: {not_typed}")))?;
+                .map_err(|not_parsed| BenchError::Unsound(format!("{format:?} was not read: {not_parsed}")))?;
             if parsed.block.rows() as u64 != self.rows {
                 return Err(BenchError::Unsound(format!("{format:?}: {} rows were read", parsed.block.rows())));
             }

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use windrow_block::{
-    read_json_each_row, read_values, Block, ColumnSpec, DataType, DefaultKind, Format, NotTyped, Parsed, ReadPlan,
+    read_json_each_row, read_values, Block, ColumnSpec, DataType, DefaultKind, Format, NotParsed, Parsed, ReadPlan,
     ReadSettings,
 };
 
-type Reader = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
+type Reader = fn(&[u8], &ReadPlan) -> Result<Parsed, NotParsed>;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

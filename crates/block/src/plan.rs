@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::json_key::JsonKey;
 use crate::paths::Paths;
-use crate::read::NotTypedReason;
+use crate::read::NotParsedReason;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
 use crate::types::DataType;
@@ -49,7 +49,7 @@ pub(crate) struct ReadRules {
     /// Where names with dots are places within JSON's objects.
     pub(crate) paths: Option<Paths>,
     /// Why no payload can be read at all.
-    pub(crate) refusal: Option<NotTypedReason>,
+    pub(crate) refusal: Option<NotParsedReason>,
 }
 
 pub(crate) struct ColumnReader {
@@ -217,16 +217,16 @@ fn structures(columns: &[ColumnSpec]) -> impl Iterator<Item = &str> {
     columns.iter().filter_map(|column| Some(column.name.split_once('.')?.0))
 }
 
-fn refusal(columns: &[ColumnSpec], distinct_names: usize, settings: &ReadSettings) -> Option<NotTypedReason> {
+fn refusal(columns: &[ColumnSpec], distinct_names: usize, settings: &ReadSettings) -> Option<NotParsedReason> {
     let insertable = |column: &ColumnSpec| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
     if columns.is_empty() || distinct_names != columns.len() || !columns.iter().all(insertable) {
-        return Some(NotTypedReason::ColumnKind);
+        return Some(NotParsedReason::ColumnKind);
     }
     let unreadable = !settings.floats_are_precise && columns.iter().any(|column| column.data_type.contains_float());
     // ClickHouse takes such a key for the structure and leaves the column to its default.
     let is_structure = |column: &ColumnSpec| structures(columns).any(|structure| structure == column.name);
     let ambiguous = settings.json.import_nested && columns.iter().any(is_structure);
-    (unreadable || ambiguous || settings.refused()).then_some(NotTypedReason::Setting)
+    (unreadable || ambiguous || settings.refused()).then_some(NotParsedReason::Setting)
 }
 
 /// The zones of a plan's columns; a zone that several columns use is built once.

@@ -2,57 +2,57 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::block::Block;
-use crate::opaque::OpaqueRows;
+use crate::passthrough::PassthroughRows;
 
 /// What inserts bring and batches hold. Who gathers need not care which it is: rows of one shape are always of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
     /// Parsed, in columns.
-    Typed(Block),
+    Parsed(Block),
     /// Parsed, in several blocks of the same columns, one after the other: too many bytes to be copied into one without need.
     Blocks(Vec<Block>),
     /// As their senders wrote them.
-    Opaque(OpaqueRows),
+    Passthrough(PassthroughRows),
 }
 
 impl Default for Rows {
     fn default() -> Self {
-        Rows::Typed(Block::default())
+        Rows::Parsed(Block::default())
     }
 }
 
 impl Rows {
     pub fn count(&self) -> usize {
         match self {
-            Rows::Typed(block) => block.rows(),
+            Rows::Parsed(block) => block.rows(),
             Rows::Blocks(blocks) => blocks.iter().map(Block::rows).sum(),
-            Rows::Opaque(rows) => rows.count(),
+            Rows::Passthrough(rows) => rows.count(),
         }
     }
 
     pub fn bytes(&self) -> usize {
         match self {
-            Rows::Typed(block) => block.bytes(),
+            Rows::Parsed(block) => block.bytes(),
             Rows::Blocks(blocks) => blocks.iter().map(Block::bytes).sum(),
-            Rows::Opaque(rows) => rows.text().len(),
+            Rows::Passthrough(rows) => rows.text().len(),
         }
     }
 
     /// Parsed rows, in order. `None`: they are not parsed.
     pub fn blocks(&self) -> Option<&[Block]> {
         match self {
-            Rows::Typed(block) => Some(std::slice::from_ref(block)),
+            Rows::Parsed(block) => Some(std::slice::from_ref(block)),
             Rows::Blocks(blocks) => Some(blocks),
-            Rows::Opaque(_) => None,
+            Rows::Passthrough(_) => None,
         }
     }
 
     /// Parsed rows as one block, which costs a copy where they are in several.
     pub fn to_block(&self) -> Option<Cow<'_, Block>> {
         match self {
-            Rows::Typed(block) => Some(Cow::Borrowed(block)),
+            Rows::Parsed(block) => Some(Cow::Borrowed(block)),
             Rows::Blocks(blocks) => Some(Cow::Owned(join(blocks.clone()))),
-            Rows::Opaque(_) => None,
+            Rows::Passthrough(_) => None,
         }
     }
 
@@ -63,9 +63,9 @@ impl Rows {
     pub fn append(&mut self, other: &Rows) {
         self.copy_into_one();
         match (self, other) {
-            (Rows::Typed(block), Rows::Typed(more)) => block.append(more),
-            (Rows::Typed(block), Rows::Blocks(more)) => more.iter().for_each(|more| block.append(more)),
-            (Rows::Opaque(rows), Rows::Opaque(more)) => rows.append(more),
+            (Rows::Parsed(block), Rows::Parsed(more)) => block.append(more),
+            (Rows::Parsed(block), Rows::Blocks(more)) => more.iter().for_each(|more| block.append(more)),
+            (Rows::Passthrough(rows), Rows::Passthrough(more)) => rows.append(more),
             _ => mixed(),
         }
     }
@@ -85,10 +85,10 @@ impl Rows {
     pub fn append_ranges(&mut self, other: &Rows, ranges: &[Range<usize>]) {
         self.copy_into_one();
         match (self, other) {
-            (Rows::Typed(block), Rows::Typed(more)) => block.append_ranges(more, ranges),
-            (Rows::Typed(block), Rows::Blocks(more)) => append_ranges_of(block, more, ranges),
-            (Rows::Opaque(opaque), Rows::Opaque(more)) => {
-                ranges.iter().for_each(|rows| opaque.append_range(more, rows.clone()));
+            (Rows::Parsed(block), Rows::Parsed(more)) => block.append_ranges(more, ranges),
+            (Rows::Parsed(block), Rows::Blocks(more)) => append_ranges_of(block, more, ranges),
+            (Rows::Passthrough(passthrough), Rows::Passthrough(more)) => {
+                ranges.iter().for_each(|rows| passthrough.append_range(more, rows.clone()));
             }
             _ => mixed(),
         }
@@ -104,16 +104,16 @@ impl Rows {
         let is_large = parts.len() > 1 && bytes / parts.len() >= LARGE_BYTES;
         let mut parts = parts.into_iter();
         let first = parts.next().unwrap_or_default();
-        if let Rows::Opaque(_) = first {
+        if let Rows::Passthrough(_) = first {
             return parts.fold(first, |mut joined, part| {
                 joined.append(&part);
                 joined
             });
         }
         let blocks = std::iter::once(first).chain(parts).flat_map(|part| match part {
-            Rows::Typed(block) => vec![block],
+            Rows::Parsed(block) => vec![block],
             Rows::Blocks(blocks) => blocks,
-            Rows::Opaque(_) => mixed(),
+            Rows::Passthrough(_) => mixed(),
         });
         let mut joined = Rows::Blocks(blocks.collect());
         if !is_large {
@@ -125,7 +125,7 @@ impl Rows {
     /// For those who take rows apart.
     fn copy_into_one(&mut self) {
         if let Rows::Blocks(blocks) = self {
-            *self = Rows::Typed(join(std::mem::take(blocks)));
+            *self = Rows::Parsed(join(std::mem::take(blocks)));
         }
     }
 
@@ -163,12 +163,12 @@ impl Rows {
     /// Hands out the rows and leaves none, of the same shape.
     pub fn take(&mut self) -> Rows {
         match self {
-            Rows::Typed(block) => Rows::Typed(block.take()),
+            Rows::Parsed(block) => Rows::Parsed(block.take()),
             Rows::Blocks(blocks) => {
                 let empty = blocks.first().map_or_else(Block::default, Block::like);
-                std::mem::replace(self, Rows::Typed(empty))
+                std::mem::replace(self, Rows::Parsed(empty))
             }
-            Rows::Opaque(rows) => Rows::Opaque(std::mem::take(rows)),
+            Rows::Passthrough(rows) => Rows::Passthrough(std::mem::take(rows)),
         }
     }
 }

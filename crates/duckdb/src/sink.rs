@@ -28,7 +28,7 @@ use crate::rows::record_batch;
 use crate::table::TableRef;
 use crate::work::Work;
 
-/// Stores batches of typed rows.
+/// Stores batches of parsed rows.
 pub struct DuckDbSink {
     database: DuckDb,
     running: Arc<Mutex<HashSet<BatchId>>>,
@@ -107,7 +107,7 @@ impl Attempt {
     fn record_batches(&self) -> Result<Vec<arrow_array::RecordBatch>, Exception> {
         let version = self.database.version_suffix();
         let (Some(blocks), Form::Native { types }) = (self.rows.blocks(), &self.destination.form) else {
-            return Err(Exception::new(NOT_IMPLEMENTED, "DuckDB stores typed rows only", version));
+            return Err(Exception::new(NOT_IMPLEMENTED, "DuckDB stores parsed rows only", version));
         };
         let batch = |block| record_batch(block, &self.destination.columns, types);
         blocks.iter().map(batch).collect::<Result<_, _>>().map_err(|not_held| not_held.exception(version))

@@ -19,8 +19,8 @@ struct Code {
 #[derive(Clone)]
 pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
-    pub(crate) opaque: Counter,
-    pub(crate) asked: Counter,
+    pub(crate) passthrough: Counter,
+    pub(crate) backend_read: Counter,
     pub(crate) connections: Gauge,
     pub(crate) refused_connections: Counter,
     pub(crate) admissions: Counter,
@@ -32,8 +32,8 @@ impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Metrics {
         let m = Metrics {
             accepted: Counter::default(),
-            opaque: Counter::default(),
-            asked: Counter::default(),
+            passthrough: Counter::default(),
+            backend_read: Counter::default(),
             connections: Gauge::default(),
             refused_connections: Counter::default(),
             admissions: Counter::default(),
@@ -42,9 +42,19 @@ impl Metrics {
         };
         registry.register("windrow_inserts_accepted", "Inserts taken to be gathered", m.accepted.clone());
         let help = "Of the inserts taken, those whose payload stays the text it is";
-        registry.register("windrow_inserts_opaque", help, m.opaque.clone());
-        let help = "Of the inserts taken, those whose payload ClickHouse was asked to read";
-        registry.register("windrow_inserts_asked", help, m.asked.clone());
+        registry.register("windrow_inserts_passthrough", help, m.passthrough.clone());
+        registry.register(
+            "windrow_inserts_opaque",
+            "Former name of windrow_inserts_passthrough",
+            m.passthrough.clone(),
+        );
+        let help = "Of the inserts taken, those whose payload ClickHouse has read";
+        registry.register("windrow_inserts_backend_read", help, m.backend_read.clone());
+        registry.register(
+            "windrow_inserts_asked",
+            "Former name of windrow_inserts_backend_read",
+            m.backend_read.clone(),
+        );
         registry.register("windrow_http_connections", "Open connections of the data port", m.connections.clone());
         let help = "Connections closed at once because there were too many";
         registry.register("windrow_http_connections_refused", help, m.refused_connections.clone());

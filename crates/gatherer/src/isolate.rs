@@ -144,9 +144,9 @@ impl Pieces {
 /// Whether every insert of a batch would get this error, so that looking for a culprit is in vain.
 pub(crate) fn concerns_whole_batch(code: i32, rows: &Rows) -> bool {
     match rows {
-        Rows::Typed(_) | Rows::Blocks(_) => concerns_all_typed(code),
+        Rows::Parsed(_) | Rows::Blocks(_) => concerns_all_typed(code),
         // What only the text of one insert can have brought about.
-        Rows::Opaque(_) => concerns_all_typed(code) && !matches!(code, 20 | 44 | 48 | 53),
+        Rows::Passthrough(_) => concerns_all_typed(code) && !matches!(code, 20 | 44 | 48 | 53),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Turns payloads of any typed format into Native blocks, for comparing Windrow's readers with a real ClickHouse.
+//! Turns payloads of any format that is parsed here into Native blocks, for comparing Windrow's readers with a real ClickHouse.
 //!
 //! `to_native FORMAT [--setting NAME VALUE] [--timezone NAME] [--version MAJOR MINOR] [--frames] COLUMN...`
 //! FORMAT is one that windrow-block or windrow-interchange reads; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
@@ -39,7 +39,7 @@ fn run() -> Result<ExitCode, String> {
             "--frames" => frames = true,
             "--setting" => {
                 let (name, value) = (next("NAME")?, next("VALUE")?);
-                if settings.set(&name, &value) == SettingEffect::NotTyped {
+                if settings.set(&name, &value) == SettingEffect::NotParsed {
                     eprintln!("setting");
                     return Ok(ExitCode::from(3));
                 }
@@ -80,7 +80,7 @@ fn answer_frames(mut input: &[u8], plan: &ReadPlan, format: &Format) -> Result<E
 }
 
 fn convert(payload: &[u8], plan: &ReadPlan, format: &Format) -> Result<Vec<u8>, String> {
-    let parsed = (format.read)(payload, plan).map_err(|not_typed| not_typed.to_string())?;
+    let parsed = (format.read)(payload, plan).map_err(|not_parsed| not_parsed.to_string())?;
     let columns: Vec<&ColumnSpec> = parsed.present.iter().map(|index| &plan.columns()[index]).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let types: Vec<DataType> = columns.iter().map(|column| column.data_type.clone()).collect();

@@ -3,7 +3,7 @@
 //! These formats repeat values by reference (dictionaries, runs) and compress parts of themselves, so that a few bytes can
 //! stand for any number of rows. Whatever is larger than what it came from is granted here first.
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 
 /// All that a payload expands to. A larger one is ClickHouse's to read, under its own limits.
 const MAX_EXPANDED_BYTES: usize = 256 << 20;
@@ -24,13 +24,13 @@ impl Budget {
         Budget { left_bytes: MAX_MESSAGE_BYTES }
     }
 
-    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
-        self.left_bytes = self.left_bytes.checked_sub(bytes).ok_or(NotTypedReason::Value)?;
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), NotParsedReason> {
+        self.left_bytes = self.left_bytes.checked_sub(bytes).ok_or(NotParsedReason::Value)?;
         Ok(())
     }
 
     /// `count` values of `width` bytes.
-    pub(crate) fn take_values(&mut self, count: usize, width: usize) -> Result<(), NotTypedReason> {
-        self.take(count.checked_mul(width).ok_or(NotTypedReason::Value)?)
+    pub(crate) fn take_values(&mut self, count: usize, width: usize) -> Result<(), NotParsedReason> {
+        self.take(count.checked_mul(width).ok_or(NotParsedReason::Value)?)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 
 use crate::budget::Budget;
 
@@ -114,13 +114,13 @@ impl<'a> Column<'a> {
         indices: &[u32],
         nulls: Option<Vec<u8>>,
         budget: &mut Budget,
-    ) -> Result<Column<'b>, NotTypedReason> {
+    ) -> Result<Column<'b>, NotParsedReason> {
         if self.rows == 0 && !indices.is_empty() || self.nulls.is_some() {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         let fixed = |data: &[u8], width: usize, budget: &mut Budget| {
             budget.take_values(indices.len(), width)?;
-            Ok::<_, NotTypedReason>(take_fixed(data, width, indices))
+            Ok::<_, NotParsedReason>(take_fixed(data, width, indices))
         };
         let values = match &self.values {
             Values::Bool(data) => Values::Bool(fixed(data, 1, budget)?),
@@ -140,7 +140,7 @@ impl<'a> Column<'a> {
                 Values::FixedBytes { width: *width, data: fixed(data, *width, budget)?.into() }
             }
             Values::Strings(strings) => Values::Strings(strings_at(strings, indices, budget)?),
-            Values::List { .. } | Values::Map { .. } | Values::Struct(_) => return Err(NotTypedReason::Value),
+            Values::List { .. } | Values::Map { .. } | Values::Struct(_) => return Err(NotParsedReason::Value),
         };
         Ok(Column { rows: indices.len(), nulls, values })
     }
@@ -155,10 +155,10 @@ fn take_fixed(data: &[u8], width: usize, indices: &[u32]) -> Vec<u8> {
     taken
 }
 
-fn strings_at<'b>(strings: &Strings<'_>, indices: &[u32], budget: &mut Budget) -> Result<Strings<'b>, NotTypedReason> {
+fn strings_at<'b>(strings: &Strings<'_>, indices: &[u32], budget: &mut Budget) -> Result<Strings<'b>, NotParsedReason> {
     let mut bytes = 0usize;
     for &index in indices {
-        bytes = bytes.checked_add(strings.get(index as usize).len()).ok_or(NotTypedReason::Value)?;
+        bytes = bytes.checked_add(strings.get(index as usize).len()).ok_or(NotParsedReason::Value)?;
     }
     budget.take(bytes)?;
     budget.take_values(indices.len(), 8)?;

@@ -1,20 +1,20 @@
 //! Which of the table's columns a payload's fields are.
 
-use windrow_block::{NotTypedReason, ReadPlan};
+use windrow_block::{NotParsedReason, ReadPlan};
 
 /// For every field the position of its column; `None` for a field that is not read.
 pub(crate) fn positions<'n>(
     names: impl Iterator<Item = &'n str>,
     plan: &ReadPlan,
-) -> Result<Vec<Option<usize>>, NotTypedReason> {
+) -> Result<Vec<Option<usize>>, NotParsedReason> {
     let mut positions: Vec<Option<usize>> = Vec::new();
     for name in names {
         let position = plan.position(name.as_bytes());
         match position {
-            Some(_) if positions.contains(&position) => return Err(NotTypedReason::DuplicateField),
+            Some(_) if positions.contains(&position) => return Err(NotParsedReason::DuplicateField),
             Some(_) => {}
             None if may_be_meant(name, plan) || !plan.settings().skips_unknown_fields() => {
-                return Err(NotTypedReason::UnknownField);
+                return Err(NotParsedReason::UnknownField);
             }
             None => {}
         }
@@ -23,7 +23,7 @@ pub(crate) fn positions<'n>(
     // A payload that names none of the columns is more likely a mistake than a wish for defaults.
     match positions.iter().any(Option::is_some) {
         true => Ok(positions),
-        false => Err(NotTypedReason::UnknownField),
+        false => Err(NotParsedReason::UnknownField),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use support::memory::{Files, MemoryDisk};
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, OpaqueRows, PartitionKey, ReadPlan};
+use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, PartitionKey, PassthroughRows, ReadPlan};
 use windrow_block::{ReadSettings, Rows};
 use windrow_client::Credentials;
 use windrow_journal::log::{self, LogOptions, RecordId, Room};
@@ -50,12 +50,12 @@ fn typed() -> (Destination, Rows) {
     let plan = ReadPlan::new(columns.collect(), ReadSettings::of(format));
     let payload = "{\"id\":1,\"city\":\"Oslo\",\"at\":1700000000}\n{\"id\":2,\"city\":null,\"at\":1700000001}\n";
     let parsed = (format.read)(payload.as_bytes(), &plan).unwrap();
-    (destination, Rows::Typed(parsed.block))
+    (destination, Rows::Parsed(parsed.block))
 }
 
 fn text() -> (Destination, Rows) {
-    let rows = OpaqueRows::piece(b"{\"id\":3}\n{\"id\":4}\n".to_vec(), 2);
-    (destination(Form::Text { format: "JSONEachRow", header: Vec::new() }), Rows::Opaque(rows))
+    let rows = PassthroughRows::piece(b"{\"id\":3}\n{\"id\":4}\n".to_vec(), 2);
+    (destination(Form::Text { format: "JSONEachRow", header: Vec::new() }), Rows::Passthrough(rows))
 }
 
 fn head(number: u64) -> InsertHead {

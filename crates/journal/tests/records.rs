@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, OpaqueRows, PartitionKey, ReadPlan};
+use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, PartitionKey, PassthroughRows, ReadPlan};
 use windrow_block::{Format, ReadSettings, Rows};
 use windrow_client::Credentials;
 use windrow_journal::log::RecordId;
@@ -51,14 +51,14 @@ fn typed() -> (Destination, Rows) {
             max_per_insert: Some(100),
         }),
     };
-    (destination, Rows::Typed(parsed.block))
+    (destination, Rows::Parsed(parsed.block))
 }
 
 fn text() -> (Destination, Rows) {
     let (destination, _) = typed();
     let form = Form::Text { format: "JSONEachRow", header: b"header".to_vec() };
-    let rows = OpaqueRows::piece(b"{\"id\":1}\n{\"id\":2}\n".to_vec(), 2);
-    (Destination { form, partitioning: None, ..destination }, Rows::Opaque(rows))
+    let rows = PassthroughRows::piece(b"{\"id\":1}\n{\"id\":2}\n".to_vec(), 2);
+    (Destination { form, partitioning: None, ..destination }, Rows::Passthrough(rows))
 }
 
 fn context(destination: &Destination) -> Vec<u8> {

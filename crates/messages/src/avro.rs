@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use windrow_block::{NotTypedReason, Parsed, SeriesError};
+use windrow_block::{NotParsedReason, Parsed, SeriesError};
 use windrow_interchange::{AvroDecoder, AvroRows};
 
 use crate::fields::FieldError;
@@ -58,7 +58,7 @@ impl<'p> AvroMessages<'p> {
             return read.map_err(FieldError::Refused);
         }
         let Some((&[MAGIC, a, b, c, d], row)) = value.split_first_chunk::<5>() else {
-            let reason = NotTypedReason::Syntax;
+            let reason = NotParsedReason::Syntax;
             return Err(FieldError::Refused(SeriesError {
                 reason,
                 row: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{BlockBuilder, ColumnSpec, DataType, DefaultKind, NotTypedReason, ReadPlan, ReadSettings};
+use windrow_block::{BlockBuilder, ColumnSpec, DataType, DefaultKind, NotParsedReason, ReadPlan, ReadSettings};
 use windrow_interchange::{AvroDecoder, ProtobufPlan, ProtobufSchema};
 
 use crate::avro::Schemas;
@@ -277,10 +277,10 @@ fn virtual_columns(columns: &[ColumnSpec], sources: &[Source]) -> Result<Vec<Vir
 fn check(fields: &ReadPlan) -> Result<(), PlanError> {
     let Err(refusal) = BlockBuilder::new(fields, 0) else { return Ok(()) };
     Err(PlanError::Unreadable(match refusal.reason {
-        NotTypedReason::Setting => {
+        NotParsedReason::Setting => {
             "a setting in format_settings has a value that messages can't be read with here".into()
         }
-        NotTypedReason::ColumnKind if fields.columns().is_empty() => {
+        NotParsedReason::ColumnKind if fields.columns().is_empty() => {
             "no column of the table takes a field of the messages".into()
         }
         reason => format!("messages can't be read into this table ({})", reason.as_str()),

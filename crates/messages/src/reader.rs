@@ -1,6 +1,6 @@
 //! Message after message into rows.
 
-use windrow_block::{Block, BlockBuilder, NotTypedReason, Parsed, Present};
+use windrow_block::{Block, BlockBuilder, NotParsedReason, Parsed, Present};
 
 use crate::answer;
 use crate::error::{MessageError, Unread};
@@ -58,7 +58,7 @@ impl<'p> MessageReader<'p> {
     #[cold]
     fn read_again(&mut self, value: &[u8], error: FieldError) -> Result<usize, Unread> {
         let outcome = match &error {
-            FieldError::Refused(refused) if refused.reason == NotTypedReason::MixedDefaults && self.span.is_some() => {
+            FieldError::Refused(refused) if refused.reason == NotParsedReason::MixedDefaults && self.span.is_some() => {
                 self.close();
                 self.fields.read(value)
             }

@@ -1,6 +1,6 @@
 //! What is said of a message that can't be read, and whether ClickHouse would surely say the same.
 
-use windrow_block::{DataType, NotTypedReason, SeriesError};
+use windrow_block::{DataType, NotParsedReason, SeriesError};
 
 use crate::error::{MessageError, Unread};
 use crate::plan::MessagePlan;
@@ -25,8 +25,8 @@ pub(crate) fn refused(plan: &MessagePlan, value: &[u8], error: SeriesError) -> U
     Unread::Refused(MessageError { text, row, column: column.map(|column| column.name.clone()), certain })
 }
 
-fn what(reason: NotTypedReason, format: &str) -> String {
-    use NotTypedReason as R;
+fn what(reason: NotParsedReason, format: &str) -> String {
+    use NotParsedReason as R;
     let what = match reason {
         R::Syntax => "Cannot parse input: it is not well-formed, or cut off",
         R::Value => "Cannot parse input: the value is not one of the column's type",
@@ -57,10 +57,10 @@ fn near(value: &[u8], at: usize) -> String {
 
 /// Only plain rubbish: everything else is ClickHouse's to judge. What stands here was compared with it on damaged messages.
 fn is_certain(format: &str, value: &[u8], error: &SeriesError, data_type: Option<&DataType>) -> bool {
-    let (is_broken, at) = (error.reason == NotTypedReason::Syntax, error.at.unwrap_or(0));
+    let (is_broken, at) = (error.reason == NotParsedReason::Syntax, error.at.unwrap_or(0));
     match format {
         "RowBinary" | "MsgPack" => is_broken && at == value.len(),
-        "JSONEachRow" if is_broken || error.reason == NotTypedReason::Value => {
+        "JSONEachRow" if is_broken || error.reason == NotParsedReason::Value => {
             is_no_json(value, at) || is_broken && is_broken_json(value, at) || is_word(value, at, data_type)
         }
         _ => false,

@@ -138,7 +138,7 @@ fn read_settings(format: &FormatOptions, table: &TableDescription) -> Result<Rea
         let effect = read.set(name, value);
         // Those of a profile that have nothing to do with reading are many; in `format_settings` there is no reason for any.
         let is_refused = match of_profile {
-            true => effect == SettingEffect::NotTyped,
+            true => effect == SettingEffect::NotParsed,
             false => effect != SettingEffect::Applied,
         };
         if is_refused {

@@ -98,11 +98,11 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
 fn body(batch: &Batch) -> Vec<Cow<'_, [u8]>> {
     let destination = &batch.destination;
     match (&batch.rows, &destination.form) {
-        (Rows::Typed(block), Form::Native { types }) => {
+        (Rows::Parsed(block), Form::Native { types }) => {
             native_pieces(std::slice::from_ref(block), &destination.columns, types)
         }
         (Rows::Blocks(blocks), Form::Native { types }) => native_pieces(blocks, &destination.columns, types),
-        (Rows::Opaque(rows), Form::Text { header, .. }) => vec![Cow::from(header), Cow::from(rows.text())],
+        (Rows::Passthrough(rows), Form::Text { header, .. }) => vec![Cow::from(header), Cow::from(rows.text())],
         _ => panic!("the rows of a batch are of its destination's form"),
     }
 }
@@ -117,7 +117,7 @@ fn written_rows(summary: &str) -> Option<u64> {
 fn check_count(batch: &Batch, written_rows: u64) {
     let Destination { has_views, hands_on, database, table, .. } = &*batch.destination;
     let counted = batch.rows.count() as u64;
-    if matches!(batch.rows, Rows::Opaque(_)) && !has_views && !hands_on && written_rows != counted {
+    if matches!(batch.rows, Rows::Passthrough(_)) && !has_views && !hands_on && written_rows != counted {
         tracing::error!(database, table, batch = %batch.id, counted, written_rows, "ClickHouse read other rows from a batch of text than there are");
     }
 }

@@ -32,7 +32,8 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use windrow_block::{
-        read_json_each_row, ColumnSpec, DataType, DefaultKind, OpaqueRows, PartitionKey, ReadPlan, ReadSettings, Rows,
+        read_json_each_row, ColumnSpec, DataType, DefaultKind, PartitionKey, PassthroughRows, ReadPlan, ReadSettings,
+        Rows,
     };
     use windrow_client::Credentials;
 
@@ -65,7 +66,7 @@ mod tests {
         let spec = ColumnSpec { name: "a".into(), data_type: DataType::UInt64, default_kind: DefaultKind::None };
         let plan = ReadPlan::new(vec![spec], ReadSettings::default());
         let block = read_json_each_row(json.as_bytes(), &plan).unwrap().block;
-        may_span_partitions(&batch(Rows::Typed(block), Form::Native { types: vec![DataType::UInt64] }, partitioning))
+        may_span_partitions(&batch(Rows::Parsed(block), Form::Native { types: vec![DataType::UInt64] }, partitioning))
     }
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
             assert!(!typed_spans(r#"{"a":1}"#, partitioned_by(key)), "{key}, of one row");
         }
         let text = || Form::Text { format: "CSV", header: vec![] };
-        let rows = |count| Rows::Opaque(OpaqueRows::piece(b"1\n".repeat(count), count));
+        let rows = |count| Rows::Passthrough(PassthroughRows::piece(b"1\n".repeat(count), count));
         assert!(may_span_partitions(&batch(rows(2), text(), partitioned_by("a"))));
         assert!(!may_span_partitions(&batch(rows(1), text(), partitioned_by("a"))));
         assert!(!may_span_partitions(&batch(rows(2), text(), None)));

@@ -6,7 +6,7 @@
 
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
-use windrow_block::{decode_native, Block, Format, NativeLimits, NotTyped, NotTypedReason, Parsed, ReadPlan};
+use windrow_block::{decode_native, Block, Format, NativeLimits, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use super::table::{plan, Table, Written};
 use crate::error::AppendError;
@@ -32,7 +32,7 @@ pub(super) fn read(table: &Table, payload: Payload, max_bytes: u64) -> Result<Re
     };
     let Parsed { block, present } = match (source.format.read)(&source.bytes, &table.plan) {
         Ok(parsed) => parsed,
-        Err(not_typed) => return Err(source.why(not_typed)),
+        Err(not_parsed) => return Err(source.why(not_parsed)),
     };
     let held_bytes = block.bytes() as u64;
     if held_bytes > max_bytes {
@@ -78,9 +78,9 @@ fn bind(table: &Table, present: Vec<usize>) -> Result<(), AppendError> {
 
 impl Source<'_> {
     /// In words that name the column.
-    fn why(&self, not_typed: NotTyped) -> AppendError {
+    fn why(&self, not_parsed: NotParsed) -> AppendError {
         let format = self.format.name;
-        if not_typed.reason == NotTypedReason::UnknownField {
+        if not_parsed.reason == NotParsedReason::UnknownField {
             if let Some(name) = self.names().into_iter().find(|name| !self.has_column(name)) {
                 let text = format!("Column {name} of the batch is none of the columns to append to");
                 return AppendError::new(16, &text).with_status(400);
@@ -89,7 +89,7 @@ impl Source<'_> {
         if let Some(column) = self.culprit() {
             return AppendError::new(column.code(), &column.text(format)).with_status(400);
         }
-        let text = format!("Cannot read the batch as {format}: {}", general(not_typed.reason));
+        let text = format!("Cannot read the batch as {format}: {}", general(not_parsed.reason));
         AppendError::new(117, &text)
     }
 
@@ -109,7 +109,7 @@ impl Source<'_> {
     fn read_alone<'c>(&self, column: &'c Written) -> Option<Culprit<'c>> {
         let alone: ReadPlan = plan(std::iter::once(column), &self.table.server_timezone, true);
         let reason = (self.format.read)(&self.bytes, &alone).err()?.reason;
-        let is_of_values = matches!(reason, NotTypedReason::Value | NotTypedReason::Null | NotTypedReason::TimeZone);
+        let is_of_values = matches!(reason, NotParsedReason::Value | NotParsedReason::Null | NotParsedReason::TimeZone);
         is_of_values.then_some(Culprit { column, reason })
     }
 
@@ -125,13 +125,13 @@ impl Source<'_> {
 
 struct Culprit<'t> {
     column: &'t Written,
-    reason: NotTypedReason,
+    reason: NotParsedReason,
 }
 
 impl Culprit<'_> {
     fn code(&self) -> i32 {
         match self.reason {
-            NotTypedReason::Null => 349,
+            NotParsedReason::Null => 349,
             _ => 53,
         }
     }
@@ -140,8 +140,8 @@ impl Culprit<'_> {
         let Culprit { column, reason, .. } = self;
         let (name, data_type) = (&column.name, &column.type_name);
         match reason {
-            NotTypedReason::Null => format!("NULL in column {name}, whose type {data_type} has no NULL"),
-            NotTypedReason::TimeZone => {
+            NotParsedReason::Null => format!("NULL in column {name}, whose type {data_type} has no NULL"),
+            NotParsedReason::TimeZone => {
                 format!("Column {name} of type {data_type}: its times are in a zone that is not known here")
             }
             _ => {
@@ -151,15 +151,15 @@ impl Culprit<'_> {
     }
 }
 
-fn general(reason: NotTypedReason) -> &'static str {
+fn general(reason: NotParsedReason) -> &'static str {
     match reason {
-        NotTypedReason::Syntax => "it is cut off or damaged",
-        NotTypedReason::UnknownField => "it has a column that the table has not, or none that the table has",
-        NotTypedReason::DuplicateField => "it has a column twice",
-        NotTypedReason::Null => "it has NULL where the column's type has none",
-        NotTypedReason::TooDeep => "its types are nested too deeply",
-        NotTypedReason::MixedDefaults => "a column is there for some rows only",
-        NotTypedReason::ColumnKind => "there is no column that can be written",
+        NotParsedReason::Syntax => "it is cut off or damaged",
+        NotParsedReason::UnknownField => "it has a column that the table has not, or none that the table has",
+        NotParsedReason::DuplicateField => "it has a column twice",
+        NotParsedReason::Null => "it has NULL where the column's type has none",
+        NotParsedReason::TooDeep => "its types are nested too deeply",
+        NotParsedReason::MixedDefaults => "a column is there for some rows only",
+        NotParsedReason::ColumnKind => "there is no column that can be written",
         _ => "it has something that can't be taken exactly as it is",
     }
 }

@@ -4,9 +4,9 @@ use super::families::{Families, CSV, HEADED, TSV};
 use super::{Format, Lines};
 use crate::plan::ReadPlan;
 use crate::read::delimited;
-use crate::read::{NotTyped, Parsed};
+use crate::read::{NotParsed, Parsed};
 
-type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
+type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotParsed>;
 
 const fn format(name: &'static str, aliases: &'static [&'static str], families: Families, read: Read) -> Format {
     Format { name, aliases, families, lines: Lines::Unknown, read }

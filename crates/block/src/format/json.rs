@@ -5,9 +5,9 @@ use super::{Format, Lines};
 use crate::plan::ReadPlan;
 use crate::read::json::*;
 use crate::read::raw::*;
-use crate::read::{NotTyped, Parsed};
+use crate::read::{NotParsed, Parsed};
 
-type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>;
+type Read = fn(&[u8], &ReadPlan) -> Result<Parsed, NotParsed>;
 
 const OBJECTS: Lines = Lines::BeginWith(b'{');
 const ARRAYS: Lines = Lines::BeginWith(b'[');

@@ -9,7 +9,7 @@ use std::fmt::{self, Debug, Formatter};
 use crate::plan::ReadPlan;
 use crate::read::{
     read_msgpack, read_native, read_row_binary, read_row_binary_with_defaults, read_row_binary_with_names,
-    read_row_binary_with_names_and_types, read_row_binary_with_names_and_types_and_defaults, read_values, NotTyped,
+    read_row_binary_with_names_and_types, read_row_binary_with_names_and_types_and_defaults, read_values, NotParsed,
     Parsed,
 };
 
@@ -24,7 +24,7 @@ pub struct Format {
     /// Which groups of settings bear on reading it.
     pub families: Families,
     pub lines: Lines,
-    pub read: fn(&[u8], &ReadPlan) -> Result<Parsed, NotTyped>,
+    pub read: fn(&[u8], &ReadPlan) -> Result<Parsed, NotParsed>,
 }
 
 /// How rows may be told apart at line breaks, so that parts of a payload can be read side by side. A line break need not end

@@ -2,7 +2,7 @@
 //! holds once. A few bytes can stand for any number of them, and they are made before anybody has asked for the room. So
 //! there is enough for every small insert, and beyond that in proportion to what was sent.
 
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 
 const ALWAYS_BYTES: usize = 1 << 20;
 const PER_PAYLOAD_BYTE: usize = 16;
@@ -24,8 +24,8 @@ impl Allowance {
 
     /// To be asked before the bytes are made.
     #[inline]
-    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
-        self.left_bytes = self.left_bytes.checked_sub(bytes).ok_or(NotTypedReason::Value)?;
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), NotParsedReason> {
+        self.left_bytes = self.left_bytes.checked_sub(bytes).ok_or(NotParsedReason::Value)?;
         Ok(())
     }
 }
@@ -41,6 +41,6 @@ mod tests {
         let mut allowance = Allowance::of(0);
         assert_eq!(allowance.take(1 << 20), Ok(()));
         assert_eq!(allowance.take(0), Ok(()));
-        assert_eq!(allowance.take(1), Err(NotTypedReason::Value));
+        assert_eq!(allowance.take(1), Err(NotParsedReason::Value));
     }
 }

@@ -4,7 +4,7 @@
 //! against the plan here, so that a mistake out there can't make a block whose columns disagree; and what is left out,
 //! wanted as default or given only now and then is settled by the same rules as for every other format.
 
-use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use super::rows::Rows;
 use crate::column::{strings_end, Column, StringsEnd};
 use crate::plan::ReadPlan;
@@ -102,12 +102,12 @@ pub struct BlockBuilder<'p> {
 
 impl<'p> BlockBuilder<'p> {
     /// Fails where the plan takes no payload at all. The longer the payload is, the more may be put in for what it leaves out.
-    pub fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotTyped> {
+    pub fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotParsed> {
         Ok(BlockBuilder { rows: Rows::new(plan, payload_bytes)? })
     }
 
     /// The next `count` values of a column.
-    pub fn put(&mut self, column: usize, data: ColumnData, count: usize) -> Result<(), NotTypedReason> {
+    pub fn put(&mut self, column: usize, data: ColumnData, count: usize) -> Result<(), NotParsedReason> {
         self.rows.see(column)?;
         if count == 0 {
             return Ok(());
@@ -124,27 +124,27 @@ impl<'p> BlockBuilder<'p> {
     }
 
     /// The next `count` values of a column that can't hold NULL are all NULL.
-    pub fn put_nulls(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
+    pub fn put_nulls(&mut self, column: usize, count: usize) -> Result<(), NotParsedReason> {
         self.rows.see(column)?;
         (0..count).try_for_each(|_| self.rows.give_null(column))
     }
 
     /// So many rows are complete; the columns that got nothing for them are left out by them.
-    pub fn end_rows(&mut self, count: usize) -> Result<(), NotTypedReason> {
+    pub fn end_rows(&mut self, count: usize) -> Result<(), NotParsedReason> {
         self.rows.end_rows(count)
     }
 
-    pub fn not_typed(&self, reason: NotTypedReason) -> NotTyped {
-        self.rows.not_typed(reason)
+    pub fn not_parsed(&self, reason: NotParsedReason) -> NotParsed {
+        self.rows.not_parsed(reason)
     }
 
-    pub fn finish(self) -> Result<Parsed, NotTyped> {
+    pub fn finish(self) -> Result<Parsed, NotParsed> {
         self.rows.finish()
     }
 }
 
 /// `data` as a column of the same layout as `like`, if it is one of `count` rows.
-fn checked(data: ColumnData, like: &Column, count: usize) -> Result<Column, NotTypedReason> {
+fn checked(data: ColumnData, like: &Column, count: usize) -> Result<Column, NotParsedReason> {
     let column = match (data, like) {
         (ColumnData::Fixed(data), Column::Fixed { width, .. }) if data.len() == count.saturating_mul(*width) => {
             Column::Fixed { width: *width, data }
@@ -161,14 +161,14 @@ fn checked(data: ColumnData, like: &Column, count: usize) -> Result<Column, NotT
             if offsets.len() == count && offsets.is_sorted() =>
         {
             let inner_count = usize::try_from(offsets.last().copied().unwrap_or(0));
-            let inner_count = inner_count.map_err(|_| NotTypedReason::Value)?;
+            let inner_count = inner_count.map_err(|_| NotParsedReason::Value)?;
             Column::Array { offsets, inner: Box::new(checked(*inner, inner_like, inner_count)?) }
         }
         (ColumnData::Tuple(elements), Column::Tuple { elements: like }) if elements.len() == like.len() => {
             let elements = elements.into_iter().zip(like).map(|(element, like)| checked(element, like, count));
             Column::Tuple { elements: elements.collect::<Result<_, _>>()? }
         }
-        _ => return Err(NotTypedReason::Value),
+        _ => return Err(NotParsedReason::Value),
     };
     Ok(column)
 }

@@ -1,4 +1,4 @@
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 
 /// A place in the payload.
 pub(super) struct Cursor<'a> {
@@ -27,18 +27,18 @@ impl<'a> Cursor<'a> {
     }
 
     /// A semicolon may end the whole payload.
-    pub(super) fn eat_final_semicolon(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn eat_final_semicolon(&mut self) -> Result<(), NotParsedReason> {
         self.eat(b';');
         self.expect_end()
     }
 
     /// Nothing but whitespace may follow.
-    pub(super) fn expect_end(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn expect_end(&mut self) -> Result<(), NotParsedReason> {
         self.skip_space();
         if self.at_end() {
             Ok(())
         } else {
-            Err(NotTypedReason::Syntax)
+            Err(NotParsedReason::Syntax)
         }
     }
 
@@ -50,11 +50,11 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(super) fn expect(&mut self, wanted: u8) -> Result<(), NotTypedReason> {
+    pub(super) fn expect(&mut self, wanted: u8) -> Result<(), NotParsedReason> {
         if self.eat(wanted) {
             Ok(())
         } else {
-            Err(NotTypedReason::Syntax)
+            Err(NotParsedReason::Syntax)
         }
     }
 

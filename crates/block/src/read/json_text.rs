@@ -4,7 +4,7 @@ use memchr::memchr2;
 
 use super::cursor::Cursor;
 use super::number::read_number_text;
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 
 /// Nesting of a value that no column reads; far below ClickHouse's own limit of 1000.
 const MAX_SKIPPED_DEPTH: usize = 64;
@@ -30,9 +30,9 @@ impl<'a> Text<'a> {
 
 /// A string from behind its opening quote; the cursor is left behind the closing one.
 #[inline]
-pub(super) fn read_string<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
+pub(super) fn read_string<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason> {
     let rest = cursor.rest();
-    let end = find_quote_or_escape(rest).ok_or(NotTypedReason::Syntax)?;
+    let end = find_quote_or_escape(rest).ok_or(NotParsedReason::Syntax)?;
     if rest[end] == b'"' {
         cursor.at += end + 1;
         return Ok(Text::Plain(&rest[..end]));
@@ -61,17 +61,17 @@ fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
 }
 
 #[cold]
-fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     scratch.clear();
     loop {
         let rest = cursor.rest();
-        let end = find_quote_or_escape(rest).ok_or(NotTypedReason::Syntax)?;
+        let end = find_quote_or_escape(rest).ok_or(NotParsedReason::Syntax)?;
         scratch.extend_from_slice(&rest[..end]);
         cursor.at += end + 1;
         if rest[end] == b'"' {
             return Ok(());
         }
-        let escaped = cursor.peek().ok_or(NotTypedReason::Syntax)?;
+        let escaped = cursor.peek().ok_or(NotParsedReason::Syntax)?;
         cursor.at += 1;
         match escaped {
             b'"' | b'\\' | b'/' => scratch.push(escaped),
@@ -84,47 +84,47 @@ fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotTyp
                 let character = read_character(cursor)?;
                 scratch.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            _ => return Err(NotTypedReason::Value),
+            _ => return Err(NotParsedReason::Value),
         }
     }
 }
 
 /// What follows `\u`: one code unit, or the two of a surrogate pair.
-fn read_character(cursor: &mut Cursor<'_>) -> Result<char, NotTypedReason> {
+fn read_character(cursor: &mut Cursor<'_>) -> Result<char, NotParsedReason> {
     let first = read_code_unit(cursor)?;
     if !(0xD800..0xE000).contains(&first) {
-        return char::from_u32(first).ok_or(NotTypedReason::Value);
+        return char::from_u32(first).ok_or(NotParsedReason::Value);
     }
     if first >= 0xDC00 || !cursor.eat_exactly(b"\\u") {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     let second = read_code_unit(cursor)?;
     if !(0xDC00..0xE000).contains(&second) {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
-    char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)).ok_or(NotTypedReason::Value)
+    char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)).ok_or(NotParsedReason::Value)
 }
 
-fn read_code_unit(cursor: &mut Cursor<'_>) -> Result<u32, NotTypedReason> {
-    let digits = cursor.rest().get(..4).ok_or(NotTypedReason::Syntax)?;
+fn read_code_unit(cursor: &mut Cursor<'_>) -> Result<u32, NotParsedReason> {
+    let digits = cursor.rest().get(..4).ok_or(NotParsedReason::Syntax)?;
     let mut value = 0;
     for digit in digits {
-        value = value << 4 | char::from(*digit).to_digit(16).ok_or(NotTypedReason::Value)?;
+        value = value << 4 | char::from(*digit).to_digit(16).ok_or(NotParsedReason::Value)?;
     }
     cursor.at += 4;
     Ok(value)
 }
 
 /// Skips a value of strict JSON and returns its text.
-pub(super) fn skip_value<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<&'a [u8], NotTypedReason> {
+pub(super) fn skip_value<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<&'a [u8], NotParsedReason> {
     let start = cursor.at;
     skip_nested(cursor, scratch, 0)?;
     Ok(&cursor.bytes[start..cursor.at])
 }
 
-fn skip_nested(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, depth: usize) -> Result<(), NotTypedReason> {
+fn skip_nested(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, depth: usize) -> Result<(), NotParsedReason> {
     if depth > MAX_SKIPPED_DEPTH {
-        return Err(NotTypedReason::TooDeep);
+        return Err(NotParsedReason::TooDeep);
     }
     match cursor.peek() {
         Some(b'"') => {
@@ -137,7 +137,7 @@ fn skip_nested(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, depth: usize) -> 
         Some(b'f') if cursor.eat_exactly(b"false") => Ok(()),
         Some(b'n') if cursor.eat_exactly(b"null") => Ok(()),
         Some(b'-' | b'0'..=b'9') => read_number_text(cursor).map(drop),
-        _ => Err(NotTypedReason::Syntax),
+        _ => Err(NotParsedReason::Syntax),
     }
 }
 
@@ -152,7 +152,7 @@ fn skip_members(
     scratch: &mut Vec<u8>,
     depth: usize,
     brackets: Brackets,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let closing = if brackets == Brackets::Object { b'}' } else { b']' };
     cursor.at += 1;
     cursor.skip_space();

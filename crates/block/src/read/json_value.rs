@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::json_text::{read_string, skip_value, Text};
 use super::nested::ValueReader;
 use super::number::{push_integer, read_number_text, read_signed};
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use super::scalar::{
     push_fixed_string, push_number, push_special_float, push_string, push_text, push_time_number, quoted,
 };
@@ -23,29 +23,29 @@ pub(super) struct JsonValues<'a, 'p> {
 }
 
 impl<'a> JsonValues<'a, '_> {
-    pub(super) fn expect_null(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn expect_null(&mut self) -> Result<(), NotParsedReason> {
         if self.cursor.eat_exactly(b"null") {
             Ok(())
         } else {
-            Err(NotTypedReason::Value)
+            Err(NotParsedReason::Value)
         }
     }
 
     #[inline]
-    fn read_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let word: &[u8] = match self.cursor.peek() {
             Some(b't') if self.cursor.eat_exactly(b"true") => b"1",
             Some(b'f') if self.cursor.eat_exactly(b"false") => b"0",
             _ => return self.read_maybe_quoted_number(reader, out),
         };
         if !self.settings.json.bools_as_numbers {
-            return Err(NotTypedReason::Setting);
+            return Err(NotParsedReason::Setting);
         }
         push_number(reader, &mut Cursor::new(word), out)
     }
 
     #[inline]
-    fn read_maybe_quoted_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_maybe_quoted_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if !self.cursor.eat(b'"') {
             return push_number(reader, &mut self.cursor, out);
         }
@@ -58,7 +58,7 @@ impl<'a> JsonValues<'a, '_> {
 
     /// With a sign, or in a word.
     #[cold]
-    fn read_quoted_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_quoted_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let rest = self.cursor.rest();
         let length = rest.iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
         if push_special_float(reader, &rest[..length], out) {
@@ -68,35 +68,35 @@ impl<'a> JsonValues<'a, '_> {
         push_number(reader, &mut self.cursor, out)
     }
 
-    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let value = match self.cursor.peek() {
             Some(b't') if self.cursor.eat_exactly(b"true") => 1,
             Some(b'f') if self.cursor.eat_exactly(b"false") => 0,
             Some(b'1') if self.cursor.eat(b'1') => 1,
             Some(b'0') if self.cursor.eat(b'0') => 0,
-            _ => return Err(NotTypedReason::Value),
+            _ => return Err(NotParsedReason::Value),
         };
         out.push(value);
         Ok(())
     }
 
-    fn read_enum(&mut self, names: &EnumReader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_enum(&mut self, names: &EnumReader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if self.cursor.eat(b'"') {
             let name = read_string(&mut self.cursor, &mut self.scratch)?;
-            return names.push_named(name.bytes(&self.scratch), out).ok_or(NotTypedReason::Value);
+            return names.push_named(name.bytes(&self.scratch), out).ok_or(NotParsedReason::Value);
         }
         let value = read_signed(&mut self.cursor)?;
-        names.push_value(value, out).ok_or(NotTypedReason::Value)
+        names.push_value(value, out).ok_or(NotParsedReason::Value)
     }
 
-    fn read_date32_number(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_date32_number(&mut self, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let days = read_signed(&mut self.cursor)?;
         out.extend_from_slice(&time::date32(days)?.to_le_bytes());
         Ok(())
     }
 
     /// The text of a value that is no string, where a String takes it.
-    fn read_other_text(&mut self) -> Result<&'a [u8], NotTypedReason> {
+    fn read_other_text(&mut self) -> Result<&'a [u8], NotParsedReason> {
         let json = &self.settings.json;
         let is_taken = match self.cursor.peek() {
             Some(b'-' | b'0'..=b'9') => json.numbers_as_strings,
@@ -105,7 +105,7 @@ impl<'a> JsonValues<'a, '_> {
             _ => json.objects_as_strings,
         };
         match self.cursor.peek() {
-            _ if !is_taken => Err(NotTypedReason::Setting),
+            _ if !is_taken => Err(NotParsedReason::Setting),
             Some(b'-' | b'0'..=b'9') => read_number_text(&mut self.cursor),
             _ => skip_value(&mut self.cursor, &mut self.scratch),
         }
@@ -116,7 +116,7 @@ impl<'a> JsonValues<'a, '_> {
         names: &[String],
         elements: &[Reader],
         columns: &mut [Column],
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         let mut seen = Present::default();
         self.cursor.expect(b'{')?;
         self.cursor.skip_space();
@@ -125,13 +125,13 @@ impl<'a> JsonValues<'a, '_> {
                 let name = self.read_plain_key()?;
                 self.expect_colon()?;
                 match names.iter().position(|known| known.as_bytes() == name) {
-                    Some(index) if seen.contains(index) => return Err(NotTypedReason::DuplicateField),
+                    Some(index) if seen.contains(index) => return Err(NotParsedReason::DuplicateField),
                     Some(index) => {
                         seen.insert(index);
                         self.read(&elements[index], &mut columns[index])?;
                     }
                     None if resembles(name, names.iter().map(String::as_str)) => {
-                        return Err(NotTypedReason::UnknownField)
+                        return Err(NotParsedReason::UnknownField)
                     }
                     None => drop(skip_value(&mut self.cursor, &mut self.scratch)?),
                 }
@@ -142,7 +142,7 @@ impl<'a> JsonValues<'a, '_> {
         }
         for (index, column) in columns.iter_mut().enumerate().filter(|(index, _)| !seen.contains(*index)) {
             if elements[index].zero_is_doubtful() || column.zero_is_large() {
-                return Err(NotTypedReason::Null);
+                return Err(NotParsedReason::Null);
             }
             column.push_zero();
         }
@@ -150,17 +150,17 @@ impl<'a> JsonValues<'a, '_> {
     }
 
     /// A key without escapes: with them, ClickHouse's readers do not all agree.
-    pub(super) fn read_plain_key(&mut self) -> Result<&'a [u8], NotTypedReason> {
+    pub(super) fn read_plain_key(&mut self) -> Result<&'a [u8], NotParsedReason> {
         self.cursor.expect(b'"')?;
         match read_string(&mut self.cursor, &mut self.scratch)? {
             Text::Plain(name) => Ok(name),
-            Text::Unescaped => Err(NotTypedReason::UnknownField),
+            Text::Unescaped => Err(NotParsedReason::UnknownField),
         }
     }
 
     /// Behind a member of an object: whether that was the last.
     #[inline]
-    pub(super) fn ends_object(&mut self) -> Result<bool, NotTypedReason> {
+    pub(super) fn ends_object(&mut self) -> Result<bool, NotParsedReason> {
         self.ends_list(b'}')
     }
 }
@@ -176,7 +176,7 @@ impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
     }
 
     #[inline]
-    fn eat_null(&mut self) -> Result<bool, NotTypedReason> {
+    fn eat_null(&mut self) -> Result<bool, NotParsedReason> {
         if self.cursor.peek() != Some(b'n') {
             return Ok(false);
         }
@@ -186,7 +186,7 @@ impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
 
     /// A String takes a string, and of every other value its text.
     #[inline]
-    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if self.cursor.eat(b'"') {
             let text = read_string(&mut self.cursor, &mut self.scratch)?;
             push_string(text.bytes(&self.scratch), rows, out);
@@ -197,7 +197,7 @@ impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
     }
 
     #[inline]
-    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         match reader {
             Reader::Integer { .. }
             | Reader::WideInteger { .. }
@@ -227,17 +227,17 @@ impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
         }
     }
 
-    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason> {
+    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotParsedReason> {
         match &tuple.names {
             Some(names) => self.read_named_tuple(names, &tuple.elements, columns),
             None => self.read_elements(&tuple.elements, columns, b'[', b']'),
         }
     }
 
-    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         match self.cursor.peek() {
             Some(b'"') => self.read(reader, column),
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which columns a row's fields belong to, where a header says so.
 
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use crate::plan::ReadPlan;
 use crate::present::Present;
 
@@ -18,16 +18,19 @@ impl Layout {
     }
 
     /// The fields as a header names them.
-    pub(super) fn of_names<'n>(names: impl Iterator<Item = &'n [u8]>, plan: &ReadPlan) -> Result<Self, NotTypedReason> {
+    pub(super) fn of_names<'n>(
+        names: impl Iterator<Item = &'n [u8]>,
+        plan: &ReadPlan,
+    ) -> Result<Self, NotParsedReason> {
         let mut fields = Vec::new();
         let mut seen = Present::default();
         for name in names {
             let column = plan.position(name);
             match column {
-                Some(column) if seen.contains(column) => return Err(NotTypedReason::DuplicateField),
+                Some(column) if seen.contains(column) => return Err(NotParsedReason::DuplicateField),
                 Some(column) => seen.insert(column),
                 None if !plan.rules.settings.skip_unknown_fields || plan.resembles_a_column(name) => {
-                    return Err(NotTypedReason::UnknownField)
+                    return Err(NotParsedReason::UnknownField)
                 }
                 None => {}
             }
@@ -42,16 +45,16 @@ impl Layout {
         self,
         mut types: impl Iterator<Item = &'n [u8]>,
         plan: &ReadPlan,
-    ) -> Result<Self, NotTypedReason> {
+    ) -> Result<Self, NotParsedReason> {
         for field in &self.fields {
-            let type_text = types.next().ok_or(NotTypedReason::Syntax)?;
+            let type_text = types.next().ok_or(NotParsedReason::Syntax)?;
             if field.is_some_and(|column| plan.rules.readers[column].type_text.as_bytes() != type_text) {
-                return Err(NotTypedReason::Value);
+                return Err(NotParsedReason::Value);
             }
         }
         match types.next() {
             None => Ok(self),
-            Some(_) => Err(NotTypedReason::Syntax),
+            Some(_) => Err(NotParsedReason::Syntax),
         }
     }
 }

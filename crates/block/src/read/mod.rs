@@ -1,7 +1,7 @@
 //! Payloads as blocks.
 //!
 //! A reader accepts what ClickHouse is certain to store in exactly the same way, and gives everything else back as
-//! `NotTyped`: the insert is then forwarded, and ClickHouse answers with its own error or its own leniency. So a
+//! `NotParsed`: the insert is then forwarded, and ClickHouse answers with its own error or its own leniency. So a
 //! reader never produces an error text, and never needs to be as lenient as ClickHouse is; it has to be right about
 //! what it takes. What it takes was tried on a real ClickHouse, type by type.
 
@@ -43,7 +43,7 @@ pub use json::read_json_each_row;
 pub(crate) use json_end::end_of_json;
 pub use msgpack::read_msgpack;
 pub use native::read_native;
-pub use outcome::{NotTyped, NotTypedReason, Parsed};
+pub use outcome::{NotParsed, NotParsedReason, Parsed};
 pub use series::{Series, SeriesError};
 pub use text_value::TextValues;
 pub(crate) use time::TimeSpelling;

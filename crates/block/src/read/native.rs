@@ -3,7 +3,7 @@
 
 use super::allowance::Allowance;
 use super::native_convert::convert;
-use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use super::rows::Rows;
 use super::sent_type;
 use crate::column::Column;
@@ -11,33 +11,33 @@ use crate::native::{read_column, Input, NativeError, NativeLimits};
 use crate::plan::ReadPlan;
 
 /// Reads a payload in the format Native.
-pub fn read_native(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_native(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut rows = Rows::new(plan, payload.len())?;
     let max_unfolded_bytes = Allowance::of(payload.len()).left_bytes();
     let mut input = Input::new(payload, NativeLimits { max_unfolded_bytes, ..NativeLimits::default() });
     while !input.at_end() {
         if let Err(reason) = read_block(&mut input, &mut rows) {
-            return Err(rows.not_typed(reason));
+            return Err(rows.not_parsed(reason));
         }
     }
     rows.finish()
 }
 
-impl From<NativeError> for NotTypedReason {
+impl From<NativeError> for NotParsedReason {
     fn from(error: NativeError) -> Self {
         match error {
-            NativeError::Truncated | NativeError::Malformed(_) => NotTypedReason::Syntax,
-            NativeError::OverLimit(_) | NativeError::Type(_) => NotTypedReason::Value,
+            NativeError::Truncated | NativeError::Malformed(_) => NotParsedReason::Syntax,
+            NativeError::OverLimit(_) | NativeError::Type(_) => NotParsedReason::Value,
         }
     }
 }
 
-fn read_block(input: &mut Input<'_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
+fn read_block(input: &mut Input<'_>, rows: &mut Rows<'_>) -> Result<(), NotParsedReason> {
     let column_count = input.columns()?;
     let row_count = input.rows()?;
     if column_count == 0 {
         // Of no rows, it ends the payload whatever follows; of some, it is rows of defaults.
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     let mut expected = 0;
     for _ in 0..column_count {
@@ -53,7 +53,7 @@ fn read_column_of_block(
     rows: &mut Rows<'_>,
     expected: usize,
     row_count: usize,
-) -> Result<Option<usize>, NotTypedReason> {
+) -> Result<Option<usize>, NotParsedReason> {
     let plan = rows.plan;
     if plan.rules.readers.get(expected).is_some_and(|reader| input.eat_exactly(&reader.native_header)) {
         read_wanted_type(input, rows, expected, row_count)?;
@@ -78,7 +78,7 @@ fn read_wanted_type(
     rows: &mut Rows<'_>,
     column: usize,
     row_count: usize,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     rows.see(column)?;
     if row_count > 0 {
         rows.give(column)?;
@@ -93,7 +93,7 @@ fn read_other_type(
     column: usize,
     type_text: &str,
     row_count: usize,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let sent = sent_type::parse_for(&rows.plan.columns()[column].data_type, type_text)?;
     rows.see(column)?;
     if row_count == 0 {
@@ -117,9 +117,9 @@ fn skip_unknown_column(
     plan: &ReadPlan,
     name: &[u8],
     row_count: usize,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     if !plan.rules.settings.skip_unknown_fields || plan.resembles_a_column(name) {
-        return Err(NotTypedReason::UnknownField);
+        return Err(NotParsedReason::UnknownField);
     }
     let sent = sent_type::parse(input.text()?)?;
     Ok(read_column(input, &sent, row_count, &mut Column::empty(&sent))?)

@@ -1,12 +1,12 @@
 //! Columns that a Native block sends with another type than the table has. ClickHouse casts them; here only the casts
 //! that can't change a value or fail are made.
 
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use crate::column::Column;
 use crate::types::{DataType, TupleType};
 
 /// The values as the table's type has them.
-pub(super) fn convert(values: Column, sent: &DataType, wanted: &DataType) -> Result<Column, NotTypedReason> {
+pub(super) fn convert(values: Column, sent: &DataType, wanted: &DataType) -> Result<Column, NotParsedReason> {
     use DataType::*;
     match (sent.plain(), wanted.plain()) {
         (sent, wanted) if sent == wanted => Ok(values),
@@ -17,13 +17,13 @@ pub(super) fn convert(values: Column, sent: &DataType, wanted: &DataType) -> Res
             Column::Nullable { nulls, inner } => {
                 Ok(Column::Nullable { nulls, inner: Box::new(convert(*inner, sent, wanted)?) })
             }
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         },
         (Nullable(sent), wanted) => match values {
             Column::Nullable { nulls, inner } if nulls.iter().all(|is_null| *is_null == 0) => {
                 convert(*inner, sent, wanted)
             }
-            _ => Err(NotTypedReason::Null),
+            _ => Err(NotParsedReason::Null),
         },
         (sent, Nullable(wanted)) => {
             let inner = convert(values, sent, wanted)?;
@@ -50,19 +50,19 @@ fn elements_correspond(sent: &TupleType, wanted: &TupleType) -> bool {
 
 fn convert_lists(
     values: Column,
-    convert_inner: impl FnOnce(Column) -> Result<Column, NotTypedReason>,
-) -> Result<Column, NotTypedReason> {
+    convert_inner: impl FnOnce(Column) -> Result<Column, NotParsedReason>,
+) -> Result<Column, NotParsedReason> {
     match values {
         Column::Array { offsets, inner } => Ok(Column::Array { offsets, inner: Box::new(convert_inner(*inner)?) }),
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 
 fn convert_elements<'t>(
     values: Column,
     types: impl Iterator<Item = (&'t DataType, &'t DataType)>,
-) -> Result<Column, NotTypedReason> {
-    let Column::Tuple { elements } = values else { return Err(NotTypedReason::Value) };
+) -> Result<Column, NotParsedReason> {
+    let Column::Tuple { elements } = values else { return Err(NotParsedReason::Value) };
     let elements = elements.into_iter().zip(types).map(|(element, (sent, wanted))| convert(element, sent, wanted));
     Ok(Column::Tuple { elements: elements.collect::<Result<_, _>>()? })
 }
@@ -73,11 +73,11 @@ struct Integer {
 }
 
 /// An integer in a wider one that has room for all its values.
-fn widen(values: Column, sent: &DataType, wanted: &DataType) -> Result<Column, NotTypedReason> {
-    let (Some(from), Some(to)) = (integer(sent), integer(wanted)) else { return Err(NotTypedReason::Value) };
-    let Column::Fixed { data, .. } = values else { return Err(NotTypedReason::Value) };
+fn widen(values: Column, sent: &DataType, wanted: &DataType) -> Result<Column, NotParsedReason> {
+    let (Some(from), Some(to)) = (integer(sent), integer(wanted)) else { return Err(NotParsedReason::Value) };
+    let Column::Fixed { data, .. } = values else { return Err(NotParsedReason::Value) };
     if to.width <= from.width || (from.signed && !to.signed) {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     let mut wide = Vec::with_capacity(data.len() / from.width * to.width);
     for value in data.chunks_exact(from.width) {

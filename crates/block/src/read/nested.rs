@@ -2,7 +2,7 @@
 //! of others. They differ in quotes, brackets, and the spelling of scalars.
 
 use super::cursor::Cursor;
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use crate::column::Column;
 use crate::reader::{MapReader, Reader, TupleReader};
 use crate::settings::ReadSettings;
@@ -14,21 +14,21 @@ pub(super) trait ValueReader<'a> {
     fn settings(&self) -> &ReadSettings;
 
     /// Whether there is a NULL, which is read then.
-    fn eat_null(&mut self) -> Result<bool, NotTypedReason>;
+    fn eat_null(&mut self) -> Result<bool, NotParsedReason>;
 
     /// A value for a String.
-    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason>;
+    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason>;
 
     /// A value for a type of fixed width.
-    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason>;
+    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason>;
 
-    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason>;
+    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotParsedReason>;
 
-    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason>;
+    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason>;
 
     /// Reads the value at the cursor. Types and columns always fit: both come from the same plan.
     #[inline]
-    fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         match (reader, column) {
             (Reader::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
                 self.read_nullable(inner, nulls, values)
@@ -39,7 +39,7 @@ pub(super) trait ValueReader<'a> {
             (Reader::Map(map), Column::Array { offsets, inner }) => self.read_map(map, offsets, inner),
             (Reader::Tuple(tuple), Column::Tuple { elements }) => self.read_tuple(tuple, elements),
             (reader, Column::Fixed { data, .. }) => self.read_fixed(reader, data),
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         }
     }
 
@@ -48,23 +48,23 @@ pub(super) trait ValueReader<'a> {
         inner: &Reader,
         nulls: &mut Vec<u8>,
         values: &mut Column,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         let is_null = self.eat_null()?;
         nulls.push(is_null.into());
         if !is_null {
             return self.read(inner, values);
         }
         if values.zero_is_large() {
-            return Err(NotTypedReason::Null);
+            return Err(NotParsedReason::Null);
         }
         values.push_zero();
         Ok(())
     }
 
     /// NULL inside of another value, for a type that has none: it becomes zero.
-    fn push_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    fn push_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         if !self.settings().null_as_default || reader.zero_is_doubtful() || column.zero_is_large() {
-            return Err(NotTypedReason::Null);
+            return Err(NotParsedReason::Null);
         }
         column.push_zero();
         Ok(())
@@ -75,7 +75,7 @@ pub(super) trait ValueReader<'a> {
         inner: &Reader,
         offsets: &mut Vec<u64>,
         values: &mut Column,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         let mut end = offsets.last().copied().unwrap_or(0);
         self.cursor().expect(b'[')?;
         self.cursor().skip_space();
@@ -92,9 +92,9 @@ pub(super) trait ValueReader<'a> {
         Ok(())
     }
 
-    fn read_map(&mut self, map: &MapReader, offsets: &mut Vec<u64>, pairs: &mut Column) -> Result<(), NotTypedReason> {
-        let Column::Tuple { elements } = pairs else { return Err(NotTypedReason::Value) };
-        let [keys, values] = elements.as_mut_slice() else { return Err(NotTypedReason::Value) };
+    fn read_map(&mut self, map: &MapReader, offsets: &mut Vec<u64>, pairs: &mut Column) -> Result<(), NotParsedReason> {
+        let Column::Tuple { elements } = pairs else { return Err(NotParsedReason::Value) };
+        let [keys, values] = elements.as_mut_slice() else { return Err(NotParsedReason::Value) };
         let mut end = offsets.last().copied().unwrap_or(0);
         self.cursor().expect(b'{')?;
         self.cursor().skip_space();
@@ -120,7 +120,7 @@ pub(super) trait ValueReader<'a> {
         columns: &mut [Column],
         opening: u8,
         closing: u8,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         self.cursor().expect(opening)?;
         for (index, (element, column)) in elements.iter().zip(columns).enumerate() {
             self.cursor().skip_space();
@@ -135,7 +135,7 @@ pub(super) trait ValueReader<'a> {
     }
 
     #[inline]
-    fn expect_colon(&mut self) -> Result<(), NotTypedReason> {
+    fn expect_colon(&mut self) -> Result<(), NotParsedReason> {
         self.cursor().skip_space();
         self.cursor().expect(b':')?;
         self.cursor().skip_space();
@@ -143,14 +143,14 @@ pub(super) trait ValueReader<'a> {
     }
 
     #[inline]
-    fn ends_list(&mut self, closing: u8) -> Result<bool, NotTypedReason> {
+    fn ends_list(&mut self, closing: u8) -> Result<bool, NotParsedReason> {
         ends_list(self.cursor(), closing)
     }
 }
 
 /// Behind an item of a list: whether that was the last.
 #[inline]
-pub(super) fn ends_list(cursor: &mut Cursor<'_>, closing: u8) -> Result<bool, NotTypedReason> {
+pub(super) fn ends_list(cursor: &mut Cursor<'_>, closing: u8) -> Result<bool, NotParsedReason> {
     cursor.skip_space();
     if cursor.eat(closing) {
         return Ok(true);

@@ -2,7 +2,7 @@
 //! around) is refused.
 
 use super::cursor::Cursor;
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 
 /// 2^53 and below are exact as a double, so are the powers of ten up to 22: one division rounds once, correctly.
 const EXACT_MANTISSA: u64 = 1 << 53;
@@ -19,13 +19,13 @@ pub(super) struct Digits<'a> {
 }
 
 /// An integer's sign and digits, with no leading zero and no `-0`.
-pub(super) fn read_digits<'a>(cursor: &mut Cursor<'a>) -> Result<Digits<'a>, NotTypedReason> {
+pub(super) fn read_digits<'a>(cursor: &mut Cursor<'a>) -> Result<Digits<'a>, NotParsedReason> {
     let negative = cursor.eat(b'-');
     let rest = cursor.rest();
     let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let digits = &rest[..length];
     if length == 0 || (digits[0] == b'0' && (length > 1 || negative)) {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     cursor.at += length;
     Ok(Digits { negative, digits })
@@ -33,7 +33,7 @@ pub(super) fn read_digits<'a>(cursor: &mut Cursor<'a>) -> Result<Digits<'a>, Not
 
 /// An integer that fits into 64 bits with its sign aside.
 #[inline]
-pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotTypedReason> {
+pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotParsedReason> {
     let rest = cursor.rest();
     let mut value = 0u64;
     let mut length = 0;
@@ -43,23 +43,23 @@ pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotTypedRea
         if length < 19 {
             value = value * 10 + digit;
         } else {
-            value = value.checked_mul(10).and_then(|value| value.checked_add(digit)).ok_or(NotTypedReason::Value)?;
+            value = value.checked_mul(10).and_then(|value| value.checked_add(digit)).ok_or(NotParsedReason::Value)?;
         }
         length += 1;
     }
     if length == 0 || (length > 1 && rest[0] == b'0') {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     cursor.at += length;
     Ok(value)
 }
 
 /// An integer of 64 bits, whose lowest is left out.
-pub(super) fn read_signed(cursor: &mut Cursor<'_>) -> Result<i64, NotTypedReason> {
+pub(super) fn read_signed(cursor: &mut Cursor<'_>) -> Result<i64, NotParsedReason> {
     let negative = cursor.eat(b'-');
-    let magnitude = i64::try_from(read_magnitude(cursor)?).map_err(|_| NotTypedReason::Value)?;
+    let magnitude = i64::try_from(read_magnitude(cursor)?).map_err(|_| NotParsedReason::Value)?;
     match (negative, magnitude) {
-        (true, 0) => Err(NotTypedReason::Value),
+        (true, 0) => Err(NotParsedReason::Value),
         (true, magnitude) => Ok(-magnitude),
         (false, magnitude) => Ok(magnitude),
     }
@@ -72,19 +72,19 @@ pub(super) fn push_integer(
     width: usize,
     signed: bool,
     out: &mut Vec<u8>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let negative = signed && cursor.eat(b'-');
     let magnitude = read_magnitude(cursor)?;
     let bits = 8 * width as u32 - u32::from(signed);
     let highest = u64::MAX >> (64 - bits);
     let value = if negative {
         if magnitude == 0 || magnitude > highest + 1 {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         magnitude.wrapping_neg()
     } else {
         if magnitude > highest {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         magnitude
     };
@@ -103,16 +103,16 @@ pub(super) fn push_wide_integer(
     width: usize,
     signed: bool,
     out: &mut Vec<u8>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let Digits { negative, digits } = read_digits(cursor)?;
     if negative && !signed {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
-    let value = Wide::from_digits(digits.iter().copied()).ok_or(NotTypedReason::Value)?;
+    let value = Wide::from_digits(digits.iter().copied()).ok_or(NotParsedReason::Value)?;
     let bits = 8 * width as u32 - u32::from(signed);
     let is_lowest = negative && value == Wide::power_of_two(bits);
     if value.bits() > bits && !is_lowest {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     out.extend_from_slice(&value.signed(negative).to_le_bytes()[..width]);
     Ok(())
@@ -180,25 +180,25 @@ impl Wide {
 }
 
 /// A number in JSON's grammar, as text.
-pub(super) fn read_number_text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], NotTypedReason> {
+pub(super) fn read_number_text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], NotParsedReason> {
     let start = cursor.at;
     cursor.eat(b'-');
     let whole = eat_digits(cursor);
     if whole == 0 || (whole > 1 && cursor.bytes[cursor.at - whole] == b'0') {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     if cursor.eat(b'.') && eat_digits(cursor) == 0 {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     if cursor.eat(b'e') || cursor.eat(b'E') {
         let _sign = cursor.eat(b'-') || cursor.eat(b'+');
         if eat_digits(cursor) == 0 {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
     }
     let text = &cursor.bytes[start..cursor.at];
     if text.len() > MAX_FLOAT_BYTES {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     Ok(text)
 }
@@ -213,12 +213,12 @@ fn eat_digits(cursor: &mut Cursor<'_>) -> usize {
 
 /// Appends a Float64, rounded correctly, which is what `precise_float_parsing` means.
 #[inline]
-pub(super) fn push_float64(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+pub(super) fn push_float64(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     let value = match read_short_decimal(cursor) {
         Some(value) => value,
         None => {
             let text = read_number_text(cursor)?;
-            parse_text::<f64>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)?
+            parse_text::<f64>(text).filter(|value| value.is_finite()).ok_or(NotParsedReason::Value)?
         }
     };
     out.extend_from_slice(&value.to_le_bytes());
@@ -226,20 +226,20 @@ pub(super) fn push_float64(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result
 }
 
 /// Appends a Float32, rounded once from the decimal text.
-pub(super) fn push_float32(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+pub(super) fn push_float32(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     out.extend_from_slice(&read_float32(cursor)?.to_le_bytes());
     Ok(())
 }
 
 /// Appends a BFloat16: a Float32 whose lower half is cut off.
-pub(super) fn push_bfloat16(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+pub(super) fn push_bfloat16(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     out.extend_from_slice(&read_float32(cursor)?.to_le_bytes()[2..]);
     Ok(())
 }
 
-fn read_float32(cursor: &mut Cursor<'_>) -> Result<f32, NotTypedReason> {
+fn read_float32(cursor: &mut Cursor<'_>) -> Result<f32, NotParsedReason> {
     let text = read_number_text(cursor)?;
-    parse_text::<f32>(text).filter(|value| value.is_finite()).ok_or(NotTypedReason::Value)
+    parse_text::<f32>(text).filter(|value| value.is_finite()).ok_or(NotParsedReason::Value)
 }
 
 fn parse_text<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
@@ -291,7 +291,7 @@ pub(super) fn push_decimal(
     scale: u8,
     width: usize,
     out: &mut Vec<u8>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let text = read_number_text(cursor)?;
     let (negative, text) = match text.split_first() {
         Some((b'-', text)) => (true, text),
@@ -301,11 +301,11 @@ pub(super) fn push_decimal(
     let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
     let whole = if whole == b"0" { &[] } else { whole };
     if whole.len() > usize::from(precision - scale) || text.iter().any(|byte| matches!(byte, b'e' | b'E')) {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     let zeros = std::iter::repeat(b'0');
     let fraction = fraction.iter().copied().chain(zeros).take(scale.into());
-    let value = Wide::from_digits(whole.iter().copied().chain(fraction)).ok_or(NotTypedReason::Value)?;
+    let value = Wide::from_digits(whole.iter().copied().chain(fraction)).ok_or(NotParsedReason::Value)?;
     out.extend_from_slice(&value.signed(negative).to_le_bytes()[..width]);
     Ok(())
 }

@@ -15,14 +15,14 @@ pub struct Parsed {
 
 /// The payload is left to ClickHouse. That does not make it wrong: ClickHouse may well accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotTyped {
-    pub reason: NotTypedReason,
+pub struct NotParsed {
+    pub reason: NotParsedReason,
     /// Rows that were read before, so the place is in row `row + 1`.
     pub row: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NotTypedReason {
+pub enum NotParsedReason {
     /// The text between the values, or a value cut off.
     Syntax,
     /// A value whose reading is not certain: out of range, lenient spelling, another type.
@@ -45,26 +45,26 @@ pub enum NotTypedReason {
     TooDeep,
 }
 
-impl NotTypedReason {
+impl NotParsedReason {
     /// As a label of a metric.
     pub fn as_str(self) -> &'static str {
         match self {
-            NotTypedReason::Syntax => "syntax",
-            NotTypedReason::Value => "value",
-            NotTypedReason::Expression => "expression",
-            NotTypedReason::UnknownField => "unknown_field",
-            NotTypedReason::DuplicateField => "duplicate_field",
-            NotTypedReason::MixedDefaults => "mixed_defaults",
-            NotTypedReason::Null => "null",
-            NotTypedReason::ColumnKind => "column_kind",
-            NotTypedReason::TimeZone => "time_zone",
-            NotTypedReason::Setting => "setting",
-            NotTypedReason::TooDeep => "too_deep",
+            NotParsedReason::Syntax => "syntax",
+            NotParsedReason::Value => "value",
+            NotParsedReason::Expression => "expression",
+            NotParsedReason::UnknownField => "unknown_field",
+            NotParsedReason::DuplicateField => "duplicate_field",
+            NotParsedReason::MixedDefaults => "mixed_defaults",
+            NotParsedReason::Null => "null",
+            NotParsedReason::ColumnKind => "column_kind",
+            NotParsedReason::TimeZone => "time_zone",
+            NotParsedReason::Setting => "setting",
+            NotParsedReason::TooDeep => "too_deep",
         }
     }
 }
 
-impl Display for NotTyped {
+impl Display for NotParsed {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "row {} is left to ClickHouse ({})", self.row + 1, self.reason.as_str())
     }

@@ -1,5 +1,5 @@
 use super::allowance::Allowance;
-use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use crate::block::Block;
 use crate::column::{Column, StringsEnd};
 use crate::plan::ReadPlan;
@@ -21,9 +21,9 @@ pub(super) struct Rows<'p> {
 }
 
 impl<'p> Rows<'p> {
-    pub(super) fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotTyped> {
+    pub(super) fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotParsed> {
         match plan.rules.refusal {
-            Some(reason) => Err(NotTyped { reason, row: 0 }),
+            Some(reason) => Err(NotParsed { reason, row: 0 }),
             None => Ok(Rows {
                 plan,
                 columns: plan.columns().iter().map(|column| Column::empty(&column.data_type)).collect(),
@@ -77,9 +77,9 @@ impl<'p> Rows<'p> {
 
     /// The current row has a key for `column`.
     #[inline]
-    pub(super) fn see(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn see(&mut self, column: usize) -> Result<(), NotParsedReason> {
         if self.seen.contains(column) {
-            return Err(NotTypedReason::DuplicateField);
+            return Err(NotParsedReason::DuplicateField);
         }
         self.seen.insert(column);
         self.seen_count += 1;
@@ -88,15 +88,15 @@ impl<'p> Rows<'p> {
 
     /// The current row has a value for `column`.
     #[inline]
-    pub(super) fn give(&self, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn give(&self, column: usize) -> Result<(), NotParsedReason> {
         if !self.left_out.is_empty() && self.left_out.contains(column) {
-            return Err(NotTypedReason::MixedDefaults);
+            return Err(NotParsedReason::MixedDefaults);
         }
         Ok(())
     }
 
     /// The current row wants the default of `column`.
-    pub(super) fn leave_out(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn leave_out(&mut self, column: usize) -> Result<(), NotParsedReason> {
         let reader = &self.plan.rules.readers[column];
         if !reader.has_default {
             self.account_for(column, 1)?;
@@ -105,7 +105,7 @@ impl<'p> Rows<'p> {
         }
         if !self.left_out.contains(column) {
             if self.rows > 0 {
-                return Err(NotTypedReason::MixedDefaults);
+                return Err(NotParsedReason::MixedDefaults);
             }
             self.left_out.insert(column);
         }
@@ -113,25 +113,25 @@ impl<'p> Rows<'p> {
     }
 
     /// The current row has NULL for a column that can't hold it.
-    pub(super) fn give_null(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn give_null(&mut self, column: usize) -> Result<(), NotParsedReason> {
         if !self.plan.rules.settings.null_as_default {
-            return Err(NotTypedReason::Null);
+            return Err(NotParsedReason::Null);
         }
         self.give_default(column)
     }
 
     /// The current row asks for the default of `column` in so many words. Without a DEFAULT expression ClickHouse
     /// stores the column's zero here, not the type's default as for a column that is left out.
-    pub(super) fn give_default(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn give_default(&mut self, column: usize) -> Result<(), NotParsedReason> {
         let reader = &self.plan.rules.readers[column];
         if !reader.has_default && reader.reader.zero_is_doubtful() {
-            return Err(NotTypedReason::Null);
+            return Err(NotParsedReason::Null);
         }
         self.leave_out(column)
     }
 
     #[inline]
-    pub(super) fn end_row(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn end_row(&mut self) -> Result<(), NotParsedReason> {
         if self.seen_count != self.columns.len() {
             for column in 0..self.columns.len() {
                 if !self.seen.contains(column) {
@@ -147,7 +147,7 @@ impl<'p> Rows<'p> {
 
     /// So many rows are over, each of which gave the columns seen. ClickHouse stores the others' zeros here, not their
     /// types' defaults.
-    pub(super) fn end_rows(&mut self, count: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn end_rows(&mut self, count: usize) -> Result<(), NotParsedReason> {
         if count > 0 && self.seen_count != self.columns.len() {
             for column in (0..self.columns.len()).filter(|column| !self.seen.contains(*column)).collect::<Vec<_>>() {
                 self.leave_out_rows(column, count)?;
@@ -159,13 +159,13 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    fn leave_out_rows(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
+    fn leave_out_rows(&mut self, column: usize, count: usize) -> Result<(), NotParsedReason> {
         let reader = &self.plan.rules.readers[column];
         if reader.has_default {
             return self.leave_out(column);
         }
         if reader.reader.zero_is_doubtful() {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         self.account_for(column, count)?;
         (0..count).for_each(|_| self.columns[column].push_zero());
@@ -174,7 +174,7 @@ impl<'p> Rows<'p> {
 
     /// Values that no bytes of the payload stand for, before they are made.
     #[inline]
-    fn account_for(&mut self, column: usize, count: usize) -> Result<(), NotTypedReason> {
+    fn account_for(&mut self, column: usize, count: usize) -> Result<(), NotParsedReason> {
         let bytes = self.columns[column].zero_bytes().saturating_mul(count);
         self.allowance.take(bytes)
     }
@@ -191,14 +191,14 @@ impl<'p> Rows<'p> {
         self.rows += 1;
     }
 
-    pub(super) fn not_typed(&self, reason: NotTypedReason) -> NotTyped {
-        NotTyped { reason, row: self.rows as u64 }
+    pub(super) fn not_parsed(&self, reason: NotParsedReason) -> NotParsed {
+        NotParsed { reason, row: self.rows as u64 }
     }
 
-    pub(super) fn finish(mut self) -> Result<Parsed, NotTyped> {
+    pub(super) fn finish(mut self) -> Result<Parsed, NotParsed> {
         match self.nested_lengths_agree(0) {
             true => Ok(self.take()),
-            false => Err(NotTyped { reason: NotTypedReason::Value, row: 0 }),
+            false => Err(NotParsed { reason: NotParsedReason::Value, row: 0 }),
         }
     }
 

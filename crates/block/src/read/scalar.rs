@@ -5,7 +5,7 @@ use memchr::memchr;
 use super::address;
 use super::cursor::Cursor;
 use super::number;
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use super::time;
 use super::time_of_day;
 use crate::column::MAX_ZERO_BYTES;
@@ -18,7 +18,7 @@ const MAX_QUOTED_BYTES: usize = 64;
 
 /// The text up to the closing quote, which the cursor is left behind. Only for types whose values need no escapes.
 #[inline]
-pub(super) fn quoted<'a>(cursor: &mut Cursor<'a>, quote: u8) -> Result<&'a [u8], NotTypedReason> {
+pub(super) fn quoted<'a>(cursor: &mut Cursor<'a>, quote: u8) -> Result<&'a [u8], NotParsedReason> {
     let rest = cursor.rest();
     // `2006-01-02 15:04:05`, which most are. Any other text of this shape is no value of such a type.
     if let [_, _, _, _, b'-', _, _, b'-', _, _, b' ' | b'T', _, _, b':', _, _, b':', _, _, end, ..] = rest {
@@ -28,14 +28,14 @@ pub(super) fn quoted<'a>(cursor: &mut Cursor<'a>, quote: u8) -> Result<&'a [u8],
         }
     }
     let window = &rest[..rest.len().min(MAX_QUOTED_BYTES)];
-    let length = memchr(quote, window).ok_or(NotTypedReason::Value)?;
+    let length = memchr(quote, window).ok_or(NotParsedReason::Value)?;
     cursor.at += length + 1;
     Ok(&rest[..length])
 }
 
 /// Appends a bare number to a numeric column.
 #[inline]
-pub(super) fn push_number(reader: &Reader, cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+pub(super) fn push_number(reader: &Reader, cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     match reader {
         Reader::Integer { width, signed } => number::push_integer(cursor, *width, *signed, out),
         Reader::WideInteger { width, signed } => number::push_wide_integer(cursor, *width, *signed, out),
@@ -43,7 +43,7 @@ pub(super) fn push_number(reader: &Reader, cursor: &mut Cursor<'_>, out: &mut Ve
         Reader::Float64 => number::push_float64(cursor, out),
         Reader::BFloat16 => number::push_bfloat16(cursor, out),
         Reader::Decimal { precision, scale, width } => number::push_decimal(cursor, *precision, *scale, *width, out),
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 
@@ -70,26 +70,26 @@ pub(super) fn push_time_number(
     cursor: &mut Cursor<'_>,
     settings: &ReadSettings,
     out: &mut Vec<u8>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     match reader {
         Reader::DateTime(_) => {
-            let seconds = u32::try_from(number::read_magnitude(cursor)?).map_err(|_| NotTypedReason::Value)?;
+            let seconds = u32::try_from(number::read_magnitude(cursor)?).map_err(|_| NotParsedReason::Value)?;
             out.extend_from_slice(&seconds.to_le_bytes());
             Ok(())
         }
         Reader::DateTime64 { .. } if settings.numbers_are_ticks() => number::push_integer(cursor, 8, true, out),
         Reader::Time => {
-            let seconds = time_of_day::seconds(number::read_signed(cursor)?).ok_or(NotTypedReason::Value)?;
+            let seconds = time_of_day::seconds(number::read_signed(cursor)?).ok_or(NotParsedReason::Value)?;
             out.extend_from_slice(&seconds.to_le_bytes());
             Ok(())
         }
         Reader::Time64 { precision } if settings.numbers_are_ticks() => {
-            let ticks = time_of_day::ticks(number::read_signed(cursor)?, *precision).ok_or(NotTypedReason::Value)?;
+            let ticks = time_of_day::ticks(number::read_signed(cursor)?, *precision).ok_or(NotParsedReason::Value)?;
             out.extend_from_slice(&ticks.to_le_bytes());
             Ok(())
         }
-        Reader::DateTime64 { .. } | Reader::Time64 { .. } => Err(NotTypedReason::Setting),
-        _ => Err(NotTypedReason::Value),
+        Reader::DateTime64 { .. } | Reader::Time64 { .. } => Err(NotParsedReason::Setting),
+        _ => Err(NotParsedReason::Value),
     }
 }
 
@@ -100,35 +100,35 @@ pub(super) fn push_text(
     text: &[u8],
     settings: &ReadSettings,
     out: &mut Vec<u8>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let spelling = settings.time_spelling;
     match reader {
         Reader::DateTime(zone) => {
-            let written = time::read_written(text).ok_or(NotTypedReason::Value)?;
+            let written = time::read_written(text).ok_or(NotParsedReason::Value)?;
             out.extend_from_slice(&written.date_time(zone, spelling)?.to_le_bytes());
         }
         Reader::DateTime64 { precision, zone } => {
-            let written = time::read_written(text).ok_or(NotTypedReason::Value)?;
+            let written = time::read_written(text).ok_or(NotParsedReason::Value)?;
             out.extend_from_slice(&written.date_time64(*precision, zone, spelling)?.to_le_bytes());
         }
         Reader::Date => {
-            let days = time::read_date(text).ok_or(NotTypedReason::Value)?;
+            let days = time::read_date(text).ok_or(NotParsedReason::Value)?;
             out.extend_from_slice(&time::date(days)?.to_le_bytes());
         }
         Reader::Date32 => {
-            let days = time::read_date(text).ok_or(NotTypedReason::Value)?;
+            let days = time::read_date(text).ok_or(NotParsedReason::Value)?;
             out.extend_from_slice(&time::date32(days)?.to_le_bytes());
         }
         Reader::Time => {
-            out.extend_from_slice(&time_of_day::time(text).ok_or(NotTypedReason::Value)?.to_le_bytes());
+            out.extend_from_slice(&time_of_day::time(text).ok_or(NotParsedReason::Value)?.to_le_bytes());
         }
         Reader::Time64 { precision } => {
-            out.extend_from_slice(&time_of_day::time64(text, *precision).ok_or(NotTypedReason::Value)?.to_le_bytes());
+            out.extend_from_slice(&time_of_day::time64(text, *precision).ok_or(NotParsedReason::Value)?.to_le_bytes());
         }
-        Reader::Uuid => out.extend_from_slice(&address::uuid(text).ok_or(NotTypedReason::Value)?),
-        Reader::Ipv4 => out.extend_from_slice(&address::ipv4(text).ok_or(NotTypedReason::Value)?),
-        Reader::Ipv6 => out.extend_from_slice(&address::ipv6(text).ok_or(NotTypedReason::Value)?),
-        _ => return Err(NotTypedReason::Value),
+        Reader::Uuid => out.extend_from_slice(&address::uuid(text).ok_or(NotParsedReason::Value)?),
+        Reader::Ipv4 => out.extend_from_slice(&address::ipv4(text).ok_or(NotParsedReason::Value)?),
+        Reader::Ipv6 => out.extend_from_slice(&address::ipv6(text).ok_or(NotParsedReason::Value)?),
+        _ => return Err(NotParsedReason::Value),
     }
     Ok(())
 }
@@ -140,9 +140,9 @@ pub(super) fn push_string(text: &[u8], rows: &mut usize, out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-pub(super) fn push_fixed_string(text: &[u8], width: usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+pub(super) fn push_fixed_string(text: &[u8], width: usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     if text.len() > width || width - text.len() > MAX_ZERO_BYTES {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     let end = out.len() + width;
     out.extend_from_slice(text);

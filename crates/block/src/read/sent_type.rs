@@ -1,19 +1,19 @@
 //! Types that a payload names itself. ClickHouse refuses some that can be parsed here: zones that don't exist, names given
 //! twice, keys that no Map may have.
 
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use crate::types::DataType;
 
 /// A type that ClickHouse surely takes.
-pub(super) fn parse(text: &str) -> Result<DataType, NotTypedReason> {
-    DataType::parse(text).ok().filter(is_surely_valid).ok_or(NotTypedReason::Value)
+pub(super) fn parse(text: &str) -> Result<DataType, NotParsedReason> {
+    DataType::parse(text).ok().filter(is_surely_valid).ok_or(NotParsedReason::Value)
 }
 
 /// A type for a column of type `known`: that one in any spelling, or another that ClickHouse surely takes.
-pub(super) fn parse_for(known: &DataType, text: &str) -> Result<DataType, NotTypedReason> {
+pub(super) fn parse_for(known: &DataType, text: &str) -> Result<DataType, NotParsedReason> {
     match DataType::parse(text) {
         Ok(sent) if sent == *known || is_surely_valid(&sent) => Ok(sent),
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 

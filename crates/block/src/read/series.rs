@@ -6,7 +6,7 @@
 
 use super::binary::{self, Target};
 use super::layout::Layout;
-use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use super::rows::Rows;
 use super::{delimited, json, msgpack, raw};
 use crate::column::StringsEnd;
@@ -28,7 +28,7 @@ pub struct Series<'p> {
 /// Why a payload can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeriesError {
-    pub reason: NotTypedReason,
+    pub reason: NotParsedReason,
     /// Rows of this payload that were read before.
     pub row: u64,
     /// Of the plan, where one value is to blame.
@@ -53,7 +53,7 @@ pub(super) struct Kept {
 
 /// Where and why reading has stopped.
 pub(super) struct Stopped {
-    pub(super) reason: NotTypedReason,
+    pub(super) reason: NotParsedReason,
     pub(super) at: usize,
 }
 
@@ -72,7 +72,7 @@ const ROWS_BETWEEN_NOTES: usize = 64;
 
 impl<'p> Series<'p> {
     /// Fails where the plan takes no payload at all.
-    pub fn new(format: &'static Format, plan: &'p ReadPlan) -> Result<Self, NotTyped> {
+    pub fn new(format: &'static Format, plan: &'p ReadPlan) -> Result<Self, NotParsed> {
         let rows = Rows::new(plan, 0)?;
         let mut series = Series {
             format,
@@ -88,7 +88,7 @@ impl<'p> Series<'p> {
 
     /// Reads all rows of a payload and tells how many they are. After an error it is as if there had been no such payload.
     ///
-    /// With [`NotTypedReason::MixedDefaults`] the payload may leave out other columns than those before it: it can be read once these are
+    /// With [`NotParsedReason::MixedDefaults`] the payload may leave out other columns than those before it: it can be read once these are
     /// [taken](Series::take).
     pub fn read(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
         let Some(append) = self.append else { return self.read_whole(payload) };
@@ -101,7 +101,7 @@ impl<'p> Series<'p> {
             Ok(()) if self.rows.plan.rules.nested.is_empty() || self.rows.nested_lengths_agree(before) => {
                 return Ok(self.rows.count() - before);
             }
-            Ok(()) => SeriesError { reason: NotTypedReason::Value, row: 0, column: None, at: None, is_refused: false },
+            Ok(()) => SeriesError { reason: NotParsedReason::Value, row: 0, column: None, at: None, is_refused: false },
             Err(Stopped { reason, at }) => {
                 let row = (self.rows.count() - before) as u64;
                 SeriesError { reason, row, column: self.rows.failed(), at: Some(at), is_refused: false }
@@ -113,13 +113,13 @@ impl<'p> Series<'p> {
 
     fn read_whole(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
         let no_place =
-            |NotTyped { reason, row }| SeriesError { reason, row, column: None, at: None, is_refused: false };
+            |NotParsed { reason, row }| SeriesError { reason, row, column: None, at: None, is_refused: false };
         let parsed = (self.format.read)(payload, self.rows.plan).map_err(no_place)?;
         let rows = parsed.block.rows();
         match &mut self.whole {
             _ if rows == 0 => {}
             Some(whole) if whole.present != parsed.present => {
-                return Err(no_place(NotTyped { reason: NotTypedReason::MixedDefaults, row: 0 }));
+                return Err(no_place(NotParsed { reason: NotParsedReason::MixedDefaults, row: 0 }));
             }
             Some(whole) => whole.block.append(&parsed.block),
             none => *none = Some(parsed),

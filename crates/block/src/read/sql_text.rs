@@ -2,12 +2,12 @@ use memchr::memchr2;
 
 use super::cursor::Cursor;
 use super::json_text::Text;
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 
 /// A string literal from behind its opening quote; the cursor is left behind the closing one.
-pub(super) fn read_literal<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
+pub(super) fn read_literal<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason> {
     let rest = cursor.rest();
-    let end = memchr2(b'\'', b'\\', rest).ok_or(NotTypedReason::Syntax)?;
+    let end = memchr2(b'\'', b'\\', rest).ok_or(NotParsedReason::Syntax)?;
     // Two quotes in a row stand for one.
     if rest[end] == b'\'' && rest.get(end + 1) != Some(&b'\'') {
         cursor.at += end + 1;
@@ -18,11 +18,11 @@ pub(super) fn read_literal<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -
 }
 
 #[cold]
-fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     scratch.clear();
     loop {
         let rest = cursor.rest();
-        let end = memchr2(b'\'', b'\\', rest).ok_or(NotTypedReason::Syntax)?;
+        let end = memchr2(b'\'', b'\\', rest).ok_or(NotParsedReason::Syntax)?;
         scratch.extend_from_slice(&rest[..end]);
         cursor.at += end + 1;
         if rest[end] == b'\\' {
@@ -35,8 +35,8 @@ fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotTyp
     }
 }
 
-fn read_escape(cursor: &mut Cursor<'_>) -> Result<u8, NotTypedReason> {
-    let escaped = cursor.peek().ok_or(NotTypedReason::Syntax)?;
+fn read_escape(cursor: &mut Cursor<'_>) -> Result<u8, NotParsedReason> {
+    let escaped = cursor.peek().ok_or(NotParsedReason::Syntax)?;
     cursor.at += 1;
     Ok(match escaped {
         b'\'' | b'\\' | b'"' | b'/' | b'`' => escaped,
@@ -51,13 +51,13 @@ fn read_escape(cursor: &mut Cursor<'_>) -> Result<u8, NotTypedReason> {
         b'e' => 27,
         b'x' => read_hex_byte(cursor)?,
         // Others keep their backslash, or lose it, or vanish.
-        _ => return Err(NotTypedReason::Value),
+        _ => return Err(NotParsedReason::Value),
     })
 }
 
-fn read_hex_byte(cursor: &mut Cursor<'_>) -> Result<u8, NotTypedReason> {
-    let digits = cursor.rest().get(..2).ok_or(NotTypedReason::Syntax)?;
-    let digit = |index: usize| char::from(digits[index]).to_digit(16).ok_or(NotTypedReason::Value);
+fn read_hex_byte(cursor: &mut Cursor<'_>) -> Result<u8, NotParsedReason> {
+    let digits = cursor.rest().get(..2).ok_or(NotParsedReason::Syntax)?;
+    let digit = |index: usize| char::from(digits[index]).to_digit(16).ok_or(NotParsedReason::Value);
     let value = digit(0)? << 4 | digit(1)?;
     cursor.at += 2;
     Ok(value as u8)

@@ -6,7 +6,7 @@
 
 use super::cursor::Cursor;
 use super::nested::ValueReader;
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use super::scalar::{push_fixed_string, push_number, push_string, push_text, push_time_number, quoted};
 use super::sql_text::read_literal;
 use crate::column::Column;
@@ -22,7 +22,7 @@ pub(super) struct SqlValues<'a, 'p> {
 
 impl SqlValues<'_, '_> {
     /// Reads the value of a column. Inside of arrays and the like, the SQL parser would take over the whole value.
-    pub(super) fn read_column(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    pub(super) fn read_column(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         match (reader, &mut *column, self.cursor.peek()) {
             (Reader::Bool, Column::Fixed { data, .. }, Some(digit @ (b'0' | b'1'))) => {
                 self.cursor.at += 1;
@@ -38,21 +38,21 @@ impl SqlValues<'_, '_> {
         }
     }
 
-    fn expect_quote(&mut self) -> Result<(), NotTypedReason> {
+    fn expect_quote(&mut self) -> Result<(), NotParsedReason> {
         if self.cursor.eat(b'\'') {
             Ok(())
         } else {
-            Err(NotTypedReason::Expression)
+            Err(NotParsedReason::Expression)
         }
     }
 
-    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if self.cursor.eat_word(b"true") {
             out.push(1);
         } else if self.cursor.eat_word(b"false") {
             out.push(0);
         } else {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         Ok(())
     }
@@ -68,18 +68,18 @@ impl<'a> ValueReader<'a> for SqlValues<'a, '_> {
         self.settings
     }
 
-    fn eat_null(&mut self) -> Result<bool, NotTypedReason> {
+    fn eat_null(&mut self) -> Result<bool, NotParsedReason> {
         Ok(matches!(self.cursor.peek(), Some(b'N' | b'n')) && self.cursor.eat_word(b"NULL"))
     }
 
-    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         self.expect_quote()?;
         let text = read_literal(&mut self.cursor, &mut self.scratch)?;
         push_string(text.bytes(&self.scratch), rows, out);
         Ok(())
     }
 
-    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         match reader {
             Reader::Integer { .. }
             | Reader::WideInteger { .. }
@@ -96,7 +96,7 @@ impl<'a> ValueReader<'a> for SqlValues<'a, '_> {
             Reader::Enum(names) => {
                 self.expect_quote()?;
                 let name = read_literal(&mut self.cursor, &mut self.scratch)?;
-                names.push_named(name.bytes(&self.scratch), out).ok_or(NotTypedReason::Value)
+                names.push_named(name.bytes(&self.scratch), out).ok_or(NotParsedReason::Value)
             }
             Reader::DateTime(_) | Reader::DateTime64 { .. } | Reader::Time | Reader::Time64 { .. }
                 if self.cursor.peek() != Some(b'\'') =>
@@ -111,11 +111,11 @@ impl<'a> ValueReader<'a> for SqlValues<'a, '_> {
         }
     }
 
-    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason> {
+    fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotParsedReason> {
         self.read_elements(&tuple.elements, columns, b'(', b')')
     }
 
-    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    fn read_map_key(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         self.read(reader, column)
     }
 }

@@ -1,7 +1,7 @@
 //! Single values written as text, within formats of other systems: a time or a number in a field of strings.
 
 use super::cursor::Cursor;
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use super::scalar::{push_number, push_text};
 use super::time::TimeSpelling;
 use crate::reader::Reader;
@@ -39,9 +39,9 @@ impl TextValues {
         is_read.then(|| TextValues { reader: std::sync::Arc::new(reader), settings })
     }
 
-    pub fn push(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    pub fn push(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         match &*self.reader {
-            Reader::Enum(names) => names.push_named(text, out).ok_or(NotTypedReason::Value),
+            Reader::Enum(names) => names.push_named(text, out).ok_or(NotParsedReason::Value),
             Reader::Integer { .. }
             | Reader::WideInteger { .. }
             | Reader::Float32
@@ -51,7 +51,7 @@ impl TextValues {
                 push_number(&self.reader, &mut cursor, out)?;
                 match cursor.at_end() {
                     true => Ok(()),
-                    false => Err(NotTypedReason::Value),
+                    false => Err(NotParsedReason::Value),
                 }
             }
             reader => push_text(reader, text, &self.settings, out),

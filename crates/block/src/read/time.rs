@@ -4,7 +4,7 @@
 //! same with `T`, a fraction of up to nine digits, `Z` or an offset (`+hh:mm`, `-hhmm`), and ten digits of Unix time. A date that
 //! does not exist, a second 60 or a value outside the type's range is left to ClickHouse.
 
-use super::outcome::NotTypedReason;
+use super::outcome::NotParsedReason;
 use crate::zone::Zone;
 
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -154,28 +154,28 @@ fn read_offset(text: &[u8], written: &mut Written) -> Option<()> {
 impl Written {
     /// Seconds since 1970 in UTC.
     #[inline]
-    fn moment(&self, zone: &Zone) -> Result<i64, NotTypedReason> {
+    fn moment(&self, zone: &Zone) -> Result<i64, NotParsedReason> {
         match self.offset {
             Some(offset) => Ok(self.seconds - offset),
-            None => zone.moment(self.seconds).ok_or(NotTypedReason::TimeZone),
+            None => zone.moment(self.seconds).ok_or(NotParsedReason::TimeZone),
         }
     }
 
-    fn check_spelling(&self, spelling: TimeSpelling) -> Result<(), NotTypedReason> {
+    fn check_spelling(&self, spelling: TimeSpelling) -> Result<(), NotParsedReason> {
         if spelling == TimeSpelling::Basic && !self.plain {
-            return Err(NotTypedReason::Setting);
+            return Err(NotParsedReason::Setting);
         }
         Ok(())
     }
 
     /// A DateTime; a fraction is dropped, as ClickHouse does.
     #[inline]
-    pub(super) fn date_time(&self, zone: &Zone, spelling: TimeSpelling) -> Result<u32, NotTypedReason> {
+    pub(super) fn date_time(&self, zone: &Zone, spelling: TimeSpelling) -> Result<u32, NotParsedReason> {
         self.check_spelling(spelling)?;
         if spelling == TimeSpelling::Basic && self.nanoseconds != 0 {
-            return Err(NotTypedReason::Setting);
+            return Err(NotParsedReason::Setting);
         }
-        u32::try_from(self.moment(zone)?).map_err(|_| NotTypedReason::Value)
+        u32::try_from(self.moment(zone)?).map_err(|_| NotParsedReason::Value)
     }
 
     /// A DateTime64 of `precision` digits; further ones are dropped, as ClickHouse does.
@@ -184,30 +184,30 @@ impl Written {
         precision: u8,
         zone: &Zone,
         spelling: TimeSpelling,
-    ) -> Result<i64, NotTypedReason> {
+    ) -> Result<i64, NotParsedReason> {
         // Years 1900 to 2299, the documented range.
         const SECONDS: std::ops::Range<i64> = -2_208_988_800..10_413_792_000;
         self.check_spelling(spelling)?;
         let moment = self.moment(zone)?;
         if !SECONDS.contains(&moment) || !SECONDS.contains(&self.seconds) {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         let ticks = 10i64.pow(precision.into());
         let fraction = i64::from(self.nanoseconds) / 10i64.pow(9 - u32::from(precision));
-        moment.checked_mul(ticks).and_then(|value| value.checked_add(fraction)).ok_or(NotTypedReason::Value)
+        moment.checked_mul(ticks).and_then(|value| value.checked_add(fraction)).ok_or(NotParsedReason::Value)
     }
 }
 
 /// A Date: days since 1970 in 16 bits.
-pub(super) fn date(days: i64) -> Result<u16, NotTypedReason> {
-    u16::try_from(days).map_err(|_| NotTypedReason::Value)
+pub(super) fn date(days: i64) -> Result<u16, NotParsedReason> {
+    u16::try_from(days).map_err(|_| NotParsedReason::Value)
 }
 
 /// A Date32: 1900-01-01 to 2299-12-31.
-pub(super) fn date32(days: i64) -> Result<i32, NotTypedReason> {
+pub(super) fn date32(days: i64) -> Result<i32, NotParsedReason> {
     match i32::try_from(days) {
         Ok(days @ -25_567..=120_529) => Ok(days),
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 

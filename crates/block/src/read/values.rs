@@ -1,21 +1,21 @@
 use super::cursor::Cursor;
 use super::nested::ValueReader;
-use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use super::rows::Rows;
 use super::sql_value::SqlValues;
 use crate::plan::ReadPlan;
 
 /// Reads what follows VALUES, as far as it is made of literals: `(1, 'a'), (2, DEFAULT)`.
-pub fn read_values(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_values(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut rows = Rows::new(plan, payload.len())?;
     let mut values = SqlValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings: &plan.rules.settings };
     match read_rows(&mut values, &mut rows) {
         Ok(()) => rows.finish(),
-        Err(reason) => Err(rows.not_typed(reason)),
+        Err(reason) => Err(rows.not_parsed(reason)),
     }
 }
 
-fn read_rows(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
+fn read_rows(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotParsedReason> {
     values.cursor.skip_space();
     while !matches!(values.cursor.peek(), None | Some(b';')) {
         read_row(values, rows)?;
@@ -27,7 +27,7 @@ fn read_rows(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), 
     values.cursor.eat_final_semicolon()
 }
 
-fn read_row(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
+fn read_row(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), NotParsedReason> {
     values.cursor.expect(b'(')?;
     for column in 0..rows.columns.len() {
         if column > 0 {
@@ -42,7 +42,7 @@ fn read_row(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>) -> Result<(), N
     rows.end_row()
 }
 
-fn read_value(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
+fn read_value(values: &mut SqlValues<'_, '_>, rows: &mut Rows<'_>, column: usize) -> Result<(), NotParsedReason> {
     let reader = &rows.plan.rules.readers[column];
     match values.cursor.peek() {
         Some(b'D' | b'd') if values.cursor.eat_word(b"DEFAULT") => rows.give_default(column),

@@ -94,7 +94,7 @@ impl DelimitedSettings {
     fn set_csv_delimiter(&mut self, value: &str) -> SettingEffect {
         match value.as_bytes() {
             [delimiter @ (b',' | b';' | b'|')] => self.csv_delimiter = *delimiter,
-            _ => return SettingEffect::NotTyped,
+            _ => return SettingEffect::NotParsed,
         }
         SettingEffect::Applied
     }
@@ -114,7 +114,7 @@ fn set_null(target: &mut String, value: &str) -> SettingEffect {
 fn set_count(target: &mut u64, value: &str) -> SettingEffect {
     match value.parse() {
         Ok(count) => *target = count,
-        Err(_) => return SettingEffect::NotTyped,
+        Err(_) => return SettingEffect::NotParsed,
     }
     SettingEffect::Applied
 }

@@ -61,7 +61,7 @@ pub enum SettingEffect {
     /// It has nothing to do with reading.
     Irrelevant,
     /// The readers do not implement this value: forward the insert.
-    NotTyped,
+    NotParsed,
 }
 
 impl Default for ReadSettings {
@@ -97,12 +97,12 @@ impl ReadSettings {
     pub fn set(&mut self, name: &str, value: &str) -> SettingEffect {
         let effect = match find(name) {
             Known::Irrelevant => SettingEffect::Irrelevant,
-            Known::Unlisted => SettingEffect::NotTyped,
+            Known::Unlisted => SettingEffect::NotParsed,
             Known::Listed(row) if !row.formats.meets(self.families) => SettingEffect::Applied,
             Known::Listed(row) => self.apply(row, value),
         };
         // Kept, so that a caller who goes on all the same reads nothing wrongly.
-        self.refused |= effect == SettingEffect::NotTyped;
+        self.refused |= effect == SettingEffect::NotParsed;
         effect
     }
 
@@ -175,7 +175,7 @@ impl ReadSettings {
         self.time_spelling = match value {
             "basic" => TimeSpelling::Basic,
             "best_effort" | "best_effort_us" => TimeSpelling::BestEffort,
-            _ => return SettingEffect::NotTyped,
+            _ => return SettingEffect::NotParsed,
         };
         SettingEffect::Applied
     }
@@ -228,7 +228,7 @@ fn applied_if(holds: bool) -> SettingEffect {
     if holds {
         SettingEffect::Applied
     } else {
-        SettingEffect::NotTyped
+        SettingEffect::NotParsed
     }
 }
 
@@ -236,7 +236,7 @@ fn assign(target: &mut bool, value: &str) -> SettingEffect {
     match normalized(value) {
         "1" => *target = true,
         "0" => *target = false,
-        _ => return SettingEffect::NotTyped,
+        _ => return SettingEffect::NotParsed,
     }
     SettingEffect::Applied
 }
@@ -259,19 +259,19 @@ mod tests {
         let cases = [
             ("input_format_skip_unknown_fields", "0", SettingEffect::Applied),
             ("input_format_skip_unknown_fields", "true", SettingEffect::Applied),
-            ("input_format_skip_unknown_fields", "maybe", SettingEffect::NotTyped),
+            ("input_format_skip_unknown_fields", "maybe", SettingEffect::NotParsed),
             ("input_format_null_as_default", "false", SettingEffect::Applied),
             ("input_format_import_nested_json", "0", SettingEffect::Applied),
             ("input_format_import_nested_json", "1", SettingEffect::Applied),
             ("input_format_json_map_as_array_of_tuples", "0", SettingEffect::Applied),
-            ("input_format_json_map_as_array_of_tuples", "1", SettingEffect::NotTyped),
-            ("input_format_json_invented_tomorrow", "0", SettingEffect::NotTyped),
-            ("input_format_invented_tomorrow", "0", SettingEffect::NotTyped),
-            ("input_format_parquet_whatever", "3", SettingEffect::NotTyped),
+            ("input_format_json_map_as_array_of_tuples", "1", SettingEffect::NotParsed),
+            ("input_format_json_invented_tomorrow", "0", SettingEffect::NotParsed),
+            ("input_format_invented_tomorrow", "0", SettingEffect::NotParsed),
+            ("input_format_parquet_whatever", "3", SettingEffect::NotParsed),
             ("format_csv_delimiter", ";", SettingEffect::Applied),
-            ("input_format_native_allow_types_conversion", "0", SettingEffect::NotTyped),
+            ("input_format_native_allow_types_conversion", "0", SettingEffect::NotParsed),
             ("date_time_input_format", "basic", SettingEffect::Applied),
-            ("date_time_input_format", "other", SettingEffect::NotTyped),
+            ("date_time_input_format", "other", SettingEffect::NotParsed),
             ("session_timezone", "Asia/Tokyo", SettingEffect::Applied),
             ("precise_float_parsing", "0", SettingEffect::Applied),
             ("allow_experimental_json_type", "1", SettingEffect::Irrelevant),

@@ -60,11 +60,13 @@ fn blocks_behave_like_lists_of_rows() {
                     let mut rows = Rows::Blocks(blocks);
                     assert_eq!(rows.count(), model.len(), "seed {seed}, step {step}");
                     let ranges = random_ranges(&mut random, model.len());
-                    let mut picked = Rows::Typed(Block::empty(&types));
+                    let mut picked = Rows::Parsed(Block::empty(&types));
                     picked.append_ranges(&rows, &ranges);
                     let second = rows.split_off(random.usize(..=model.len()));
                     rows.append(&second);
-                    let (Rows::Typed(joined), Rows::Typed(picked)) = (rows, picked) else { panic!("they are in one") };
+                    let (Rows::Parsed(joined), Rows::Parsed(picked)) = (rows, picked) else {
+                        panic!("they are in one")
+                    };
                     assert_eq!(joined.encode_native(&names, &types), lent, "seed {seed}, step {step}");
                     let expected: Vec<String> = ranges.into_iter().flat_map(|range| model[range].to_vec()).collect();
                     assert_eq!(

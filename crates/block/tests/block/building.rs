@@ -1,7 +1,7 @@
 //! Columns that are handed over whole: what fits makes a block, what doesn't is refused.
 
 use windrow_block::{
-    BlockBuilder, ColumnData, ColumnSpec, DataType, DefaultKind, NotTypedReason, ReadPlan, ReadSettings, StringData,
+    BlockBuilder, ColumnData, ColumnSpec, DataType, DefaultKind, NotParsedReason, ReadPlan, ReadSettings, StringData,
 };
 
 fn plan(columns: &[(&str, &str, DefaultKind)]) -> ReadPlan {
@@ -84,11 +84,11 @@ fn a_default_is_wanted_by_all_rows_or_by_none() {
     builder.put_nulls(1, 1).unwrap();
     builder.end_rows(1).unwrap();
     builder.put(0, ColumnData::Fixed(vec![2]), 1).unwrap();
-    assert_eq!(builder.put(1, ColumnData::Fixed(vec![2]), 1), Err(NotTypedReason::MixedDefaults));
+    assert_eq!(builder.put(1, ColumnData::Fixed(vec![2]), 1), Err(NotParsedReason::MixedDefaults));
 
     let without_default = self::plan(&[("a", "UInt8", DefaultKind::None), ("b", "UInt8", DefaultKind::None)]);
     let mut builder = BlockBuilder::new(&without_default, 0).unwrap();
     assert!(builder.put(0, ColumnData::Fixed(vec![1]), 1).is_ok());
-    assert_eq!(builder.put(0, ColumnData::Fixed(vec![1]), 1), Err(NotTypedReason::DuplicateField));
-    assert_eq!(builder.end_rows(usize::MAX), Err(NotTypedReason::Value));
+    assert_eq!(builder.put(0, ColumnData::Fixed(vec![1]), 1), Err(NotParsedReason::DuplicateField));
+    assert_eq!(builder.end_rows(usize::MAX), Err(NotParsedReason::Value));
 }

@@ -1,10 +1,10 @@
-use windrow_block::{read_json_each_row, read_values, DefaultKind, NotTypedReason, ReadPlan};
+use windrow_block::{read_json_each_row, read_values, DefaultKind, NotParsedReason, ReadPlan};
 
 use crate::support::{columns, plan, rows, settings, Reader};
 
-fn outcome(reader: Reader, plan: &ReadPlan, payload: &str) -> Result<(Vec<usize>, Vec<String>), NotTypedReason> {
-    let parsed = reader(payload.as_bytes(), plan).map_err(|not_typed| not_typed.reason)?;
-    let rows = rows(reader, plan, payload.as_bytes()).map_err(|not_typed| not_typed.reason)?;
+fn outcome(reader: Reader, plan: &ReadPlan, payload: &str) -> Result<(Vec<usize>, Vec<String>), NotParsedReason> {
+    let parsed = reader(payload.as_bytes(), plan).map_err(|not_parsed| not_parsed.reason)?;
+    let rows = rows(reader, plan, payload.as_bytes()).map_err(|not_parsed| not_parsed.reason)?;
     Ok((parsed.present.iter().collect(), rows))
 }
 
@@ -26,10 +26,10 @@ fn a_column_that_nobody_gives_is_left_to_its_default_expression() {
 fn rows_that_disagree_are_left_to_clickhouse() {
     let plan = plan(&["a UInt8", "b= UInt8"]);
     for payload in [r#"{"a":1}{"b":2}"#, r#"{"b":2}{"a":1}"#, r#"{"b":2}{"b":null}"#, r#"{"b":null}{"b":2}"#] {
-        assert_eq!(outcome(read_json_each_row, &plan, payload), Err(NotTypedReason::MixedDefaults), "{payload}");
+        assert_eq!(outcome(read_json_each_row, &plan, payload), Err(NotParsedReason::MixedDefaults), "{payload}");
     }
     for payload in ["(1,DEFAULT),(1,2)", "(1,2),(1,DEFAULT)", "(1,NULL),(1,2)"] {
-        assert_eq!(outcome(read_values, &plan, payload), Err(NotTypedReason::MixedDefaults), "{payload}");
+        assert_eq!(outcome(read_values, &plan, payload), Err(NotParsedReason::MixedDefaults), "{payload}");
     }
     assert_eq!(outcome(read_values, &plan, "(1,DEFAULT),(1,NULL)"), Ok((vec![0], vec!["1".into(), "1".into()])));
 }
@@ -65,8 +65,8 @@ fn nested_columns_have_arrays_of_one_length() {
     let json = |payload: &str| outcome(read_json_each_row, &nested, payload).map(|(_, rows)| rows);
     assert_eq!(json(r#"{"id":1,"n.a":[1,2],"n.b":["x","y"],"m.a":[1]}"#).unwrap(), ["1|[1,2]|[x,y]|[1]|"]);
     assert_eq!(json(r#"{"id":1}"#).unwrap(), ["1|[]|[]|[]|"]);
-    assert_eq!(json(r#"{"id":1,"n.a":[1,2]}"#), Err(NotTypedReason::Value));
-    assert_eq!(json(r#"{"n.a":[1],"n.b":["x"]}{"n.a":[1,2],"n.b":[]}"#), Err(NotTypedReason::Value));
+    assert_eq!(json(r#"{"id":1,"n.a":[1,2]}"#), Err(NotParsedReason::Value));
+    assert_eq!(json(r#"{"n.a":[1],"n.b":["x"]}{"n.a":[1,2],"n.b":[]}"#), Err(NotParsedReason::Value));
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn columns_that_are_computed_are_not_read() {
         let mut columns = columns(&["a UInt8", "b UInt8"]);
         columns[1].default_kind = kind;
         let plan = ReadPlan::new(columns, settings());
-        assert_eq!(outcome(read_json_each_row, &plan, r#"{"a":1}"#), Err(NotTypedReason::ColumnKind));
-        assert_eq!(outcome(read_values, &plan, ""), Err(NotTypedReason::ColumnKind));
+        assert_eq!(outcome(read_json_each_row, &plan, r#"{"a":1}"#), Err(NotParsedReason::ColumnKind));
+        assert_eq!(outcome(read_values, &plan, ""), Err(NotParsedReason::ColumnKind));
     }
 }
 
@@ -84,7 +84,7 @@ fn columns_that_are_computed_are_not_read() {
 fn a_plan_needs_columns_that_can_be_told_apart() {
     for columns in [columns(&[]), columns(&["a UInt8", "a UInt8"])] {
         let plan = ReadPlan::new(columns, settings());
-        assert_eq!(outcome(read_json_each_row, &plan, ""), Err(NotTypedReason::ColumnKind));
+        assert_eq!(outcome(read_json_each_row, &plan, ""), Err(NotParsedReason::ColumnKind));
     }
 }
 

@@ -1,6 +1,6 @@
 //! CSV and TabSeparated: values, quotes and escapes, empty fields, headers, and what is left to ClickHouse.
 
-use windrow_block::{Format, NotTypedReason, ReadPlan, ReadSettings};
+use windrow_block::{Format, NotParsedReason, ReadPlan, ReadSettings};
 
 use crate::render::render_rows;
 use crate::samples::{mutate, COLUMNS};
@@ -10,22 +10,22 @@ fn reader(format: &str) -> Reader {
     Format::named(format).unwrap_or_else(|| panic!("{format} is read")).read
 }
 
-fn value(format: &str, type_text: &str, field: &str) -> Result<String, NotTypedReason> {
+fn value(format: &str, type_text: &str, field: &str) -> Result<String, NotParsedReason> {
     let plan = plan(&[&format!("name {type_text}")]);
     let mut rows = rows(reader(format), &plan, format!("{field}\n").as_bytes()).map_err(|found| found.reason)?;
     assert_eq!(rows.len(), 1, "{field}");
     Ok(rows.remove(0))
 }
 
-fn csv(type_text: &str, field: &str) -> Result<String, NotTypedReason> {
+fn csv(type_text: &str, field: &str) -> Result<String, NotParsedReason> {
     value("CSV", type_text, field)
 }
 
-fn tsv(type_text: &str, field: &str) -> Result<String, NotTypedReason> {
+fn tsv(type_text: &str, field: &str) -> Result<String, NotParsedReason> {
     value("TSV", type_text, field)
 }
 
-fn raw(type_text: &str, field: &str) -> Result<String, NotTypedReason> {
+fn raw(type_text: &str, field: &str) -> Result<String, NotParsedReason> {
     value("TSVRaw", type_text, field)
 }
 
@@ -36,7 +36,7 @@ fn check_rows(format: &str, settings: &ReadSettings, cases: &[(&str, &str)]) {
     for (payload, expected) in cases {
         let outcome = match rows(reader(format), &plan, payload.as_bytes()) {
             Ok(rows) => rows.join(";"),
-            Err(not_typed) => not_typed.reason.as_str().to_string(),
+            Err(not_parsed) => not_parsed.reason.as_str().to_string(),
         };
         assert_eq!(&outcome, expected, "{payload:?} as {format}");
     }
@@ -297,7 +297,7 @@ fn headers() {
         // The column is filled up with zeros then, which need be no value of the Enum.
         let plan = plan(&["a UInt8", "e Enum8('x' = 1)"]);
         let outcome = rows(reader(format), &plan, b"a\n1\n").map_err(|found| found.reason);
-        assert_eq!(outcome, Err(NotTypedReason::Null));
+        assert_eq!(outcome, Err(NotParsedReason::Null));
         let strict = with("input_format_skip_unknown_fields", "0");
         check_rows(format, &strict, &[(&"s,other,a\nx,1,1\n".replace(',', separator), "unknown_field")]);
         let typed = format!("{format}AndTypes");

@@ -1,4 +1,4 @@
-use windrow_block::{read_json_each_row, NotTypedReason};
+use windrow_block::{read_json_each_row, NotParsedReason};
 
 use crate::support::{check, json_value, json_value_bytes, plan, rows};
 
@@ -205,8 +205,8 @@ fn times_are_taken_in_the_spellings_that_are_certain() {
 fn local_times_need_a_zone_that_has_them_once() {
     let berlin = "DateTime('Europe/Berlin')";
     check(json_value, berlin, &[("\"2024-07-02 05:04:05\"", "1719889445"), ("\"2024-07-02T03:04:05Z\"", "1719889445")]);
-    assert_eq!(json_value(berlin, "\"2024-03-31 02:30:00\""), Err(NotTypedReason::TimeZone));
-    assert_eq!(json_value(berlin, "\"2024-10-27 02:30:00\""), Err(NotTypedReason::TimeZone));
+    assert_eq!(json_value(berlin, "\"2024-03-31 02:30:00\""), Err(NotParsedReason::TimeZone));
+    assert_eq!(json_value(berlin, "\"2024-10-27 02:30:00\""), Err(NotParsedReason::TimeZone));
     check(json_value, "DateTime64(3, 'Europe/Berlin')", &[("\"2024-07-02 05:04:05.5\"", "1719889445500")]);
 }
 
@@ -338,12 +338,12 @@ fn keys_come_in_any_order_and_only_exact() {
     assert_eq!(read(r#"{"ID":4,"a.b":3,"name":"x","id":1}"#).unwrap(), ["1|x|3|4"]);
     assert_eq!(read(r#"{"name" : "x" , "id":1}{"id":2}"#).unwrap(), ["1|x|0|0", "2||0|0"]);
     assert_eq!(read(r#"{"id":1,"other":[1,{"deep":"}"}],"name":"x"}"#).unwrap(), ["1|x|0|0"]);
-    assert_eq!(read(r#"{"id":1,"Name":"x"}"#), Err(NotTypedReason::UnknownField));
-    assert_eq!(read(r#"{"id":1,"é":"x"}"#), Err(NotTypedReason::UnknownField));
-    assert_eq!(read(r#"{"id":1,"n\u0061me":"x"}"#), Err(NotTypedReason::UnknownField));
-    assert_eq!(read(r#"{"id":1,"name":"x","id":2}"#), Err(NotTypedReason::DuplicateField));
-    assert_eq!(read(r#"{"id":1,"other":nope}"#), Err(NotTypedReason::Syntax));
-    assert_eq!(read(r#"{"id":1,"other":[1,]}"#), Err(NotTypedReason::Syntax));
+    assert_eq!(read(r#"{"id":1,"Name":"x"}"#), Err(NotParsedReason::UnknownField));
+    assert_eq!(read(r#"{"id":1,"é":"x"}"#), Err(NotParsedReason::UnknownField));
+    assert_eq!(read(r#"{"id":1,"n\u0061me":"x"}"#), Err(NotParsedReason::UnknownField));
+    assert_eq!(read(r#"{"id":1,"name":"x","id":2}"#), Err(NotParsedReason::DuplicateField));
+    assert_eq!(read(r#"{"id":1,"other":nope}"#), Err(NotParsedReason::Syntax));
+    assert_eq!(read(r#"{"id":1,"other":[1,]}"#), Err(NotParsedReason::Syntax));
 }
 
 #[test]
@@ -373,14 +373,14 @@ fn skipped_values_may_not_nest_without_end() {
     let nested = |depth: usize| format!("{{\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
     assert!(rows(read_json_each_row, &plan, nested(60).as_bytes()).is_ok());
     let deep = rows(read_json_each_row, &plan, nested(100_000).as_bytes());
-    assert_eq!(deep.unwrap_err().reason, NotTypedReason::TooDeep);
+    assert_eq!(deep.unwrap_err().reason, NotParsedReason::TooDeep);
 }
 
 #[test]
 fn the_row_of_a_refused_value_is_told() {
     let plan = plan(&["a UInt8"]);
     let refused = rows(read_json_each_row, &plan, b"{\"a\":1}{\"a\":\"x\"}{\"a\":2}").unwrap_err();
-    assert_eq!((refused.row, refused.reason), (1, NotTypedReason::Value));
+    assert_eq!((refused.row, refused.reason), (1, NotParsedReason::Value));
     assert_eq!(refused.to_string(), "row 2 is left to ClickHouse (value)");
 }
 

@@ -1,13 +1,13 @@
 //! JSON's other formats, and those of one String.
 
-use windrow_block::{Format, NotTypedReason, ReadPlan};
+use windrow_block::{Format, NotParsedReason, ReadPlan};
 
 use crate::samples::mutate;
 use crate::support::{plan, rows};
 
-fn read_rows(format: &str, plan: &ReadPlan, payload: &str) -> Result<Vec<String>, NotTypedReason> {
+fn read_rows(format: &str, plan: &ReadPlan, payload: &str) -> Result<Vec<String>, NotParsedReason> {
     let format = Format::named(format).unwrap_or_else(|| panic!("{format} is a format"));
-    rows(format.read, plan, payload.as_bytes()).map_err(|not_typed| not_typed.reason)
+    rows(format.read, plan, payload.as_bytes()).map_err(|not_parsed| not_parsed.reason)
 }
 
 /// Asserts which rows are read: those behind `=>`, separated by spaces, or none at all for `-`.

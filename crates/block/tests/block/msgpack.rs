@@ -1,12 +1,12 @@
 //! MsgPack: which items are stored as they are in which types.
 
-use windrow_block::{Format, NotTypedReason, ReadPlan};
+use windrow_block::{Format, NotParsedReason, ReadPlan};
 
 use crate::support::{columns, plan, rows, settings};
 
-fn read(plan: &ReadPlan, payload: &[u8]) -> Result<String, NotTypedReason> {
+fn read(plan: &ReadPlan, payload: &[u8]) -> Result<String, NotParsedReason> {
     let format = Format::named("MsgPack").expect("the format is read here");
-    rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_typed| not_typed.reason)
+    rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_parsed| not_parsed.reason)
 }
 
 fn check(cases: &[(&str, &[u8], &str)]) {
@@ -119,12 +119,12 @@ fn nil_is_null_or_a_default() {
     ]);
     let with_default = plan(&["a UInt8", "d= UInt8"]);
     assert_eq!(read(&with_default, b"\x01\xc0\x02\xc0").unwrap(), "1 2");
-    assert_eq!(read(&with_default, b"\x01\xc0\x02\x03"), Err(NotTypedReason::MixedDefaults));
+    assert_eq!(read(&with_default, b"\x01\xc0\x02\x03"), Err(NotParsedReason::MixedDefaults));
     let mut strict = settings();
     strict.set("input_format_null_as_default", "0");
     let strict = ReadPlan::new(columns(&["a Array(UInt8)"]), strict);
-    assert_eq!(read(&strict, b"\x91\xc0"), Err(NotTypedReason::Null));
-    assert_eq!(read(&strict, b"\xc0"), Err(NotTypedReason::Null));
+    assert_eq!(read(&strict, b"\x91\xc0"), Err(NotParsedReason::Null));
+    assert_eq!(read(&strict, b"\xc0"), Err(NotParsedReason::Null));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_row_is_as_many_items_as_there_are_columns() {
     assert_eq!(read(&plan, b"\x01\xa1x\x02\xa1y").unwrap(), "1|x 2|y");
     assert_eq!(read(&plan, b"").unwrap(), "");
     for incomplete in [&b"\x01"[..], b"\x01\xa1x\x02", b"\x01\xa1x\n"] {
-        assert_eq!(read(&plan, incomplete), Err(NotTypedReason::Syntax), "{incomplete:?}");
+        assert_eq!(read(&plan, incomplete), Err(NotParsedReason::Syntax), "{incomplete:?}");
     }
-    assert_eq!(read(&plan, b"\x92\x01\xa1x"), Err(NotTypedReason::Value));
+    assert_eq!(read(&plan, b"\x92\x01\xa1x"), Err(NotParsedReason::Value));
 }

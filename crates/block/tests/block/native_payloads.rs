@@ -1,6 +1,6 @@
 //! Native as clients send it.
 
-use windrow_block::{Format, NotTypedReason, ReadPlan};
+use windrow_block::{Format, NotParsedReason, ReadPlan};
 
 use crate::support::{plan, rows};
 
@@ -40,13 +40,13 @@ fn dictionary(keys: &[&str], positions: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn read(plan: &ReadPlan, payload: &[u8]) -> Result<String, NotTypedReason> {
+fn read(plan: &ReadPlan, payload: &[u8]) -> Result<String, NotParsedReason> {
     let format = Format::named("Native").expect("the format is read here");
-    rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_typed| not_typed.reason)
+    rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_parsed| not_parsed.reason)
 }
 
 /// One column, one block.
-fn single(wanted: &str, type_text: &str, rows: u8, data: &[u8]) -> Result<String, NotTypedReason> {
+fn single(wanted: &str, type_text: &str, rows: u8, data: &[u8]) -> Result<String, NotParsedReason> {
     read(&plan(&[&format!("a {wanted}")]), &block(rows, &[sent("a", type_text, data)]))
 }
 
@@ -58,15 +58,15 @@ fn columns_come_in_any_order_and_some_are_left_out() {
     let two = [payload.clone(), block(1, &[sent("n", "Nullable(UInt8)", &[0, 7])])].concat();
     assert_eq!(read(&plan, &two).unwrap(), "1|x|NULL 2||NULL 0||7");
     let with_default = [payload.clone(), block(1, &[sent("d", "UInt8", &[7])])].concat();
-    assert_eq!(read(&plan, &with_default), Err(NotTypedReason::MixedDefaults));
+    assert_eq!(read(&plan, &with_default), Err(NotParsedReason::MixedDefaults));
     let twice = block(1, &[sent("a", "UInt8", &[1]), sent("a", "UInt8", &[2])]);
-    assert_eq!(read(&plan, &twice), Err(NotTypedReason::DuplicateField));
+    assert_eq!(read(&plan, &twice), Err(NotParsedReason::DuplicateField));
 }
 
 #[test]
 fn an_enum_that_is_left_out_would_be_stored_as_zero() {
     let plan = plan(&["a UInt8", "e Enum8('x' = 1)"]);
-    assert_eq!(read(&plan, &block(1, &[sent("a", "UInt8", &[1])])), Err(NotTypedReason::Value));
+    assert_eq!(read(&plan, &block(1, &[sent("a", "UInt8", &[1])])), Err(NotParsedReason::Value));
     assert_eq!(read(&plan, &block(0, &[sent("a", "UInt8", &[])])).unwrap(), "");
 }
 
@@ -74,7 +74,7 @@ fn an_enum_that_is_left_out_would_be_stored_as_zero() {
 fn what_is_left_out_is_bounded() {
     let plan = plan(&["a UInt8", "wide FixedString(100000)"]);
     assert!(read(&plan, &block(10, &[sent("a", "UInt8", &[0; 10])])).is_ok());
-    assert_eq!(read(&plan, &block(100, &[sent("a", "UInt8", &[0; 100])])), Err(NotTypedReason::Value));
+    assert_eq!(read(&plan, &block(100, &[sent("a", "UInt8", &[0; 100])])), Err(NotParsedReason::Value));
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn unknown_columns_are_skipped_with_their_dictionaries() {
     let columns = [sent("zz", "LowCardinality(String)", &unknown), sent("a", "UInt8", &[1, 2])];
     assert_eq!(read(&plan, &block(2, &columns)).unwrap(), "1 2");
     let resembling = block(1, &[sent("A", "UInt8", &[1]), sent("a", "UInt8", &[2])]);
-    assert_eq!(read(&plan, &resembling), Err(NotTypedReason::UnknownField));
+    assert_eq!(read(&plan, &resembling), Err(NotParsedReason::UnknownField));
     let not_known = block(1, &[sent("zz", "Dynamic", &[1]), sent("a", "UInt8", &[2])]);
-    assert_eq!(read(&plan, &not_known), Err(NotTypedReason::Value));
+    assert_eq!(read(&plan, &not_known), Err(NotParsedReason::Value));
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn blocks_of_no_rows_and_of_no_columns() {
     let none = block(0, &[sent("a", "LowCardinality(String)", &[])]);
     assert_eq!(read(&plan, &[none.clone(), one.clone(), none].concat()).unwrap(), "x");
     assert_eq!(read(&plan, b"").unwrap(), "");
-    assert_eq!(read(&plan, &[one, b"\0\0".to_vec()].concat()), Err(NotTypedReason::Syntax));
-    assert_eq!(read(&plan, b"\0\x05"), Err(NotTypedReason::Syntax));
+    assert_eq!(read(&plan, &[one, b"\0\0".to_vec()].concat()), Err(NotParsedReason::Syntax));
+    assert_eq!(read(&plan, b"\0\x05"), Err(NotParsedReason::Syntax));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn dictionaries_are_unfolded() {
     let nullable = "LowCardinality(Nullable(String))";
     let data = [words(&[1]), dictionary(&["whatever", "", "b"], &positions)].concat();
     assert_eq!(single(nullable, nullable, 4, &data).unwrap(), " b NULL ");
-    assert_eq!(single("LowCardinality(String)", nullable, 4, &data), Err(NotTypedReason::Null));
+    assert_eq!(single("LowCardinality(String)", nullable, 4, &data), Err(NotParsedReason::Null));
     let long = "x".repeat(100);
     let data = [words(&[1]), dictionary(&[&long, "y"], &[0, 1])].concat();
     assert_eq!(single("String", "LowCardinality(String)", 2, &data).unwrap(), format!("{long} y"));
@@ -132,15 +132,15 @@ fn dictionaries_that_are_not_sound_are_left() {
         single("LowCardinality(String)", "LowCardinality(String)", 1, &data)
     };
     assert_eq!(with(1, &good).unwrap(), "b");
-    assert_eq!(with(2, &good), Err(NotTypedReason::Syntax));
-    assert_eq!(with(1, &dictionary(&["a", "b"], &[2])), Err(NotTypedReason::Syntax));
-    assert_eq!(with(1, &dictionary(&["a", "b"], &[0, 1])), Err(NotTypedReason::Syntax));
+    assert_eq!(with(2, &good), Err(NotParsedReason::Syntax));
+    assert_eq!(with(1, &dictionary(&["a", "b"], &[2])), Err(NotParsedReason::Syntax));
+    assert_eq!(with(1, &dictionary(&["a", "b"], &[0, 1])), Err(NotParsedReason::Syntax));
     for flags in [0, 1 << 8 | 1 << 9, 1 << 9 | 4, 1 << 9 | 1 << 20] {
         let bad = [&words(&[flags]), &good[8..]].concat();
-        assert_eq!(with(1, &bad), Err(NotTypedReason::Syntax), "{flags:x}");
+        assert_eq!(with(1, &bad), Err(NotParsedReason::Syntax), "{flags:x}");
     }
     let huge = [words(&[1 << 9, u64::MAX]), vec![0; 40]].concat();
-    assert_eq!(with(1, &huge), Err(NotTypedReason::Syntax));
+    assert_eq!(with(1, &huge), Err(NotParsedReason::Syntax));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn what_a_dictionary_unfolds_to_is_bounded() {
     data.extend_from_slice(&[0; 200]);
     let mut payload = b"\x01\xc8\x01\x01a\x16LowCardinality(String)".to_vec();
     payload.extend_from_slice(&data);
-    assert_eq!(read(&plan(&["a LowCardinality(String)"]), &payload), Err(NotTypedReason::Value));
+    assert_eq!(read(&plan(&["a LowCardinality(String)"]), &payload), Err(NotParsedReason::Value));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn dictionaries_within_other_types_say_their_versions_first() {
     let empty = [words(&[1]), words(&[0, 0])].concat();
     let array = "Array(LowCardinality(String))";
     assert_eq!(single(array, array, 2, &empty).unwrap(), "[] []");
-    assert_eq!(single(array, array, 2, &words(&[0, 0])), Err(NotTypedReason::Syntax));
+    assert_eq!(single(array, array, 2, &words(&[0, 0])), Err(NotParsedReason::Syntax));
 }
 
 #[test]
@@ -175,9 +175,9 @@ fn variants_say_how_their_discriminators_are_written() {
     let variant = "Variant(String, UInt8)";
     let values = b"\x01\xff\x00\x01\x01x\x05\x06";
     assert_eq!(single(variant, variant, 4, &[&words(&[0]), &values[..]].concat()).unwrap(), "5 NULL x 6");
-    assert_eq!(single(variant, variant, 4, &[&words(&[1]), &values[..]].concat()), Err(NotTypedReason::Syntax));
+    assert_eq!(single(variant, variant, 4, &[&words(&[1]), &values[..]].concat()), Err(NotParsedReason::Syntax));
     let unknown = [&words(&[0]), &b"\x02x"[..]].concat();
-    assert_eq!(single(variant, variant, 1, &unknown), Err(NotTypedReason::Syntax));
+    assert_eq!(single(variant, variant, 1, &unknown), Err(NotParsedReason::Syntax));
 }
 
 #[test]
@@ -233,8 +233,8 @@ fn whatever_a_type_would_not_show_is_stored_as_it_came() {
     assert_eq!(single("Enum8('x' = 1)", "Enum8('x' = 1)", 1, &[7]).unwrap(), "7");
     assert_eq!(single("Date32", "Date32", 1, &[255, 255, 255, 127]).unwrap(), "2147483647");
     assert_eq!(single("String", "String", 1, b"\x02\xff\xfe").unwrap(), "\\xff\\xfe");
-    assert_eq!(single("Nullable(UInt8)", "Nullable(UInt8)", 2, &[2, 0, 5, 6]), Err(NotTypedReason::Syntax));
-    assert_eq!(single("String", "String", 1, b"\x81\x00x"), Err(NotTypedReason::Syntax));
+    assert_eq!(single("Nullable(UInt8)", "Nullable(UInt8)", 2, &[2, 0, 5, 6]), Err(NotParsedReason::Syntax));
+    assert_eq!(single("String", "String", 1, b"\x81\x00x"), Err(NotParsedReason::Syntax));
 }
 
 #[test]
@@ -243,5 +243,5 @@ fn nested_columns_are_of_equal_length() {
     let list = |count: u64, values: &[u8]| [&words(&[count]), values].concat();
     let whole = [sent("n.a", "Array(UInt8)", &list(1, &[5])), sent("n.b", "Array(String)", &list(1, b"\x01x"))];
     assert_eq!(read(&plan, &block(1, &whole)).unwrap(), "[5]|[x]");
-    assert_eq!(read(&plan, &block(1, &whole[..1])), Err(NotTypedReason::Value));
+    assert_eq!(read(&plan, &block(1, &whole[..1])), Err(NotParsedReason::Value));
 }

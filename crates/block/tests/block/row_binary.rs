@@ -1,16 +1,16 @@
 //! RowBinary and its kin.
 
-use windrow_block::{Format, NotTypedReason, ReadPlan};
+use windrow_block::{Format, NotParsedReason, ReadPlan};
 
 use crate::support::{plan, rows};
 
-fn read(format: &str, plan: &ReadPlan, payload: &[u8]) -> Result<String, NotTypedReason> {
+fn read(format: &str, plan: &ReadPlan, payload: &[u8]) -> Result<String, NotParsedReason> {
     let format = Format::named(format).expect("the format is read here");
-    rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_typed| not_typed.reason)
+    rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_parsed| not_parsed.reason)
 }
 
 /// How bytes are read into a column of a type.
-fn single(type_text: &str, bytes: &[u8]) -> Result<String, NotTypedReason> {
+fn single(type_text: &str, bytes: &[u8]) -> Result<String, NotParsedReason> {
     read("RowBinary", &plan(&[&format!("a {type_text}")]), bytes)
 }
 
@@ -57,15 +57,15 @@ fn rows_of_fixed_width_are_read_column_by_column() {
     let one_by_one = [row(1), row(2)].map(|row| read("RowBinary", &plan, &row).unwrap());
     assert_eq!(both, one_by_one.join(" "));
     assert!(one_by_one[0].starts_with("1|768|"), "{both}");
-    assert_eq!(read("RowBinary", &plan, &row(1)[..65]), Err(NotTypedReason::Syntax));
-    assert_eq!(read("RowBinary", &plan, &[row(1), vec![0]].concat()), Err(NotTypedReason::Syntax));
+    assert_eq!(read("RowBinary", &plan, &row(1)[..65]), Err(NotParsedReason::Syntax));
+    assert_eq!(read("RowBinary", &plan, &[row(1), vec![0]].concat()), Err(NotParsedReason::Syntax));
 }
 
 #[test]
 fn what_nulls_take_is_bounded() {
     let plan = plan(&["a Nullable(FixedString(100000))"]);
     assert!(read("RowBinary", &plan, &[1; 10]).is_ok());
-    assert_eq!(read("RowBinary", &plan, &[1; 100]), Err(NotTypedReason::Value));
+    assert_eq!(read("RowBinary", &plan, &[1; 100]), Err(NotParsedReason::Value));
 }
 
 #[test]
@@ -78,17 +78,17 @@ fn names_come_in_any_order_and_some_are_left_out() {
     assert_eq!(with(&["b", "a"], b"\x01x\x05\x00\x06").unwrap(), "5|x|NULL 6||NULL");
     assert_eq!(with(&["d"], b"\x05").unwrap(), "0||NULL|5");
     assert_eq!(with(&["a"], b"").unwrap(), "");
-    assert_eq!(with(&["a", "zz"], b"\x05\x05"), Err(NotTypedReason::UnknownField));
-    assert_eq!(with(&["A"], b"\x05"), Err(NotTypedReason::UnknownField));
-    assert_eq!(with(&["a", "a"], b"\x05\x05"), Err(NotTypedReason::DuplicateField));
-    assert_eq!(with(&[], b"\x05"), Err(NotTypedReason::Syntax));
-    assert_eq!(read("RowBinaryWithNames", &plan, b"\xff\xff\x03\x01a"), Err(NotTypedReason::Syntax));
+    assert_eq!(with(&["a", "zz"], b"\x05\x05"), Err(NotParsedReason::UnknownField));
+    assert_eq!(with(&["A"], b"\x05"), Err(NotParsedReason::UnknownField));
+    assert_eq!(with(&["a", "a"], b"\x05\x05"), Err(NotParsedReason::DuplicateField));
+    assert_eq!(with(&[], b"\x05"), Err(NotParsedReason::Syntax));
+    assert_eq!(read("RowBinaryWithNames", &plan, b"\xff\xff\x03\x01a"), Err(NotParsedReason::Syntax));
 }
 
 #[test]
 fn an_enum_that_the_header_leaves_out_would_be_stored_as_zero() {
     let plan = plan(&["a UInt8", "e Enum8('x' = 1)"]);
-    assert_eq!(read("RowBinaryWithNames", &plan, b"\x01\x01a\x05"), Err(NotTypedReason::Value));
+    assert_eq!(read("RowBinaryWithNames", &plan, b"\x01\x01a\x05"), Err(NotParsedReason::Value));
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn types_are_compared_by_their_text() {
     };
     let row = b"\x05\x00\x00\x00\x01x";
     assert_eq!(with(&["a", "b", "Decimal(9, 2)", "LowCardinality(String)"], row).unwrap(), "5|x");
-    assert_eq!(with(&["a", "b", "Decimal(9,2)", "LowCardinality(String)"], row), Err(NotTypedReason::Value));
-    assert_eq!(with(&["a", "b", "Decimal(9, 2)", "String"], row), Err(NotTypedReason::Value));
+    assert_eq!(with(&["a", "b", "Decimal(9,2)", "LowCardinality(String)"], row), Err(NotParsedReason::Value));
+    assert_eq!(with(&["a", "b", "Decimal(9, 2)", "String"], row), Err(NotParsedReason::Value));
     let unknown = ["zz", "a", "Array(Nullable(String))", "Decimal(9, 2)"];
     assert_eq!(with(&unknown, b"\x02\x01\x00\x01x\x05\x00\x00\x00").unwrap(), "5|");
-    assert_eq!(with(&["zz", "a", "Foo", "Decimal(9, 2)"], b""), Err(NotTypedReason::Value));
+    assert_eq!(with(&["zz", "a", "Foo", "Decimal(9, 2)"], b""), Err(NotParsedReason::Value));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn unknown_columns_are_an_error_where_that_was_asked_for() {
     settings.set("input_format_skip_unknown_fields", "0");
     let plan = ReadPlan::new(crate::support::columns(&["a UInt8"]), settings);
     let payload = [vec![2], header(&["a", "zz", "UInt8", "UInt8"]), vec![1, 2]].concat();
-    assert_eq!(read("RowBinaryWithNamesAndTypes", &plan, &payload), Err(NotTypedReason::UnknownField));
+    assert_eq!(read("RowBinaryWithNamesAndTypes", &plan, &payload), Err(NotParsedReason::UnknownField));
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn a_byte_says_whether_a_value_is_left_out() {
     let with_defaults = |payload: &[u8]| read("RowBinaryWithDefaults", &plan, payload);
     assert_eq!(with_defaults(b"\x00\x05\x01\x00\x00\x01x\x01\x02\x01").unwrap(), "5|x 0|NULL");
     assert_eq!(with_defaults(b"\x00\x05\x00\x07\x01").unwrap(), "5|7|NULL");
-    assert_eq!(with_defaults(b"\x00\x05\x01\x01\x00\x06\x00\x07\x01"), Err(NotTypedReason::MixedDefaults));
-    assert_eq!(with_defaults(b"\x00\x05\x01"), Err(NotTypedReason::Syntax));
+    assert_eq!(with_defaults(b"\x00\x05\x01\x01\x00\x06\x00\x07\x01"), Err(NotParsedReason::MixedDefaults));
+    assert_eq!(with_defaults(b"\x00\x05\x01"), Err(NotParsedReason::Syntax));
     let names = [vec![2], header(&["zz", "a", "String", "UInt8"]), b"\x01\x00\x07\x00\x01x\x01".to_vec()].concat();
     let all = read("RowBinaryWithNamesAndTypesAndDefaults", &plan, &names);
     assert_eq!(all.unwrap(), "7|NULL 0|NULL");
@@ -132,6 +132,6 @@ fn a_byte_says_whether_a_value_is_left_out() {
 #[test]
 fn an_enum_left_out_by_its_byte_would_be_stored_as_zero() {
     let plan = plan(&["e Enum8('x' = 1)"]);
-    assert_eq!(read("RowBinaryWithDefaults", &plan, b"\x01"), Err(NotTypedReason::Null));
+    assert_eq!(read("RowBinaryWithDefaults", &plan, b"\x01"), Err(NotParsedReason::Null));
     assert_eq!(read("RowBinaryWithDefaults", &plan, b"\x00\x01").unwrap(), "1");
 }

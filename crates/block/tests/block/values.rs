@@ -1,4 +1,4 @@
-use windrow_block::{read_values, NotTypedReason};
+use windrow_block::{read_values, NotParsedReason};
 
 use crate::support::{check, plan, rows, sql_value};
 
@@ -99,5 +99,5 @@ fn rows_are_separated_by_little() {
 fn expressions_are_named_as_the_reason() {
     let plan = plan(&["a UInt8", "b String"]);
     let refused = rows(read_values, &plan, b"(1,'x'),(1,lower('X'))").unwrap_err();
-    assert_eq!((refused.row, refused.reason), (1, NotTypedReason::Expression));
+    assert_eq!((refused.row, refused.reason), (1, NotParsedReason::Expression));
 }

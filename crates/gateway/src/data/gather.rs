@@ -14,7 +14,8 @@ use crate::admission::NotAdmitted;
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{
-    memory_to_ask, role, AnswerForm, DedupSettings, Gatherable, Kinship, NotGatherable, Prepared, Role, Said, Unread,
+    memory_to_ask, role, AnswerForm, BatchCompatibility, DedupSettings, Gatherable, NotGatherable, Prepared, Role,
+    Said, Unread,
 };
 
 /// What became of an insert.
@@ -239,7 +240,7 @@ fn dedup_keys(
     token: Option<&str>,
 ) -> Result<Option<DedupKeys>, &'static str> {
     let Some(plan) = &prepared.dedup else { return Ok(None) };
-    let shape = prepared.shape(&read.kinship, &state.gatherer);
+    let shape = prepared.shape(&read.compatibility, &state.gatherer);
     plan.keys(token, shape.destination(), &read.rows).map(Some).ok_or(DEDUPLICATION)
 }
 
@@ -284,14 +285,15 @@ async fn hand_over(
     origin: Origin,
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Refusal> {
-    let Ready { prepared, read: Gatherable { rows: brought, kinship }, payload_bytes, query_id, dedup, ack } = ready;
+    let Ready { prepared, read: Gatherable { rows: brought, compatibility }, payload_bytes, query_id, dedup, ack } =
+        ready;
     let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
     if rows == 0 {
-        let (destination, kind) = (prepared.destination().clone(), prepared.kind(&kinship));
+        let (destination, kind) = (prepared.destination().clone(), prepared.kind(&compatibility));
         state.gatherer.log_without_batch(destination, kind, query_id, payload_bytes, None);
         return Ok(Summary::default());
     }
-    let shape = prepared.shape(&kinship, &state.gatherer);
+    let shape = prepared.shape(&compatibility, &state.gatherer);
     let insert = Insert {
         rows: brought,
         payload_bytes,
@@ -302,14 +304,14 @@ async fn hand_over(
         dedup,
         history: None,
         query_id,
-        kind: prepared.kind(&kinship),
+        kind: prepared.kind(&compatibility),
     };
     let ticket = state.gatherer.push(&shape, insert).await.map_err(|error| Refusal::push(&error))?;
     state.metrics.accepted.inc();
-    match kinship {
-        Kinship::Typed(_) => {}
-        Kinship::Opaque { .. } => _ = state.metrics.opaque.inc(),
-        Kinship::Asked => _ = state.metrics.asked.inc(),
+    match compatibility {
+        BatchCompatibility::Parsed(_) => {}
+        BatchCompatibility::Passthrough { .. } => _ = state.metrics.passthrough.inc(),
+        BatchCompatibility::BackendRead => _ = state.metrics.backend_read.inc(),
     }
     let summary = Summary { rows, bytes, elapsed_ns: 0 };
     let Some(ticket) = ticket else {

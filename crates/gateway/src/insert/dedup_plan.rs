@@ -50,7 +50,7 @@ impl DedupPlan {
     pub(crate) fn keys(&self, token: Option<&str>, destination: &Destination, rows: &Rows) -> Option<DedupKeys> {
         let key = match (token, rows, &destination.form) {
             (Some(token), ..) => token_key(token),
-            (None, Rows::Typed(block), Form::Native { types }) => {
+            (None, Rows::Parsed(block), Form::Native { types }) => {
                 hash(b"rows\0", &block.encode_native(&destination.columns, types))
             }
             (None, ..) => return None,
@@ -60,7 +60,7 @@ impl DedupPlan {
     }
 
     fn partitions(&self, destination: &Destination, rows: &Rows) -> Option<Vec<u64>> {
-        let (Rows::Typed(block), Form::Native { types }) = (rows, &destination.form) else { return None };
+        let (Rows::Parsed(block), Form::Native { types }) = (rows, &destination.form) else { return None };
         let mut partitions = self.partition_key.as_ref()?.of_rows(&destination.columns, types, block)?;
         partitions.sort_unstable();
         partitions.dedup();

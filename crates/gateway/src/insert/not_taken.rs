@@ -1,10 +1,10 @@
 //! Why an insert is not taken, where nobody but the gateway could take it: behind a ClickHouse it would be forwarded.
 
-use windrow_block::{Format, NotTypedReason, OpaqueFormat, ReadSettings, SettingEffect};
+use windrow_block::{Format, NotParsedReason, PassthroughFormat, ReadSettings, SettingEffect};
 
 use super::prepare::InsertRequest;
+use super::readers::Unread;
 use super::role::{role, Role};
-use super::ways::Unread;
 use crate::admission::TableSchema;
 use crate::error::Refusal;
 
@@ -63,16 +63,16 @@ pub(crate) fn too_large(max_bytes: u64) -> Refusal {
 /// A payload that is not what it says.
 pub(crate) fn unreadable(format: &str, unread: Unread, payload: &[u8]) -> Refusal {
     let (code, what) = match unread.why {
-        Some(NotTypedReason::Null) => (CANNOT_INSERT_NULL, "a NULL where the column takes none"),
-        Some(NotTypedReason::UnknownField) => (INCORRECT_DATA, "a field with the name of no column"),
-        Some(NotTypedReason::DuplicateField) => (INCORRECT_DATA, "a field that is given twice"),
-        Some(NotTypedReason::MixedDefaults) => {
+        Some(NotParsedReason::Null) => (CANNOT_INSERT_NULL, "a NULL where the column takes none"),
+        Some(NotParsedReason::UnknownField) => (INCORRECT_DATA, "a field with the name of no column"),
+        Some(NotParsedReason::DuplicateField) => (INCORRECT_DATA, "a field that is given twice"),
+        Some(NotParsedReason::MixedDefaults) => {
             (NOT_IMPLEMENTED, "a column with a DEFAULT, or without NULL, that some rows give and others leave out")
         }
-        Some(NotTypedReason::ColumnKind) => (INCORRECT_DATA, "a column that can't be inserted into"),
-        Some(NotTypedReason::TimeZone) => (NOT_IMPLEMENTED, "a local time that its time zone has twice or not at all"),
-        Some(NotTypedReason::Setting) => (NOT_IMPLEMENTED, "what a setting asks for"),
-        Some(NotTypedReason::TooDeep) => (TOO_DEEP_RECURSION, "values that are nested too deep"),
+        Some(NotParsedReason::ColumnKind) => (INCORRECT_DATA, "a column that can't be inserted into"),
+        Some(NotParsedReason::TimeZone) => (NOT_IMPLEMENTED, "a local time that its time zone has twice or not at all"),
+        Some(NotParsedReason::Setting) => (NOT_IMPLEMENTED, "what a setting asks for"),
+        Some(NotParsedReason::TooDeep) => (TOO_DEEP_RECURSION, "values that are nested too deep"),
         _ => (CANNOT_PARSE_INPUT, "a value or its syntax"),
     };
     let at = format!(" (at row {})", unread.rows_before + 1);
@@ -98,7 +98,7 @@ fn row(format: &str, payload: &[u8], rows_before: u64) -> Option<String> {
 }
 
 fn unknown_format(name: &str) -> Refusal {
-    match OpaqueFormat::named(name) {
+    match PassthroughFormat::named(name) {
         Some(_) => Refusal::of_insert(NOT_IMPLEMENTED, format!("Windrow can't read the format {name} for DuckDB")),
         None => Refusal::of_insert(UNKNOWN_FORMAT, format!("Unknown format {name}.")),
     }
@@ -131,7 +131,7 @@ fn setting(request: &InsertRequest) -> Refusal {
         None => SettingEffect::Irrelevant,
     };
     let is_it = |name: &str, value: &str| {
-        matches!(role(name), Role::Request | Role::Alone | Role::Query) || read(name, value) == SettingEffect::NotTyped
+        matches!(role(name), Role::Request | Role::Alone | Role::Query) || read(name, value) == SettingEffect::NotParsed
     };
     let found = request.settings.iter().find(|(name, value)| is_it(name, value));
     match found {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn text(format: &str, rows_before: u64, payload: &str) -> String {
-        let unread = Unread { reason: "value", why: Some(NotTypedReason::Value), rows_before, payload_bytes: 0 };
+        let unread = Unread { reason: "value", why: Some(NotParsedReason::Value), rows_before, payload_bytes: 0 };
         unreadable(format, unread, payload.as_bytes()).line("(DuckDB v1.5.6)")
     }
 

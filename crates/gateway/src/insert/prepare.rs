@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadPlans, ReadSettings, SettingEffect};
+use windrow_block::{ColumnSpec, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
 use windrow_gatherer::{AckLevel, InsertKind};
 use windrow_settings::Settings;
@@ -8,18 +8,18 @@ use windrow_sink::{Destination, Form, Partitioning};
 use windrow_statement::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;
-use super::asked::AskedWay;
+use super::backend_reader::BackendReader;
 use super::dedup_plan::DedupPlan;
 use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
 use super::logged_query::logged_query;
 use super::not_taken::not_admitted;
 use super::own_settings::{Said, TableSays};
-use super::prepare_asked::{may_be_asked_for, AskedRequest};
-use super::prepare_opaque::OpaqueRequest;
+use super::prepare_backend_reader::{may_be_asked_for, BackendReaderRequest};
+use super::prepare_passthrough::PassthroughRequest;
 use super::prepared::Prepared;
 use super::query_settings::QuerySettings;
+use super::readers::{ParsingReader, PassthroughReader, Readers};
 use super::role::{role, Role};
-use super::ways::{OpaqueWay, TypedWay, Ways};
 use crate::admission::{
     Account, Admission, Grounds, Moment, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey,
     Window,
@@ -95,9 +95,9 @@ async fn admit(
     }
     let format_name = sorted.query.format(statement, &user)?;
     let format = Format::named(format_name).or_else(|| windrow_interchange::format(format_name));
-    let opaque_format = OpaqueFormat::named(format_name);
+    let passthrough_format = PassthroughFormat::named(format_name);
     let may_ask = !alone_here && may_be_asked_for(format_name, format);
-    if format.is_none() && opaque_format.is_none() && !may_ask {
+    if format.is_none() && passthrough_format.is_none() && !may_ask {
         return Err(NotAdmitted::Forward("format"));
     }
     let database = request.table.database.as_ref().unwrap_or(&user.database);
@@ -159,20 +159,22 @@ async fn admit(
         limits: own.limits,
     };
     sorted.ask_for_one_block(&user);
-    let mut typed = sorted.typed_way(format, &targets, &user, &destination, schema.computes, plans);
-    if let (Ok(typed), true) = (&mut typed, alone_here) {
-        typed.take_all();
+    let mut parsing = sorted.parsing_reader(format, &targets, &user, &destination, schema.computes, plans);
+    if let (Ok(parsing), true) = (&mut parsing, alone_here) {
+        parsing.take_all();
     }
     let may_be_text = |dedup: &DedupPlan| dedup.takes_texts() && sorted.dedup.token().is_some();
-    let opaque_format = opaque_format.filter(|_| !alone_here);
-    let opaque = opaque_format.filter(|_| dedup.as_ref().is_none_or(may_be_text)).and_then(|format| {
+    let passthrough_format = passthrough_format.filter(|_| !alone_here);
+    let passthrough = passthrough_format.filter(|_| dedup.as_ref().is_none_or(may_be_text)).and_then(|format| {
         let formatting = if schema.computes { sorted.formatting.as_slice() } else { &[] };
         let (targets, user, settings, kind) = (targets.as_slice(), &*user, sorted.shape.as_slice(), &kind);
-        let not_typed = typed.as_ref().err().copied();
-        OpaqueRequest { format, targets, user, settings, formatting, kind, not_typed }.way(&destination).map(Box::new)
+        let not_parsed = parsing.as_ref().err().copied();
+        PassthroughRequest { format, targets, user, settings, formatting, kind, not_parsed }
+            .reader(&destination)
+            .map(Box::new)
     });
-    let asked = may_ask.then(|| {
-        let request = AskedRequest {
+    let backend = may_ask.then(|| {
+        let request = BackendReaderRequest {
             format_name,
             targets: &targets,
             user: &user,
@@ -181,18 +183,18 @@ async fn admit(
             computes: schema.computes,
             database: request.database.as_deref(),
             kind: &kind,
-            typed: typed.as_ref().map_err(|reason| *reason),
+            parsing: parsing.as_ref().map_err(|reason| *reason),
             takes_unread_rows: dedup.as_ref().is_none_or(may_be_text),
         };
-        request.way(&destination).map(Box::new)
+        request.reader(&destination).map(Box::new)
     });
     // Where the table itself lies in the request's database, that one is there.
     let database = request.database.as_deref().filter(|database| *database != key.database);
     let asker = Asker { admission, account: &account, schema: &schema, other_settings: &sorted.others, database };
-    let mut ways = asker.ask_for_ways(typed, opaque, asked.flatten()).await?;
+    let mut readers = asker.admitted_readers(parsing, passthrough, backend.flatten()).await?;
     // Not before: a table is changed for those only who may insert into it.
     if !admission.settle_window(&key, schema.window).await && deduplicates {
-        ways.no_repeat_is_recognised();
+        readers.no_repeat_is_recognised();
     }
     let ack = if at_once { AckLevel::Stored } else { own.ack };
     let answer_form = sorted.answer_form(&user);
@@ -200,7 +202,7 @@ async fn admit(
     let is_limited = database.is_some() || account.grants.is_none();
     let asked_at = is_limited.then_some(asked_at);
     let grounds = Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at, reloads };
-    let mut prepared = Prepared::new(ways, ack, own.wait_timeout, kind, grounds);
+    let mut prepared = Prepared::new(readers, ack, own.wait_timeout, kind, grounds);
     (prepared.at_once, prepared.dedup) = (at_once, dedup);
     prepared.answer_form = answer_form;
     Ok(prepared)
@@ -217,7 +219,7 @@ impl InsertRequest {
     }
 }
 
-/// What questions about the ways of an insert have in common.
+/// What the questions have in common whether a statement's rows may be inserted.
 struct Asker<'a> {
     admission: &'a Admission,
     account: &'a Account,
@@ -233,31 +235,42 @@ impl Asker<'_> {
         self.admission.probe(probe, self.account, self.schema).await
     }
 
-    /// Asks the backend for all ways at once: it may refuse what only one of them needs.
-    async fn ask_for_ways(
+    /// Asks the backend about all readers at once: it may refuse what only one of them needs.
+    async fn admitted_readers(
         &self,
-        typed: Result<TypedWay, &'static str>,
-        opaque: Option<Box<OpaqueWay>>,
-        asked: Option<Box<AskedWay>>,
-    ) -> Result<Ways, NotAdmitted> {
-        let typed_destination = typed.as_ref().ok().map(|typed| &*typed.destination);
-        let opaque_destination = opaque.as_ref().map(|opaque| &*opaque.destination);
-        // Beside the typed way it leads to the same place.
-        let asked_destination = asked.as_ref().filter(|_| typed.is_err()).map(|asked| &*asked.destination);
-        let (typed_answer, opaque_answer, asked_answer) =
-            tokio::join!(self.ask(typed_destination), self.ask(opaque_destination), self.ask(asked_destination));
-        match (typed, opaque, asked) {
-            (Ok(typed), opaque, asked) => {
-                typed_answer?;
-                Ok(Ways { typed: Some(typed), opaque: opaque.filter(|_| opaque_answer.is_ok()), asked })
+        parsing: Result<ParsingReader, &'static str>,
+        passthrough: Option<Box<PassthroughReader>>,
+        backend: Option<Box<BackendReader>>,
+    ) -> Result<Readers, NotAdmitted> {
+        let parsing_destination = parsing.as_ref().ok().map(|parsing| &*parsing.destination);
+        let passthrough_destination = passthrough.as_ref().map(|passthrough| &*passthrough.destination);
+        // Rows have the same destination as those that are parsed here.
+        let backend_destination = backend.as_ref().filter(|_| parsing.is_err()).map(|backend| &*backend.destination);
+        let (parsing_answer, passthrough_answer, backend_answer) = tokio::join!(
+            self.ask(parsing_destination),
+            self.ask(passthrough_destination),
+            self.ask(backend_destination)
+        );
+        match (parsing, passthrough, backend) {
+            (Ok(parsing), passthrough, backend) => {
+                parsing_answer?;
+                Ok(Readers {
+                    parsing: Some(parsing),
+                    passthrough: passthrough.filter(|_| passthrough_answer.is_ok()),
+                    backend,
+                })
             }
-            (Err(_), Some(opaque), asked) => {
-                opaque_answer?;
-                Ok(Ways { typed: None, opaque: Some(opaque), asked: asked.filter(|_| asked_answer.is_ok()) })
+            (Err(_), Some(passthrough), backend) => {
+                passthrough_answer?;
+                Ok(Readers {
+                    parsing: None,
+                    passthrough: Some(passthrough),
+                    backend: backend.filter(|_| backend_answer.is_ok()),
+                })
             }
-            (Err(_), None, Some(asked)) => {
-                asked_answer?;
-                Ok(Ways { typed: None, opaque: None, asked: Some(asked) })
+            (Err(_), None, Some(backend)) => {
+                backend_answer?;
+                Ok(Readers { parsing: None, passthrough: None, backend: Some(backend) })
             }
             (Err(reason), None, None) => Err(NotAdmitted::Forward(reason)),
         }
@@ -325,8 +338,8 @@ impl<'a> Sorted<'a> {
         Ok(said)
     }
 
-    /// Fails with the reason why payloads can't be typed.
-    fn typed_way(
+    /// Fails with the reason why payloads can't be parsed.
+    fn parsing_reader(
         &mut self,
         format: Option<&'static Format>,
         targets: &[Target],
@@ -334,7 +347,7 @@ impl<'a> Sorted<'a> {
         destination: &Destination,
         computes: bool,
         plans: &ReadPlans,
-    ) -> Result<TypedWay, &'static str> {
+    ) -> Result<ParsingReader, &'static str> {
         let columns: Vec<ColumnSpec> =
             targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>().ok_or("type")?;
         let format = format.ok_or("format")?;
@@ -344,7 +357,7 @@ impl<'a> Sorted<'a> {
             settings: self.written_settings(format, computes),
             ..destination.clone()
         });
-        Ok(TypedWay { format, plan: plans.plan(columns, read_settings), destination, takes_any_size: false })
+        Ok(ParsingReader { format, plan: plans.plan(columns, read_settings), destination, takes_any_size: false })
     }
 
     /// Fails when a setting asks for a way of reading that is not implemented here.
@@ -355,7 +368,7 @@ impl<'a> Sorted<'a> {
         let profile = user.effective_settings.iter().chain(&user.changed_settings);
         let profile = profile.map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in profile.chain(self.shape.iter().copied()) {
-            if read.set(name, value) == SettingEffect::NotTyped {
+            if read.set(name, value) == SettingEffect::NotParsed {
                 return Err("setting");
             }
         }

@@ -8,13 +8,13 @@ use windrow_sink::{Destination, Sink};
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
 use super::questions::{Leave, Questions};
-use super::ways::{Gatherable, Kinship, NotGatherable, Ways};
+use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Readers};
 use crate::admission::{Grounds, Standing};
 use crate::recent::Recent;
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
 pub(crate) struct Prepared {
-    ways: Ways,
+    readers: Readers,
     pub(crate) ack: AckLevel,
     /// Its batch is sealed with it: it did not ask to be gathered.
     pub(crate) at_once: bool,
@@ -27,20 +27,20 @@ pub(crate) struct Prepared {
     pub(crate) grounds: Grounds,
     /// Of the yes itself, where only time can tell whether it holds.
     pub(crate) renewal: Standing,
-    /// One per kinship of the payloads that have come so far.
-    shapes: RwLock<Vec<(Kinship, Arc<Shape>)>>,
+    /// One for each batch compatibility that payloads have had so far.
+    shapes: RwLock<Vec<(BatchCompatibility, Arc<Shape>)>>,
 }
 
 impl Prepared {
     pub(crate) fn new(
-        ways: Ways,
+        readers: Readers,
         ack: AckLevel,
         wait_timeout: Duration,
         kind: InsertKind,
         grounds: Grounds,
     ) -> Prepared {
         Prepared {
-            ways,
+            readers,
             ack,
             at_once: false,
             dedup: None,
@@ -54,12 +54,12 @@ impl Prepared {
     }
 
     pub(crate) fn read(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
-        self.ways.read(payload, &self.kind)
+        self.readers.read(payload, &self.kind)
     }
 
     /// The leave to ask ClickHouse to read what can't be read here.
     pub(crate) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<Leave<'q>> {
-        self.ways.asked.as_ref()?.leave_to_ask(questions)
+        self.readers.backend.as_ref()?.leave_to_ask(questions)
     }
 
     /// Lets ClickHouse read a payload. `query_parameters`: those of the request, which expressions may name. `None`: the
@@ -71,18 +71,18 @@ impl Prepared {
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
-        self.ways.ask(client, leave, payload, query_parameters).await
+        self.readers.ask(client, leave, payload, query_parameters).await
     }
 
     /// Whether ClickHouse may refuse what was read for the marks that its table collapses rows by.
     pub(crate) fn has_doubtful_marks(&self, read: &Gatherable) -> bool {
-        self.grounds.schema.marks.as_ref().is_some_and(|marks| !self.ways.has_sound_marks(marks, read))
+        self.grounds.schema.marks.as_ref().is_some_and(|marks| !self.readers.has_sound_marks(marks, read))
     }
 
     /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may have
     /// them by now.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.ways.has_skipped() && self.is_old()
+        self.readers.has_skipped() && self.is_old()
     }
 
     /// Whether the table was asked for some time ago.
@@ -95,32 +95,32 @@ impl Prepared {
 
     /// Where its inserts go, for the log.
     pub(crate) fn destination(&self) -> &Arc<Destination> {
-        self.ways.any_destination()
+        self.readers.any_destination()
     }
 
-    /// What its inserts of this kinship have in common.
-    pub(crate) fn kind(&self, kinship: &Kinship) -> Arc<InsertKind> {
-        match (kinship, &self.ways.opaque) {
-            (Kinship::Opaque { .. }, Some(opaque)) => opaque.kind.clone(),
-            (Kinship::Asked, _) => {
-                self.ways.asked.as_ref().and_then(|asked| asked.kind()).unwrap_or(&self.kind).clone()
+    /// What its inserts have in common whose payloads are compatible in this.
+    pub(crate) fn kind(&self, compatibility: &BatchCompatibility) -> Arc<InsertKind> {
+        match (compatibility, &self.readers.passthrough) {
+            (BatchCompatibility::Passthrough { .. }, Some(passthrough)) => passthrough.kind.clone(),
+            (BatchCompatibility::BackendRead, _) => {
+                self.readers.backend.as_ref().and_then(|backend| backend.kind()).unwrap_or(&self.kind).clone()
             }
             _ => self.kind.clone(),
         }
     }
 
-    /// The shape of payloads of this kinship.
-    pub(crate) fn shape<S: Sink>(&self, kinship: &Kinship, gatherer: &Gatherer<S>) -> Arc<Shape> {
+    /// The shape of payloads that are compatible in this.
+    pub(crate) fn shape<S: Sink>(&self, compatibility: &BatchCompatibility, gatherer: &Gatherer<S>) -> Arc<Shape> {
         let known = self.shapes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, shape)) = known.iter().find(|(known, _)| known == kinship) {
+        if let Some((_, shape)) = known.iter().find(|(known, _)| known == compatibility) {
             return shape.clone();
         }
         drop(known);
-        let shape = gatherer.shape(self.ways.destination(kinship));
+        let shape = gatherer.shape(self.readers.destination(compatibility));
         let mut shapes = self.shapes.write().unwrap_or_else(PoisonError::into_inner);
         if shapes.len() < 64 {
             shapes.reserve_exact(1);
-            shapes.push((kinship.clone(), shape.clone()));
+            shapes.push((compatibility.clone(), shape.clone()));
         }
         shape
     }

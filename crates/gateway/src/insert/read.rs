@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
-use windrow_block::{Format, Lines, NotTyped, Parsed, ReadPlan};
+use windrow_block::{Format, Lines, NotParsed, Parsed, ReadPlan};
 
 /// Reading this much takes long enough to be in the way of other connections' tasks.
 pub(super) const LARGE_BYTES: usize = 256 * 1024;
@@ -11,7 +11,7 @@ pub(super) const LARGE_BYTES: usize = 256 * 1024;
 const PART_BYTES: usize = 256 * 1024;
 const MAX_PARTS: usize = 4;
 
-pub(crate) fn read_payload(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read_payload(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     match payload.len() > LARGE_BYTES {
         true => tokio::task::block_in_place(|| read_in_parts(format, payload, plan)),
         false => (format.read)(payload, plan),
@@ -20,7 +20,7 @@ pub(crate) fn read_payload(format: &Format, payload: &[u8], plan: &ReadPlan) -> 
 
 /// Cuts the payload behind line breaks and reads the parts side by side. A line break need not end a row, but if every part
 /// reads as whole rows, then so does the payload, and as the same ones; if one doesn't, it is read again in one go.
-fn read_in_parts(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+fn read_in_parts(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let parts = match format.lines {
         Lines::Unknown => vec![payload],
         Lines::Any | Lines::BeginWith(_) => cut(payload, parts_worthwhile(payload.len())),

@@ -203,7 +203,7 @@ impl DeadLetter {
 impl KeptInsert {
     fn payload(&self) -> Vec<u8> {
         match (&self.rows, &self.destination.form) {
-            (Rows::Opaque(rows), Form::Text { header, .. }) => [header, rows.text()].concat(),
+            (Rows::Passthrough(rows), Form::Text { header, .. }) => [header, rows.text()].concat(),
             (rows, Form::Native { types }) => {
                 native_pieces(rows.blocks().unwrap_or_default(), &self.destination.columns, types).concat()
             }

@@ -23,6 +23,6 @@ pub(crate) fn cut_known(rows: &mut Rows, destination: &Destination, known: &[u64
 
 fn partitions(rows: &Rows, destination: &Destination) -> Option<Vec<u64>> {
     let key = destination.partitioning.as_ref()?.key.as_ref()?;
-    let (Rows::Typed(block), Form::Native { types }) = (rows, &destination.form) else { return None };
+    let (Rows::Parsed(block), Form::Native { types }) = (rows, &destination.form) else { return None };
     key.of_rows(&destination.columns, types, block)
 }

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use windrow_block::{
-    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, OpaqueRows, ReadPlan, ReadSettings, Rows,
+    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PassthroughRows, ReadPlan, ReadSettings, Rows,
 };
 use windrow_client::Credentials;
 use windrow_sink::{Destination, Form};
@@ -27,9 +27,11 @@ pub(super) fn rows_of(insert: u64, form: &Form) -> Rows {
     match form {
         Form::Native { .. } => {
             let payload: String = lines.iter().map(|line| format!("{{\"line\":\"{line}\"}}\n")).collect();
-            Rows::Typed(read_json_each_row(payload.as_bytes(), &PLAN).expect("the payload is well formed").block)
+            Rows::Parsed(read_json_each_row(payload.as_bytes(), &PLAN).expect("the payload is well formed").block)
         }
-        Form::Text { .. } => Rows::Opaque(OpaqueRows::piece((lines.join("\n") + "\n").into_bytes(), lines.len())),
+        Form::Text { .. } => {
+            Rows::Passthrough(PassthroughRows::piece((lines.join("\n") + "\n").into_bytes(), lines.len()))
+        }
     }
 }
 
@@ -40,10 +42,10 @@ pub(super) fn payload_bytes(insert: u64) -> u64 {
 /// The numbers of the inserts that a batch is made of, in its order. `Err` says what is wrong with its rows.
 pub(super) fn inserts_of(rows: &Rows) -> Result<Vec<u64>, String> {
     let found = match rows {
-        Rows::Typed(block) => strings_of(block),
+        Rows::Parsed(block) => strings_of(block),
         Rows::Blocks(blocks) => blocks.iter().flat_map(strings_of).collect(),
-        Rows::Opaque(opaque) => {
-            String::from_utf8_lossy(opaque.text()).lines().map(ToOwned::to_owned).collect::<Vec<_>>()
+        Rows::Passthrough(passthrough) => {
+            String::from_utf8_lossy(passthrough.text()).lines().map(ToOwned::to_owned).collect::<Vec<_>>()
         }
     };
     let mut rest = found.as_slice();
@@ -87,7 +89,7 @@ fn text(from: &mut &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What inserts into a table have in common. Odd tables are typed, even ones hold texts.
+/// What inserts into a table have in common. Rows of odd tables are parsed, those of even ones stay text.
 pub(super) fn destination_of(table: usize, deduplicates: bool) -> Destination {
     Destination {
         database: "default".into(),
@@ -127,8 +129,8 @@ mod tests {
             assert_eq!(inserts_of(&torn), Ok(vec![4, 5]));
         }
         let mut lone = Block::empty([&DataType::String]);
-        let Rows::Typed(whole) = rows_of(2, &destination_of(1, true).form) else { unreachable!() };
+        let Rows::Parsed(whole) = rows_of(2, &destination_of(1, true).form) else { unreachable!() };
         lone.append_range(&whole, 1..whole.rows());
-        assert!(inserts_of(&Rows::Typed(lone)).is_err());
+        assert!(inserts_of(&Rows::Parsed(lone)).is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windrow_gatherer::{AckLevel, GathererOptions, InsertError, Letter, PushError};
 
-use crate::support::{numbers_of, outcomes, Answer, Told, World, OPAQUE};
+use crate::support::{numbers_of, outcomes, Answer, Told, World, PASSTHROUGH};
 
 fn code(letter: &Letter) -> i32 {
     match &letter.error {
@@ -15,7 +15,7 @@ fn code(letter: &Letter) -> i32 {
 
 #[tokio::test]
 async fn a_culprit_at_level_memory_is_kept_with_its_rows() {
-    for role in ["a", OPAQUE] {
+    for role in ["a", PASSTHROUGH] {
         let world = World::sealing_at(4);
         let shape = world.shape("t", role);
         world.sink.refuse(469, &[1, 3]);

@@ -1,6 +1,6 @@
 //! A refused batch is narrowed down until only the guilty inserts fail.
 
-use crate::support::{outcomes, Answer, Gate, Told, World, OPAQUE};
+use crate::support::{outcomes, Answer, Gate, Told, World, PASSTHROUGH};
 
 const INSERTS: u64 = 450;
 
@@ -25,7 +25,7 @@ async fn one_culprit(culprit: u64, role: &str) {
 async fn one_culprit_among_many_fails_alone() {
     for culprit in [0, 1, 112, 224, 225, 337, 448, 449] {
         one_culprit(culprit, "a").await;
-        one_culprit(culprit, OPAQUE).await;
+        one_culprit(culprit, PASSTHROUGH).await;
     }
 }
 
@@ -34,7 +34,7 @@ async fn what_may_be_in_the_text_of_one_insert_is_looked_for() {
     for code in [6, 20, 26, 27, 44, 48, 53, 117] {
         let world = World::sealing_at(20);
         world.sink.refuse(code, &[7]);
-        let tickets = world.push_all(&world.shape("t", OPAQUE), 0..20).await;
+        let tickets = world.push_all(&world.shape("t", PASSTHROUGH), 0..20).await;
         let mut expected = [Ok(()); 20];
         expected[7] = Err(Told::Exception(code));
         assert_eq!(outcomes(tickets).await, expected, "code {code}");

@@ -8,7 +8,7 @@ use windrow_gatherer::{
 };
 use windrow_sink::{BatchId, Partitioning};
 
-use crate::support::{outcomes, rows_for, shape_of, Answer, Call, Gate, Told, World, OPAQUE};
+use crate::support::{outcomes, rows_for, shape_of, Answer, Call, Gate, Told, World, PASSTHROUGH};
 
 async fn told(ticket: BatchTicket) -> Vec<Result<(), Told>> {
     ticket.outcomes().await.into_iter().map(|outcome| outcome.map_err(Told::from)).collect()
@@ -20,7 +20,7 @@ fn ids(calls: &[Call]) -> Vec<BatchId> {
 
 #[tokio::test]
 async fn a_batch_is_stored_as_it_came() {
-    for role in ["a", OPAQUE] {
+    for role in ["a", PASSTHROUGH] {
         let world = World::sealing_on_command();
         let shape = world.shape("t", role);
         let ticket = world.push_batch(&shape, 77, &[&[1, 2, 3], &[10], &[20, 21]]).await;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 use windrow_compression::Encoding;
 
 use super::dictionary::Dictionaries;
@@ -25,8 +25,8 @@ pub(super) struct Batch<'a, 'b> {
     budget: &'b mut Budget,
 }
 
-const BROKEN: NotTypedReason = NotTypedReason::Syntax;
-type Read<T> = Result<T, NotTypedReason>;
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
+type Read<T> = Result<T, NotParsedReason>;
 
 impl<'a, 'b> Batch<'a, 'b> {
     pub(super) fn new(record: &Table<'a>, body: &'a [u8], budget: &'b mut Budget) -> Read<Self> {
@@ -144,7 +144,7 @@ impl<'a, 'b> Batch<'a, 'b> {
         dictionaries: &Dictionaries,
     ) -> Read<Column<'a>> {
         let data = self.fixed(rows, dictionary.index_width)?;
-        let values = dictionaries.get(dictionary).ok_or(NotTypedReason::Value)?;
+        let values = dictionaries.get(dictionary).ok_or(NotParsedReason::Value)?;
         let mut indices = Vec::with_capacity(rows);
         for (row, bytes) in data.chunks_exact(dictionary.index_width).enumerate() {
             if nulls.as_ref().is_some_and(|nulls| nulls[row] == 1) {
@@ -202,7 +202,7 @@ impl<'a, 'b> Batch<'a, 'b> {
         // Whether the bits or their number decide is not for us to know where they disagree.
         let counted = nulls.iter().filter(|null| **null == 1).count();
         if i64::try_from(counted).ok() != Some(null_count) {
-            return Err(NotTypedReason::Null);
+            return Err(NotParsedReason::Null);
         }
         Ok((counted > 0).then_some(nulls))
     }
@@ -225,7 +225,7 @@ impl<'a, 'b> Batch<'a, 'b> {
         match offsets.first() {
             Some(0) => Ok(offsets[1..].iter().map(|offset| *offset as u64).collect()),
             None => Ok(Vec::new()),
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The dictionaries of a stream, by id.
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 
 use super::batch::Batch;
 use super::message::Message;
@@ -24,8 +24,8 @@ impl Dictionaries {
         message: &Message<'_>,
         fields: &[Field],
         budget: &mut Budget,
-    ) -> Result<(), NotTypedReason> {
-        let syntax = NotTypedReason::Syntax;
+    ) -> Result<(), NotParsedReason> {
+        let syntax = NotParsedReason::Syntax;
         let id = message.table.i64(0, 0).ok_or(syntax)?;
         let record = message.table.table(1).flatten().ok_or(syntax)?;
         let adds = message.table.u8(2, 0).ok_or(syntax)? != 0;
@@ -38,7 +38,7 @@ impl Dictionaries {
         );
         let is_new = self.known.iter().all(|(known, _)| *known != id);
         if adds || !is_new || !is_scalar || using.iter().any(|field| field.layout != first.layout) {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         let plain = Field { name: String::new(), layout: first.layout.clone(), dictionary: None };
         let mut batch = Batch::new(&record, message.body, budget)?;

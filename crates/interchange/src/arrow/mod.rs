@@ -10,7 +10,7 @@ mod message;
 mod schema;
 mod verify;
 
-use windrow_block::{BlockBuilder, NotTyped, NotTypedReason, Parsed, ReadPlan};
+use windrow_block::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use crate::budget::Budget;
 use crate::convert::Converter;
@@ -25,18 +25,18 @@ use schema::Field;
 const FILE_START: &[u8] = b"ARROW1\0\0";
 const FILE_END: &[u8] = b"ARROW1";
 
-pub(crate) fn read_stream(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read_stream(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut reader = Reader::new(plan, payload.len())?;
     let mut input = Input::new(payload);
     let read = reader.read_messages(&mut input, payload.len(), None).and_then(|_| match input.is_empty() {
         true => Ok(()),
         // ClickHouse reads the first stream of several only.
-        false => Err(NotTypedReason::Syntax),
+        false => Err(NotParsedReason::Syntax),
     });
     reader.finish(read)
 }
 
-pub(crate) fn read_file(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read_file(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut reader = Reader::new(plan, payload.len())?;
     let read = reader.read_file(payload);
     reader.finish(read)
@@ -58,7 +58,7 @@ struct Places {
 }
 
 impl<'p> Reader<'p> {
-    fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotTyped> {
+    fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotParsed> {
         Ok(Reader {
             plan,
             builder: BlockBuilder::new(plan, payload_bytes)?,
@@ -68,10 +68,10 @@ impl<'p> Reader<'p> {
         })
     }
 
-    fn finish(self, read: Result<(), NotTypedReason>) -> Result<Parsed, NotTyped> {
+    fn finish(self, read: Result<(), NotParsedReason>) -> Result<Parsed, NotParsed> {
         match read {
             Ok(()) => self.builder.finish(),
-            Err(reason) => Err(self.builder.not_typed(reason)),
+            Err(reason) => Err(self.builder.not_parsed(reason)),
         }
     }
 
@@ -82,20 +82,20 @@ impl<'p> Reader<'p> {
         input: &mut Input<'_>,
         payload_bytes: usize,
         expected: Option<&[Field]>,
-    ) -> Result<Places, NotTypedReason> {
-        let schema_message = next_message(input).ok_or(NotTypedReason::Syntax)?;
+    ) -> Result<Places, NotParsedReason> {
+        let schema_message = next_message(input).ok_or(NotParsedReason::Syntax)?;
         let Some(Message { table, header_kind: message::SCHEMA, body: [], .. }) = schema_message else {
-            return Err(NotTypedReason::Syntax);
+            return Err(NotParsedReason::Syntax);
         };
-        let fields = schema::fields(&table).ok_or(NotTypedReason::Value)?;
+        let fields = schema::fields(&table).ok_or(NotParsedReason::Value)?;
         if expected.is_some_and(|expected| expected != fields) {
-            return Err(NotTypedReason::Syntax);
+            return Err(NotParsedReason::Syntax);
         }
         let positions = positions(fields.iter().map(|field| field.name.as_str()), self.plan)?;
         let mut places = Places::default();
         loop {
             let offset = payload_bytes - input.rest().len();
-            let Some(message) = next_message(input).ok_or(NotTypedReason::Syntax)? else { return Ok(places) };
+            let Some(message) = next_message(input).ok_or(NotParsedReason::Syntax)? else { return Ok(places) };
             let block = Block::of(&message, offset);
             match message.header_kind {
                 message::DICTIONARY => {
@@ -106,7 +106,7 @@ impl<'p> Reader<'p> {
                     places.batches.push(block);
                     self.read_batch(&message, &fields, &positions)?;
                 }
-                _ => return Err(NotTypedReason::Syntax),
+                _ => return Err(NotParsedReason::Syntax),
             }
         }
     }
@@ -116,7 +116,7 @@ impl<'p> Reader<'p> {
         message: &Message<'_>,
         fields: &[Field],
         positions: &[Option<usize>],
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         let mut batch = Batch::new(&message.table, message.body, &mut self.budget)?;
         let rows = batch.rows();
         for (field, position) in fields.iter().zip(positions) {
@@ -129,8 +129,8 @@ impl<'p> Reader<'p> {
         self.builder.end_rows(rows)
     }
 
-    fn read_file(&mut self, payload: &[u8]) -> Result<(), NotTypedReason> {
-        let broken = NotTypedReason::Syntax;
+    fn read_file(&mut self, payload: &[u8]) -> Result<(), NotParsedReason> {
+        let broken = NotParsedReason::Syntax;
         let messages = payload.strip_prefix(FILE_START).and_then(|rest| rest.strip_suffix(FILE_END)).ok_or(broken)?;
         let (messages, footer_bytes) = messages.split_last_chunk::<4>().ok_or(broken)?;
         let footer_bytes = u32::from_le_bytes(*footer_bytes) as usize;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 use windrow_compression::{decompress, Encoding};
 
 use crate::budget::Budget;
@@ -57,12 +57,12 @@ impl<'a> Container<'a> {
     }
 
     /// The next block, if the payload goes on.
-    pub(super) fn next_block(&mut self, budget: &mut Budget) -> Result<Option<Block<'a>>, NotTypedReason> {
+    pub(super) fn next_block(&mut self, budget: &mut Budget) -> Result<Option<Block<'a>>, NotParsedReason> {
         if self.input.is_empty() {
             return Ok(None);
         }
-        let stored = self.stored().ok_or(NotTypedReason::Syntax)?;
-        let plain = self.plain(stored.bytes, budget).ok_or(NotTypedReason::Syntax)?;
+        let stored = self.stored().ok_or(NotParsedReason::Syntax)?;
+        let plain = self.plain(stored.bytes, budget).ok_or(NotParsedReason::Syntax)?;
         Ok(Some(Block { rows: stored.rows, bytes: plain }))
     }
 

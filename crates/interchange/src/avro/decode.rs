@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnData, DataType, NotTypedReason, TextValues};
+use windrow_block::{ColumnData, DataType, NotParsedReason, TextValues};
 
 use super::schema::{Field, Kind, Logical, Type};
 use super::BROKEN;
@@ -15,7 +15,7 @@ use crate::growing::{layout_of, push_zero};
 use crate::input::Input;
 use crate::number_form::NumberForm;
 
-type Read<T> = Result<T, NotTypedReason>;
+type Read<T> = Result<T, NotParsedReason>;
 
 /// How a value of the schema becomes one of a column.
 pub(super) enum Value {
@@ -175,7 +175,7 @@ impl Value {
             (Value::Text, ColumnData::Strings(texts)) => texts.push(bytes(input)?),
             (Value::Double(form), ColumnData::Fixed(data)) => {
                 let value = f64::from_le_bytes(input.array().ok_or(BROKEN)?);
-                form.push_float(value, data).map_err(|_| NotTypedReason::Value)?;
+                form.push_float(value, data).map_err(|_| NotParsedReason::Value)?;
             }
             (Value::Nullable { null_branch, inner }, ColumnData::Nullable { nulls, inner: values }) => {
                 match null_branch {
@@ -191,7 +191,9 @@ impl Value {
             }
             (Value::NullAsZero { null_branch, inner, wanted }, out) => match branch(input)? == *null_branch {
                 // Zero may be none of an Enum's values.
-                true if matches!(wanted, DataType::Enum8(_) | DataType::Enum16(_)) => return Err(NotTypedReason::Null),
+                true if matches!(wanted, DataType::Enum8(_) | DataType::Enum16(_)) => {
+                    return Err(NotParsedReason::Null)
+                }
                 true => {
                     budget.take(wanted.fixed_width().unwrap_or(8))?;
                     push_zero(out, wanted);
@@ -205,16 +207,16 @@ impl Value {
             (Value::IntBits, ColumnData::Fixed(data)) => data.extend_from_slice(&int(input)?.to_le_bytes()),
             (Value::LongBits, ColumnData::Fixed(data)) => data.extend_from_slice(&long(input)?.to_le_bytes()),
             (Value::Ticks { factor, divisor, form }, ColumnData::Fixed(data)) => {
-                let ticks = long(input)?.checked_mul(*factor).ok_or(NotTypedReason::Value)?.div_euclid(*divisor);
+                let ticks = long(input)?.checked_mul(*factor).ok_or(NotParsedReason::Value)?.div_euclid(*divisor);
                 push(form, ticks.into(), data)?;
             }
             (Value::Float(form), ColumnData::Fixed(data)) => {
                 let value = f32::from_le_bytes(input.array().ok_or(BROKEN)?);
-                form.push_float(value.into(), data).map_err(|_| NotTypedReason::Value)?;
+                form.push_float(value.into(), data).map_err(|_| NotParsedReason::Value)?;
             }
             (Value::Padded(width), ColumnData::Fixed(data)) => {
                 let text = bytes(input)?;
-                let padding = width.checked_sub(text.len()).ok_or(NotTypedReason::Value)?;
+                let padding = width.checked_sub(text.len()).ok_or(NotParsedReason::Value)?;
                 budget.take(padding)?;
                 data.extend_from_slice(text);
                 data.resize(data.len() + padding, 0);
@@ -232,7 +234,7 @@ impl Value {
                     None => bytes(input)?,
                 };
                 let number = little_endian(number, *width).filter(|number| has_digits(number, *precision));
-                data.extend_from_slice(&number.ok_or(NotTypedReason::Value)?[..*width]);
+                data.extend_from_slice(&number.ok_or(NotParsedReason::Value)?[..*width]);
             }
             (Value::Name(symbols), ColumnData::Strings(texts)) => {
                 let symbol = symbols.get(index(input)?).ok_or(BROKEN)?;
@@ -240,7 +242,7 @@ impl Value {
                 texts.push(symbol.as_bytes());
             }
             (Value::Enum { values, width }, ColumnData::Fixed(data)) => {
-                let value = values.get(index(input)?).ok_or(BROKEN)?.ok_or(NotTypedReason::Value)?;
+                let value = values.get(index(input)?).ok_or(BROKEN)?.ok_or(NotParsedReason::Value)?;
                 data.extend_from_slice(&value.to_le_bytes()[..*width]);
             }
             (Value::Array(value), ColumnData::Array { offsets, inner }) => {
@@ -252,9 +254,9 @@ impl Value {
                 offsets.push(end);
             }
             (Value::Map { value }, ColumnData::Array { offsets, inner }) => {
-                let ColumnData::Tuple(pair) = &mut **inner else { return Err(NotTypedReason::Value) };
+                let ColumnData::Tuple(pair) = &mut **inner else { return Err(NotParsedReason::Value) };
                 let [ColumnData::Strings(keys), values] = pair.as_mut_slice() else {
-                    return Err(NotTypedReason::Value);
+                    return Err(NotParsedReason::Value);
                 };
                 let mut end = offsets.last().copied().unwrap_or(0);
                 blocks(input, |input| {
@@ -272,7 +274,7 @@ impl Value {
                     }
                 }
             }
-            _ => return Err(NotTypedReason::Value),
+            _ => return Err(NotParsedReason::Value),
         }
         Ok(())
     }
@@ -297,7 +299,7 @@ impl Value {
             ColumnData::Fixed(data) => data.resize(data.len() + width, 0),
             ColumnData::Strings(texts) => texts.push(b""),
             // No other type can be Nullable.
-            _ => return Err(NotTypedReason::Null),
+            _ => return Err(NotParsedReason::Null),
         }
         Ok(())
     }
@@ -357,7 +359,7 @@ fn members(fields: &[Field], names: &[String], wanted: &[DataType], null_as_defa
 
 #[inline]
 fn push(form: &NumberForm, value: i128, data: &mut Vec<u8>) -> Read<()> {
-    form.push_integer(value, data).map_err(|_| NotTypedReason::Value)
+    form.push_integer(value, data).map_err(|_| NotParsedReason::Value)
 }
 
 #[inline]

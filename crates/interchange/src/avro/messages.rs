@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{BlockBuilder, ColumnData, DefaultKind, NotTypedReason, Parsed, Present, ReadPlan, SeriesError};
+use windrow_block::{BlockBuilder, ColumnData, DefaultKind, NotParsedReason, Parsed, Present, ReadPlan, SeriesError};
 
 use super::container::Container;
 use super::decode::{branch, skip, Value};
@@ -158,7 +158,7 @@ impl<'p> AvroRows<'p> {
 
     fn read_whole(
         &mut self,
-        read: impl FnOnce(&mut Self, &mut Place) -> Result<(), NotTypedReason>,
+        read: impl FnOnce(&mut Self, &mut Place) -> Result<(), NotParsedReason>,
     ) -> Result<usize, SeriesError> {
         let before = self.rows;
         self.columns.pass(before);
@@ -183,7 +183,7 @@ impl<'p> AvroRows<'p> {
         input: &mut Input<'_>,
         budget: &mut Budget,
         place: &mut Place,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         for &column in &decoder.left_out {
             self.leave_out(column)?;
         }
@@ -195,7 +195,7 @@ impl<'p> AvroRows<'p> {
             self.read_step(step, input, budget, place)?;
         }
         if !self.nested_lengths_agree() {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         self.rows += 1;
         place.row += 1;
@@ -208,7 +208,7 @@ impl<'p> AvroRows<'p> {
         input: &mut Input<'_>,
         budget: &mut Budget,
         place: &mut Place,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         match step {
             Step::Skip(data_type) => skip(data_type, input),
             Step::Column { column, value } => {
@@ -235,7 +235,7 @@ impl<'p> AvroRows<'p> {
         value: &Value,
         input: &mut Input<'_>,
         budget: &mut Budget,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         if self.has_default(column) {
             // NULL asks for the DEFAULT expression, where it is no value.
             if let Value::NullAsZero { null_branch, inner, .. } = value {
@@ -250,7 +250,7 @@ impl<'p> AvroRows<'p> {
         value.read(input, &mut self.columns.data[column], budget)
     }
 
-    fn absent(&mut self, column: usize, budget: &mut Budget) -> Result<(), NotTypedReason> {
+    fn absent(&mut self, column: usize, budget: &mut Budget) -> Result<(), NotParsedReason> {
         if self.has_default(column) {
             return self.leave_out(column);
         }
@@ -263,17 +263,17 @@ impl<'p> AvroRows<'p> {
         self.plan.columns()[column].default_kind == DefaultKind::Default
     }
 
-    fn give(&self, column: usize) -> Result<(), NotTypedReason> {
+    fn give(&self, column: usize) -> Result<(), NotParsedReason> {
         match self.left_out.contains(column) {
-            true => Err(NotTypedReason::MixedDefaults),
+            true => Err(NotParsedReason::MixedDefaults),
             false => Ok(()),
         }
     }
 
-    fn leave_out(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    fn leave_out(&mut self, column: usize) -> Result<(), NotParsedReason> {
         if !self.left_out.contains(column) {
             if self.rows > 0 {
-                return Err(NotTypedReason::MixedDefaults);
+                return Err(NotParsedReason::MixedDefaults);
             }
             self.left_out.insert(column);
         }

@@ -7,7 +7,7 @@ mod pairs;
 mod rows;
 mod schema;
 
-use windrow_block::{BlockBuilder, NotTyped, NotTypedReason, Parsed, ReadPlan};
+use windrow_block::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use crate::budget::Budget;
 use crate::convert::Converter;
@@ -17,28 +17,28 @@ use container::Container;
 pub use messages::{AvroDecoder, AvroRows};
 use rows::Growing;
 
-const BROKEN: NotTypedReason = NotTypedReason::Syntax;
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
 
-pub(crate) fn read(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut builder = BlockBuilder::new(plan, payload.len())?;
     match read_file(payload, plan, &mut builder) {
         Ok(()) => builder.finish(),
-        Err(reason) => Err(builder.not_typed(reason)),
+        Err(reason) => Err(builder.not_parsed(reason)),
     }
 }
 
-fn read_file(payload: &[u8], plan: &ReadPlan, builder: &mut BlockBuilder<'_>) -> Result<(), NotTypedReason> {
+fn read_file(payload: &[u8], plan: &ReadPlan, builder: &mut BlockBuilder<'_>) -> Result<(), NotParsedReason> {
     let mut container = Container::open(payload).ok_or(BROKEN)?;
-    let fields = schema::record(container.schema).ok_or(NotTypedReason::Value)?;
+    let fields = schema::record(container.schema).ok_or(NotParsedReason::Value)?;
     let positions = positions(fields.iter().map(|field| field.name.as_str()), plan)?;
     // A column that the file hasn't is an error in ClickHouse, unless a setting says otherwise.
     if positions.iter().flatten().count() != plan.columns().len() {
-        return Err(NotTypedReason::UnknownField);
+        return Err(NotParsedReason::UnknownField);
     }
     for (field, position) in fields.iter().zip(&positions) {
         let wanted = position.map(|position| &plan.columns()[position].data_type);
         if wanted.is_some_and(|wanted| !pairs::is_read(&field.data_type, wanted)) {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
     }
     let mut budget = Budget::new();
@@ -63,7 +63,7 @@ fn read_file(payload: &[u8], plan: &ReadPlan, builder: &mut BlockBuilder<'_>) ->
     let converter = Converter::new(plan);
     for (column, position) in columns.into_iter().zip(positions) {
         let Some(position) = position else { continue };
-        let column = column.finish().ok_or(NotTypedReason::Value)?;
+        let column = column.finish().ok_or(NotParsedReason::Value)?;
         converter.put(builder, position, &column)?;
     }
     builder.end_rows(count)

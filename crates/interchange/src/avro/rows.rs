@@ -1,6 +1,6 @@
 //! Rows of a data block, value by value, into columns.
 
-use windrow_block::{DataType, NotTypedReason};
+use windrow_block::{DataType, NotParsedReason};
 
 use super::schema::{Kind, Logical, Type};
 use crate::budget::Budget;
@@ -35,8 +35,8 @@ struct GrowingField {
     values: Growing,
 }
 
-const BROKEN: NotTypedReason = NotTypedReason::Syntax;
-type Read<T> = Result<T, NotTypedReason>;
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
+type Read<T> = Result<T, NotParsedReason>;
 
 impl Growing {
     /// For values of a type that are to become others; `None` for what nobody wants.
@@ -153,7 +153,7 @@ impl Growing {
             }
             GrowingKind::Array { ends, inner } => ends.push(inner.rows as u64),
             GrowingKind::Map { ends, values, .. } => ends.push(values.rows as u64),
-            GrowingKind::Record(_) | GrowingKind::Nullable { .. } => return Err(NotTypedReason::Null),
+            GrowingKind::Record(_) | GrowingKind::Nullable { .. } => return Err(NotParsedReason::Null),
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ fn read_blocks(input: &mut Input<'_>, mut read: impl FnMut(&mut Input<'_>) -> Re
             return Ok(());
         }
         if count < 0 {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         for _ in 0..count {
             read(input)?;

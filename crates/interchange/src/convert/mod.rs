@@ -9,7 +9,7 @@ mod nested;
 mod number;
 mod time;
 
-use windrow_block::{BlockBuilder, ColumnData, DataType, DefaultKind, NotTypedReason, ReadPlan};
+use windrow_block::{BlockBuilder, ColumnData, DataType, DefaultKind, NotParsedReason, ReadPlan};
 
 use crate::column::{Column, Values};
 use number::{Decimals, Ints};
@@ -18,7 +18,7 @@ pub(crate) struct Converter<'p> {
     plan: &'p ReadPlan,
 }
 
-type Converted = Result<ColumnData, NotTypedReason>;
+type Converted = Result<ColumnData, NotParsedReason>;
 
 impl<'p> Converter<'p> {
     pub(crate) fn new(plan: &'p ReadPlan) -> Self {
@@ -31,19 +31,19 @@ impl<'p> Converter<'p> {
         builder: &mut BlockBuilder<'_>,
         index: usize,
         column: &Column<'_>,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         let spec = &self.plan.columns()[index];
         let takes_null = is_nullable(&spec.data_type);
         if column.has_nulls() && !takes_null {
             if !self.plan.settings().null_as_default() {
-                return Err(NotTypedReason::Null);
+                return Err(NotParsedReason::Null);
             }
             if spec.default_kind == DefaultKind::Default {
                 // What can't be converted is refused by ClickHouse even if there is nothing of it.
                 self.column(column, &spec.data_type, Nulls::Zero)?;
                 return match column.nulls.iter().flatten().all(|null| *null == 1) {
                     true => builder.put_nulls(index, column.rows),
-                    false => Err(NotTypedReason::MixedDefaults),
+                    false => Err(NotParsedReason::MixedDefaults),
                 };
             }
         }
@@ -59,7 +59,7 @@ impl<'p> Converter<'p> {
                 let inner = self.values(column, inner, Nulls::Kept)?;
                 Ok(ColumnData::Nullable { nulls, inner: Box::new(inner) })
             }
-            _ if column.has_nulls() && (nulls == Nulls::Refused || is_enum(wanted)) => Err(NotTypedReason::Null),
+            _ if column.has_nulls() && (nulls == Nulls::Refused || is_enum(wanted)) => Err(NotParsedReason::Null),
             _ => self.values(column, wanted, nulls),
         }
     }
@@ -88,7 +88,7 @@ impl<'p> Converter<'p> {
             Values::Map { ends, key, value } => return self.map(ends, key, value, mask, wanted),
             Values::Struct(fields) => return self.structure(fields, mask, wanted),
         };
-        converted.ok_or(NotTypedReason::Value)
+        converted.ok_or(NotParsedReason::Value)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Lists, maps and structs.
 
-use windrow_block::{ColumnData, DataType, NotTypedReason, TupleType};
+use windrow_block::{ColumnData, DataType, NotParsedReason, TupleType};
 
 use super::{Converted, Converter, Nulls};
 use crate::column::{Column, Field};
 
 impl Converter<'_> {
     pub(super) fn list(&self, ends: &[u64], inner: &Column<'_>, nulls: Option<&[u8]>, wanted: &DataType) -> Converted {
-        let DataType::Array(wanted) = wanted else { return Err(NotTypedReason::Value) };
+        let DataType::Array(wanted) = wanted else { return Err(NotParsedReason::Value) };
         check_null_rows_are_empty(ends, nulls)?;
         let inner = self.column(inner, wanted, Nulls::Refused)?;
         Ok(ColumnData::Array { offsets: ends.to_vec(), inner: Box::new(inner) })
@@ -21,7 +21,7 @@ impl Converter<'_> {
         nulls: Option<&[u8]>,
         wanted: &DataType,
     ) -> Converted {
-        let DataType::Map(wanted_key, wanted_value) = wanted else { return Err(NotTypedReason::Value) };
+        let DataType::Map(wanted_key, wanted_value) = wanted else { return Err(NotParsedReason::Value) };
         check_null_rows_are_empty(ends, nulls)?;
         let key = self.column(key, wanted_key, Nulls::Refused)?;
         let value = self.column(value, wanted_value, Nulls::Refused)?;
@@ -29,12 +29,12 @@ impl Converter<'_> {
     }
 
     pub(super) fn structure(&self, fields: &[Field<'_>], nulls: Option<&[u8]>, wanted: &DataType) -> Converted {
-        let DataType::Tuple(tuple) = wanted else { return Err(NotTypedReason::Value) };
+        let DataType::Tuple(tuple) = wanted else { return Err(NotParsedReason::Value) };
         if nulls.is_some() || fields.len() != tuple.elements.len() {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         let elements = (0..fields.len()).map(|position| {
-            let field = field_of(fields, tuple, position).ok_or(NotTypedReason::UnknownField)?;
+            let field = field_of(fields, tuple, position).ok_or(NotParsedReason::UnknownField)?;
             self.column(&field.column, &tuple.elements[position], Nulls::Refused)
         });
         Ok(ColumnData::Tuple(elements.collect::<Result<_, _>>()?))
@@ -60,12 +60,12 @@ fn field_of<'f, 'a>(fields: &'f [Field<'a>], tuple: &TupleType, position: usize)
 }
 
 /// A NULL list is read as an empty one, unless it has elements.
-fn check_null_rows_are_empty(ends: &[u64], nulls: Option<&[u8]>) -> Result<(), NotTypedReason> {
+fn check_null_rows_are_empty(ends: &[u64], nulls: Option<&[u8]>) -> Result<(), NotParsedReason> {
     let Some(nulls) = nulls else { return Ok(()) };
     let mut start = 0;
     for (end, null) in ends.iter().zip(nulls) {
         if *null == 1 && *end != start {
-            return Err(NotTypedReason::Null);
+            return Err(NotParsedReason::Null);
         }
         start = *end;
     }

@@ -5,15 +5,15 @@
 //! elements of its lists further down. A struct's leaves have entries of their own, so slots are kept for each leaf, and
 //! the leaves have to agree on what they tell twice.
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 
 use super::pages::{LeafData, Levels};
 use super::schema::{Field, Kind, Leaf, Meaning};
 use super::values::LeafValues;
 use crate::column::{Column, Field as StructField, Strings, Values};
 
-const BROKEN: NotTypedReason = NotTypedReason::Syntax;
-type Read<T> = Result<T, NotTypedReason>;
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
+type Read<T> = Result<T, NotParsedReason>;
 
 /// The leaves below a field, with the levels that they can reach.
 pub(super) fn leaves(field: &Field) -> Vec<(usize, Leaf, Levels)> {
@@ -51,7 +51,7 @@ impl Part {
             true => Slots::All,
             false => {
                 if data.repetitions.len() > u32::MAX as usize {
-                    return Err(NotTypedReason::Value);
+                    return Err(NotParsedReason::Value);
                 }
                 Slots::At(starts(&data.repetitions))
             }
@@ -174,7 +174,7 @@ fn leaf_column(part: Part, leaf: Leaf, here: Levels, nulls: Option<Vec<u8>>) -> 
         None => (part.data.values.len() == rows).then_some(part.data.values).ok_or(BROKEN)?,
     };
     let nulls = nulls.or_else(|| present.map(|present| present.iter().map(|present| 1 - present).collect()));
-    Ok(Column { rows, nulls, values: meant(values, leaf).ok_or(NotTypedReason::Value)? })
+    Ok(Column { rows, nulls, values: meant(values, leaf).ok_or(NotParsedReason::Value)? })
 }
 
 /// Values at the places where there are some, zeros elsewhere.

@@ -14,7 +14,7 @@ mod strict;
 mod thrift;
 mod values;
 
-use windrow_block::{BlockBuilder, NotTyped, NotTypedReason, Parsed, ReadPlan};
+use windrow_block::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use crate::budget::Budget;
 use crate::convert::Converter;
@@ -25,17 +25,17 @@ use pages::Levels;
 use schema::Field;
 
 const MARK: &[u8] = b"PAR1";
-const BROKEN: NotTypedReason = NotTypedReason::Syntax;
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
 
-pub(crate) fn read(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut builder = BlockBuilder::new(plan, payload.len())?;
     match read_file(payload, plan, &mut builder) {
         Ok(()) => builder.finish(),
-        Err(reason) => Err(builder.not_typed(reason)),
+        Err(reason) => Err(builder.not_parsed(reason)),
     }
 }
 
-fn read_file(payload: &[u8], plan: &ReadPlan, builder: &mut BlockBuilder<'_>) -> Result<(), NotTypedReason> {
+fn read_file(payload: &[u8], plan: &ReadPlan, builder: &mut BlockBuilder<'_>) -> Result<(), NotParsedReason> {
     let body = payload.strip_suffix(MARK).filter(|body| body.starts_with(MARK)).ok_or(BROKEN)?;
     let (body, footer_bytes) = body.split_last_chunk::<4>().ok_or(BROKEN)?;
     let footer_start = body.len().checked_sub(u32::from_le_bytes(*footer_bytes) as usize).ok_or(BROKEN)?;
@@ -43,9 +43,9 @@ fn read_file(payload: &[u8], plan: &ReadPlan, builder: &mut BlockBuilder<'_>) ->
     let footer = Footer::read(strict::sound(footer, strict::FILE).ok_or(BROKEN)?).ok_or(BROKEN)?;
     // Bytes of such columns may be geometries.
     if footer.remarks.iter().any(|key| key == "geo") {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
-    let fields = schema::fields(&footer.schema).ok_or(NotTypedReason::Value)?;
+    let fields = schema::fields(&footer.schema).ok_or(NotParsedReason::Value)?;
     let positions = positions(fields.iter().map(|field| field.name.as_str()), plan)?;
     let mut budget = Budget::new();
     let mut rows = 0i64;
@@ -70,7 +70,7 @@ impl File<'_> {
         group: &RowGroup,
         builder: &mut BlockBuilder<'_>,
         budget: &mut Budget,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         let rows = usize::try_from(group.rows).map_err(|_| BROKEN)?;
         let leaf_count: usize = self.fields.iter().map(|field| assemble::leaves(field).len()).sum();
         if group.chunks.len() != leaf_count {

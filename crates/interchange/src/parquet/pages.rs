@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 use windrow_compression::Encoding as HttpEncoding;
 
 use super::encoding;
@@ -57,8 +57,8 @@ const PLAIN: i32 = 0;
 const PLAIN_DICTIONARY: i32 = 2;
 const RLE: i32 = 3;
 
-const BROKEN: NotTypedReason = NotTypedReason::Syntax;
-type Read<T> = Result<T, NotTypedReason>;
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
+type Read<T> = Result<T, NotParsedReason>;
 
 pub(super) fn read_chunk(
     file: &[u8],
@@ -124,7 +124,7 @@ fn codec(number: i32) -> Read<Option<Codec>> {
         4 => Ok(Some(Codec::Http(HttpEncoding::Brotli))),
         6 => Ok(Some(Codec::Http(HttpEncoding::Zstd))),
         7 => Ok(Some(Codec::Lz4Block)),
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 
@@ -200,7 +200,7 @@ impl<'a> Pages<'a, '_> {
             return self.values(&values, header.encoding, present);
         }
         if header.level_encodings.iter().any(|encoding| *encoding != RLE) {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         let plain = self.plain_bytes(stored, header.plain_bytes, self.codec)?;
         let mut input = Input::new(&plain);
@@ -279,7 +279,7 @@ impl<'a> Pages<'a, '_> {
                 encoding::delta_strings(&mut input, count, values, room_bytes)
             }
             (9, _) => encoding::split_bytes(&mut input, count, values),
-            _ => return Err(NotTypedReason::Value),
+            _ => return Err(NotParsedReason::Value),
         };
         read.ok_or(BROKEN)
     }

@@ -1,6 +1,6 @@
 //! Values of one column as its pages have them, NULLs left out.
 
-use windrow_block::NotTypedReason;
+use windrow_block::NotParsedReason;
 
 use super::schema::Physical;
 use crate::budget::Budget;
@@ -52,10 +52,10 @@ impl LeafValues {
         dictionary: &LeafValues,
         indices: &[u32],
         budget: &mut Budget,
-    ) -> Result<(), NotTypedReason> {
+    ) -> Result<(), NotParsedReason> {
         let count = dictionary.len();
         if indices.iter().any(|index| *index as usize >= count) {
-            return Err(NotTypedReason::Syntax);
+            return Err(NotParsedReason::Syntax);
         }
         match (self, dictionary) {
             (LeafValues::Bools(data), LeafValues::Bools(known)) => {
@@ -81,7 +81,7 @@ impl LeafValues {
                     ends.push(data.len());
                 }
             }
-            _ => return Err(NotTypedReason::Syntax),
+            _ => return Err(NotParsedReason::Syntax),
         }
         Ok(())
     }

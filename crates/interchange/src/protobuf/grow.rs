@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnData, CustomType, DataType, NotTypedReason, StringData, StringsEnd, TextValues};
+use windrow_block::{ColumnData, CustomType, DataType, NotParsedReason, StringData, StringsEnd, TextValues};
 
 use super::number::{number_form, push_number, read_integer};
 use super::schema::{Enumeration, Field, Kind, Message, Scalar};
@@ -97,8 +97,8 @@ const EIGHT_BYTES: u64 = 1;
 const DELIMITED: u64 = 2;
 const FOUR_BYTES: u64 = 5;
 
-const BROKEN: NotTypedReason = NotTypedReason::Syntax;
-type Read<T> = Result<T, NotTypedReason>;
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
+type Read<T> = Result<T, NotParsedReason>;
 
 impl Reading {
     pub(super) fn new(budget: Budget) -> Self {
@@ -107,7 +107,7 @@ impl Reading {
 
     /// `rest` begins with the number.
     #[cold]
-    fn misfit(&mut self, misfit: Misfit, wire: u64, rest: &[u8]) -> NotTypedReason {
+    fn misfit(&mut self, misfit: Misfit, wire: u64, rest: &[u8]) -> NotParsedReason {
         self.is_refused = match misfit {
             Misfit::Refused => true,
             Misfit::Broken => is_cut(wire, rest),
@@ -115,14 +115,14 @@ impl Reading {
         };
         match misfit {
             Misfit::Broken => BROKEN,
-            _ => NotTypedReason::Value,
+            _ => NotParsedReason::Value,
         }
     }
 
     #[cold]
     fn refuse<T>(&mut self) -> Read<T> {
         self.is_refused = true;
-        Err(NotTypedReason::Value)
+        Err(NotParsedReason::Value)
     }
 
     #[cold]
@@ -213,7 +213,7 @@ impl Growing {
         }
         // ClickHouse takes the last of several, or makes something of all of them.
         if std::mem::replace(&mut self.seen, true) {
-            return Err(NotTypedReason::DuplicateField);
+            return Err(NotParsedReason::DuplicateField);
         }
         self.push(wire, input, reading)
     }
@@ -230,7 +230,7 @@ impl Growing {
         let mut packed = delimited(wire, input, reading)?;
         // No encoder writes such a one, and ClickHouse does not take it.
         if packed.is_empty() {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         while !packed.is_empty() {
             self.push(own_wire, &mut packed, reading)?;
@@ -243,7 +243,7 @@ impl Growing {
         match &mut self.kind {
             GrowingKind::Number { scalar, form, data } => {
                 if wire != wire_of(*scalar) {
-                    return Err(NotTypedReason::Value);
+                    return Err(NotParsedReason::Value);
                 }
                 let rest = input.rest();
                 push_number(form, *scalar, input, data).map_err(|misfit| reading.misfit(misfit, wire, rest))?;
@@ -251,7 +251,7 @@ impl Growing {
             GrowingKind::Strings(texts) => texts.push(delimited(wire, input, reading)?.rest()),
             GrowingKind::Digits { scalar, texts } => {
                 if wire != wire_of(*scalar) {
-                    return Err(NotTypedReason::Value);
+                    return Err(NotParsedReason::Value);
                 }
                 let rest = input.rest();
                 let number = read_integer(*scalar, input).map_err(|misfit| reading.misfit(misfit, wire, rest))?;
@@ -268,7 +268,7 @@ impl Growing {
             GrowingKind::Enum { entries, width, data } => {
                 let number = enum_number(wire, input, reading)?;
                 let entry = entries.iter().find(|entry| i64::from(entry.number) == number);
-                let Some(value) = entry.and_then(|entry| entry.value) else { return Err(NotTypedReason::Value) };
+                let Some(value) = entry.and_then(|entry| entry.value) else { return Err(NotParsedReason::Value) };
                 data.extend_from_slice(&value.to_le_bytes()[..*width]);
             }
             GrowingKind::EnumName { names, texts } => {
@@ -283,7 +283,7 @@ impl Growing {
                 let mut inside = delimited(wire, input, reading)?;
                 message(fields, &mut inside, reading)?;
             }
-            GrowingKind::List { .. } | GrowingKind::Map { .. } => return Err(NotTypedReason::Value),
+            GrowingKind::List { .. } | GrowingKind::Map { .. } => return Err(NotParsedReason::Value),
         }
         self.rows += 1;
         if let Some(nulls) = &mut self.nulls {
@@ -324,7 +324,7 @@ impl Growing {
         match &mut self.kind {
             GrowingKind::Number { form: NumberForm::Enum { values, width }, data, .. } if !is_null => {
                 // Zero is what a message means that has no number.
-                let Ok(_) = values.binary_search(&0) else { return Err(NotTypedReason::Value) };
+                let Ok(_) = values.binary_search(&0) else { return Err(NotParsedReason::Value) };
                 data.resize(data.len() + *width, 0);
             }
             GrowingKind::Number { form, data, .. } => data.resize(data.len() + form.width(), 0),
@@ -334,11 +334,11 @@ impl Growing {
                 reading.budget.take(*width)?;
                 data.resize(data.len() + *width, 0);
             }
-            GrowingKind::Text { absent: Absent::Refused, .. } if !is_null => return Err(NotTypedReason::Value),
+            GrowingKind::Text { absent: Absent::Refused, .. } if !is_null => return Err(NotParsedReason::Value),
             GrowingKind::Text { width, data, .. } => data.resize(data.len() + *width, 0),
             GrowingKind::Enum { entries, width, data } => {
                 let first = if is_null { Some(0) } else { entries.first().and_then(|entry| entry.value) };
-                data.extend_from_slice(&first.ok_or(NotTypedReason::Value)?.to_le_bytes()[..*width]);
+                data.extend_from_slice(&first.ok_or(NotParsedReason::Value)?.to_le_bytes()[..*width]);
             }
             GrowingKind::EnumName { texts, .. } if is_null => texts.push(b""),
             GrowingKind::EnumName { names, texts } => {
@@ -516,7 +516,7 @@ fn is_cut(wire: u64, rest: &[u8]) -> bool {
 #[inline]
 pub(super) fn delimited<'a>(wire: u64, input: &mut Input<'a>, reading: &mut Reading) -> Read<Input<'a>> {
     if wire != DELIMITED {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     let taken = input.varint().and_then(|length| input.take(usize::try_from(length).ok()?));
     match taken {
@@ -529,7 +529,7 @@ fn enum_number(wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<
     match (wire, input.varint()) {
         (VARINT, Some(number)) => Ok(number as i64),
         (VARINT, None) => reading.cut(),
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 

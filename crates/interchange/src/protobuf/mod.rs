@@ -10,7 +10,7 @@ mod rows;
 mod schema;
 mod tokens;
 
-use windrow_block::{BlockBuilder, DefaultKind, NotTyped, NotTypedReason, Parsed, ReadPlan, ReadSettings};
+use windrow_block::{BlockBuilder, DefaultKind, NotParsed, NotParsedReason, Parsed, ReadPlan, ReadSettings};
 
 use crate::budget::Budget;
 use crate::input::Input;
@@ -28,7 +28,7 @@ pub(super) struct Rules {
 }
 
 /// Messages, each behind its length.
-pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |rows| {
         let mut input = Input::new(payload);
         while !input.is_empty() {
@@ -40,9 +40,9 @@ pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTy
 }
 
 /// One message, without its length.
-pub(crate) fn read_single(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub(crate) fn read_single(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |rows| match payload.is_empty() {
-        true => Err(NotTypedReason::Syntax),
+        true => Err(NotParsedReason::Syntax),
         false => rows.add(&mut Input::new(payload)),
     })
 }
@@ -54,7 +54,7 @@ struct GrowingRows {
 }
 
 impl GrowingRows {
-    fn add(&mut self, row: &mut Input<'_>) -> Result<(), NotTypedReason> {
+    fn add(&mut self, row: &mut Input<'_>) -> Result<(), NotParsedReason> {
         self.count += 1;
         grow::message(&mut self.fields, row, &mut self.reading)
     }
@@ -63,8 +63,8 @@ impl GrowingRows {
 fn read(
     payload: &[u8],
     plan: &ReadPlan,
-    add_rows: impl FnOnce(&mut GrowingRows) -> Result<(), NotTypedReason>,
-) -> Result<Parsed, NotTyped> {
+    add_rows: impl FnOnce(&mut GrowingRows) -> Result<(), NotParsedReason>,
+) -> Result<Parsed, NotParsed> {
     let mut builder = BlockBuilder::new(plan, payload.len())?;
     let outcome = fields(plan).and_then(|fields| {
         let mut rows = GrowingRows { fields, count: 0, reading: Reading::new(Budget::new()) };
@@ -76,28 +76,28 @@ fn read(
     });
     match outcome {
         Ok(()) => builder.finish(),
-        Err(reason) => Err(builder.not_typed(reason)),
+        Err(reason) => Err(builder.not_parsed(reason)),
     }
 }
 
 /// A field for every column of the table. With others, or with DEFAULT expressions, ClickHouse's own rules decide what a
 /// field that is left out means.
-fn fields(plan: &ReadPlan) -> Result<Vec<Growing>, NotTypedReason> {
-    let schema = plan.settings().inline_schema().ok_or(NotTypedReason::Setting)?;
-    let message = schema::message(schema.text, schema.message_name).ok_or(NotTypedReason::Setting)?;
+fn fields(plan: &ReadPlan) -> Result<Vec<Growing>, NotParsedReason> {
+    let schema = plan.settings().inline_schema().ok_or(NotParsedReason::Setting)?;
+    let message = schema::message(schema.text, schema.message_name).ok_or(NotParsedReason::Setting)?;
     let rules = Rules { exact: plan.settings().is_exact(), every_pair: false, settings: plan.settings().clone() };
     let column = |index: usize| {
         let spec = &plan.columns()[index];
         if spec.default_kind != DefaultKind::None {
-            return Err(NotTypedReason::MixedDefaults);
+            return Err(NotParsedReason::MixedDefaults);
         }
-        let field = message.fields.iter().find(|field| field.name == spec.name).ok_or(NotTypedReason::UnknownField)?;
+        let field = message.fields.iter().find(|field| field.name == spec.name).ok_or(NotParsedReason::UnknownField)?;
         let is_only = message.fields.iter().filter(|other| is_alike(&other.name, &spec.name)).count() == 1;
         match is_only && is_clear(&message, &spec.name) {
             true => Growing::new(field, &spec.data_type, &rules)
                 .map(|growing| growing.for_column(index))
-                .ok_or(NotTypedReason::Value),
-            false => Err(NotTypedReason::UnknownField),
+                .ok_or(NotParsedReason::Value),
+            false => Err(NotParsedReason::UnknownField),
         }
     };
     (0..plan.columns().len()).map(column).collect()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{BlockBuilder, ColumnSpec, NotTypedReason, Parsed, ReadPlan, SeriesError, StringsEnd};
+use windrow_block::{BlockBuilder, ColumnSpec, NotParsedReason, Parsed, ReadPlan, SeriesError, StringsEnd};
 
 use super::grow::{self, Growing, Reading};
 use super::schema::{self, Field, Kind, Message};
@@ -252,7 +252,7 @@ impl<'p> ProtobufRows<'p> {
     }
 
     #[inline]
-    fn read_rows(&mut self, input: &mut Input<'_>, reading: &mut Reading) -> Result<(), NotTypedReason> {
+    fn read_rows(&mut self, input: &mut Input<'_>, reading: &mut Reading) -> Result<(), NotParsedReason> {
         if !self.has_lengths {
             return self.read_row(input, reading);
         }
@@ -264,10 +264,10 @@ impl<'p> ProtobufRows<'p> {
     }
 
     #[inline]
-    fn read_row(&mut self, row: &mut Input<'_>, reading: &mut Reading) -> Result<(), NotTypedReason> {
+    fn read_row(&mut self, row: &mut Input<'_>, reading: &mut Reading) -> Result<(), NotParsedReason> {
         grow::message(&mut self.fields, row, reading)?;
         if !self.plan.nested_groups().is_empty() && !self.nested_lengths_agree() {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         self.rows += 1;
         Ok(())

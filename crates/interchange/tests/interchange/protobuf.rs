@@ -1,6 +1,6 @@
 //! Messages of a schema that the insert carries.
 
-use windrow_block::{NotTypedReason, ReadPlan};
+use windrow_block::{NotParsedReason, ReadPlan};
 
 use crate::support::{format, native, plan};
 
@@ -43,8 +43,8 @@ fn delimited(messages: &[&[u8]]) -> Vec<u8> {
     messages.iter().flat_map(|message| [&[message.len() as u8], *message].concat()).collect()
 }
 
-fn reason(schema: &str, payload: &[u8]) -> Option<NotTypedReason> {
-    (format("Protobuf").read)(payload, &rows(schema, "Row")).err().map(|not_typed| not_typed.reason)
+fn reason(schema: &str, payload: &[u8]) -> Option<NotParsedReason> {
+    (format("Protobuf").read)(payload, &rows(schema, "Row")).err().map(|not_parsed| not_parsed.reason)
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn schemas_are_read_in_their_plain_form_only() {
     ] {
         let changed = SCHEMA.replacen(from, to, 1);
         if changed != SCHEMA {
-            assert_eq!(reason(&changed, b"\x02\x08\x07"), Some(NotTypedReason::Setting), "{to}");
+            assert_eq!(reason(&changed, b"\x02\x08\x07"), Some(NotParsedReason::Setting), "{to}");
         }
     }
     for (from, to) in [

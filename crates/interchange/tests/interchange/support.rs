@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, NotTyped, Parsed, ReadPlan, ReadSettings};
+use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, NotParsed, Parsed, ReadPlan, ReadSettings};
 
 /// The table that the files in `tests/payloads` were written from.
 const COLUMNS: &[(&str, &str)] = &[
@@ -92,6 +92,6 @@ pub fn native(parsed: &Parsed, plan: &ReadPlan) -> Vec<u8> {
     parsed.block.encode_native(&names, &types)
 }
 
-pub fn read(payload: &Payload, plan: &ReadPlan) -> Result<Vec<u8>, NotTyped> {
+pub fn read(payload: &Payload, plan: &ReadPlan) -> Result<Vec<u8>, NotParsed> {
     (payload.format.read)(&payload.bytes, plan).map(|parsed| native(&parsed, plan))
 }

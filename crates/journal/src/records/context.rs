@@ -1,6 +1,6 @@
 //! What many inserts share: where they go and as whom, and the statement they came with. No password is ever in it.
 
-use windrow_block::{DataType, OpaqueFormat, PartitionKey};
+use windrow_block::{DataType, PartitionKey, PassthroughFormat};
 use windrow_client::Credentials;
 use windrow_sink::{Destination, Form, Partitioning};
 
@@ -112,7 +112,9 @@ fn decode_form(bytes: &mut Bytes<'_>) -> Result<Form, RecordError> {
         }
         TEXT => {
             let name = bytes.text()?;
-            let Some(format) = OpaqueFormat::name_of_rows(name) else { return error(format!("unknown format {name}")) };
+            let Some(format) = PassthroughFormat::name_of_rows(name) else {
+                return error(format!("unknown format {name}"));
+            };
             Ok(Form::Text { format, header: bytes.bytes()?.to_vec() })
         }
         other => error(format!("unknown form of rows {other}")),

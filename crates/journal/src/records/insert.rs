@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windrow_block::{decode_columns, NativeLimits, OpaqueRows, Rows};
+use windrow_block::{decode_columns, NativeLimits, PassthroughRows, Rows};
 use windrow_sink::{BatchId, Form};
 
 use super::bytes::{error, Bytes, RecordError, Writer};
@@ -95,9 +95,9 @@ pub fn encode_insert(head: &InsertHead, rows: &Rows) -> Vec<u8> {
     out.bytes(&head.dedup);
     // The rows are all the rest.
     match rows {
-        Rows::Typed(block) => block.write_columns(&mut out.0),
+        Rows::Parsed(block) => block.write_columns(&mut out.0),
         Rows::Blocks(_) => rows.to_block().into_iter().for_each(|block| block.write_columns(&mut out.0)),
-        Rows::Opaque(text) => {
+        Rows::Passthrough(text) => {
             out.u64(text.count() as u64);
             out.0.extend_from_slice(text.text());
         }
@@ -116,11 +116,11 @@ pub fn decode_insert(payload: &[u8], context: &RecordedContext) -> Result<Insert
     let rows = match &context.destination.form {
         Form::Native { .. } => {
             let block = decode_columns(bytes.0, &context.layout, NativeLimits::default());
-            Rows::Typed(block.map_err(|error| RecordError(error.to_string()))?)
+            Rows::Parsed(block.map_err(|error| RecordError(error.to_string()))?)
         }
         Form::Text { .. } => {
             let count = usize::try_from(bytes.u64()?).or_else(|_| error("more rows than can be counted"))?;
-            Rows::Opaque(OpaqueRows::piece(bytes.0.to_vec(), count))
+            Rows::Passthrough(PassthroughRows::piece(bytes.0.to_vec(), count))
         }
     };
     Ok(InsertRecord { head, rows })

@@ -48,5 +48,5 @@ pub(crate) fn message(offset: i64, value: &[u8]) -> Message<'_> {
 pub(crate) fn rows(columns: &[ColumnSpec], json: &str) -> Block {
     let plan = ReadPlan::new(columns.to_vec(), settings());
     let format = Format::named("JSONEachRow").expect("it is there");
-    (format.read)(json.as_bytes(), &plan).unwrap_or_else(|not_typed| panic!("{not_typed}: {json}")).block
+    (format.read)(json.as_bytes(), &plan).unwrap_or_else(|not_parsed| panic!("{not_parsed}: {json}")).block
 }

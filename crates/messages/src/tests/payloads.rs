@@ -1,7 +1,7 @@
 //! Messages one after the other against the same payloads read alone, as inserts over HTTP are.
 
 use fastrand::Rng;
-use windrow_block::{Block, ColumnSpec, Format, NotTypedReason, Present, ReadPlan};
+use windrow_block::{Block, ColumnSpec, Format, NotParsedReason, Present, ReadPlan};
 
 use super::{column, defaulted, message, plan, rows, settings};
 use crate::{Mapping, MessageFormat, MessagePlan, MessageReader, Run, SchemaSource, Unread};
@@ -192,10 +192,10 @@ fn every_message_is_read_as_if_it_were_alone() {
                     assert_eq!(read, Ok(parsed.block.rows() as u32), "{} {offset}, seed {SEED}", format.name);
                     expected.add(parsed.present, parsed.block);
                 }
-                Err(not_typed) => {
+                Err(not_parsed) => {
                     bad += 1;
                     let Err(Unread::Refused(error)) = read else { panic!("{} {offset}: {read:?}", format.name) };
-                    if !matches!(not_typed.reason, NotTypedReason::MixedDefaults) {
+                    if !matches!(not_parsed.reason, NotParsedReason::MixedDefaults) {
                         assert!(error.text.contains("(at row "), "{error}");
                     }
                 }

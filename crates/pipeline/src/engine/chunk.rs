@@ -191,7 +191,7 @@ fn segments(range: &mut RangeRows) -> Vec<(Arc<Destination>, GroupMember)> {
     for chunk in &mut range.chunks {
         for rows in std::mem::take(&mut chunk.rows) {
             let TargetRows { target, first_offset, last_offset, block } = rows;
-            let rows = Rows::Typed(block);
+            let rows = Rows::Parsed(block);
             match segments.last_mut().filter(|(known, _)| *known == target) {
                 Some((_, member)) => {
                     member.rows.push(rows);

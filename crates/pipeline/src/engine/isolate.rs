@@ -171,7 +171,7 @@ fn read_singles(
                     continue;
                 }
                 let runs = reader.finish().into_iter().map(|run| reading.rows(run));
-                let rows = runs.filter(|rows| rows.target == *target).map(|rows| Rows::Typed(rows.block));
+                let rows = runs.filter(|rows| rows.target == *target).map(|rows| Rows::Parsed(rows.block));
                 let rows: Vec<Rows> = rows.collect();
                 if !rows.is_empty() {
                     singles.push(Single { message: bad_message(&record, 0, String::new()), rows });

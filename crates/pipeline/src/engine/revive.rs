@@ -81,7 +81,7 @@ fn read(readers: &Readers, reading: &Reading, letter: &MessageLetter) -> Result<
     let mut rows = reader.finish().into_iter().map(|run| reading.rows(run));
     let TargetRows { target, block, .. } = rows.next().ok_or("the message has no rows")?;
     match rows.next() {
-        None => Ok(MessageRows { destination: (*target).clone(), rows: Rows::Typed(block) }),
+        None => Ok(MessageRows { destination: (*target).clone(), rows: Rows::Parsed(block) }),
         Some(_) => Err("rows of the message leave out different columns that have DEFAULT expressions".to_owned()),
     }
 }

@@ -1,6 +1,6 @@
 use super::super::sent_type;
 use super::input::BinaryInput;
-use super::NotTypedReason;
+use super::NotParsedReason;
 use crate::column::Column;
 use crate::plan::ReadPlan;
 
@@ -22,11 +22,11 @@ pub(super) fn read_header(
     input: &mut BinaryInput<'_>,
     plan: &ReadPlan,
     form: HeaderForm,
-) -> Result<Vec<Target>, NotTypedReason> {
+) -> Result<Vec<Target>, NotParsedReason> {
     let count = input.length()?;
     // Each name takes a byte at least. Without any column there are no rows, whatever follows.
     if count == 0 || count > input.rest().len() {
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     let names = (0..count).map(|_| input.text()).collect::<Result<Vec<_>, _>>()?;
     let positions: Vec<Option<usize>> = names.iter().map(|name| plan.position(name)).collect();
@@ -42,30 +42,30 @@ fn check_names(
     positions: &[Option<usize>],
     plan: &ReadPlan,
     form: HeaderForm,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     for (name, position) in names.iter().zip(positions) {
         // A value of no known type can't be skipped.
         let may_skip = form == HeaderForm::NamesAndTypes && plan.rules.settings.skip_unknown_fields;
         if position.is_none() && (!may_skip || plan.resembles_a_column(name)) {
-            return Err(NotTypedReason::UnknownField);
+            return Err(NotParsedReason::UnknownField);
         }
     }
     let mut known: Vec<usize> = positions.iter().flatten().copied().collect();
     known.sort_unstable();
     if known.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(NotTypedReason::DuplicateField);
+        return Err(NotParsedReason::DuplicateField);
     }
     Ok(())
 }
 
 /// ClickHouse compares a column's type by its text.
-fn read_type(input: &mut BinaryInput<'_>, plan: &ReadPlan, position: Option<usize>) -> Result<Target, NotTypedReason> {
+fn read_type(input: &mut BinaryInput<'_>, plan: &ReadPlan, position: Option<usize>) -> Result<Target, NotParsedReason> {
     let text = input.text()?;
     match position {
         Some(column) if plan.rules.readers[column].type_text.as_bytes() == text => Ok(Target::Column(column)),
-        Some(_) => Err(NotTypedReason::Value),
+        Some(_) => Err(NotParsedReason::Value),
         None => {
-            let text = std::str::from_utf8(text).map_err(|_| NotTypedReason::Value)?;
+            let text = std::str::from_utf8(text).map_err(|_| NotParsedReason::Value)?;
             let data_type = sent_type::parse(text)?;
             Ok(Target::Nowhere(Column::empty(&data_type)))
         }

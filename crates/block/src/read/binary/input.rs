@@ -1,5 +1,5 @@
 use super::super::allowance::Allowance;
-use super::NotTypedReason;
+use super::NotParsedReason;
 use crate::varint::{read_varint, varint_length};
 
 /// A place in the payload.
@@ -25,29 +25,29 @@ impl<'a> BinaryInput<'a> {
     }
 
     #[inline]
-    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], NotTypedReason> {
-        let taken = self.rest().get(..length).ok_or(NotTypedReason::Syntax)?;
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], NotParsedReason> {
+        let taken = self.rest().get(..length).ok_or(NotParsedReason::Syntax)?;
         self.at += length;
         Ok(taken)
     }
 
     #[inline]
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], NotTypedReason> {
-        let taken = self.rest().first_chunk::<N>().ok_or(NotTypedReason::Syntax)?;
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], NotParsedReason> {
+        let taken = self.rest().first_chunk::<N>().ok_or(NotParsedReason::Syntax)?;
         self.at += N;
         Ok(taken)
     }
 
     #[inline]
-    pub(crate) fn byte(&mut self) -> Result<u8, NotTypedReason> {
-        let byte = *self.bytes.get(self.at).ok_or(NotTypedReason::Syntax)?;
+    pub(crate) fn byte(&mut self) -> Result<u8, NotParsedReason> {
+        let byte = *self.bytes.get(self.at).ok_or(NotParsedReason::Syntax)?;
         self.at += 1;
         Ok(byte)
     }
 
     /// A length, only in its shortest form. That so much is there is for the caller to find out.
     #[inline]
-    pub(super) fn length(&mut self) -> Result<usize, NotTypedReason> {
+    pub(super) fn length(&mut self) -> Result<usize, NotParsedReason> {
         match self.bytes.get(self.at) {
             Some(length @ ..0x80) => {
                 self.at += 1;
@@ -57,20 +57,20 @@ impl<'a> BinaryInput<'a> {
         }
     }
 
-    fn long_length(&mut self) -> Result<usize, NotTypedReason> {
+    fn long_length(&mut self) -> Result<usize, NotParsedReason> {
         let rest = self.rest();
-        let value = read_varint(rest).ok_or(NotTypedReason::Syntax)?;
+        let value = read_varint(rest).ok_or(NotParsedReason::Syntax)?;
         let length = varint_length(value);
         if rest[length - 1] & 0x80 != 0 {
-            return Err(NotTypedReason::Syntax);
+            return Err(NotParsedReason::Syntax);
         }
         self.at += length;
-        usize::try_from(value).map_err(|_| NotTypedReason::Syntax)
+        usize::try_from(value).map_err(|_| NotParsedReason::Syntax)
     }
 
     /// A string with its length before it.
     #[inline]
-    pub(super) fn string_with_length(&mut self) -> Result<&'a [u8], NotTypedReason> {
+    pub(super) fn string_with_length(&mut self) -> Result<&'a [u8], NotParsedReason> {
         let start = self.at;
         let length = self.length()?;
         self.take(length)?;
@@ -78,13 +78,13 @@ impl<'a> BinaryInput<'a> {
     }
 
     /// A name, of a column or of a type.
-    pub(super) fn text(&mut self) -> Result<&'a [u8], NotTypedReason> {
+    pub(super) fn text(&mut self) -> Result<&'a [u8], NotParsedReason> {
         let length = self.length()?;
         self.take(length)
     }
 
     /// Accounts for bytes that are made out of nothing: one byte says that a wide FixedString is NULL.
-    pub(crate) fn fill(&mut self, bytes: usize) -> Result<(), NotTypedReason> {
+    pub(crate) fn fill(&mut self, bytes: usize) -> Result<(), NotParsedReason> {
         self.allowance.take(bytes)
     }
 }

@@ -2,7 +2,7 @@ use super::super::rows::Rows;
 use super::header::Target;
 use super::input::BinaryInput;
 use super::value::read_value;
-use super::{all_columns, NotTyped, NotTypedReason, Parsed};
+use super::{all_columns, NotParsed, NotParsedReason, Parsed};
 use crate::column::Column;
 use crate::plan::ReadPlan;
 use crate::read::series::{Kept, Stopped};
@@ -12,12 +12,12 @@ pub(super) fn read_rows(
     input: &mut BinaryInput<'_>,
     plan: &ReadPlan,
     mut targets: Vec<Target>,
-) -> Result<Parsed, NotTyped> {
+) -> Result<Parsed, NotParsed> {
     let mut rows = Rows::new(plan, input.rest().len())?;
     let mut count = 0;
     match append_rows(input, &mut rows, &mut targets, &mut count) {
         Ok(()) => rows.finish(),
-        Err(reason) => Err(NotTyped { reason, row: count as u64 }),
+        Err(reason) => Err(NotParsed { reason, row: count as u64 }),
     }
 }
 
@@ -28,7 +28,7 @@ fn append_rows(
     rows: &mut Rows<'_>,
     targets: &mut [Target],
     count: &mut usize,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     for target in targets.iter() {
         if let Target::Column(column) = target {
             rows.see(*column)?;
@@ -74,7 +74,7 @@ fn read_row(
     columns: &mut [Column],
     targets: &mut [Target],
     failed: &mut Option<usize>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     for target in targets {
         match target {
             Target::Column(column) => {
@@ -142,10 +142,10 @@ pub(super) fn read_rows_with_defaults(
     input: &mut BinaryInput<'_>,
     plan: &ReadPlan,
     mut targets: Vec<Target>,
-) -> Result<Parsed, NotTyped> {
+) -> Result<Parsed, NotParsed> {
     let mut rows = Rows::new(plan, input.rest().len())?;
     while !input.at_end() {
-        read_row_with_defaults(input, &mut rows, &mut targets).map_err(|reason| rows.not_typed(reason))?;
+        read_row_with_defaults(input, &mut rows, &mut targets).map_err(|reason| rows.not_parsed(reason))?;
     }
     rows.finish()
 }
@@ -154,7 +154,7 @@ fn read_row_with_defaults(
     input: &mut BinaryInput<'_>,
     rows: &mut Rows<'_>,
     targets: &mut [Target],
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     for target in targets {
         let is_left_out = input.byte()? != 0;
         match target {

@@ -1,10 +1,10 @@
 use super::input::BinaryInput;
-use super::NotTypedReason;
+use super::NotParsedReason;
 use crate::column::{Column, NULL_DISCRIMINATOR};
 
 /// Reads one value into a column.
 #[inline]
-pub(super) fn read_value(input: &mut BinaryInput<'_>, column: &mut Column) -> Result<(), NotTypedReason> {
+pub(super) fn read_value(input: &mut BinaryInput<'_>, column: &mut Column) -> Result<(), NotParsedReason> {
     match column {
         Column::Fixed { width, data } => read_fixed(input, *width, data),
         Column::Strings { rows, data } => {
@@ -18,7 +18,7 @@ pub(super) fn read_value(input: &mut BinaryInput<'_>, column: &mut Column) -> Re
 
 /// Copies of a size known beforehand take a move or two.
 #[inline]
-fn read_fixed(input: &mut BinaryInput<'_>, width: usize, data: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+fn read_fixed(input: &mut BinaryInput<'_>, width: usize, data: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     match width {
         1 => data.push(input.byte()?),
         2 => data.extend_from_slice(input.array::<2>()?),
@@ -31,7 +31,7 @@ fn read_fixed(input: &mut BinaryInput<'_>, width: usize, data: &mut Vec<u8>) -> 
 }
 
 /// The depth is that of the column's type, which is bounded.
-fn read_nested(input: &mut BinaryInput<'_>, column: &mut Column) -> Result<(), NotTypedReason> {
+fn read_nested(input: &mut BinaryInput<'_>, column: &mut Column) -> Result<(), NotParsedReason> {
     match column {
         Column::Nullable { nulls, inner } => {
             if input.byte()? == 0 {
@@ -55,7 +55,7 @@ fn read_nested(input: &mut BinaryInput<'_>, column: &mut Column) -> Result<(), N
             match alternatives.get_mut(usize::from(discriminator)) {
                 Some(alternative) => read_value(input, alternative)?,
                 None if discriminator == NULL_DISCRIMINATOR => {}
-                None => return Err(NotTypedReason::Value),
+                None => return Err(NotParsedReason::Value),
             }
             discriminators.push(discriminator);
             Ok(())
@@ -64,9 +64,9 @@ fn read_nested(input: &mut BinaryInput<'_>, column: &mut Column) -> Result<(), N
     }
 }
 
-fn read_list(input: &mut BinaryInput<'_>, count: usize, inner: &mut Column) -> Result<(), NotTypedReason> {
+fn read_list(input: &mut BinaryInput<'_>, count: usize, inner: &mut Column) -> Result<(), NotParsedReason> {
     if let Column::Fixed { width, data } = inner {
-        let bytes = count.checked_mul(*width).ok_or(NotTypedReason::Syntax)?;
+        let bytes = count.checked_mul(*width).ok_or(NotParsedReason::Syntax)?;
         data.extend_from_slice(input.take(bytes)?);
         return Ok(());
     }

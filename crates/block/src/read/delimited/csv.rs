@@ -6,7 +6,7 @@ use super::dialect::Dialect;
 use super::scan::Stops;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 use crate::settings::{DelimitedSettings, ReadSettings};
 
 pub(super) struct Csv<'p> {
@@ -34,9 +34,9 @@ impl<'p> Csv<'p> {
         quote: u8,
         cursor: &mut Cursor<'a>,
         scratch: &mut Vec<u8>,
-    ) -> Result<Text<'a>, NotTypedReason> {
+    ) -> Result<Text<'a>, NotParsedReason> {
         let rest = cursor.rest();
-        let length = memchr(quote, rest).ok_or(NotTypedReason::Syntax)?;
+        let length = memchr(quote, rest).ok_or(NotParsedReason::Syntax)?;
         // Two quotes in a row stand for one.
         if rest.get(length + 1) != Some(&quote) {
             cursor.at += length + 1;
@@ -45,7 +45,7 @@ impl<'p> Csv<'p> {
         scratch.clear();
         loop {
             let rest = cursor.rest();
-            let length = memchr(quote, rest).ok_or(NotTypedReason::Syntax)?;
+            let length = memchr(quote, rest).ok_or(NotParsedReason::Syntax)?;
             scratch.extend_from_slice(&rest[..length]);
             cursor.at += length + 1;
             if !cursor.eat(quote) {
@@ -109,12 +109,12 @@ impl Dialect for Csv<'_> {
     }
 
     #[inline]
-    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason> {
+    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
         skip_blanks(cursor);
         if self.at_field_end(cursor) {
             Ok(())
         } else {
-            Err(NotTypedReason::Value)
+            Err(NotParsedReason::Value)
         }
     }
 
@@ -132,7 +132,7 @@ impl Dialect for Csv<'_> {
     }
 
     #[inline]
-    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
+    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason> {
         if let Some(quote @ (b'"' | b'\'')) = cursor.peek() {
             if quote == b'"' || self.settings.csv_single_quotes {
                 cursor.at += 1;
@@ -145,7 +145,7 @@ impl Dialect for Csv<'_> {
         let length = self.stops.find(rest);
         cursor.at += length;
         if !self.at_field_end(cursor) {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         let blanks = rest[..length].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         Ok(Text::Plain(&rest[..length - blanks]))
@@ -157,7 +157,7 @@ impl Dialect for Csv<'_> {
     }
 
     #[inline]
-    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason> {
+    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
         // One more delimiter may stand at the end of a line.
         if cursor.eat(self.delimiter) {
             skip_blanks(cursor);
@@ -168,7 +168,7 @@ impl Dialect for Csv<'_> {
         cursor.expect(b'\n')?;
         // Taken for a part of the line's end.
         match cursor.peek() {
-            Some(b'\r') => Err(NotTypedReason::Syntax),
+            Some(b'\r') => Err(NotParsedReason::Syntax),
             _ => Ok(()),
         }
     }

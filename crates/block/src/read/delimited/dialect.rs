@@ -1,6 +1,6 @@
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 
 /// How fields are written. The cursor always stands at the start of a field, inside of it, or where it ends.
 pub(super) trait Dialect {
@@ -51,13 +51,13 @@ pub(super) trait Dialect {
     fn at_field_end(&self, cursor: &Cursor<'_>) -> bool;
 
     /// Behind a value: goes to where the field ends, if nothing of weight lies between.
-    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason>;
+    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason>;
 
     /// Eats NULL, if the field is just that.
     fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool;
 
     /// The field's whole text; the cursor is left where the field ends.
-    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason>;
+    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason>;
 
     /// Whether another field follows in this row.
     fn at_delimiter(&self, cursor: &Cursor<'_>) -> bool;
@@ -68,5 +68,5 @@ pub(super) trait Dialect {
     }
 
     /// From the end of a row's last field to the next row.
-    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason>;
+    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason>;
 }

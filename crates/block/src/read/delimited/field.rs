@@ -7,7 +7,7 @@ use crate::column::Column;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
 use crate::read::nested::ValueReader;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 use crate::read::rows::Rows;
 use crate::read::scalar::{push_fixed_string, push_number, push_special_float, push_string, push_text};
 use crate::read::sql_value::SqlValues;
@@ -38,7 +38,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
 
     /// Reads the field at the cursor, which is left where it ends.
     #[inline]
-    pub(super) fn read_field(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn read_field(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotParsedReason> {
         if let Err(reason) = self.read_into(rows, column) {
             rows.fail(column);
             return Err(reason);
@@ -47,7 +47,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
     }
 
     #[inline(always)]
-    fn read_into(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotTypedReason> {
+    fn read_into(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotParsedReason> {
         let reader = &rows.plan.rules.readers[column];
         self.dialect.start_field(&mut self.cursor);
         if self.dialect.empty_is_default() && self.dialect.at_field_end(&self.cursor) {
@@ -72,14 +72,14 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
     }
 
     /// A field that belongs to no column.
-    pub(super) fn skip_field(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn skip_field(&mut self) -> Result<(), NotParsedReason> {
         self.dialect.start_field(&mut self.cursor);
         self.dialect.text(&mut self.cursor, &mut self.scratch).map(drop)
     }
 
     /// Reads a value that is not NULL.
     #[inline]
-    fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    fn read(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         match (reader, column) {
             (Reader::String, Column::Strings { rows, data }) => {
                 let text = self.dialect.text(&mut self.cursor, &mut self.scratch)?;
@@ -104,12 +104,12 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
             }
             (Reader::Array(_) | Reader::Map(_) | Reader::Tuple(_), column) => self.read_nested(reader, column),
             (reader, Column::Fixed { data, .. }) => self.read_word(reader, data),
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         }
     }
 
     #[inline]
-    fn read_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let start = self.cursor.at;
         let before = out.len();
         let is_quoted = self.dialect.eat_quote(&mut self.cursor);
@@ -125,9 +125,9 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
     }
 
     #[cold]
-    fn read_lenient_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_lenient_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let Text::Plain(text) = self.dialect.text(&mut self.cursor, &mut self.scratch)? else {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         };
         if push_special_float(reader, text, out) {
             return Ok(());
@@ -138,21 +138,21 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
                 return Ok(());
             }
             if !self.dialect.integers_are_lenient() {
-                return Err(NotTypedReason::Value);
+                return Err(NotParsedReason::Value);
             }
         }
-        plain_spelling(text, reader, &mut self.scratch).ok_or(NotTypedReason::Value)?;
+        plain_spelling(text, reader, &mut self.scratch).ok_or(NotParsedReason::Value)?;
         let mut number = Cursor::new(&self.scratch);
         push_number(reader, &mut number, out)?;
         if number.at_end() {
             Ok(())
         } else {
-            Err(NotTypedReason::Value)
+            Err(NotParsedReason::Value)
         }
     }
 
     /// A value that is found by its end.
-    fn read_word(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_word(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if let Reader::Bool = reader {
             return self.read_bool(out);
         }
@@ -161,25 +161,25 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
             (Reader::FixedString(width), text) => push_fixed_string(text.bytes(&self.scratch), *width, out),
             (Reader::Enum(names), text) => push_enum(names, text.bytes(&self.scratch), out),
             (reader, Text::Plain(text)) => push_text(reader, text, self.settings, out),
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         }
     }
 
     /// Neither quotes nor spaces may be around it.
-    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let rest = self.cursor.rest();
         let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-        let value = read_bool_word(&rest[..length]).ok_or(NotTypedReason::Value)?;
+        let value = read_bool_word(&rest[..length]).ok_or(NotParsedReason::Value)?;
         self.cursor.at += length;
         if !self.dialect.at_field_end(&self.cursor) {
-            return Err(NotTypedReason::Value);
+            return Err(NotParsedReason::Value);
         }
         out.push(value.into());
         Ok(())
     }
 
     /// An Array, a Map or a Tuple, in which values are written as in SQL.
-    fn read_nested(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotTypedReason> {
+    fn read_nested(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         if self.dialect.nests_in_place() {
             let cursor = Cursor { bytes: self.cursor.bytes, at: self.cursor.at };
             self.cursor.at = read_brackets(reader, cursor, self.settings, column)?;
@@ -190,23 +190,23 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         if read_brackets(reader, Cursor::new(text), self.settings, column)? == text.len() {
             Ok(())
         } else {
-            Err(NotTypedReason::Value)
+            Err(NotParsedReason::Value)
         }
     }
 
     /// A Tuple whose elements are fields of their own.
-    fn read_spread(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotTypedReason> {
+    fn read_spread(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotParsedReason> {
         for (index, (reader, column)) in tuple.elements.iter().zip(columns).enumerate() {
             if index > 0 {
                 if !self.dialect.at_delimiter(&self.cursor) {
-                    return Err(NotTypedReason::Syntax);
+                    return Err(NotParsedReason::Syntax);
                 }
                 self.cursor.at += 1;
                 self.dialect.start_field(&mut self.cursor);
             }
             // ClickHouse skips line breaks too in search of an element, so an empty one may be the next line's.
             if self.dialect.at_field_end(&self.cursor) {
-                return Err(NotTypedReason::Value);
+                return Err(NotParsedReason::Value);
             }
             if !self.dialect.eat_null(&mut self.cursor) {
                 self.read(reader, column)?;
@@ -214,7 +214,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
             }
             let is_nullable = matches!(reader, Reader::Nullable(_));
             if !is_nullable && (!self.settings.null_as_default || reader.zero_is_doubtful()) {
-                return Err(NotTypedReason::Null);
+                return Err(NotParsedReason::Null);
             }
             column.push_zero();
         }
@@ -223,15 +223,15 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
 }
 
 /// A name, or the number behind one.
-fn push_enum(names: &EnumReader, text: &[u8], out: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+fn push_enum(names: &EnumReader, text: &[u8], out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     if names.push_named(text, out).is_some() {
         return Ok(());
     }
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_plain = matches!(digits, [b'1'..=b'9', rest @ ..] if rest.len() < 5 && rest.iter().all(u8::is_ascii_digit));
-    let text = std::str::from_utf8(text).ok().filter(|_| is_plain).ok_or(NotTypedReason::Value)?;
-    let value = text.parse().map_err(|_| NotTypedReason::Value)?;
-    names.push_value(value, out).ok_or(NotTypedReason::Value)
+    let text = std::str::from_utf8(text).ok().filter(|_| is_plain).ok_or(NotParsedReason::Value)?;
+    let value = text.parse().map_err(|_| NotParsedReason::Value)?;
+    names.push_value(value, out).ok_or(NotParsedReason::Value)
 }
 
 /// Reads a value in brackets and returns where it ends. A bare NULL in its place is none, as it would be in SQL.
@@ -240,9 +240,9 @@ fn read_brackets(
     cursor: Cursor<'_>,
     settings: &ReadSettings,
     column: &mut Column,
-) -> Result<usize, NotTypedReason> {
+) -> Result<usize, NotParsedReason> {
     if !matches!(cursor.peek(), Some(b'[' | b'{' | b'(')) {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     let mut values = SqlValues { cursor, scratch: Vec::new(), settings };
     values.read(reader, column)?;

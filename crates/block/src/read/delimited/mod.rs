@@ -22,7 +22,7 @@ use self::csv::Csv;
 use self::table::{append_table, read_table, Heading};
 pub use self::tskv::read_tskv;
 use self::tsv::{Escaped, Raw};
-use super::outcome::{NotTyped, Parsed};
+use super::outcome::{NotParsed, Parsed};
 use super::series::Append;
 use crate::plan::ReadPlan;
 
@@ -47,38 +47,38 @@ pub(super) fn appender(format: &str) -> Option<Append> {
     })
 }
 
-pub fn read_csv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_csv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Csv::new(&plan.rules.settings), Heading::MaybeDetected)
 }
 
-pub fn read_csv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_csv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Csv::new(&plan.rules.settings), Heading::Names)
 }
 
-pub fn read_csv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_csv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Csv::new(&plan.rules.settings), Heading::NamesAndTypes)
 }
 
-pub fn read_tsv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_tsv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Escaped::new(&plan.rules.settings), Heading::MaybeDetected)
 }
 
-pub fn read_tsv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_tsv_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Escaped::new(&plan.rules.settings), Heading::Names)
 }
 
-pub fn read_tsv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_tsv_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Escaped::new(&plan.rules.settings), Heading::NamesAndTypes)
 }
 
-pub fn read_tsv_raw(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_tsv_raw(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Raw::new(&plan.rules.settings), Heading::MaybeDetected)
 }
 
-pub fn read_tsv_raw_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_tsv_raw_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Raw::new(&plan.rules.settings), Heading::Names)
 }
 
-pub fn read_tsv_raw_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_tsv_raw_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read_table(payload, plan, Raw::new(&plan.rules.settings), Heading::NamesAndTypes)
 }

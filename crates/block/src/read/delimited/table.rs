@@ -4,7 +4,7 @@ use super::dialect::Dialect;
 use super::field::Fields;
 use crate::plan::ReadPlan;
 use crate::read::layout::Layout;
-use crate::read::outcome::{NotTyped, NotTypedReason, Parsed};
+use crate::read::outcome::{NotParsed, NotParsedReason, Parsed};
 use crate::read::rows::Rows;
 use crate::read::series::{Kept, Stopped};
 use crate::settings::ReadSettings;
@@ -25,12 +25,12 @@ pub(super) fn read_table<D: Dialect>(
     plan: &ReadPlan,
     dialect: D,
     heading: Heading,
-) -> Result<Parsed, NotTyped> {
+) -> Result<Parsed, NotParsed> {
     let mut rows = Rows::new(plan, payload.len())?;
     let mut fields = Fields::new(payload, &plan.rules.settings, dialect);
     match read_all(&mut fields, &mut rows, heading, &mut None) {
         Ok(()) => rows.finish(),
-        Err(reason) => Err(rows.not_typed(reason)),
+        Err(reason) => Err(rows.not_parsed(reason)),
     }
 }
 
@@ -57,7 +57,7 @@ fn read_all<D: Dialect>(
     rows: &mut Rows<'_>,
     heading: Heading,
     table_layout: &mut Option<Layout>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let has_mark = fields.cursor.eat_exactly(BYTE_ORDER_MARK);
     for _ in 0..fields.dialect.skipped_lines() {
         if fields.cursor.at_end() {
@@ -68,7 +68,7 @@ fn read_all<D: Dialect>(
     let headed;
     let layout = match heading {
         // A mark is skipped before some first columns, and belongs to the value of others.
-        Heading::MaybeDetected if has_mark => return Err(NotTypedReason::Syntax),
+        Heading::MaybeDetected if has_mark => return Err(NotParsedReason::Syntax),
         Heading::MaybeDetected if fields.at_table_end() => return Ok(()),
         Heading::MaybeDetected if fields.dialect.detects_header() && fields.has_names(rows.plan)? => {
             headed = read_detected_names(fields, rows.plan)?;
@@ -90,10 +90,10 @@ fn read_all<D: Dialect>(
     Ok(())
 }
 
-fn read_detected_names<D: Dialect>(fields: &mut Fields<'_, '_, D>, plan: &ReadPlan) -> Result<Layout, NotTypedReason> {
+fn read_detected_names<D: Dialect>(fields: &mut Fields<'_, '_, D>, plan: &ReadPlan) -> Result<Layout, NotParsedReason> {
     let layout = fields.read_names(plan)?;
     if !fields.cursor.at_end() && fields.may_have_types()? {
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     Ok(layout)
 }
@@ -103,7 +103,7 @@ fn read_row<D: Dialect>(
     fields: &mut Fields<'_, '_, D>,
     rows: &mut Rows<'_>,
     layout: &Layout,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let is_variable = fields.dialect.has_variable_columns();
     for (index, column) in layout.fields.iter().enumerate() {
         if is_variable && fields.ends_row() {
@@ -114,7 +114,7 @@ fn read_row<D: Dialect>(
         }
         if index > 0 {
             if !fields.dialect.at_delimiter(&fields.cursor) {
-                return Err(NotTypedReason::Syntax);
+                return Err(NotParsedReason::Syntax);
             }
             fields.cursor.at += 1;
         }
@@ -125,7 +125,7 @@ fn read_row<D: Dialect>(
     }
     while is_variable && !fields.ends_row() {
         if !fields.dialect.at_delimiter(&fields.cursor) {
-            return Err(NotTypedReason::Syntax);
+            return Err(NotParsedReason::Syntax);
         }
         fields.cursor.at += 1;
         fields.skip_field()?;

@@ -4,7 +4,7 @@ use super::dialect::Dialect;
 use super::scan::Stops;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 use crate::settings::{DelimitedSettings, ReadSettings};
 
 /// With escapes a tab, a line break and a backslash inside of a value are written `\t`, `\n`, `\\`; raw, everything up to
@@ -42,7 +42,7 @@ impl<'p, const RAW: bool> Tsv<'p, RAW> {
     }
 
     #[cold]
-    fn unescape(&self, cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+    fn unescape(&self, cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         scratch.clear();
         loop {
             let rest = cursor.rest();
@@ -61,8 +61,8 @@ impl<'p, const RAW: bool> Tsv<'p, RAW> {
 }
 
 /// What follows a backslash.
-fn read_escape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotTypedReason> {
-    let escaped = cursor.peek().ok_or(NotTypedReason::Syntax)?;
+fn read_escape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotParsedReason> {
+    let escaped = cursor.peek().ok_or(NotParsedReason::Syntax)?;
     cursor.at += 1;
     match escaped {
         b'n' => scratch.push(b'\n'),
@@ -79,16 +79,16 @@ fn read_escape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), Not
         b'N' => {}
         b'x' => scratch.push(read_hex_byte(cursor)?),
         b' '..=b'~' => scratch.extend_from_slice(&[b'\\', escaped]),
-        _ => return Err(NotTypedReason::Value),
+        _ => return Err(NotParsedReason::Value),
     }
     Ok(())
 }
 
-fn read_hex_byte(cursor: &mut Cursor<'_>) -> Result<u8, NotTypedReason> {
-    let digits = cursor.rest().get(..2).ok_or(NotTypedReason::Syntax)?;
+fn read_hex_byte(cursor: &mut Cursor<'_>) -> Result<u8, NotParsedReason> {
+    let digits = cursor.rest().get(..2).ok_or(NotParsedReason::Syntax)?;
     let mut value = 0;
     for digit in digits {
-        value = value << 4 | char::from(*digit).to_digit(16).ok_or(NotTypedReason::Value)?;
+        value = value << 4 | char::from(*digit).to_digit(16).ok_or(NotParsedReason::Value)?;
     }
     cursor.at += 2;
     Ok(value as u8)
@@ -133,11 +133,11 @@ impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
     }
 
     #[inline]
-    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason> {
+    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
         if self.at_field_end(cursor) {
             Ok(())
         } else {
-            Err(NotTypedReason::Value)
+            Err(NotParsedReason::Value)
         }
     }
 
@@ -155,7 +155,7 @@ impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
     }
 
     #[inline]
-    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotTypedReason> {
+    fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason> {
         let rest = cursor.rest();
         let length = self.stops.find(rest);
         if !RAW && rest.get(length) == Some(&b'\\') {
@@ -173,13 +173,13 @@ impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
     }
 
     #[inline]
-    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotTypedReason> {
+    fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
         if self.ends_in_crlf() && cursor.eat_exactly(b"\r\n") {
             return Ok(());
         }
         // A line that ends as on Windows is refused where it is the first, and elsewhere the `\r` belongs to the value.
         if cursor.at > 0 && cursor.bytes[cursor.at - 1] == b'\r' {
-            return Err(NotTypedReason::Syntax);
+            return Err(NotParsedReason::Syntax);
         }
         if cursor.at_end() {
             return Ok(());

@@ -4,7 +4,7 @@ use super::Fields;
 use crate::read::json_text::read_string;
 use crate::read::layout::Layout;
 use crate::read::nested::ValueReader;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 
 /// What stands before the rows.
 #[derive(Clone, Copy, PartialEq)]
@@ -18,7 +18,7 @@ pub(super) enum Head {
 pub(super) fn read_each_row<const STRINGS: bool>(
     mut fields: Fields<'_, '_, '_, STRINGS>,
     head: Head,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     fields.values.cursor.skip_space();
     let layout = read_head(&mut fields, head)?;
     while !matches!(fields.values.cursor.peek(), None | Some(b';')) {
@@ -32,7 +32,7 @@ pub(super) fn read_each_row<const STRINGS: bool>(
 pub(super) fn read_array<const STRINGS: bool>(
     fields: &mut Fields<'_, '_, '_, STRINGS>,
     layout: &Layout,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     fields.values.cursor.expect(b'[')?;
     fields.values.cursor.skip_space();
     if !fields.values.cursor.eat(b']') {
@@ -49,7 +49,7 @@ pub(super) fn read_array<const STRINGS: bool>(
 fn read_head<const STRINGS: bool>(
     fields: &mut Fields<'_, '_, '_, STRINGS>,
     head: Head,
-) -> Result<Layout, NotTypedReason> {
+) -> Result<Layout, NotParsedReason> {
     let plan = fields.rows.plan;
     if head == Head::None {
         return Ok(Layout::of_table(plan));
@@ -65,12 +65,12 @@ fn read_head<const STRINGS: bool>(
     Ok(layout)
 }
 
-fn skip_separator<const STRINGS: bool>(fields: &mut Fields<'_, '_, '_, STRINGS>) -> Result<(), NotTypedReason> {
+fn skip_separator<const STRINGS: bool>(fields: &mut Fields<'_, '_, '_, STRINGS>) -> Result<(), NotParsedReason> {
     fields.values.cursor.skip_space();
     if fields.values.cursor.eat(b',') {
         fields.values.cursor.skip_space();
         if fields.values.cursor.peek() == Some(b';') {
-            return Err(NotTypedReason::Syntax);
+            return Err(NotParsedReason::Syntax);
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ fn skip_separator<const STRINGS: bool>(fields: &mut Fields<'_, '_, '_, STRINGS>)
 /// An array of strings, which is never empty.
 fn read_header_row<const STRINGS: bool>(
     fields: &mut Fields<'_, '_, '_, STRINGS>,
-) -> Result<Vec<Vec<u8>>, NotTypedReason> {
+) -> Result<Vec<Vec<u8>>, NotParsedReason> {
     let mut texts = Vec::new();
     fields.values.cursor.expect(b'[')?;
     fields.values.cursor.skip_space();
@@ -97,7 +97,7 @@ fn read_header_row<const STRINGS: bool>(
 fn read_row<const STRINGS: bool>(
     fields: &mut Fields<'_, '_, '_, STRINGS>,
     layout: &Layout,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     fields.values.cursor.expect(b'[')?;
     for (index, column) in layout.fields.iter().enumerate() {
         if index > 0 {

@@ -3,10 +3,10 @@
 use super::PlainFields;
 use crate::read::json_text::skip_value;
 use crate::read::nested::ValueReader;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 
 /// Objects of columns, one after the other.
-pub(super) fn read_by_name(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+pub(super) fn read_by_name(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     fields.values.cursor.skip_space();
     while !fields.values.cursor.at_end() {
         let rows = read_named_columns(&mut fields)?;
@@ -17,7 +17,7 @@ pub(super) fn read_by_name(mut fields: PlainFields<'_, '_, '_>) -> Result<(), No
 }
 
 /// Arrays of columns, one after the other.
-pub(super) fn read_by_position(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+pub(super) fn read_by_position(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     fields.values.cursor.skip_space();
     while !fields.values.cursor.at_end() {
         let rows = read_columns_in_order(&mut fields)?;
@@ -28,15 +28,15 @@ pub(super) fn read_by_position(mut fields: PlainFields<'_, '_, '_>) -> Result<()
 }
 
 /// ClickHouse stops reading at a chunk of no rows.
-fn end_chunk(fields: &PlainFields<'_, '_, '_>, rows: usize) -> Result<(), NotTypedReason> {
+fn end_chunk(fields: &PlainFields<'_, '_, '_>, rows: usize) -> Result<(), NotParsedReason> {
     if rows == 0 && !fields.values.cursor.at_end() {
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     Ok(())
 }
 
 /// One object of columns; returns how many rows it had.
-pub(super) fn read_named_columns(fields: &mut PlainFields<'_, '_, '_>) -> Result<usize, NotTypedReason> {
+pub(super) fn read_named_columns(fields: &mut PlainFields<'_, '_, '_>) -> Result<usize, NotParsedReason> {
     let mut rows = None;
     fields.values.cursor.expect(b'{')?;
     fields.values.cursor.skip_space();
@@ -57,14 +57,14 @@ pub(super) fn read_named_columns(fields: &mut PlainFields<'_, '_, '_>) -> Result
     end_rows(fields, rows)
 }
 
-fn read_columns_in_order(fields: &mut PlainFields<'_, '_, '_>) -> Result<usize, NotTypedReason> {
+fn read_columns_in_order(fields: &mut PlainFields<'_, '_, '_>) -> Result<usize, NotParsedReason> {
     let mut rows = None;
     fields.values.cursor.expect(b'[')?;
     fields.values.cursor.skip_space();
     if !fields.values.cursor.eat(b']') {
         for column in 0.. {
             if column == fields.rows.columns.len() {
-                return Err(NotTypedReason::Syntax);
+                return Err(NotParsedReason::Syntax);
             }
             read_column(fields, column, &mut rows)?;
             if fields.values.ends_list(b']')? {
@@ -75,16 +75,16 @@ fn read_columns_in_order(fields: &mut PlainFields<'_, '_, '_>) -> Result<usize, 
     end_rows(fields, rows)
 }
 
-fn end_rows(fields: &mut PlainFields<'_, '_, '_>, rows: Option<usize>) -> Result<usize, NotTypedReason> {
+fn end_rows(fields: &mut PlainFields<'_, '_, '_>, rows: Option<usize>) -> Result<usize, NotParsedReason> {
     let rows = rows.unwrap_or(0);
     fields.rows.end_rows(rows)?;
     Ok(rows)
 }
 
 /// What a column of no known name has is not looked at, but it has to be an array.
-fn skip_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+fn skip_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     if fields.values.cursor.peek() != Some(b'[') {
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     skip_value(&mut fields.values.cursor, &mut fields.values.scratch).map(drop)
 }
@@ -94,7 +94,7 @@ fn read_column(
     fields: &mut PlainFields<'_, '_, '_>,
     column: usize,
     rows: &mut Option<usize>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     let mut count = 0;
     fields.rows.see(column)?;
     fields.values.cursor.expect(b'[')?;
@@ -112,7 +112,7 @@ fn read_column(
         }
     }
     match rows.replace(count) {
-        Some(before) if before != count => Err(NotTypedReason::Value),
+        Some(before) if before != count => Err(NotParsedReason::Value),
         _ => Ok(()),
     }
 }

@@ -8,17 +8,17 @@ use super::PlainFields;
 use crate::read::json_text::read_string;
 use crate::read::layout::Layout;
 use crate::read::nested::ValueReader;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 use crate::types::DataType;
 
-pub(super) fn read_columns(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+pub(super) fn read_columns(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     read_meta(&mut fields)?;
     read_named_columns(&mut fields)?;
     skip_rest(&mut fields)
 }
 
 /// Without `meta` it is as in JSONEachRow.
-pub(super) fn read_objects(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+pub(super) fn read_objects(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     if !has_meta(&mut fields) {
         return read_each_row(fields);
     }
@@ -28,11 +28,11 @@ pub(super) fn read_objects(mut fields: PlainFields<'_, '_, '_>) -> Result<(), No
     skip_rest(&mut objects.fields)
 }
 
-pub(super) fn read_arrays(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+pub(super) fn read_arrays(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     let names = read_meta(&mut fields)?;
     let layout = Layout::of_names(names.iter().map(Vec::as_slice), fields.rows.plan)?;
     if layout.fields.is_empty() {
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     read_array(&mut fields, &layout)?;
     skip_rest(&mut fields)
@@ -51,7 +51,7 @@ fn has_meta(fields: &mut PlainFields<'_, '_, '_>) -> bool {
 }
 
 /// Reads up to the value of `data`; returns the columns' names. Their types have to be those of the table.
-fn read_meta(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<Vec<u8>>, NotTypedReason> {
+fn read_meta(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<Vec<u8>>, NotParsedReason> {
     fields.values.cursor.skip_space();
     fields.values.cursor.expect(b'{')?;
     fields.values.cursor.skip_space();
@@ -68,21 +68,21 @@ fn read_meta(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<Vec<u8>>, NotTy
         }
     }
     if fields.values.ends_object()? {
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     expect_key(fields, b"data")?;
     Ok(names)
 }
 
-fn expect_key(fields: &mut PlainFields<'_, '_, '_>, key: &[u8]) -> Result<(), NotTypedReason> {
+fn expect_key(fields: &mut PlainFields<'_, '_, '_>, key: &[u8]) -> Result<(), NotParsedReason> {
     if fields.values.read_plain_key()? != key {
-        return Err(NotTypedReason::Syntax);
+        return Err(NotParsedReason::Syntax);
     }
     fields.values.expect_colon()
 }
 
 /// `{"name": ..., "type": ...}`, in either order.
-fn read_described_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<u8>, NotTypedReason> {
+fn read_described_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<u8>, NotParsedReason> {
     let (mut name, mut type_text) = (None, None);
     fields.values.cursor.expect(b'{')?;
     fields.values.cursor.skip_space();
@@ -90,30 +90,30 @@ fn read_described_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<u8>
         let target = match fields.values.read_plain_key()? {
             b"name" => &mut name,
             b"type" => &mut type_text,
-            _ => return Err(NotTypedReason::Syntax),
+            _ => return Err(NotParsedReason::Syntax),
         };
         fields.values.expect_colon()?;
         fields.values.cursor.expect(b'"')?;
         let text = read_string(&mut fields.values.cursor, &mut fields.values.scratch)?;
         if target.replace(text.bytes(&fields.values.scratch).to_vec()).is_some() {
-            return Err(NotTypedReason::DuplicateField);
+            return Err(NotParsedReason::DuplicateField);
         }
         if fields.values.ends_object()? {
             break;
         }
     }
-    let (Some(name), Some(type_text)) = (name, type_text) else { return Err(NotTypedReason::Syntax) };
-    let type_text = std::str::from_utf8(&type_text).map_err(|_| NotTypedReason::Value)?;
-    let data_type = DataType::parse(type_text).map_err(|_| NotTypedReason::Value)?;
+    let (Some(name), Some(type_text)) = (name, type_text) else { return Err(NotParsedReason::Syntax) };
+    let type_text = std::str::from_utf8(&type_text).map_err(|_| NotParsedReason::Value)?;
+    let data_type = DataType::parse(type_text).map_err(|_| NotParsedReason::Value)?;
     let plan = fields.rows.plan;
     match plan.position(&name) {
-        Some(column) if plan.columns()[column].data_type != data_type => Err(NotTypedReason::Value),
+        Some(column) if plan.columns()[column].data_type != data_type => Err(NotParsedReason::Value),
         _ => Ok(name),
     }
 }
 
 /// `rows`, `statistics` and whatever else follows.
-fn skip_rest(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+fn skip_rest(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     while !fields.values.ends_object()? {
         fields.values.cursor.expect(b'"')?;
         read_string(&mut fields.values.cursor, &mut fields.values.scratch)?;

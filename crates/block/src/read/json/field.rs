@@ -4,7 +4,7 @@ use crate::read::cursor::Cursor;
 use crate::read::json_text::skip_value;
 use crate::read::json_value::JsonValues;
 use crate::read::nested::ValueReader;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 use crate::read::rows::Rows;
 
 /// With `STRINGS` every value is a JSON string that has the value's text.
@@ -21,7 +21,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
 
     /// Reads the value at the cursor, which the current row has for `column`.
     #[inline]
-    pub(super) fn read(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn read(&mut self, column: usize) -> Result<(), NotParsedReason> {
         let outcome = self.read_value(column);
         if outcome.is_err() {
             self.rows.fail(column);
@@ -30,7 +30,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
     }
 
     #[inline]
-    fn read_value(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    fn read_value(&mut self, column: usize) -> Result<(), NotParsedReason> {
         self.rows.see(column)?;
         if STRINGS {
             return self.read_string(column);
@@ -45,16 +45,16 @@ impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
     }
 
     /// Skips the value at the cursor, which belongs to no column.
-    pub(super) fn skip(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn skip(&mut self) -> Result<(), NotParsedReason> {
         skip_value(&mut self.values.cursor, &mut self.values.scratch).map(drop)
     }
 
     /// The column of a name; none if it is that of no column, which is allowed here.
-    pub(super) fn position(&self, name: &[u8]) -> Result<Option<usize>, NotTypedReason> {
+    pub(super) fn position(&self, name: &[u8]) -> Result<Option<usize>, NotParsedReason> {
         let plan = self.rows.plan;
         let column = plan.position(name);
         if column.is_none() && (!plan.rules.settings.skip_unknown_fields || plan.resembles_a_column(name)) {
-            return Err(NotTypedReason::UnknownField);
+            return Err(NotParsedReason::UnknownField);
         }
         Ok(column)
     }

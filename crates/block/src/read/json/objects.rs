@@ -5,15 +5,15 @@ use crate::paths::{PathNode, Paths};
 use crate::plan::resembles;
 use crate::read::json_text::read_string;
 use crate::read::nested::ValueReader;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 
 /// Objects one after the other, or one array of them.
-pub(super) fn read_each_row<const STRINGS: bool>(fields: Fields<'_, '_, '_, STRINGS>) -> Result<(), NotTypedReason> {
+pub(super) fn read_each_row<const STRINGS: bool>(fields: Fields<'_, '_, '_, STRINGS>) -> Result<(), NotParsedReason> {
     Objects::new(fields).read_each_row()
 }
 
 /// One object whose members are the rows; their names say nothing.
-pub(super) fn read_object_of_rows(fields: PlainFields<'_, '_, '_>) -> Result<(), NotTypedReason> {
+pub(super) fn read_object_of_rows(fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     let mut objects = Objects::new(fields);
     objects.fields.values.cursor.skip_space();
     objects.fields.values.cursor.expect(b'{')?;
@@ -48,7 +48,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         Objects { fields, order: Vec::new() }
     }
 
-    pub(super) fn read_each_row(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn read_each_row(&mut self) -> Result<(), NotParsedReason> {
         self.fields.values.cursor.skip_space();
         if self.fields.values.cursor.peek() == Some(b'[') {
             self.read_array()?;
@@ -60,21 +60,21 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
     }
 
     /// Objects one after the other, with a comma between or behind them where somebody likes one.
-    fn read_sequence(&mut self) -> Result<(), NotTypedReason> {
+    fn read_sequence(&mut self) -> Result<(), NotParsedReason> {
         while !matches!(self.fields.values.cursor.peek(), None | Some(b';')) {
             self.read_row()?;
             self.fields.values.cursor.skip_space();
             if self.fields.values.cursor.eat(b',') {
                 self.fields.values.cursor.skip_space();
                 if self.fields.values.cursor.peek() == Some(b';') {
-                    return Err(NotTypedReason::Syntax);
+                    return Err(NotParsedReason::Syntax);
                 }
             }
         }
         self.fields.values.cursor.eat_final_semicolon()
     }
 
-    pub(super) fn read_array(&mut self) -> Result<(), NotTypedReason> {
+    pub(super) fn read_array(&mut self) -> Result<(), NotParsedReason> {
         self.fields.values.cursor.expect(b'[')?;
         self.fields.values.cursor.skip_space();
         if !self.fields.values.cursor.eat(b']') {
@@ -89,7 +89,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
     }
 
     #[inline]
-    fn read_row(&mut self) -> Result<(), NotTypedReason> {
+    fn read_row(&mut self) -> Result<(), NotParsedReason> {
         self.fields.values.cursor.expect(b'{')?;
         self.fields.values.cursor.skip_space();
         if !self.fields.values.cursor.eat(b'}') {
@@ -115,7 +115,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
 
     /// Reads a key and its value; returns the column.
     #[inline]
-    fn read_member(&mut self, expected: usize) -> Result<usize, NotTypedReason> {
+    fn read_member(&mut self, expected: usize) -> Result<usize, NotParsedReason> {
         if let Some(reader) = self.fields.rows.plan.rules.readers.get(expected) {
             if let Some(length) = reader.key.length_in(self.fields.values.cursor.rest()) {
                 self.fields.values.cursor.at += length;
@@ -139,7 +139,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         self.read_value(name)
     }
 
-    fn read_value(&mut self, name: &[u8]) -> Result<usize, NotTypedReason> {
+    fn read_value(&mut self, name: &[u8]) -> Result<usize, NotParsedReason> {
         let column = self.fields.position(name)?;
         self.fields.values.expect_colon()?;
         match column {
@@ -151,7 +151,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
 
     /// Reads the key of a field that columns lie in; nothing, and the cursor stays, if it is another key.
     #[inline]
-    fn read_path_key(&mut self, paths: &Paths, expected: usize) -> Result<Option<usize>, NotTypedReason> {
+    fn read_path_key(&mut self, paths: &Paths, expected: usize) -> Result<Option<usize>, NotParsedReason> {
         let expected = expected.wrapping_sub(FIRST_PATH);
         if let Some(length) = paths.get(expected).and_then(|node| node.key.length_in(self.fields.values.cursor.rest()))
         {
@@ -170,8 +170,8 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
     }
 
     /// A field's value, for its own column and for those of the fields in it. NULL has no fields.
-    fn read_path(&mut self, paths: &Paths, node: usize) -> Result<(), NotTypedReason> {
-        let node = paths.get(node).ok_or(NotTypedReason::UnknownField)?;
+    fn read_path(&mut self, paths: &Paths, node: usize) -> Result<(), NotParsedReason> {
+        let node = paths.get(node).ok_or(NotParsedReason::UnknownField)?;
         let start = self.fields.values.cursor.at;
         if let Some(column) = node.column {
             self.fields.read(column)?;
@@ -183,11 +183,11 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         match self.fields.values.cursor.peek() {
             Some(b'n') => self.fields.values.expect_null(),
             Some(b'{') => self.read_path_members(paths, node),
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         }
     }
 
-    fn read_path_members(&mut self, paths: &Paths, node: &PathNode) -> Result<(), NotTypedReason> {
+    fn read_path_members(&mut self, paths: &Paths, node: &PathNode) -> Result<(), NotParsedReason> {
         self.fields.values.cursor.expect(b'{')?;
         self.fields.values.cursor.skip_space();
         if self.fields.values.cursor.eat(b'}') {
@@ -211,7 +211,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
             match child {
                 Some(child) => self.read_path(paths, child)?,
                 None if self.fields.values.settings.skip_unknown_fields => self.fields.skip()?,
-                None => return Err(NotTypedReason::UnknownField),
+                None => return Err(NotParsedReason::UnknownField),
             }
             if self.fields.values.ends_object()? {
                 break;
@@ -221,19 +221,19 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
     }
 
     /// Whether the columns of a nested structure are asked for by its name.
-    fn is_nested(&self, name: &[u8]) -> Result<bool, NotTypedReason> {
+    fn is_nested(&self, name: &[u8]) -> Result<bool, NotParsedReason> {
         let plan = self.fields.rows.plan;
         if plan.structures().any(|structure| structure.as_bytes() == name) {
             return Ok(true);
         }
         match resembles(name, plan.structures()) {
-            true => Err(NotTypedReason::UnknownField),
+            true => Err(NotParsedReason::UnknownField),
             false => Ok(false),
         }
     }
 
     /// An object of columns whose names begin with that of the structure.
-    fn read_nested(&mut self, structure: &[u8]) -> Result<(), NotTypedReason> {
+    fn read_nested(&mut self, structure: &[u8]) -> Result<(), NotParsedReason> {
         self.fields.values.cursor.expect(b'{')?;
         self.fields.values.cursor.skip_space();
         if !self.fields.values.cursor.eat(b'}') {

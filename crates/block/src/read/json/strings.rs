@@ -5,7 +5,7 @@ use crate::column::Column;
 use crate::read::cursor::Cursor;
 use crate::read::json_text::read_string;
 use crate::read::nested::ValueReader;
-use crate::read::outcome::NotTypedReason;
+use crate::read::outcome::NotParsedReason;
 use crate::read::scalar::{push_fixed_string, push_number, push_special_float, push_string, push_text};
 use crate::read::sql_value::SqlValues;
 use crate::reader::Reader;
@@ -13,7 +13,7 @@ use crate::settings::ReadSettings;
 
 impl<const STRINGS: bool> Fields<'_, '_, '_, STRINGS> {
     #[inline]
-    pub(super) fn read_string(&mut self, column: usize) -> Result<(), NotTypedReason> {
+    pub(super) fn read_string(&mut self, column: usize) -> Result<(), NotParsedReason> {
         self.values.cursor.expect(b'"')?;
         let text = read_string(&mut self.values.cursor, &mut self.values.scratch)?;
         let text = text.bytes(&self.values.scratch);
@@ -40,7 +40,12 @@ fn is_null(text: &[u8]) -> bool {
     }
 }
 
-fn read_text(reader: &Reader, column: &mut Column, text: &[u8], settings: &ReadSettings) -> Result<(), NotTypedReason> {
+fn read_text(
+    reader: &Reader,
+    column: &mut Column,
+    text: &[u8],
+    settings: &ReadSettings,
+) -> Result<(), NotParsedReason> {
     match (reader, column) {
         (Reader::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
             nulls.push(0);
@@ -56,11 +61,16 @@ fn read_text(reader: &Reader, column: &mut Column, text: &[u8], settings: &ReadS
             at_end(&values.cursor)
         }
         (reader, Column::Fixed { data, .. }) => read_scalar(reader, data, text, settings),
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 
-fn read_scalar(reader: &Reader, out: &mut Vec<u8>, text: &[u8], settings: &ReadSettings) -> Result<(), NotTypedReason> {
+fn read_scalar(
+    reader: &Reader,
+    out: &mut Vec<u8>,
+    text: &[u8],
+    settings: &ReadSettings,
+) -> Result<(), NotParsedReason> {
     match reader {
         Reader::Float32 | Reader::Float64 | Reader::BFloat16 if push_special_float(reader, text, out) => Ok(()),
         Reader::Integer { .. }
@@ -77,20 +87,20 @@ fn read_scalar(reader: &Reader, out: &mut Vec<u8>, text: &[u8], settings: &ReadS
             out.push(match text {
                 b"true" | b"1" => 1,
                 b"false" | b"0" => 0,
-                _ => return Err(NotTypedReason::Value),
+                _ => return Err(NotParsedReason::Value),
             });
             Ok(())
         }
         Reader::FixedString(width) => push_fixed_string(text, *width, out),
-        Reader::Enum(names) => names.push_named(text, out).ok_or(NotTypedReason::Value),
+        Reader::Enum(names) => names.push_named(text, out).ok_or(NotParsedReason::Value),
         reader => push_text(reader, text, settings, out),
     }
 }
 
-fn at_end(cursor: &Cursor<'_>) -> Result<(), NotTypedReason> {
+fn at_end(cursor: &Cursor<'_>) -> Result<(), NotParsedReason> {
     if cursor.at_end() {
         Ok(())
     } else {
-        Err(NotTypedReason::Value)
+        Err(NotParsedReason::Value)
     }
 }

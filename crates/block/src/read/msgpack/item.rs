@@ -1,5 +1,5 @@
 use super::super::binary::BinaryInput;
-use super::NotTypedReason;
+use super::NotParsedReason;
 
 /// What stands next; the values inside a list or map follow.
 pub(super) enum Item<'a> {
@@ -22,7 +22,7 @@ pub(super) enum Item<'a> {
 }
 
 #[inline]
-pub(super) fn read_item<'a>(input: &mut BinaryInput<'a>) -> Result<Item<'a>, NotTypedReason> {
+pub(super) fn read_item<'a>(input: &mut BinaryInput<'a>) -> Result<Item<'a>, NotParsedReason> {
     let head = input.byte()?;
     Ok(match head {
         0x00..=0x7F => Item::Unsigned(u64::from(head)),
@@ -35,7 +35,7 @@ pub(super) fn read_item<'a>(input: &mut BinaryInput<'a>) -> Result<Item<'a>, Not
 }
 
 /// An item whose first byte says only what it is.
-fn read_marked<'a>(input: &mut BinaryInput<'a>, head: u8) -> Result<Item<'a>, NotTypedReason> {
+fn read_marked<'a>(input: &mut BinaryInput<'a>, head: u8) -> Result<Item<'a>, NotParsedReason> {
     Ok(match head {
         0xC0 => Item::Nil,
         0xC2 => Item::Bool(false),
@@ -59,24 +59,24 @@ fn read_marked<'a>(input: &mut BinaryInput<'a>, head: u8) -> Result<Item<'a>, No
         }
         0xDC..=0xDD => Item::List(read_length(input, 2 << (head - 0xDC))?),
         0xDE..=0xDF => Item::Map(read_length(input, 2 << (head - 0xDE))?),
-        _ => return Err(NotTypedReason::Syntax),
+        _ => return Err(NotParsedReason::Syntax),
     })
 }
 
-fn read_extension<'a>(input: &mut BinaryInput<'a>, length: usize) -> Result<Item<'a>, NotTypedReason> {
+fn read_extension<'a>(input: &mut BinaryInput<'a>, length: usize) -> Result<Item<'a>, NotParsedReason> {
     Ok(Item::Extension { kind: input.byte()?, bytes: input.take(length)? })
 }
 
-fn read_length(input: &mut BinaryInput<'_>, width: usize) -> Result<usize, NotTypedReason> {
-    usize::try_from(read_unsigned(input, width)?).map_err(|_| NotTypedReason::Syntax)
+fn read_length(input: &mut BinaryInput<'_>, width: usize) -> Result<usize, NotParsedReason> {
+    usize::try_from(read_unsigned(input, width)?).map_err(|_| NotParsedReason::Syntax)
 }
 
 /// Big-endian, of at most eight bytes.
-fn read_unsigned(input: &mut BinaryInput<'_>, width: usize) -> Result<u64, NotTypedReason> {
+fn read_unsigned(input: &mut BinaryInput<'_>, width: usize) -> Result<u64, NotParsedReason> {
     Ok(input.take(width)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
-fn read_signed(input: &mut BinaryInput<'_>, width: usize) -> Result<i64, NotTypedReason> {
+fn read_signed(input: &mut BinaryInput<'_>, width: usize) -> Result<i64, NotParsedReason> {
     let unused_bits = 64 - 8 * width;
     Ok((read_unsigned(input, width)? << unused_bits) as i64 >> unused_bits)
 }

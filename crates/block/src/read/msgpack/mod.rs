@@ -7,7 +7,7 @@ mod item;
 mod value;
 
 use super::binary::BinaryInput;
-use super::outcome::{NotTyped, NotTypedReason, Parsed};
+use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use super::rows::Rows;
 use super::series::{Kept, Stopped};
 use crate::plan::ReadPlan;
@@ -15,11 +15,11 @@ use crate::types::DataType;
 use item::{read_item, Item};
 
 /// Reads a payload in the format MsgPack.
-pub fn read_msgpack(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotTyped> {
+pub fn read_msgpack(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut rows = Rows::new(plan, payload.len())?;
     match append(payload, &mut rows, &mut Kept::default()) {
         Ok(()) => rows.finish(),
-        Err(stopped) => Err(rows.not_typed(stopped.reason)),
+        Err(stopped) => Err(rows.not_parsed(stopped.reason)),
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, _: &mut Kept) -> Resul
     Ok(())
 }
 
-fn read_row(input: &mut BinaryInput<'_>, rows: &mut Rows<'_>) -> Result<(), NotTypedReason> {
+fn read_row(input: &mut BinaryInput<'_>, rows: &mut Rows<'_>) -> Result<(), NotParsedReason> {
     let plan = rows.plan;
     for (column, spec) in plan.columns().iter().enumerate() {
         rows.see(column)?;
@@ -50,7 +50,7 @@ fn read_column(
     rows: &mut Rows<'_>,
     column: usize,
     data_type: &DataType,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     match read_item(input)? {
         Item::Nil if !rows.plan.rules.readers[column].nullable => rows.give_null(column),
         item => {

@@ -2,7 +2,7 @@ use super::super::address;
 use super::super::binary::BinaryInput;
 use super::super::scalar::{push_fixed_string, push_string};
 use super::item::{read_item, Item};
-use super::NotTypedReason;
+use super::NotParsedReason;
 use crate::column::Column;
 use crate::settings::ReadSettings;
 use crate::types::DataType;
@@ -18,7 +18,7 @@ pub(super) fn read(
     data_type: &DataType,
     column: &mut Column,
     settings: &ReadSettings,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     match (data_type.plain(), column) {
         (DataType::LowCardinality(inner), column) => read(input, item, inner, column, settings),
         (DataType::Nullable(inner), Column::Nullable { nulls, inner: values }) => {
@@ -34,7 +34,7 @@ pub(super) fn read(
         // Within a list or tuple, NULL is the zero of a type that can't hold it.
         (plain, column) if matches!(item, Item::Nil) => {
             if !settings.null_as_default || matches!(plain, DataType::Variant(_)) {
-                return Err(NotTypedReason::Null);
+                return Err(NotParsedReason::Null);
             }
             input.fill(column.zero_bytes())?;
             column.push_zero();
@@ -46,7 +46,7 @@ pub(super) fn read(
                 push_string(bytes, rows, data);
                 Ok(())
             }
-            _ => Err(NotTypedReason::Value),
+            _ => Err(NotParsedReason::Value),
         },
         (plain, column) => read_nested(input, item, plain, column, settings),
     }
@@ -60,7 +60,7 @@ fn read_nested(
     data_type: &DataType,
     column: &mut Column,
     settings: &ReadSettings,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     match (item, data_type, column) {
         (Item::List(count), DataType::Array(inner), Column::Array { offsets, inner: values }) => {
             for _ in 0..count {
@@ -71,7 +71,7 @@ fn read_nested(
             Ok(())
         }
         (Item::Map(count), DataType::Map(key, value), Column::Array { offsets, inner }) => {
-            let Column::Tuple { elements } = &mut **inner else { return Err(NotTypedReason::Value) };
+            let Column::Tuple { elements } = &mut **inner else { return Err(NotParsedReason::Value) };
             for _ in 0..count {
                 for (part, values) in [key, value].into_iter().zip(elements.iter_mut()) {
                     let item = read_item(input)?;
@@ -88,7 +88,7 @@ fn read_nested(
             }
             Ok(())
         }
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 
@@ -98,7 +98,7 @@ fn push_fixed(
     data_type: &DataType,
     width: usize,
     data: &mut Vec<u8>,
-) -> Result<(), NotTypedReason> {
+) -> Result<(), NotParsedReason> {
     match item {
         Item::Unsigned(value) => push_integer(i128::from(value), data_type, width, data),
         Item::Signed(value) => push_integer(i128::from(value), data_type, width, data),
@@ -116,7 +116,7 @@ fn push_fixed(
             push_fixed_string(bytes, width, data)
         }
         Item::Text(bytes) if *data_type == DataType::Uuid => {
-            data.extend_from_slice(&address::uuid(bytes).ok_or(NotTypedReason::Value)?);
+            data.extend_from_slice(&address::uuid(bytes).ok_or(NotParsedReason::Value)?);
             Ok(())
         }
         Item::Binary(bytes) if is_written_as_bytes(data_type, width) && bytes.len() == width => {
@@ -127,7 +127,7 @@ fn push_fixed(
             data.extend(bytes[..8].iter().rev().chain(bytes[8..].iter().rev()));
             Ok(())
         }
-        _ => Err(NotTypedReason::Value),
+        _ => Err(NotParsedReason::Value),
     }
 }
 
@@ -141,7 +141,7 @@ fn is_written_as_bytes(data_type: &DataType, width: usize) -> bool {
     }
 }
 
-fn push_integer(value: i128, data_type: &DataType, width: usize, data: &mut Vec<u8>) -> Result<(), NotTypedReason> {
+fn push_integer(value: i128, data_type: &DataType, width: usize, data: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     use DataType::*;
     let bits = 8 * width as u32;
     let range = match data_type {
@@ -149,10 +149,10 @@ fn push_integer(value: i128, data_type: &DataType, width: usize, data: &mut Vec<
         UInt8 | UInt16 | UInt32 | UInt64 | Date | DateTime { .. } | Ipv4 => 0..=(1i128 << bits) - 1,
         Int8 | Int16 | Int32 | Int64 | Date32 | DateTime64 { .. } | Enum8(_) | Enum16(_) => signed_range(bits),
         Decimal { .. } if width <= 8 => signed_range(bits),
-        _ => return Err(NotTypedReason::Value),
+        _ => return Err(NotParsedReason::Value),
     };
     if !range.contains(&value) {
-        return Err(NotTypedReason::Value);
+        return Err(NotParsedReason::Value);
     }
     data.extend_from_slice(&value.to_le_bytes()[..width]);
     Ok(())

@@ -58,7 +58,7 @@ pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize
 }
 
 fn written_here(letter: &KeptInsert, limit: usize) -> Result<Answer, String> {
-    let (Rows::Typed(block), Form::Native { types }) = (&letter.rows, &letter.destination.form) else {
+    let (Rows::Parsed(block), Form::Native { types }) = (&letter.rows, &letter.destination.form) else {
         return Err("They are text of a format that is not known here".to_owned());
     };
     let rows =

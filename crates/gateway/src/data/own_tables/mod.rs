@@ -185,8 +185,8 @@ fn native(columns: ColumnList, rows: impl Iterator<Item = serde_json::Value>) ->
     let types: Vec<DataType> = plan.columns().iter().map(|column| column.data_type.clone()).collect();
     match read_json_each_row(&text, &plan) {
         Ok(parsed) => parsed.block.encode_native(&names, &types),
-        Err(not_typed) => {
-            tracing::error!(?not_typed, "a row of a system table could not be written");
+        Err(not_parsed) => {
+            tracing::error!(?not_parsed, "a row of a system table could not be written");
             Vec::new()
         }
     }

@@ -14,14 +14,14 @@ use windrow_policy::FlushLimits;
 use windrow_sink::{BatchId, Destination};
 
 use self::disk::{MemoryDisk, Opened};
-use crate::support::{numbers_of, rows_for, shape_of, OPAQUE};
+use crate::support::{numbers_of, rows_for, shape_of, PASSTHROUGH};
 
 const ROOM: u64 = 1 << 20;
 const ALL: Page = Page { offset: 0, limit: usize::MAX };
 
 /// A letter of one row.
 fn letter(table: &str, number: u64) -> Letter {
-    letter_of(shape_of(table, if number.is_multiple_of(2) { "a" } else { OPAQUE }), number)
+    letter_of(shape_of(table, if number.is_multiple_of(2) { "a" } else { PASSTHROUGH }), number)
 }
 
 fn letter_of(destination: Destination, number: u64) -> Letter {

@@ -5,7 +5,7 @@ use windrow_gatherer::{Shape, Ticket, Withdrawal};
 
 use super::oracle::{check, Seen};
 use super::weather::{Weather, ROWS_PER_INSERT};
-use crate::support::{Gate, Told, World, OPAQUE};
+use crate::support::{Gate, Told, World, PASSTHROUGH};
 
 #[derive(Debug, Clone, Copy)]
 enum Op {
@@ -87,7 +87,7 @@ impl Run {
         world.sink.answer(weather.script(seed));
         let shapes = vec![
             world.shape("one", "a"),
-            world.shape("one", OPAQUE),
+            world.shape("one", PASSTHROUGH),
             world.deduplicating_shape("one"),
             world.deduplicating_shape("two"),
         ];

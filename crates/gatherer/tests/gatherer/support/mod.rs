@@ -7,6 +7,6 @@ mod sink;
 mod world;
 
 pub use journal::Machine;
-pub use rows::{numbers_of, rows_for, shape_of, OPAQUE};
+pub use rows::{numbers_of, rows_for, shape_of, PASSTHROUGH};
 pub use sink::{Answer, Call, Gate};
 pub use world::{outcomes, Told, World};

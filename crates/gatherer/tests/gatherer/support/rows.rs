@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use windrow_block::{
-    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, OpaqueRows, ReadPlan, ReadSettings, Rows,
+    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PassthroughRows, ReadPlan, ReadSettings, Rows,
 };
 use windrow_client::Credentials;
 use windrow_sink::{Batch, BatchId, Destination, Form};
@@ -14,8 +14,8 @@ static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
     ReadPlan::new(columns, ReadSettings::default())
 });
 
-/// The role whose rows are opaque.
-pub const OPAQUE: &str = "opaque";
+/// The role whose rows pass through.
+pub const PASSTHROUGH: &str = "passthrough";
 
 fn payload_of(ids: &[u64]) -> Vec<u8> {
     let payload: String = ids.iter().map(|&id| format!("{{\"note\":\"{}\",\"id\":{id}}}\n", note(id))).collect();
@@ -33,8 +33,8 @@ fn block_of(payload: &[u8]) -> Block {
 /// Rows with these numbers, as the destination takes them.
 pub fn rows_for(destination: &Destination, ids: &[u64]) -> Rows {
     match destination.form {
-        Form::Native { .. } => Rows::Typed(block_of(&payload_of(ids))),
-        Form::Text { .. } => Rows::Opaque(OpaqueRows::piece(payload_of(ids), ids.len())),
+        Form::Native { .. } => Rows::Parsed(block_of(&payload_of(ids))),
+        Form::Text { .. } => Rows::Passthrough(PassthroughRows::piece(payload_of(ids), ids.len())),
     }
 }
 
@@ -44,7 +44,7 @@ pub fn rows_for(destination: &Destination, ids: &[u64]) -> Rows {
 /// If a row isn't as it was sent.
 pub fn rows_of(batch: &Batch) -> Vec<u64> {
     let block = match &batch.rows {
-        Rows::Opaque(rows) => block_of(rows.text()),
+        Rows::Passthrough(rows) => block_of(rows.text()),
         rows => rows.to_block().expect("they are parsed").into_owned(),
     };
     assert_eq!(block.rows(), batch.rows.count(), "rows were lost or doubled");
@@ -53,8 +53,8 @@ pub fn rows_of(batch: &Batch) -> Vec<u64> {
     let numbers = &native[native.len() - 8 * block.rows()..];
     let ids: Vec<u64> = numbers.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
     let as_sent = match &batch.rows {
-        Rows::Opaque(rows) => rows.text() == payload_of(&ids),
-        Rows::Typed(_) | Rows::Blocks(_) => block == block_of(&payload_of(&ids)),
+        Rows::Passthrough(rows) => rows.text() == payload_of(&ids),
+        Rows::Parsed(_) | Rows::Blocks(_) => block == block_of(&payload_of(&ids)),
     };
     assert!(as_sent, "rows were torn: {ids:?}");
     ids
@@ -72,7 +72,7 @@ pub fn shape_of(table: &str, role: &str) -> Destination {
         table: table.into(),
         columns: PLAN.columns().iter().map(|column| column.name.clone()).collect(),
         form: match role {
-            OPAQUE => Form::Text { format: "JSONEachRow", header: Vec::new() },
+            PASSTHROUGH => Form::Text { format: "JSONEachRow", header: Vec::new() },
             _ => Form::Native { types: PLAN.columns().iter().map(|column| column.data_type.clone()).collect() },
         },
         credentials: Credentials { user: "joe".into(), password: String::new() },

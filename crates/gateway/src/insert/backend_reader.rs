@@ -1,4 +1,5 @@
-//! The way of payloads that ClickHouse is asked to read: they come back in columns, and are gathered like those read here.
+//! ClickHouse as the reader of payloads: it is asked to read them, and what comes back in columns is gathered like those
+//! read here.
 //!
 //! It reads them with the reader that an INSERT would use, as the same user and under the same settings, so expressions,
 //! lenient spellings and formats unknown here come out as they would be stored. Nothing is stored by it: whatever
@@ -7,13 +8,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, OpaqueRows, Rows};
+use windrow_block::{ColumnSpec, PassthroughRows, Rows};
 use windrow_client::{CallError, Client};
 use windrow_gatherer::InsertKind;
 use windrow_sink::Destination;
 
 use super::questions::{Leave, Questions, PATIENCE};
-use super::ways::{Gatherable, Kinship};
+use super::readers::{BatchCompatibility, Gatherable};
 use crate::backend_reading::{Answer, Reading};
 
 /// What a payload may become by being read, so many times its length within these bounds. What becomes more is forwarded.
@@ -24,7 +25,7 @@ const MOST_READ_BYTES: usize = 4 << 20;
 /// Of a column with a DEFAULT, a NULL may be that.
 const NULL_AS_DEFAULT: &str = "input_format_null_as_default";
 
-pub(crate) struct AskedWay {
+pub(crate) struct BackendReader {
     pub(super) format: String,
     pub(super) taken: Taken,
     /// With all of the columns.
@@ -35,29 +36,29 @@ pub(crate) struct AskedWay {
     pub(super) has_defaults: bool,
     pub(super) max_payload_bytes: u64,
     /// Why no payload of the statement can be read here, if that is so.
-    pub(super) not_typed: Option<&'static str>,
+    pub(super) not_parsed: Option<&'static str>,
 }
 
 /// What is made of ClickHouse's answer.
 pub(super) enum Taken {
-    /// A block of the columns that the typed way has.
-    AsTyped,
-    /// A block of these columns: there is no typed way.
-    Typed(Vec<ColumnSpec>),
+    /// A block of the columns that the statement's payloads are parsed into.
+    AsParsed,
+    /// A block of these columns: no payload of the statement is parsed here.
+    Columns(Vec<ColumnSpec>),
     /// What it is, since some type is not known here: ClickHouse gets its own blocks back.
-    AsItIs {
+    Blocks {
         /// Names and types.
         columns: Vec<(String, String)>,
         kind: Arc<InsertKind>,
     },
 }
 
-impl AskedWay {
+impl BackendReader {
     /// What its inserts have in common, if it isn't what all inserts of the statement have.
     pub(crate) fn kind(&self) -> Option<&Arc<InsertKind>> {
         match &self.taken {
-            Taken::AsTyped | Taken::Typed(_) => None,
-            Taken::AsItIs { kind, .. } => Some(kind),
+            Taken::AsParsed | Taken::Columns(_) => None,
+            Taken::Blocks { kind, .. } => Some(kind),
         }
     }
 
@@ -67,11 +68,11 @@ impl AskedWay {
         questions.leave((database, table, credentials, roles, quota_key, &self.database, &self.settings))
     }
 
-    /// `typed`: the columns of the typed way. `query_parameters`: those of the request, which expressions may name. `None`: the
-    /// insert is to be forwarded.
+    /// `parsed`: the columns that other payloads of the statement are parsed into. `query_parameters`: those of the request,
+    /// which expressions may name. `None`: the insert is to be forwarded.
     pub(super) async fn read<'p>(
         &'p self,
-        typed: &[ColumnSpec],
+        parsed: &[ColumnSpec],
         client: &Client,
         leave: Leave<'_>,
         payload: &[u8],
@@ -84,9 +85,9 @@ impl AskedWay {
             columns.iter().map(|column| (column.name.clone(), column.data_type.to_string())).collect()
         };
         let columns: Cow<'_, [(String, String)]> = match &self.taken {
-            Taken::AsTyped => names_and_types(typed),
-            Taken::Typed(columns) => names_and_types(columns),
-            Taken::AsItIs { columns, .. } => Cow::from(columns),
+            Taken::AsParsed => names_and_types(parsed),
+            Taken::Columns(columns) => names_and_types(columns),
+            Taken::Blocks { columns, .. } => Cow::from(columns),
         };
         let Destination { credentials, roles, quota_key, .. } = &*self.destination;
         let reading = Reading {
@@ -105,7 +106,10 @@ impl AskedWay {
         let answer = tokio::time::timeout(PATIENCE, reading.ask(client, params)).await;
         let error = match answer {
             Ok(Ok(answer)) => {
-                return Some(Gatherable { rows: self.rows(typed, answer)?, kinship: Kinship::Asked });
+                return Some(Gatherable {
+                    rows: self.rows(parsed, answer)?,
+                    compatibility: BatchCompatibility::BackendRead,
+                });
             }
             Ok(Err(error)) => Some(error),
             Err(_) => None,
@@ -117,13 +121,13 @@ impl AskedWay {
         None
     }
 
-    fn rows(&self, typed: &[ColumnSpec], answer: Answer) -> Option<Rows> {
+    fn rows(&self, parsed: &[ColumnSpec], answer: Answer) -> Option<Rows> {
         match &self.taken {
-            Taken::AsTyped => answer.block(typed).ok().map(Rows::Typed),
-            Taken::Typed(columns) => answer.block(columns).ok().map(Rows::Typed),
-            Taken::AsItIs { .. } => {
+            Taken::AsParsed => answer.block(parsed).ok().map(Rows::Parsed),
+            Taken::Columns(columns) => answer.block(columns).ok().map(Rows::Parsed),
+            Taken::Blocks { .. } => {
                 let rows = answer.rows_of_one_block()?;
-                Some(Rows::Opaque(OpaqueRows::piece(answer.native.to_vec(), rows)))
+                Some(Rows::Passthrough(PassthroughRows::piece(answer.native.to_vec(), rows)))
             }
         }
     }

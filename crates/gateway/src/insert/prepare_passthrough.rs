@@ -1,21 +1,21 @@
-//! Whether the inserts of a statement may go the opaque way, and how.
+//! Whether the payloads of a statement may pass through as text, and how.
 
 use std::sync::Arc;
 
-use windrow_block::{OpaqueFormat, OpaquePlan, OpaqueSettings};
+use windrow_block::{PassthroughFormat, PassthroughPlan, PassthroughSettings};
 use windrow_gatherer::InsertKind;
 use windrow_policy::FlushLimits;
 use windrow_sink::{Destination, Form, ONE_BLOCK};
 
-use super::ways::OpaqueWay;
+use super::readers::PassthroughReader;
 use crate::admission::{Target, UserContext};
 
 /// A refused batch is read again by ClickHouse for each step of the search for a culprit, so batches of text are kept small.
 const MAX_BATCH_BYTES: u64 = 1 << 20;
 
-/// What there is to know of a statement, for the opaque way.
-pub(super) struct OpaqueRequest<'a> {
-    pub(super) format: &'static OpaqueFormat,
+/// What there is to know of a statement, for passing its payloads through.
+pub(super) struct PassthroughRequest<'a> {
+    pub(super) format: &'static PassthroughFormat,
     pub(super) targets: &'a [Target],
     pub(super) user: &'a UserContext,
     /// Settings of the request that change what is written or read.
@@ -23,22 +23,22 @@ pub(super) struct OpaqueRequest<'a> {
     /// Settings of the request that say how values become text, where the table computes something.
     pub(super) formatting: &'a [(&'a str, &'a str)],
     pub(super) kind: &'a InsertKind,
-    /// Why the statement's payloads can't be typed, if that is so.
-    pub(super) not_typed: Option<&'static str>,
+    /// Why the statement's payloads can't be parsed, if that is so.
+    pub(super) not_parsed: Option<&'static str>,
 }
 
-impl OpaqueRequest<'_> {
+impl PassthroughRequest<'_> {
     /// `None`: payloads can't be joined, or need not be.
-    pub(super) fn way(&self, destination: &Destination) -> Option<OpaqueWay> {
-        let instead_because = self.not_typed.or_else(|| self.has_variants().then_some("type"));
+    pub(super) fn reader(&self, destination: &Destination) -> Option<PassthroughReader> {
+        let instead_because = self.not_parsed.or_else(|| self.has_variants().then_some("type"));
         if instead_because.is_none() && !self.targets.iter().any(Target::has_default) {
             return None;
         }
         let columns = self.targets.iter().map(|target| (target.name.as_str(), target.type_name.as_str()));
-        let plan = OpaquePlan::new(columns, &self.join_settings()).ok()?;
+        let plan = PassthroughPlan::new(columns, &self.join_settings()).ok()?;
         let form = Form::Text { format: self.format.name, header: Vec::new() };
         let settings = carried_settings(self.settings, self.formatting);
-        Some(OpaqueWay {
+        Some(PassthroughReader {
             plan,
             destination: Arc::new(Destination { form, settings, ..destination.clone() }),
             kind: Arc::new(kind_of_small_batches(self.kind)),
@@ -51,8 +51,8 @@ impl OpaqueRequest<'_> {
         self.targets.iter().any(|target| target.type_name.contains("Variant("))
     }
 
-    fn join_settings(&self) -> OpaqueSettings {
-        let mut join = OpaqueSettings::of(self.format);
+    fn join_settings(&self) -> PassthroughSettings {
+        let mut join = PassthroughSettings::of(self.format);
         let user = self.user.effective_settings.iter().chain(&self.user.changed_settings);
         let user = user.map(|(name, value)| (name.as_str(), value.as_str()));
         let user = user.filter(|(name, _)| !self.settings.iter().any(|(own, _)| own == name));

@@ -1,29 +1,29 @@
-//! The ways in which the payloads of a statement may be gathered: typed; opaque where that doesn't do; and asked, for what
-//! only ClickHouse can read.
+//! What makes rows of a statement's payloads. They are parsed here; where that doesn't do, they pass through as the text they
+//! came as; and what only ClickHouse can read, it is asked to read.
 
 use std::sync::Arc;
 
-use windrow_block::{Format, Layout, NotTyped, NotTypedReason, OpaquePlan, Present, ReadPlan, Rows};
+use windrow_block::{Format, Layout, NotParsed, NotParsedReason, PassthroughPlan, Present, ReadPlan, Rows};
 use windrow_client::Client;
 use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
-use super::asked::AskedWay;
+use super::backend_reader::BackendReader;
 use super::questions::Leave;
 use super::read::{read_payload, LARGE_BYTES};
 use crate::admission::Marks;
 
-/// At least one of them is there.
-pub(crate) struct Ways {
-    pub(crate) typed: Option<TypedWay>,
+/// At least one of them is there. Which of them takes a payload is decided by what is in it.
+pub(crate) struct Readers {
+    pub(crate) parsing: Option<ParsingReader>,
     /// Boxed: most have none.
-    pub(crate) opaque: Option<Box<OpaqueWay>>,
-    /// For payloads that can go no other way.
-    pub(crate) asked: Option<Box<AskedWay>>,
+    pub(crate) passthrough: Option<Box<PassthroughReader>>,
+    /// For payloads that neither of the others takes.
+    pub(crate) backend: Option<Box<BackendReader>>,
 }
 
 /// Payloads are read into columns.
-pub(crate) struct TypedWay {
+pub(crate) struct ParsingReader {
     pub(crate) format: &'static Format,
     pub(crate) plan: ReadPlan,
     /// With all of the plan's columns.
@@ -33,30 +33,30 @@ pub(crate) struct TypedWay {
 }
 
 /// Payloads stay text.
-pub(crate) struct OpaqueWay {
-    pub(crate) plan: OpaquePlan,
+pub(crate) struct PassthroughReader {
+    pub(crate) plan: PassthroughPlan,
     /// Without a header.
     pub(crate) destination: Arc<Destination>,
     pub(crate) kind: Arc<InsertKind>,
-    /// Why payloads of the statement can't be typed at all, if that is so.
+    /// Why payloads of the statement can't be parsed at all, if that is so.
     pub(crate) instead_because: Option<&'static str>,
 }
 
 /// A payload's rows, and what decides which others they may be with.
 pub(crate) struct Gatherable {
     pub(crate) rows: Rows,
-    pub(crate) kinship: Kinship,
+    pub(crate) compatibility: BatchCompatibility,
 }
 
 /// What payloads of one statement must have in common to share a batch.
 #[derive(Clone, PartialEq)]
-pub(crate) enum Kinship {
+pub(crate) enum BatchCompatibility {
     /// These of the plan's columns are in them.
-    Typed(Present),
+    Parsed(Present),
     /// This stands before their rows.
-    Opaque { header: Vec<u8> },
+    Passthrough { header: Vec<u8> },
     /// ClickHouse has read them into all of the plan's columns.
-    Asked,
+    BackendRead,
 }
 
 /// Why a payload can't be gathered.
@@ -71,7 +71,7 @@ pub(crate) struct Unread {
     /// As the label of a metric.
     pub(crate) reason: &'static str,
     /// Unless it has nothing to do with what is in it.
-    pub(crate) why: Option<NotTypedReason>,
+    pub(crate) why: Option<NotParsedReason>,
     pub(crate) rows_before: u64,
     pub(crate) payload_bytes: u64,
 }
@@ -82,7 +82,7 @@ impl Unread {
     }
 }
 
-impl TypedWay {
+impl ParsingReader {
     /// For a backend that is told nothing but rows: no setting goes along, and no payload is somebody else's.
     pub(crate) fn take_all(&mut self) {
         self.takes_any_size = true;
@@ -90,33 +90,38 @@ impl TypedWay {
     }
 }
 
-impl Ways {
+impl Readers {
     pub(crate) fn read(&self, payload: &[u8], kind: &InsertKind) -> Result<Gatherable, NotGatherable> {
-        if let Some((opaque, because)) = self.opaque.as_ref().and_then(|way| Some((way, way.instead_because?))) {
-            match opaque.join(payload) {
-                Err(NotGatherable::NotRead(_)) if self.typed.is_none() => {
+        if let Some((passthrough, because)) =
+            self.passthrough.as_ref().and_then(|reader| Some((reader, reader.instead_because?)))
+        {
+            match passthrough.join(payload) {
+                Err(NotGatherable::NotRead(_)) if self.parsing.is_none() => {
                     return Err(NotGatherable::NotRead(Unread::because(because, payload.len() as u64)))
                 }
-                Err(_) if self.typed.is_some() => {}
+                Err(_) if self.parsing.is_some() => {}
                 result => return result,
             }
         }
-        let Some(typed) = &self.typed else {
-            let because = self.asked.as_ref().and_then(|asked| asked.not_typed).unwrap_or("format");
+        let Some(parsing) = &self.parsing else {
+            let because = self.backend.as_ref().and_then(|backend| backend.not_parsed).unwrap_or("format");
             return Err(NotGatherable::NotRead(Unread::because(because, payload.len() as u64)));
         };
-        if payload.len() as u64 > kind.limits.max_data_size_bytes && !typed.takes_any_size {
+        if payload.len() as u64 > kind.limits.max_data_size_bytes && !parsing.takes_any_size {
             return Err(NotGatherable::TooLarge);
         }
-        match read_payload(typed.format, payload, &typed.plan) {
-            Ok(parsed) => Ok(Gatherable { rows: Rows::Typed(parsed.block), kinship: Kinship::Typed(parsed.present) }),
-            Err(not_typed) => {
-                let NotTyped { reason, row } = not_typed;
+        match read_payload(parsing.format, payload, &parsing.plan) {
+            Ok(parsed) => Ok(Gatherable {
+                rows: Rows::Parsed(parsed.block),
+                compatibility: BatchCompatibility::Parsed(parsed.present),
+            }),
+            Err(not_parsed) => {
+                let NotParsed { reason, row } = not_parsed;
                 let payload_bytes = payload.len() as u64;
                 let unread = Unread { reason: reason.as_str(), why: Some(reason), rows_before: row, payload_bytes };
                 let not_read = NotGatherable::NotRead(unread);
-                let opaque = self.opaque.as_ref().filter(|_| is_no_doubt_of_the_payload(not_typed.reason));
-                opaque.and_then(|opaque| opaque.join(payload).ok()).ok_or(not_read)
+                let passthrough = self.passthrough.as_ref().filter(|_| is_no_doubt_of_the_payload(not_parsed.reason));
+                passthrough.and_then(|passthrough| passthrough.join(payload).ok()).ok_or(not_read)
             }
         }
     }
@@ -129,17 +134,18 @@ impl Ways {
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
-        let typed = self.typed.as_ref().map(|typed| typed.plan.columns()).unwrap_or_default();
-        self.asked.as_ref()?.read(typed, client, leave, payload, query_parameters).await
+        let parsing = self.parsing.as_ref().map(|parsing| parsing.plan.columns()).unwrap_or_default();
+        self.backend.as_ref()?.read(parsing, client, leave, payload, query_parameters).await
     }
 
     /// Texts that nobody here has read have none that are known.
     pub(crate) fn has_sound_marks(&self, marks: &Marks, read: &Gatherable) -> bool {
-        let (Rows::Typed(block), Kinship::Typed(present), Some(typed)) = (&read.rows, &read.kinship, &self.typed)
+        let (Rows::Parsed(block), BatchCompatibility::Parsed(present), Some(parsing)) =
+            (&read.rows, &read.compatibility, &self.parsing)
         else {
             return false;
         };
-        let columns = typed.plan.columns();
+        let columns = parsing.plan.columns();
         let Some(at) = present.iter().position(|at| columns[at].name == marks.column) else {
             return marks.has_allowed_default;
         };
@@ -153,57 +159,59 @@ impl Ways {
 
     /// The table did not get the window that was counted on.
     pub(crate) fn no_repeat_is_recognised(&mut self) {
-        let typed = self.typed.as_mut().map(|way| &mut way.destination);
-        let opaque = self.opaque.as_mut().map(|way| &mut way.destination);
-        let asked = self.asked.as_mut().map(|way| &mut way.destination);
-        let all = typed.into_iter().chain(opaque).chain(asked);
+        let parsing = self.parsing.as_mut().map(|reader| &mut reader.destination);
+        let passthrough = self.passthrough.as_mut().map(|reader| &mut reader.destination);
+        let backend = self.backend.as_mut().map(|reader| &mut reader.destination);
+        let all = parsing.into_iter().chain(passthrough).chain(backend);
         all.for_each(|destination| Arc::make_mut(destination).deduplicates = false);
     }
 
     /// Whether a payload had a field with the name of no column known here.
     pub(crate) fn has_skipped(&self) -> bool {
-        self.typed.as_ref().is_some_and(|typed| typed.plan.has_skipped())
+        self.parsing.as_ref().is_some_and(|parsing| parsing.plan.has_skipped())
     }
 
     /// Where payloads go that could not be read.
     pub(crate) fn any_destination(&self) -> &Arc<Destination> {
-        let typed = self.typed.as_ref().map(|way| &way.destination);
-        let opaque = self.opaque.as_ref().map(|way| &way.destination);
-        let asked = self.asked.as_ref().map(|way| &way.destination);
-        typed.or(opaque).or(asked).expect("at least one of them is there")
+        let parsing = self.parsing.as_ref().map(|reader| &reader.destination);
+        let passthrough = self.passthrough.as_ref().map(|reader| &reader.destination);
+        let backend = self.backend.as_ref().map(|reader| &reader.destination);
+        parsing.or(passthrough).or(backend).expect("at least one of them is there")
     }
 
     /// Where rows go that were read here and have this in common.
-    pub(crate) fn destination(&self, kinship: &Kinship) -> Arc<Destination> {
-        match kinship {
-            Kinship::Typed(present) => {
-                let typed = self.typed.as_ref().expect("they were read this way");
-                let columns = typed.plan.columns();
+    pub(crate) fn destination(&self, compatibility: &BatchCompatibility) -> Arc<Destination> {
+        match compatibility {
+            BatchCompatibility::Parsed(present) => {
+                let parsing = self.parsing.as_ref().expect("this reader has read them");
+                let columns = parsing.plan.columns();
                 if *present == Present::all(columns.len()) {
-                    return typed.destination.clone();
+                    return parsing.destination.clone();
                 }
-                let mut destination = (*typed.destination).clone();
+                let mut destination = (*parsing.destination).clone();
                 destination.columns = present.iter().map(|at| columns[at].name.clone()).collect();
                 let types = present.iter().map(|at| columns[at].data_type.clone()).collect();
                 destination.form = Form::Native { types };
                 Arc::new(destination)
             }
-            Kinship::Asked => self.asked.as_ref().expect("they were read this way").destination.clone(),
-            Kinship::Opaque { header } => {
-                let opaque = self.opaque.as_ref().expect("they were read this way");
-                let form = Form::Text { format: opaque.plan.format().name, header: header.clone() };
-                Arc::new(Destination { form, ..(*opaque.destination).clone() })
+            BatchCompatibility::BackendRead => {
+                self.backend.as_ref().expect("this reader has read them").destination.clone()
+            }
+            BatchCompatibility::Passthrough { header } => {
+                let passthrough = self.passthrough.as_ref().expect("this reader has read them");
+                let form = Form::Text { format: passthrough.plan.format().name, header: header.clone() };
+                Arc::new(Destination { form, ..(*passthrough.destination).clone() })
             }
         }
     }
 }
 
 /// Reasons that lie in the table or the settings. A payload that may simply be wrong is ClickHouse's to refuse, at once.
-fn is_no_doubt_of_the_payload(reason: NotTypedReason) -> bool {
-    matches!(reason, NotTypedReason::MixedDefaults | NotTypedReason::Setting)
+fn is_no_doubt_of_the_payload(reason: NotParsedReason) -> bool {
+    matches!(reason, NotParsedReason::MixedDefaults | NotParsedReason::Setting)
 }
 
-impl OpaqueWay {
+impl PassthroughReader {
     fn join(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
         if payload.len() as u64 > self.kind.limits.max_data_size_bytes {
             return Err(NotGatherable::TooLarge);
@@ -213,6 +221,9 @@ impl OpaqueWay {
             false => self.plan.join(payload),
         };
         let joined = joined.map_err(|_| NotGatherable::NotRead(Unread::because("type", payload.len() as u64)))?;
-        Ok(Gatherable { rows: Rows::Opaque(joined.rows), kinship: Kinship::Opaque { header: joined.header } })
+        Ok(Gatherable {
+            rows: Rows::Passthrough(joined.rows),
+            compatibility: BatchCompatibility::Passthrough { header: joined.header },
+        })
     }
 }

@@ -34,7 +34,7 @@ def counted(gateway: Gateway, sample: str) -> int:
 
 
 def asked(gateway: Gateway) -> int:
-    return counted(gateway, "windrow_inserts_asked_total")
+    return counted(gateway, "windrow_inserts_backend_read_total")
 
 
 def forwarded(gateway: Gateway, reason: str) -> int:
@@ -296,7 +296,7 @@ def test_a_column_added_elsewhere_is_not_skipped(start_gateway) -> None:
         return direct.sql("SELECT count() FROM t WHERE later = 'kept'") != "0"
 
     eventually(is_kept, "the value of the new column is kept")
-    assert counted(gateway, "windrow_inserts_asked_total") > 1
+    assert counted(gateway, "windrow_inserts_backend_read_total") > 1
 
 
 class Held:

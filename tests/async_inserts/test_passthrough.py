@@ -27,8 +27,8 @@ def counted(gateway: Gateway, name: str, **labels: str) -> int:
     return sum(int(line.split()[-1]) for line in lines if line.split(" ")[0] == sample)
 
 
-def opaque_inserts(gateway: Gateway) -> int:
-    return counted(gateway, "windrow_inserts_opaque_total")
+def passthrough_inserts(gateway: Gateway) -> int:
+    return counted(gateway, "windrow_inserts_passthrough_total")
 
 
 def forwarded(gateway: Gateway, reason: str) -> int:
@@ -95,24 +95,24 @@ def test_rows_are_as_if_inserted_one_by_one(case: Case, gateway: Gateway, tested
     for payload in case.payloads:
         reply = direct.insert(f"INSERT INTO alone FORMAT {case.format}", payload, **dict(case.settings))
         assert reply.status == 200, reply.text
-    before = opaque_inserts(gateway)
+    before = passthrough_inserts(gateway)
     with Batch(tested, query=f"INSERT INTO t FORMAT {case.format}", **dict(case.settings)) as batch:
         replies = batch.add(*case.payloads).flush()
     assert [(reply.status, reply.text) for reply in replies] == [(200, "")] * len(case.payloads)
     assert tuple(int(reply.summary["written_rows"]) for reply in replies) == case.rows
     assert contents(direct, "t") == contents(direct, "alone")
     assert parts_made(direct) == 1
-    assert opaque_inserts(gateway) - before == len(case.payloads)
+    assert passthrough_inserts(gateway) - before == len(case.payloads)
 
 
 def test_states_of_aggregations(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, STATE)
     payloads = ['{"a":%d,%s\n' % (n, state(direct, n).removeprefix("{")) for n in range(5)]
-    before = opaque_inserts(gateway)
+    before = passthrough_inserts(gateway)
     with Batch(tested) as batch:
         assert verdicts(batch.add(*payloads).flush()) == [None] * 5
     assert direct.sql("SELECT a, finalizeAggregation(s) FROM t ORDER BY a") == "\n".join(f"{n}\t{n}" for n in range(5))
-    assert (parts_made(direct), opaque_inserts(gateway) - before) == (1, 5)
+    assert (parts_made(direct), passthrough_inserts(gateway) - before) == (1, 5)
 
 
 KEPT_APART = [
@@ -138,13 +138,13 @@ def test_what_can_not_be_joined_for_certain_is_forwarded(
     make_table(direct, JSON)
     make_table(direct, JSON, "alone")
     alone = direct.insert(f"INSERT INTO alone FORMAT {format_name}", payload, **settings)
-    before, opaque = forwarded(gateway, reason), opaque_inserts(gateway)
+    before, passthrough = forwarded(gateway, reason), passthrough_inserts(gateway)
     reply = tested.insert(f"INSERT INTO t FORMAT {format_name}", payload, **QUICKLY, **settings)
     assert (reply.status, reply.text) == (alone.status, alone.text)
     assert contents(direct, "t") == contents(direct, "alone")
     # What ClickHouse can read it is asked to.
     assert forwarded(gateway, reason) == before + (alone.status != 200 or name == "no rows")
-    assert opaque_inserts(gateway) == opaque
+    assert passthrough_inserts(gateway) == passthrough
 
 
 BORDERS = [
@@ -166,7 +166,7 @@ def test_no_payload_goes_on_in_the_next(
 ) -> None:
     """Two bad inserts must not make a good one."""
     make_table(direct, columns)
-    query, opaque = f"INSERT INTO t FORMAT {format_name}", opaque_inserts(gateway)
+    query, passthrough = f"INSERT INTO t FORMAT {format_name}", passthrough_inserts(gateway)
     for half in halves:
         before = direct.sql("SELECT count() FROM t")
         alone = direct.insert(query, half)
@@ -174,7 +174,7 @@ def test_no_payload_goes_on_in_the_next(
         reply = tested.insert(query, half, **QUICKLY)
         assert (reply.status, reply.text) == (alone.status, alone.text)
         assert int(direct.sql("SELECT count() FROM t")) == int(before) + 2 * stored_alone
-    assert opaque_inserts(gateway) == opaque, "neither is joined with others"
+    assert passthrough_inserts(gateway) == passthrough, "neither is joined with others"
 
 
 @pytest.mark.parametrize("engine", ["MergeTree ORDER BY a", "Memory", "Log", "Null"])

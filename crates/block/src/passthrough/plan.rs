@@ -1,19 +1,19 @@
 use super::delimited::{LineRows, Table};
 use super::field::FieldKind;
-use super::format::{Dialect, Layout, OpaqueFormat};
+use super::format::{Dialect, Layout, PassthroughFormat};
 use super::header::{columns_of, plain_strings};
 use super::json::{arrays, objects, JsonRows};
-use super::rows::OpaqueRows;
-use super::settings::OpaqueSettings;
+use super::rows::PassthroughRows;
+use super::settings::PassthroughSettings;
 
 /// How the payloads of one statement are told to be joinable. Built once for a table, column list and settings.
-pub struct OpaquePlan {
-    format: &'static OpaqueFormat,
+pub struct PassthroughPlan {
+    format: &'static PassthroughFormat,
     csv_delimiter: u8,
-    columns: Vec<OpaqueColumn>,
+    columns: Vec<PassthroughColumn>,
 }
 
-pub(super) struct OpaqueColumn {
+pub(super) struct PassthroughColumn {
     pub(super) name: String,
     pub(super) kind: FieldKind,
 }
@@ -24,24 +24,24 @@ pub struct Joinable {
     /// What stands before the rows, ended so that they may follow.
     pub header: Vec<u8>,
     /// At least one.
-    pub rows: OpaqueRows,
+    pub rows: PassthroughRows,
 }
 
 /// It isn't certain that ClickHouse would read the payload among others as it reads it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotJoinable;
 
-impl OpaquePlan {
+impl PassthroughPlan {
     /// `columns`: the names and types of all columns that the statement writes, in its order.
     pub fn new<'c>(
         columns: impl IntoIterator<Item = (&'c str, &'c str)>,
-        settings: &OpaqueSettings,
-    ) -> Result<OpaquePlan, NotJoinable> {
-        let columns: Vec<OpaqueColumn> = columns
+        settings: &PassthroughSettings,
+    ) -> Result<PassthroughPlan, NotJoinable> {
+        let columns: Vec<PassthroughColumn> = columns
             .into_iter()
-            .map(|(name, type_name)| OpaqueColumn { name: name.to_owned(), kind: FieldKind::of(type_name) })
+            .map(|(name, type_name)| PassthroughColumn { name: name.to_owned(), kind: FieldKind::of(type_name) })
             .collect();
-        let is_unclear = |column: &OpaqueColumn| match settings.format().layout {
+        let is_unclear = |column: &PassthroughColumn| match settings.format().layout {
             Layout::Delimited(Dialect::Csv) => matches!(column.kind, FieldKind::Tuple | FieldKind::Unknown),
             Layout::Delimited(_) => column.kind == FieldKind::Unknown,
             Layout::Objects | Layout::Arrays => false,
@@ -49,10 +49,10 @@ impl OpaquePlan {
         if !settings.may_join || columns.is_empty() || columns.iter().any(is_unclear) {
             return Err(NotJoinable);
         }
-        Ok(OpaquePlan { format: settings.format(), csv_delimiter: settings.csv_delimiter, columns })
+        Ok(PassthroughPlan { format: settings.format(), csv_delimiter: settings.csv_delimiter, columns })
     }
 
-    pub fn format(&self) -> &'static OpaqueFormat {
+    pub fn format(&self) -> &'static PassthroughFormat {
         self.format
     }
 
@@ -88,7 +88,7 @@ impl OpaquePlan {
             header.extend_from_slice(row);
             header.push(b'\n');
         }
-        Ok(Joinable { header, rows: OpaqueRows::piece([rows.text, b"\n"].concat(), rows.count) })
+        Ok(Joinable { header, rows: PassthroughRows::piece([rows.text, b"\n"].concat(), rows.count) })
     }
 }
 
@@ -98,5 +98,5 @@ fn of_lines(rows: LineRows<'_>) -> Joinable {
     if !text.ends_with(b"\n") {
         text.push(b'\n');
     }
-    Joinable { header: rows.header.to_vec(), rows: OpaqueRows::piece(text, rows.count) }
+    Joinable { header: rows.header.to_vec(), rows: PassthroughRows::piece(text, rows.count) }
 }

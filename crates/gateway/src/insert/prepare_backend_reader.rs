@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, Format, OpaqueFormat, ReadSettings, SettingEffect};
+use windrow_block::{ColumnSpec, Format, PassthroughFormat, ReadSettings, SettingEffect};
 use windrow_gatherer::InsertKind;
 use windrow_sink::{Destination, Form};
 
-use super::asked::{AskedWay, Taken};
-use super::prepare_opaque::{carried_settings, kind_of_small_batches};
-use super::ways::TypedWay;
+use super::backend_reader::{BackendReader, Taken};
+use super::prepare_passthrough::{carried_settings, kind_of_small_batches};
+use super::readers::ParsingReader;
 use crate::admission::{Target, UserContext};
 
 /// Larger payloads are parts worth having, and stay ClickHouse's.
@@ -39,7 +39,7 @@ pub(super) fn may_be_asked_for(format_name: &str, format: Option<&'static Format
 }
 
 /// What there is to know of a statement, for asking.
-pub(super) struct AskedRequest<'a> {
+pub(super) struct BackendReaderRequest<'a> {
     pub(super) format_name: &'a str,
     pub(super) targets: &'a [Target],
     pub(super) user: &'a UserContext,
@@ -52,14 +52,14 @@ pub(super) struct AskedRequest<'a> {
     /// The database that the request names.
     pub(super) database: Option<&'a str>,
     pub(super) kind: &'a InsertKind,
-    pub(super) typed: Result<&'a TypedWay, &'static str>,
+    pub(super) parsing: Result<&'a ParsingReader, &'static str>,
     /// Whether rows that nobody here has read would be recognised when they come again, if that is asked for.
     pub(super) takes_unread_rows: bool,
 }
 
-impl AskedRequest<'_> {
+impl BackendReaderRequest<'_> {
     /// `None`: what comes back might not be what ClickHouse would store.
-    pub(super) fn way(&self, destination: &Destination) -> Option<AskedWay> {
+    pub(super) fn reader(&self, destination: &Destination) -> Option<BackendReader> {
         // Beside a SELECT a column has no DEFAULT. Only VALUES can be seen to leave none to it.
         let has_defaults = self.targets.iter().any(Target::has_default);
         if has_defaults && !self.format_name.eq_ignore_ascii_case("Values") || self.may_drop_rows() {
@@ -70,15 +70,15 @@ impl AskedRequest<'_> {
         if self.user.changed_settings.iter().any(|(name, _)| is_of_native(name)) {
             return None;
         }
-        let (destination, taken) = match &self.typed {
-            Ok(typed) => (typed.destination.clone(), Taken::AsTyped),
+        let (destination, taken) = match &self.parsing {
+            Ok(parsing) => (parsing.destination.clone(), Taken::AsParsed),
             Err(_) => self.untyped(destination)?,
         };
         // Expressions format values, too.
         let formatting = self.formatting.iter().filter(|(name, _)| !is_of_native(name));
         let settings = self.settings.iter().chain(formatting);
         let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Some(AskedWay {
+        Some(BackendReader {
             format: self.format_name.to_owned(),
             taken,
             destination,
@@ -86,11 +86,11 @@ impl AskedRequest<'_> {
             database: self.database.map(str::to_owned),
             has_defaults,
             max_payload_bytes: self.kind.limits.max_data_size_bytes.min(MAX_PAYLOAD_BYTES),
-            not_typed: self.typed.as_ref().err().copied(),
+            not_parsed: self.parsing.as_ref().err().copied(),
         })
     }
 
-    /// Where rows go if there is no typed way, and as what.
+    /// Where rows go if no payload of the statement is parsed here, and as what.
     fn untyped(&self, destination: &Destination) -> Option<(Arc<Destination>, Taken)> {
         if !self.native_is_plain() {
             return None;
@@ -98,15 +98,15 @@ impl AskedRequest<'_> {
         let specs: Option<Vec<ColumnSpec>> = self.targets.iter().map(|target| target.spec.clone()).collect();
         if let Some(specs) = specs {
             let types = specs.iter().map(|column| column.data_type.clone()).collect();
-            return Some((self.own_destination(destination, Form::Native { types }), Taken::Typed(specs)));
+            return Some((self.own_destination(destination, Form::Native { types }), Taken::Columns(specs)));
         }
         if !self.takes_unread_rows || !self.makes_one_block() || !self.targets.iter().all(comes_back_whole) {
             return None;
         }
-        let form = Form::Text { format: OpaqueFormat::BLOCKS, header: Vec::new() };
+        let form = Form::Text { format: PassthroughFormat::BLOCKS, header: Vec::new() };
         let columns = self.targets.iter().map(|target| (target.name.clone(), target.type_name.clone())).collect();
         let kind = Arc::new(kind_of_small_batches(self.kind));
-        Some((self.own_destination(destination, form), Taken::AsItIs { columns, kind }))
+        Some((self.own_destination(destination, form), Taken::Blocks { columns, kind }))
     }
 
     /// Under all settings of the request.
@@ -124,7 +124,7 @@ impl AskedRequest<'_> {
     fn native_is_plain(&self) -> bool {
         let Some(native) = Format::named("Native") else { return false };
         let mut read = ReadSettings::of(native);
-        self.all_settings().all(|(name, value)| read.set(name, value) != SettingEffect::NotTyped)
+        self.all_settings().all(|(name, value)| read.set(name, value) != SettingEffect::NotParsed)
     }
 
     /// Whether ClickHouse makes one block of a batch, so that an error means that no row is stored.

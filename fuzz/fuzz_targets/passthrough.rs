@@ -4,13 +4,13 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use windrow_block::{OpaqueFormat, OpaquePlan, OpaqueSettings};
+use windrow_block::{PassthroughFormat, PassthroughPlan, PassthroughSettings};
 
 const COLUMNS: [(&str, &str); 3] = [("id", "UInt64"), ("tags", "Array(String)"), ("data", "JSON")];
 
-static PLANS: LazyLock<Vec<OpaquePlan>> = LazyLock::new(|| {
-    let plan = |format| OpaquePlan::new(COLUMNS, &OpaqueSettings::of(format)).expect("the columns are known");
-    OpaqueFormat::all().map(plan).collect()
+static PLANS: LazyLock<Vec<PassthroughPlan>> = LazyLock::new(|| {
+    let plan = |format| PassthroughPlan::new(COLUMNS, &PassthroughSettings::of(format)).expect("the columns are known");
+    PassthroughFormat::all().map(plan).collect()
 });
 
 fuzz_target!(|input: &[u8]| {

@@ -1,11 +1,11 @@
-use super::format::{Dialect, Layout, OpaqueFormat};
+use super::format::{Dialect, Layout, PassthroughFormat};
 use crate::settings::{known_default, KnownDefault};
 
 /// What the settings of an insert mean for joining its payload with others. They go along with the text, and ClickHouse
 /// applies them; here it only counts whether rows stay what they are.
 #[derive(Clone, Debug)]
-pub struct OpaqueSettings {
-    format: &'static OpaqueFormat,
+pub struct PassthroughSettings {
+    format: &'static PassthroughFormat,
     pub(super) csv_delimiter: u8,
     pub(super) may_join: bool,
 }
@@ -53,12 +53,12 @@ const ABOUT_VALUES: &[&str] = &[
 /// Settings that could make several blocks of one text, by what keeps them from it.
 const ABOUT_BLOCKS: &[(&str, &str)] = &[("max_insert_block_size_bytes", "0"), ("use_strict_insert_block_limits", "0")];
 
-impl OpaqueSettings {
-    pub fn of(format: &'static OpaqueFormat) -> Self {
-        OpaqueSettings { format, csv_delimiter: b',', may_join: true }
+impl PassthroughSettings {
+    pub fn of(format: &'static PassthroughFormat) -> Self {
+        PassthroughSettings { format, csv_delimiter: b',', may_join: true }
     }
 
-    pub(super) fn format(&self) -> &'static OpaqueFormat {
+    pub(super) fn format(&self) -> &'static PassthroughFormat {
         self.format
     }
 
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn may_join(format: &str, name: &str, value: &str) -> bool {
-        let mut settings = OpaqueSettings::of(OpaqueFormat::named(format).unwrap());
+        let mut settings = PassthroughSettings::of(PassthroughFormat::named(format).unwrap());
         settings.set(name, value);
         settings.may_join
     }

@@ -2,7 +2,7 @@ use crate::format::families::{self, Families};
 
 /// A format whose payloads may be joined.
 #[derive(Debug)]
-pub struct OpaqueFormat {
+pub struct PassthroughFormat {
     /// As `system.formats` has it.
     pub name: &'static str,
     aliases: &'static [&'static str],
@@ -42,14 +42,14 @@ const fn format(
     families: Families,
     layout: Layout,
     header_rows: usize,
-) -> OpaqueFormat {
-    OpaqueFormat { name, aliases, families, layout, header_rows }
+) -> PassthroughFormat {
+    PassthroughFormat { name, aliases, families, layout, header_rows }
 }
 
 use Dialect::{Csv, Tsv, TsvRaw};
 use Layout::{Arrays, Delimited, Objects};
 
-const FORMATS: &[OpaqueFormat] = &[
+const FORMATS: &[PassthroughFormat] = &[
     format("JSONEachRow", &["JSONLines", "JSONL", "NDJSON"], JSON, Objects, 0),
     format("JSONStringsEachRow", &[], JSON, Objects, 0),
     format("JSONAsObject", &[], JSON, Objects, 0),
@@ -76,26 +76,26 @@ const FORMATS: &[OpaqueFormat] = &[
     ),
 ];
 
-impl OpaqueFormat {
+impl PassthroughFormat {
     /// The format of this name, in any case of its letters, as ClickHouse has it.
-    pub fn named(name: &str) -> Option<&'static OpaqueFormat> {
+    pub fn named(name: &str) -> Option<&'static PassthroughFormat> {
         let is_named = |known: &&str| known.eq_ignore_ascii_case(name);
         FORMATS.iter().find(|format| is_named(&format.name) || format.aliases.iter().any(is_named))
     }
 
-    /// The name of a format that opaque rows may be in: one whose payloads may be joined, or Native, in whose blocks ClickHouse
+    /// The name of a format that rows passed through may be in: one whose payloads may be joined, or Native, in whose blocks ClickHouse
     /// itself has answered.
     pub fn name_of_rows(name: &str) -> Option<&'static str> {
-        if name == OpaqueFormat::BLOCKS {
-            return Some(OpaqueFormat::BLOCKS);
+        if name == PassthroughFormat::BLOCKS {
+            return Some(PassthroughFormat::BLOCKS);
         }
-        OpaqueFormat::named(name).map(|format| format.name)
+        PassthroughFormat::named(name).map(|format| format.name)
     }
 
     /// The format of rows that ClickHouse was asked to read, if they have types that are not known here.
     pub const BLOCKS: &'static str = "Native";
 
-    pub fn all() -> impl Iterator<Item = &'static OpaqueFormat> {
+    pub fn all() -> impl Iterator<Item = &'static PassthroughFormat> {
         FORMATS.iter()
     }
 }

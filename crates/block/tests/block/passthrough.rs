@@ -1,4 +1,4 @@
-use windrow_block::{Joinable, NotJoinable, OpaqueFormat, OpaquePlan, OpaqueSettings};
+use windrow_block::{Joinable, NotJoinable, PassthroughFormat, PassthroughPlan, PassthroughSettings};
 
 use crate::samples::mutate;
 
@@ -6,12 +6,12 @@ use crate::samples::mutate;
 const COLUMNS: &[(&str, &str)] =
     &[("id", "UInt64"), ("tags", "Array(String)"), ("data", "JSON"), ("note", "Nullable(String)")];
 
-fn plan_of(format: &str, columns: &[(&str, &str)]) -> Result<OpaquePlan, NotJoinable> {
-    let format = OpaqueFormat::named(format).expect("the format may be joined");
-    OpaquePlan::new(columns.iter().copied(), &OpaqueSettings::of(format))
+fn plan_of(format: &str, columns: &[(&str, &str)]) -> Result<PassthroughPlan, NotJoinable> {
+    let format = PassthroughFormat::named(format).expect("the format may be joined");
+    PassthroughPlan::new(columns.iter().copied(), &PassthroughSettings::of(format))
 }
 
-fn plan(format: &str) -> OpaquePlan {
+fn plan(format: &str) -> PassthroughPlan {
     plan_of(format, COLUMNS).expect("the columns are known")
 }
 

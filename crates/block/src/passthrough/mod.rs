@@ -1,4 +1,4 @@
-//! The opaque way: payloads that stay the text they came as, and may all the same be joined with others.
+//! Payloads that pass through: they stay the text they came as, and may all the same be joined with others.
 //!
 //! A table may have columns that the readers don't know, and a payload may mean what only ClickHouse can say. Such
 //! payloads are gathered as they are: their texts are put one behind the other, and ClickHouse reads all of it. That is safe
@@ -28,7 +28,7 @@ mod plan;
 mod rows;
 mod settings;
 
-pub use format::OpaqueFormat;
-pub use plan::{Joinable, NotJoinable, OpaquePlan};
-pub use rows::OpaqueRows;
-pub use settings::OpaqueSettings;
+pub use format::PassthroughFormat;
+pub use plan::{Joinable, NotJoinable, PassthroughPlan};
+pub use rows::PassthroughRows;
+pub use settings::PassthroughSettings;

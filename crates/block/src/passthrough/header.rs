@@ -1,12 +1,12 @@
 //! Rows of names, and first rows that could be taken for one.
 
-use super::plan::{NotJoinable, OpaqueColumn};
+use super::plan::{NotJoinable, PassthroughColumn};
 
 /// The columns of a header, by their positions in the table's. Only names that are exactly those of columns, each once: for
 /// others ClickHouse has rules.
 pub(super) fn columns_of<'n>(
     names: impl Iterator<Item = &'n [u8]>,
-    columns: &[OpaqueColumn],
+    columns: &[PassthroughColumn],
 ) -> Result<Vec<usize>, NotJoinable> {
     let mut found: Vec<usize> = Vec::new();
     for name in names {
@@ -36,7 +36,7 @@ pub(super) fn plain_strings(array: &[u8]) -> Result<Vec<&[u8]>, NotJoinable> {
 
 /// Whether ClickHouse could take a row for names of columns: if all its fields are names, or if all names are fields. In a row
 /// of as many fields as there are columns the one follows from the other.
-pub(super) fn looks_like_names(fields: &[FirstField<'_>], columns: &[OpaqueColumn]) -> bool {
+pub(super) fn looks_like_names(fields: &[FirstField<'_>], columns: &[PassthroughColumn]) -> bool {
     fields.iter().all(|field| columns.iter().any(|column| field.could_be(&column.name)))
 }
 

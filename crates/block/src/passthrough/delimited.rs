@@ -7,7 +7,7 @@ use memchr::{memchr, memchr2, memchr3};
 use super::field::{is_balanced, FieldKind};
 use super::format::Dialect;
 use super::header::{columns_of, looks_like_names, FirstField};
-use super::plan::{NotJoinable, OpaqueColumn};
+use super::plan::{NotJoinable, PassthroughColumn};
 
 /// Whole rows, and how many. The last line may lack its end.
 pub(super) struct LineRows<'a> {
@@ -21,7 +21,7 @@ pub(super) struct Table<'p> {
     pub(super) dialect: Dialect,
     pub(super) delimiter: u8,
     pub(super) header_rows: usize,
-    pub(super) columns: &'p [OpaqueColumn],
+    pub(super) columns: &'p [PassthroughColumn],
 }
 
 impl Table<'_> {

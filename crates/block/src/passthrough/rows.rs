@@ -4,7 +4,7 @@ use std::ops::Range;
 ///
 /// Nothing is known of a piece but its bytes and how many rows it has: it can be taken out whole, not cut.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OpaqueRows {
+pub struct PassthroughRows {
     text: Vec<u8>,
     /// Where each piece ends. Ascending in both.
     ends: Vec<End>,
@@ -16,11 +16,11 @@ struct End {
     row: usize,
 }
 
-impl OpaqueRows {
+impl PassthroughRows {
     /// One piece: whole rows, ended so that others may follow.
     pub fn piece(text: Vec<u8>, rows: usize) -> Self {
         let end = End { byte: text.len(), row: rows };
-        OpaqueRows { text, ends: if rows == 0 { Vec::new() } else { vec![end] } }
+        PassthroughRows { text, ends: if rows == 0 { Vec::new() } else { vec![end] } }
     }
 
     pub fn count(&self) -> usize {
@@ -36,18 +36,18 @@ impl OpaqueRows {
         self.ends.last().copied().unwrap_or_default()
     }
 
-    pub(crate) fn append(&mut self, other: &OpaqueRows) {
+    pub(crate) fn append(&mut self, other: &PassthroughRows) {
         self.append_pieces(other, 0..other.ends.len());
     }
 
     /// # Panics
     /// If the range begins or ends within a piece.
-    pub(crate) fn append_range(&mut self, other: &OpaqueRows, rows: Range<usize>) {
+    pub(crate) fn append_range(&mut self, other: &PassthroughRows, rows: Range<usize>) {
         let pieces = other.pieces_before(rows.start)..other.pieces_before(rows.end);
         self.append_pieces(other, pieces);
     }
 
-    fn append_pieces(&mut self, other: &OpaqueRows, pieces: Range<usize>) {
+    fn append_pieces(&mut self, other: &PassthroughRows, pieces: Range<usize>) {
         let Some(last) = other.ends[pieces.clone()].last() else { return };
         let before = if pieces.start == 0 { End::default() } else { other.ends[pieces.start - 1] };
         let here = self.end();
@@ -73,10 +73,10 @@ impl OpaqueRows {
 mod tests {
     use super::*;
 
-    fn three() -> OpaqueRows {
-        let mut rows = OpaqueRows::default();
+    fn three() -> PassthroughRows {
+        let mut rows = PassthroughRows::default();
         for (text, count) in [("a\n", 1), ("b\nc\n", 2), ("d\n", 1)] {
-            rows.append(&OpaqueRows::piece(text.as_bytes().to_vec(), count));
+            rows.append(&PassthroughRows::piece(text.as_bytes().to_vec(), count));
         }
         rows
     }
@@ -88,11 +88,11 @@ mod tests {
         for (range, text) in
             [(0..1, "a\n"), (1..3, "b\nc\n"), (1..4, "b\nc\nd\n"), (3..4, "d\n"), (0..4, "a\nb\nc\nd\n")]
         {
-            let mut part = OpaqueRows::piece(b"z\n".to_vec(), 1);
+            let mut part = PassthroughRows::piece(b"z\n".to_vec(), 1);
             part.append_range(&rows, range.clone());
             assert_eq!(part.text(), format!("z\n{text}").as_bytes(), "{range:?}");
             assert_eq!(part.count(), 1 + range.len());
-            let mut again = OpaqueRows::default();
+            let mut again = PassthroughRows::default();
             again.append_range(&part, 1..part.count());
             assert_eq!(again.text(), text.as_bytes());
         }
@@ -104,6 +104,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "inserts are taken whole")]
     fn a_piece_is_never_cut() {
-        OpaqueRows::default().append_range(&three(), 0..2);
+        PassthroughRows::default().append_range(&three(), 0..2);
     }
 }
