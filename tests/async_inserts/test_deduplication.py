@@ -377,7 +377,7 @@ def test_rows_that_were_deleted_are_still_known(tested: Endpoint, direct: Endpoi
     assert stored(tested, direct) == []
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", ["stop", "kill", "a folder of its former name"])
 def test_what_is_stored_is_known_to_the_next_gateway(start_gateway: Callable[..., Gateway], end: str) -> None:
     gateway = start_gateway()
     make_table(gateway.direct)
@@ -389,6 +389,8 @@ def test_what_is_stored_is_known_to_the_next_gateway(start_gateway: Callable[...
             gateway.kill()
         else:
             assert gateway.stop() == 0
+        if end == "a folder of its former name":
+            (gateway.data_dir / "deduplication").rename(gateway.data_dir / "ledger")
         gateway.start()
     tested = gateway.http.as_user(TESTER.name, TESTER.password)
     FORMS["JSONEachRow"](tested, {"async_insert": 0, **NAMED})

@@ -107,8 +107,8 @@ impl Display {
     fn snapshot(&mut self, fleet: &Fleet, watched: &Watched) -> Snapshot {
         let elapsed = self.began.elapsed();
         let latest = watched.latest();
-        let ledger = fleet.ledger.view();
-        self.inserts.read(elapsed, ledger.sent as f64);
+        let results = fleet.results.view();
+        self.inserts.read(elapsed, results.sent as f64);
         self.parts.read(elapsed, latest.store.parts_created as f64);
         Snapshot {
             engine: self.engine,
@@ -123,7 +123,7 @@ impl Display {
             kpi_ms: self.kpi_ms,
             averaged_over: fleet.every,
             store: latest.store,
-            ledger,
+            results,
         }
     }
 }

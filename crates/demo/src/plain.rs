@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::snapshot::{shown, shown_clock, shown_ms, Snapshot};
 
 pub(crate) fn line(snapshot: &Snapshot) -> String {
-    let Snapshot { ledger, store, .. } = snapshot;
+    let Snapshot { results, store, .. } = snapshot;
     let percent = |value: Option<f64>| shown(value, |percent| format!("{percent:.0} %"));
     let count = |value: Option<u64>| shown(value, |count| count.to_string());
     let rate = shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"));
@@ -24,13 +24,13 @@ pub(crate) fn line(snapshot: &Snapshot) -> String {
          {} | CPU {}gateway {} | {} of {} cities above {:.0} ms",
         shown_clock(snapshot.elapsed),
         shown(snapshot.inserts_per_second, |rate| format!("{rate:.1}")),
-        ledger.sent,
-        ledger.acknowledged,
+        results.sent,
+        results.acknowledged,
         count(store.found),
         snapshot.engine.name(),
-        ledger.failures,
-        shown_ms(ledger.ack_p50_ms),
-        shown_ms(ledger.ack_p99_ms),
+        results.failures,
+        shown_ms(results.ack_p50_ms),
+        shown_ms(results.ack_p99_ms),
         pieces,
         clickhouse_cpu,
         percent(snapshot.gateway_cpu_percent),
@@ -38,7 +38,7 @@ pub(crate) fn line(snapshot: &Snapshot) -> String {
         snapshot.count_measured(),
         snapshot.kpi_ms,
     );
-    if let Some(problem) = ledger.last_error.as_ref().or(store.problem.as_ref()) {
+    if let Some(problem) = results.last_error.as_ref().or(store.problem.as_ref()) {
         line.push_str(&format!(" | {}", problem.replace(['\n', '\r'], " ")));
     }
     line

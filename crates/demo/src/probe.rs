@@ -9,7 +9,7 @@ use windrow_client::Client;
 
 use crate::cities::{City, CITIES};
 use crate::errors::DemoError;
-use crate::ledger::Ledger;
+use crate::probe_results::ProbeResults;
 use crate::store::{Row, Store};
 use crate::target::Target;
 
@@ -17,7 +17,7 @@ use crate::target::Target;
 pub(crate) struct Fleet {
     pub store: Store,
     pub targets: Vec<Target>,
-    pub ledger: Ledger,
+    pub results: ProbeResults,
     pub probes: usize,
     pub every: Duration,
 }
@@ -54,18 +54,18 @@ impl Probe {
 
     async fn turn(&self) {
         let target = self.fleet.target_of(self.index);
-        let ledger = &self.fleet.ledger;
+        let results = &self.fleet.results;
         let time = SystemTime::now();
         let latency = match target.measure(&self.site, self.city).await {
             Ok(latency) => latency,
-            Err(reason) => return ledger.unreachable(format!("{}: {reason}", target.url)),
+            Err(reason) => return results.unreachable(format!("{}: {reason}", target.url)),
         };
-        let number = ledger.next_number();
+        let number = results.next_number();
         let row = Row { number, probe: self.index, city: self.city, url: &target.url, time, latency };
         let sent = Instant::now();
         match self.fleet.store.insert(&self.gateway, &row).await {
-            Ok(()) => ledger.acknowledged(number, sent.elapsed()),
-            Err(error) => ledger.failed(error.to_string()),
+            Ok(()) => results.acknowledged(number, sent.elapsed()),
+            Err(error) => results.failed(error.to_string()),
         }
     }
 }

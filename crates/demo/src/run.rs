@@ -12,9 +12,9 @@ use windrow_client::{CallError, Client};
 use crate::cities::CITIES;
 use crate::display::Display;
 use crate::errors::DemoError;
-use crate::ledger::Ledger;
 use crate::options::DemoOptions;
 use crate::probe::{Fleet, Probe};
+use crate::probe_results::ProbeResults;
 use crate::signals::Signals;
 use crate::sites::Sites;
 use crate::store::{PartCounts, RunId, Store};
@@ -37,8 +37,8 @@ pub async fn run(options: DemoOptions) -> Result<DemoSummary, DemoError> {
     let store = Store::new(&options, RunId::random()?)?;
     let client = store.client()?;
     store.create_table(&client).await?;
-    let ledger = Ledger::new(options.every);
-    let fleet = Arc::new(Fleet { store, targets, ledger, probes: options.probes, every: options.every });
+    let results = ProbeResults::new(options.every);
+    let fleet = Arc::new(Fleet { store, targets, results, probes: options.probes, every: options.every });
     let run = Run::start(&options, fleet, client).await?;
     let summary = run.finish(&options).await?;
     // Whoever closed the pipe didn't want to read it.
@@ -124,7 +124,7 @@ impl Run {
         loop {
             // A database that has just died is being started again.
             let outcome = look_once(&self.fleet, &self.client, &self.watched, self.baseline, true).await;
-            let is_all_there = self.watched.latest().store.found >= Some(self.fleet.ledger.view().acknowledged);
+            let is_all_there = self.watched.latest().store.found >= Some(self.fleet.results.view().acknowledged);
             match outcome {
                 Ok(()) if is_all_there || options.wait || Instant::now() >= deadline => return Ok(()),
                 Err(error) if Instant::now() >= deadline => return Err(self.unreadable(&error)),
@@ -134,7 +134,7 @@ impl Run {
     }
 
     fn unreadable(&self, error: &CallError) -> DemoError {
-        let view = self.fleet.ledger.view();
+        let view = self.fleet.results.view();
         let rows = format!("{} rows were inserted, {} acknowledged", view.sent, view.acknowledged);
         DemoError::Gateway { what: "look up the rows", reason: format!("{error} ({rows})") }
     }
@@ -143,8 +143,8 @@ impl Run {
         let found = self.fleet.store.found_ids(&self.client).await;
         let found =
             found.map_err(|error| DemoError::Gateway { what: "read the rows' ids", reason: error.to_string() })?;
-        let ledger = &self.fleet.ledger;
-        let view = ledger.view();
+        let results = &self.fleet.results;
+        let view = results.view();
         let latest = self.watched.latest();
         Ok(DemoSummary {
             elapsed,
@@ -154,7 +154,7 @@ impl Run {
             inserted: view.sent,
             acknowledged: view.acknowledged,
             found: found.rows,
-            missing: ledger.missing_from(&found.numbers),
+            missing: results.missing_from(&found.numbers),
             duplicated: found.rows.saturating_sub(found.numbers.count),
             failures: view.failures,
             last_error: view.last_error,
@@ -162,8 +162,8 @@ impl Run {
             parts_created: latest.store.parts_created,
             most_active_parts: latest.store.most_active_parts,
             part_samples: latest.samples,
-            ack_p50_ms: ledger.quantile_ms(0.5),
-            ack_p99_ms: ledger.quantile_ms(0.99),
+            ack_p50_ms: results.quantile_ms(0.5),
+            ack_p99_ms: results.quantile_ms(0.99),
         })
     }
 }

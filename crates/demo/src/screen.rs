@@ -93,13 +93,13 @@ fn cell(figure: &Figure, width: usize) -> Line {
 }
 
 fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
-    let Snapshot { ledger, store, .. } = snapshot;
+    let Snapshot { results, store, .. } = snapshot;
     let figure = |label, value| Figure { label, value, colour: Colour::Bold };
     let percent = |value: Option<f64>| shown(value, |percent| format!("{percent:.1} %"));
     let failures = Figure {
         label: "failed inserts",
-        value: ledger.failures.to_string(),
-        colour: if ledger.failures == 0 { Colour::Green } else { Colour::Red },
+        value: results.failures.to_string(),
+        colour: if results.failures == 0 { Colour::Green } else { Colour::Red },
     };
     let rate = shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"));
     let in_store = match snapshot.engine {
@@ -109,12 +109,12 @@ fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
     FigureGroups {
         speed: vec![
             figure("inserts/s", shown(snapshot.inserts_per_second, |rate| format!("{rate:.1}"))),
-            figure("ack p50", shown_ms(ledger.ack_p50_ms)),
-            figure("ack p99", shown_ms(ledger.ack_p99_ms)),
+            figure("ack p50", shown_ms(results.ack_p50_ms)),
+            figure("ack p99", shown_ms(results.ack_p99_ms)),
         ],
         rows: vec![
-            figure("rows inserted", ledger.sent.to_string()),
-            figure("acknowledged", ledger.acknowledged.to_string()),
+            figure("rows inserted", results.sent.to_string()),
+            figure("acknowledged", results.acknowledged.to_string()),
             figure(in_store, shown(store.found, |rows| rows.to_string())),
         ],
         parts: match snapshot.engine {
@@ -195,7 +195,7 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
 }
 
 fn footer(snapshot: &Snapshot) -> Line {
-    let problem = snapshot.ledger.last_error.as_ref().or(snapshot.store.problem.as_ref());
+    let problem = snapshot.results.last_error.as_ref().or(snapshot.store.problem.as_ref());
     match problem {
         Some(problem) => Line::default().with(Colour::Red, problem.replace(['\n', '\r', '\x1b'], " ")),
         None => Line::default().with(Colour::Dim, "Ctrl-C ends the run with a summary"),
@@ -223,7 +223,7 @@ mod tests {
                 .collect(),
             ..Snapshot::default()
         };
-        snapshot.ledger.acknowledged = 4711;
+        snapshot.results.acknowledged = 4711;
         snapshot
     }
 
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn an_error_cannot_move_the_cursor() {
         let mut snapshot = snapshot();
-        snapshot.ledger.last_error = Some("line\nbreak \x1b[2J".to_owned());
+        snapshot.results.last_error = Some("line\nbreak \x1b[2J".to_owned());
         let last = painted(&snapshot, 80, 24).pop().expect("a footer");
         assert_eq!(last, "line break  [2J");
     }

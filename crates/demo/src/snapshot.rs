@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::ledger::LedgerView;
+use crate::probe_results::ProbeResultsView;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshot {
@@ -13,7 +13,7 @@ pub(crate) struct Snapshot {
     pub title: String,
     /// Against what, and with which settings.
     pub subtitle: String,
-    pub ledger: LedgerView,
+    pub results: ProbeResultsView,
     pub store: StoreView,
     pub inserts_per_second: Option<f64>,
     pub parts_per_second: Option<f64>,

@@ -9,8 +9,8 @@ use crate::calendar::datetime64_text;
 use crate::cities::City;
 use crate::engine::Engine;
 use crate::errors::DemoError;
-use crate::ledger::{NumberSet, MAX_ROWS};
 use crate::options::DemoOptions;
+use crate::probe_results::{NumberSet, MAX_ROWS};
 
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longer than `wait_for_async_insert_timeout` (120 s), whose answer is better than our own impatience.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windrow_client::Credentials;
 use windrow_gatherer::dead_letters::DeadLetters;
-use windrow_gatherer::{Ledger, OpenedJournal};
+use windrow_gatherer::{DeduplicationIndex, OpenedJournal};
 use windrow_http::Limits;
 use windrow_settings::Settings;
 
@@ -33,7 +33,7 @@ pub struct GatewayOptions {
 pub struct GatewayStores {
     pub journal: OpenedJournal,
     pub letters: DeadLetters,
-    pub ledger: Ledger,
+    pub deduplication: DeduplicationIndex,
 }
 
 #[derive(Clone)]

@@ -168,7 +168,7 @@ impl<S: Sink> Feeder<S> {
     fn insert_of(&self, fed: Fed, kind: Arc<InsertKind>) -> Insert {
         let Fed { head, rows, .. } = fed;
         let keys = DedupKeys::decode(&head.dedup);
-        let dedup = keys.and_then(|keys| Some(self.gatherer.ledger()?.reclaim(keys)));
+        let dedup = keys.and_then(|keys| Some(self.gatherer.deduplication()?.reclaim(keys)));
         Insert {
             rows,
             payload_bytes: head.payload_bytes,

@@ -7,8 +7,8 @@ use windrow_block::Rows;
 use windrow_client::Exception;
 use windrow_policy::FlushLimits;
 
+pub(crate) use crate::deduplication::DedupKeys;
 use crate::journaling::{Journaled, Journaling};
-pub(crate) use crate::ledger::DedupKeys;
 use crate::signal::Signal;
 use crate::table::Table;
 

@@ -25,6 +25,7 @@ mod clock;
 mod commands;
 mod cut;
 pub mod dead_letters;
+mod deduplication;
 mod feeder;
 mod flight;
 mod gatherer;
@@ -32,7 +33,6 @@ mod insert;
 mod isolate;
 mod journal_metrics;
 mod journaling;
-mod ledger;
 mod leftovers;
 mod letters;
 mod log;
@@ -56,10 +56,13 @@ mod surroundings;
 mod table;
 
 pub use commands::{BufferEntry, BufferSnapshot, ShutDown};
+pub use deduplication::{
+    table_by_name, ClaimHandle, DedupKeys, DeduplicationBounds, DeduplicationIndex, DeduplicationIndexError, Entered,
+    Resolved,
+};
 pub use gatherer::Gatherer;
 pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
 pub use journaling::Leftovers;
-pub use ledger::{table_by_name, ClaimHandle, DedupKeys, Entered, Ledger, LedgerBounds, LedgerError, Resolved};
 pub use leftovers::{open_journal, OpenedJournal};
 pub use letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};

@@ -17,11 +17,11 @@ use windrow_sink::Sink;
 
 use crate::backlog::{Sender, Turn};
 use crate::budget::Exhausted;
+use crate::deduplication::Admitted;
 use crate::feeder::feed;
 use crate::gatherer::Gatherer;
 use crate::insert::{outcome_of, AckLevel, DedupKeys, Insert, InsertError, PushError, Ticket};
 use crate::journaling::{Appended, Encoded, Journaled, Journaling};
-use crate::ledger::Admitted;
 use crate::member::Arriving;
 use crate::shape::Shape;
 #[cfg(test)]

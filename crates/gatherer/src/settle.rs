@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_sink::{BatchId, Sink};
 
+use crate::deduplication::{enter_stored, Entered};
 use crate::flight::Flight;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome};
 use crate::journaling::{Journaled, Journaling};
-use crate::ledger::{enter_stored, Entered};
 use crate::letters::Letter;
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::member::{Contents, Member};
@@ -92,7 +92,7 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
     }
 }
 
-/// Inserts on their way into the ledger.
+/// Inserts on their way into the deduplication index.
 struct Entering {
     table: Arc<Table>,
     flight: Arc<Flight>,
@@ -100,7 +100,7 @@ struct Entering {
     done: Vec<Journaled>,
 }
 
-/// An insert is done when the ledger knows of it: after a crash in between, its repeat would be taken for new. Until then
+/// An insert is done when the deduplication index knows of it: after a crash in between, its repeat would be taken for new. Until then
 /// what it was sent with stays in the journal, and whoever flushes waits.
 fn done_when_entered<S: Sink>(core: &Arc<Core<S>>, journal: Arc<Journaling>, entering: Entering) {
     let core = core.clone();

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::ledger::Ledger;
+use crate::deduplication::DeduplicationIndex;
 use crate::leftovers::OpenedJournal;
 use crate::letters::DeadLetterStore;
 use crate::surroundings::{Machine, Surroundings};
@@ -12,13 +12,13 @@ pub struct Stores {
     /// Without it an acknowledged insert that can't be stored is logged and lost.
     pub dead_letters: Option<Arc<dyn DeadLetterStore>>,
     /// Without it no insert is taken for a repeat.
-    pub ledger: Option<Ledger>,
+    pub deduplication: Option<DeduplicationIndex>,
     pub surroundings: Arc<dyn Surroundings>,
 }
 
 impl Stores {
     /// Keeps nothing on disk.
     pub fn none() -> Stores {
-        Stores { journal: None, dead_letters: None, ledger: None, surroundings: Arc::new(Machine) }
+        Stores { journal: None, dead_letters: None, deduplication: None, surroundings: Arc::new(Machine) }
     }
 }

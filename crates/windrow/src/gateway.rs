@@ -15,11 +15,11 @@ use windrow_settings::Settings;
 use crate::appends;
 use crate::backend::RunningBackend;
 use crate::dead_letters;
+use crate::deduplication;
 use crate::descriptors;
 use crate::flight;
 use crate::kafka::{self, Pipelines};
 use crate::kept::{self, Kept};
-use crate::ledger;
 use crate::logging;
 use crate::readiness::Readiness;
 use crate::reload::{self, Load, Reload};
@@ -65,9 +65,13 @@ impl Gateway {
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
         let dead_letters = dead_letters::open(&settings, &mut registry)?;
-        let ledger = ledger::open(&settings)?;
+        let deduplication = deduplication::open(&settings)?;
         let letters = dead_letters.letters.clone();
-        let stores = GatewayStores { journal: journal.opened, ledger: ledger.opened, letters: dead_letters.letters };
+        let stores = GatewayStores {
+            journal: journal.opened,
+            deduplication: deduplication.opened,
+            letters: dead_letters.letters,
+        };
         let behind = backend.gateway.clone();
         let appends = appends::start(&settings, &behind, &mut registry)?;
         let data = Arc::new(DataServer::new(behind, stores, options, tls, &mut registry));
@@ -96,7 +100,7 @@ impl Gateway {
         });
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
         tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
-        let kept = Kept::new(lock, vec![journal.writer, ledger.writer, dead_letters.writer]);
+        let kept = Kept::new(lock, vec![journal.writer, deduplication.writer, dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
         Ok(Gateway {
             http,

@@ -1,6 +1,6 @@
 //! `windrow journal inspect|repair`: what the gateway keeps on disk, looked at and mended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,6 +9,7 @@ use windrow_journal::{log, Folder};
 use windrow_settings::Settings;
 
 use crate::cli::SettingsFlags;
+use crate::deduplication;
 
 /// Look at the journal's files, or repair them.
 #[derive(Args)]
@@ -40,17 +41,18 @@ enum Which {
     /// Inserts that are not stored yet.
     Journal,
     /// By what repeated inserts are known.
-    Ledger,
+    #[value(alias = "ledger")]
+    Deduplication,
     /// Inserts that could not be stored.
     DeadLetters,
 }
 
 impl Which {
-    fn folder(self) -> &'static str {
+    fn folder(self, data_dir: &Path) -> PathBuf {
         match self {
-            Which::Journal => "journal",
-            Which::Ledger => "ledger",
-            Which::DeadLetters => "dead-letters",
+            Which::Journal => data_dir.join("journal"),
+            Which::Deduplication => deduplication::folder(data_dir),
+            Which::DeadLetters => data_dir.join("dead-letters"),
         }
     }
 }
@@ -71,7 +73,7 @@ pub(crate) fn run(settings: &Settings, arguments: &JournalArguments) -> Result<E
 }
 
 fn path(settings: &Settings, arguments: &FolderArguments) -> PathBuf {
-    settings.data_dir.join(arguments.which.folder())
+    arguments.which.folder(&settings.data_dir)
 }
 
 /// A folder that is there: looking at one must not make it.

@@ -391,7 +391,7 @@ impl Admission {
         }
     }
 
-    /// By what the ledger may know the tables of a database that this user sees. `None`: nobody can say.
+    /// By what the deduplication index may know the tables of a database that this user sees. `None`: nobody can say.
     pub(crate) async fn tables_of(&self, database: &str, asker: &UserKey) -> Option<Vec<u128>> {
         let Backend::ClickHouse(it) = &self.backend else { return None };
         let question = "SELECT name, toString(uuid) FROM system.tables WHERE database = {database:String} \

@@ -2,8 +2,8 @@
 //!
 //! An INSERT has to say what makes ClickHouse deduplicate it if, and only if, somebody wants it to: a table may have a window
 //! that is Windrow's, for its batches, and rows that nobody repeated must not be dropped by it. One that names itself by a
-//! token asks the ledger first, since a repeat may have been gathered; and enters it, since one may be gathered later.
-//! A statement that takes rows away makes the ledger forget them.
+//! token asks the deduplication index first, since a repeat may have been gathered; and enters it, since one may be gathered later.
+//! A statement that takes rows away makes the deduplication index forget them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::insert::{identities, is_dedup_setting, DedupPlan, DedupSettings, Defa
 /// A statement's settings stand within this.
 const LOOKED_THROUGH_BYTES: usize = 64 * 1024;
 
-/// What an INSERT is to the ledger that is about to be forwarded.
+/// What an INSERT is to the deduplication index that is about to be forwarded.
 pub(super) enum Passage {
     /// It has no name.
     Nameless,
@@ -58,7 +58,7 @@ impl Exchange<'_> {
         InsertOutline::of(&start, |name| is_dedup_setting(name) || bears_on_columns(name))
     }
 
-    /// Adds what is needed to an INSERT that is on its way to the backend, and asks the ledger for it.
+    /// Adds what is needed to an INSERT that is on its way to the backend, and asks the deduplication index for it.
     pub(super) async fn settle_deduplication(
         &self,
         forwarded: &mut Forwarded<'_>,
@@ -70,9 +70,11 @@ impl Exchange<'_> {
             Err(refusal) => return Passage::Refused(refusal),
         };
         additions.iter().for_each(|(name, value)| push_param(&mut forwarded.target, name, value));
-        let (Some(keys), Some(ledger)) = (keys, self.state.gatherer.ledger()) else { return Passage::Nameless };
+        let (Some(keys), Some(deduplication)) = (keys, self.state.gatherer.deduplication()) else {
+            return Passage::Nameless;
+        };
         let patience = Duration::from_millis(self.state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
-        match tokio::time::timeout(patience, ledger.resolve(keys, AckLevel::Stored)).await {
+        match tokio::time::timeout(patience, deduplication.resolve(keys, AckLevel::Stored)).await {
             Ok(Resolved::Mine { keys, .. }) => Passage::Claimed(keys),
             Ok(Resolved::Repeat) => Passage::Repeat,
             Err(_) => Passage::Refused(Refusal::push(&PushError::Behind)),
@@ -148,21 +150,23 @@ impl Exchange<'_> {
     }
 
     pub(super) async fn forget_rows(&self, gone: Option<&RowsGone>) {
-        let (Some(gone), Some(ledger)) = (gone, self.state.gatherer.ledger()) else { return };
+        let (Some(gone), Some(deduplication)) = (gone, self.state.gatherer.deduplication()) else { return };
         match gone {
             RowsGone::Of(tables) => {
                 for &table in tables {
-                    ledger.forget(table).await;
+                    deduplication.forget(table).await;
                 }
             }
-            RowsGone::OfAnyTable => ledger.forget_all().await,
+            RowsGone::OfAnyTable => deduplication.forget_all().await,
         }
     }
 
     /// ClickHouse's answer is known.
     pub(super) async fn conclude(&self, passage: Passage, is_stored: bool) {
-        if let (Passage::Claimed(keys), Some(ledger), true) = (passage, self.state.gatherer.ledger(), is_stored) {
-            ledger.enter(vec![keys]).wait().await;
+        if let (Passage::Claimed(keys), Some(deduplication), true) =
+            (passage, self.state.gatherer.deduplication(), is_stored)
+        {
+            deduplication.enter(vec![keys]).wait().await;
         }
     }
 }

@@ -150,10 +150,10 @@ impl DataServer {
             });
         }
         let sink = backend.sink();
-        let GatewayStores { journal, ledger, letters } = kept;
+        let GatewayStores { journal, deduplication, letters } = kept;
         let stores = Stores {
             journal: Some(journal),
-            ledger: Some(ledger),
+            deduplication: Some(deduplication),
             dead_letters: Some(Arc::new(letters.clone())),
             ..Stores::none()
         };

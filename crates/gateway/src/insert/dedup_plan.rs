@@ -5,7 +5,7 @@
 
 use windrow_block::{PartitionKey, Rows};
 use windrow_compression::cityhash128;
-use windrow_gatherer::{table_by_name, DedupKeys, LedgerBounds};
+use windrow_gatherer::{table_by_name, DedupKeys, DeduplicationBounds};
 use windrow_sink::{Destination, Form};
 
 use crate::admission::{TableKey, TableSchema, Window};
@@ -14,7 +14,7 @@ use crate::admission::{TableKey, TableSchema, Window};
 #[derive(Debug, Clone)]
 pub(crate) struct DedupPlan {
     table: u128,
-    bounds: LedgerBounds,
+    bounds: DeduplicationBounds,
     partition_key: Option<PartitionKey>,
     is_partitioned: bool,
 }
@@ -22,11 +22,11 @@ pub(crate) struct DedupPlan {
 impl DedupPlan {
     pub(crate) fn new(key: &TableKey, schema: &TableSchema, server_timezone: &str) -> DedupPlan {
         let bounds = match schema.window {
-            Window::Owners(bounds) => LedgerBounds {
+            Window::Owners(bounds) => DeduplicationBounds {
                 entries: bounds.blocks,
                 age_micros: bounds.age.map(|age| u64::try_from(age.as_micros()).unwrap_or(u64::MAX)),
             },
-            Window::Windrows | Window::None | Window::Never => LedgerBounds::DEFAULT,
+            Window::Windrows | Window::None | Window::Never => DeduplicationBounds::DEFAULT,
         };
         DedupPlan {
             table: identity(key, schema),
@@ -73,7 +73,7 @@ impl DedupPlan {
     }
 }
 
-/// By what the ledger knows a table.
+/// By what the deduplication index knows a table.
 fn identity(key: &TableKey, schema: &TableSchema) -> u128 {
     match schema.uuid {
         0 => table_by_name(&key.database, &key.table),
@@ -81,7 +81,7 @@ fn identity(key: &TableKey, schema: &TableSchema) -> u128 {
     }
 }
 
-/// All names that the ledger may know a table by.
+/// All names that the deduplication index may know a table by.
 pub(crate) fn identities(key: &TableKey, schema: Option<&TableSchema>) -> Vec<u128> {
     let uuid = schema.map(|schema| schema.uuid).filter(|&uuid| uuid != 0);
     uuid.into_iter().chain([table_by_name(&key.database, &key.table)]).collect()

@@ -108,7 +108,7 @@ impl Life {
         let stores = Stores {
             journal: Some(journal),
             dead_letters: Some(Arc::new(self.world.letters())),
-            ledger: None,
+            deduplication: None,
             surroundings: Arc::new(surroundings),
         };
         let gatherer = Gatherer::open(self.world.sink(), options, stores, &mut Registry::default(), |_| {});

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use windrow_gatherer::{
-    AckLevel, BatchTicket, DedupKeys, Gatherer, GathererOptions, Insert, InsertError, InsertKind, InsertStatus,
-    LedgerBounds, PushError, PushedBatch, PushedMember, QueryId, Shape, Stores, TableName, Ticket,
+    AckLevel, BatchTicket, DedupKeys, DeduplicationBounds, Gatherer, GathererOptions, Insert, InsertError, InsertKind,
+    InsertStatus, PushError, PushedBatch, PushedMember, QueryId, Shape, Stores, TableName, Ticket,
 };
 use windrow_policy::{FlushLimits, PolicyKind};
 use windrow_sink::BatchId;
@@ -135,7 +135,7 @@ impl World {
     /// An insert that somebody waits for, and that is known again by `key`.
     pub async fn push_keyed(&self, shape: &Arc<Shape>, row: u64, key: u128) -> Ticket {
         let insert = Insert {
-            dedup: Some(DedupKeys::new(1, key, Vec::new(), LedgerBounds::DEFAULT)),
+            dedup: Some(DedupKeys::new(1, key, Vec::new(), DeduplicationBounds::DEFAULT)),
             ..self.insert(shape, &[row], true)
         };
         self.gatherer.push(shape, insert).await.expect("there is room").expect("who waits gets a ticket")

@@ -1,14 +1,14 @@
-//! The ledger: which inserts are stored, or on their way, by the names that they are known by, so that a repeat is recognised.
+//! The deduplication index: which inserts are stored, or on their way, by the names that they are known by, so that a repeat is recognised.
 //!
-//! An insert with [`DedupKeys`] *claims* them when it comes ([`Ledger::resolve`]). A repeat that comes meanwhile waits for its
+//! An insert with [`DedupKeys`] *claims* them when it comes ([`DeduplicationIndex::resolve`]). A repeat that comes meanwhile waits for its
 //! end; one that comes later is answered with success and stores nothing. An insert that isn't stored frees its keys.
 //!
 //! What is stored stands in a log of its own, before the journal says that the insert is done: after a crash an insert is in
-//! the journal, and claims its keys again, or in the ledger, or in both, and then it is sent under the id that it had.
+//! the journal, and claims its keys again, or in the deduplication index, or in both, and then it is sent under the id that it had.
 //! A record of the log is released when a table's bounds, or its end, have taken all that it speaks of. So the log is as
 //! large as what is remembered, and reading it at the start forgets again by the same rules.
 //!
-//! `admit.rs` is where inserts meet the ledger, `state.rs` the structure, `claim.rs` the right to store, `record.rs` and `keys.rs` what is written.
+//! `admit.rs` is where inserts meet the deduplication index, `state.rs` the structure, `claim.rs` the right to store, `record.rs` and `keys.rs` what is written.
 
 mod admit;
 mod claim;
@@ -30,13 +30,13 @@ use crate::surroundings::Surroundings;
 pub(crate) use admit::{enter_stored, Admitted};
 pub use claim::ClaimHandle;
 use claim::{Claim, Flight};
-pub use keys::{table_by_name, DedupKeys, LedgerBounds};
+pub use keys::{table_by_name, DedupKeys, DeduplicationBounds};
 use record::Record;
 use state::{Known, State};
 
-/// A handle of the ledger; cheap to clone.
+/// A handle of the deduplication index; cheap to clone.
 #[derive(Clone)]
-pub struct Ledger {
+pub struct DeduplicationIndex {
     shared: Arc<Shared>,
 }
 
@@ -46,7 +46,7 @@ struct Shared {
     surroundings: Arc<dyn Surroundings>,
 }
 
-/// What an insert is to the ledger.
+/// What an insert is to the deduplication index.
 pub enum Resolved {
     /// All of it is stored, or so safe as it asks to be.
     Repeat,
@@ -54,9 +54,9 @@ pub enum Resolved {
     Mine { keys: DedupKeys, known: Vec<u64> },
 }
 
-/// Why a ledger can't be opened.
+/// Why a deduplication index can't be opened.
 #[derive(Debug)]
-pub enum LedgerError {
+pub enum DeduplicationIndexError {
     Log(OpenError),
     /// A record is whole, and says nothing that is known here.
     Unknown {
@@ -65,20 +65,20 @@ pub enum LedgerError {
     },
 }
 
-impl fmt::Display for LedgerError {
+impl fmt::Display for DeduplicationIndexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LedgerError::Log(error) => write!(f, "the ledger of stored inserts: {error}"),
-            LedgerError::Unknown { record, kind } => write!(
+            DeduplicationIndexError::Log(error) => write!(f, "the deduplication index: {error}"),
+            DeduplicationIndexError::Unknown { record, kind } => write!(
                 f,
-                "the ledger of stored inserts: record {record} is of a kind ({kind}) or version that this version of Windrow does \
+                "the deduplication index: record {record} is of a kind ({kind}) or version that this version of Windrow does \
                  not know; it was written by a newer one"
             ),
         }
     }
 }
 
-impl std::error::Error for LedgerError {}
+impl std::error::Error for DeduplicationIndexError {}
 
 /// Resolves when what was entered is on the disk.
 #[must_use]
@@ -91,7 +91,7 @@ impl Entered {
     pub async fn wait(self) {
         for durable in self.durables {
             if let Err(error) = durable.await {
-                tracing::error!(%error, "stored inserts could not be written to the ledger: after a restart their repeats won't be recognised");
+                tracing::error!(%error, "stored inserts could not be written to the deduplication index: after a restart their repeats won't be recognised");
             }
         }
     }
@@ -100,10 +100,10 @@ impl Entered {
 /// Oldest entries make room for new ones so many times before a full log is taken as it is.
 const TIMES_TO_MAKE_ROOM: u32 = 8;
 
-impl Ledger {
+impl DeduplicationIndex {
     /// Remembers nothing over restarts.
-    pub fn in_memory(surroundings: Arc<dyn Surroundings>) -> Ledger {
-        Ledger { shared: Arc::new(Shared { state: Mutex::default(), log: None, surroundings }) }
+    pub fn in_memory(surroundings: Arc<dyn Surroundings>) -> DeduplicationIndex {
+        DeduplicationIndex { shared: Arc::new(Shared { state: Mutex::default(), log: None, surroundings }) }
     }
 
     /// Reads what is remembered. The committer is to be run on a thread of its own.
@@ -111,7 +111,7 @@ impl Ledger {
         disk: D,
         options: LogOptions,
         surroundings: Arc<dyn Surroundings>,
-    ) -> Result<(Ledger, Committer<D>), LedgerError> {
+    ) -> Result<(DeduplicationIndex, Committer<D>), DeduplicationIndexError> {
         let (mut state, mut forgotten, mut unknown) = (State::default(), Vec::new(), None);
         let opened =
             log::open(disk, options, &mut |recovered| match record::decode(recovered.kind, recovered.payload) {
@@ -122,17 +122,20 @@ impl Ledger {
                     state.forget(table);
                     forgotten.push(recovered.id);
                 }
-                None => unknown = Some(LedgerError::Unknown { record: recovered.id.0, kind: recovered.kind }),
+                None => {
+                    unknown = Some(DeduplicationIndexError::Unknown { record: recovered.id.0, kind: recovered.kind })
+                }
             });
-        let (log, committer) = opened.map_err(LedgerError::Log)?;
+        let (log, committer) = opened.map_err(DeduplicationIndexError::Log)?;
         if let Some(unknown) = unknown {
             return Err(unknown);
         }
-        let ledger = Ledger { shared: Arc::new(Shared { state: Mutex::new(state), log: Some(log), surroundings }) };
-        ledger.release_free_records();
+        let deduplication =
+            DeduplicationIndex { shared: Arc::new(Shared { state: Mutex::new(state), log: Some(log), surroundings }) };
+        deduplication.release_free_records();
         // After what they made free.
-        ledger.release(forgotten);
-        Ok((ledger, committer))
+        deduplication.release(forgotten);
+        Ok((deduplication, committer))
     }
 
     /// Finds out what an insert is. Waits while another of its name is on its way; dropping the future changes nothing.
@@ -195,7 +198,7 @@ impl Ledger {
     }
 
     fn claim_of(&self, keys: &DedupKeys, flight: Arc<Flight>) -> Claim {
-        Claim { ledger: Arc::downgrade(&self.shared), table: keys.table, key: keys.key, flight, holds: true }
+        Claim { deduplication: Arc::downgrade(&self.shared), table: keys.table, key: keys.key, flight, holds: true }
     }
 
     /// These inserts are stored. From now on their repeats are recognised, and after a restart once the result has resolved.
@@ -229,7 +232,7 @@ impl Ledger {
             match log.append(record::STORED, None, payload, Room::Ordinary) {
                 Ok(appended) => return Some((appended.id, appended.durable)),
                 Err(full) => {
-                    tracing::warn!(%full, "the ledger has no room: the oldest entries of its largest table are forgotten");
+                    tracing::warn!(%full, "the deduplication index has no room: the oldest entries of its largest table are forgotten");
                     let made_room = self.shared.lock().make_room();
                     self.release_free_records();
                     if !made_room {
@@ -240,7 +243,7 @@ impl Ledger {
         }
         tracing::error!(
             inserts = inserts.len(),
-            "stored inserts do not fit into the ledger: after a restart their repeats won't be recognised"
+            "stored inserts do not fit into the deduplication index: after a restart their repeats won't be recognised"
         );
         None
     }
@@ -254,10 +257,12 @@ impl Ledger {
             Ok(appended) => {
                 log.release(appended.id);
                 if let Err(error) = appended.durable.await {
-                    tracing::error!(%error, "the ledger could not be told that a table's rows are gone");
+                    tracing::error!(%error, "the deduplication index could not be told that a table's rows are gone");
                 }
             }
-            Err(full) => tracing::error!(%full, "the ledger could not be told that a table's rows are gone"),
+            Err(full) => {
+                tracing::error!(%full, "the deduplication index could not be told that a table's rows are gone")
+            }
         }
     }
 

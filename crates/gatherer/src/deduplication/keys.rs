@@ -1,6 +1,6 @@
 //! What an insert is known by when it comes again, and its form in records.
 //!
-//! Encoded, in little-endian: a version (1), the table, the key, how many entries the table's ledger keeps and for how many
+//! Encoded, in little-endian: a version (1), the table, the key, how many entries the table's deduplication index keeps and for how many
 //! microseconds (0: for ever), the number of partitions and the partitions. No partitions: the table as a whole.
 
 use std::fmt;
@@ -14,15 +14,15 @@ const FIXED_BYTES: usize = 1 + 16 + 16 + 8 + 8 + 4;
 
 /// How much of a table is remembered, as ClickHouse's settings of the table say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LedgerBounds {
+pub struct DeduplicationBounds {
     /// An insert counts once for each partition that it has rows for.
     pub entries: u64,
     pub age_micros: Option<u64>,
 }
 
-impl LedgerBounds {
+impl DeduplicationBounds {
     /// For tables that have no window of their owner: ClickHouse's own defaults for replicated tables.
-    pub const DEFAULT: LedgerBounds = LedgerBounds { entries: 10_000, age_micros: Some(3_600_000_000) };
+    pub const DEFAULT: DeduplicationBounds = DeduplicationBounds { entries: 10_000, age_micros: Some(3_600_000_000) };
 }
 
 /// What an insert is known by: a hash of its token, or of its rows.
@@ -32,19 +32,19 @@ pub struct DedupKeys {
     pub key: u128,
     /// Those that it has rows for, each once. Empty: the table has no partitions, or nobody can tell.
     pub partitions: Vec<u64>,
-    pub bounds: LedgerBounds,
+    pub bounds: DeduplicationBounds,
     /// Held by the one insert that goes on its way under these keys.
     pub(super) claim: Option<Claim>,
 }
 
 impl DedupKeys {
-    pub fn new(table: u128, key: u128, partitions: Vec<u64>, bounds: LedgerBounds) -> DedupKeys {
+    pub fn new(table: u128, key: u128, partitions: Vec<u64>, bounds: DeduplicationBounds) -> DedupKeys {
         DedupKeys { table, key, partitions, bounds, claim: None }
     }
 
     /// Of an insert that is sent again by Windrow itself. It is kept for longer than any attempt to send it lasts.
     pub fn of_letter(key: u128, destination: &Destination) -> DedupKeys {
-        let bounds = LedgerBounds { entries: 1_000_000, age_micros: None };
+        let bounds = DeduplicationBounds { entries: 1_000_000, age_micros: None };
         let table = table_by_name(&destination.database, &destination.table);
         DedupKeys::new(table, key, Vec::new(), bounds)
     }
@@ -73,7 +73,7 @@ impl DedupKeys {
             return None;
         }
         let age_micros = Some(u64::from_le_bytes(*age_micros)).filter(|&age| age > 0);
-        let bounds = LedgerBounds { entries: u64::from_le_bytes(*entries), age_micros };
+        let bounds = DeduplicationBounds { entries: u64::from_le_bytes(*entries), age_micros };
         let partitions = rest.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)));
         Some(DedupKeys::new(u128::from_le_bytes(*table), u128::from_le_bytes(*key), partitions.collect(), bounds))
     }
@@ -131,7 +131,8 @@ mod tests {
     fn what_was_encoded_is_decoded_and_nothing_else() {
         for partitions in [vec![], vec![7], vec![1, u64::MAX, 3]] {
             for age_micros in [None, Some(5)] {
-                let keys = DedupKeys::new(1 << 100, 9, partitions.clone(), LedgerBounds { entries: 3, age_micros });
+                let keys =
+                    DedupKeys::new(1 << 100, 9, partitions.clone(), DeduplicationBounds { entries: 3, age_micros });
                 let bytes = keys.encode();
                 assert_eq!(DedupKeys::decode(&bytes).as_ref(), Some(&keys));
                 for length in 0..bytes.len() {
@@ -140,7 +141,7 @@ mod tests {
                 assert_eq!(DedupKeys::decode(&[&bytes[..], &[0]].concat()), None);
             }
         }
-        let mut other_version = DedupKeys::new(1, 2, vec![], LedgerBounds::DEFAULT).encode();
+        let mut other_version = DedupKeys::new(1, 2, vec![], DeduplicationBounds::DEFAULT).encode();
         other_version[0] = 2;
         assert_eq!(DedupKeys::decode(&other_version), None);
     }
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn random_bytes_do_no_harm() {
         let mut random = fastrand::Rng::with_seed(1);
-        let bytes = DedupKeys::new(1, 2, vec![3, 4], LedgerBounds::DEFAULT).encode();
+        let bytes = DedupKeys::new(1, 2, vec![3, 4], DeduplicationBounds::DEFAULT).encode();
         for _ in 0..10_000 {
             let mut changed = bytes.clone();
             let at = random.usize(..changed.len());

@@ -10,7 +10,7 @@ pub(crate) const MAX_ROWS: u64 = 1 << 48;
 
 /// Shared by all probes.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct ProbeResults {
     began: Instant,
     window: Duration,
     entries: Mutex<Entries>,
@@ -27,9 +27,9 @@ struct Entries {
     recent: Rolling,
 }
 
-/// The ledger at one moment.
+/// The results at one moment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LedgerView {
+pub(crate) struct ProbeResultsView {
     pub sent: u64,
     pub acknowledged: u64,
     pub failures: u64,
@@ -40,7 +40,7 @@ pub(crate) struct LedgerView {
     pub ack_p99_ms: Option<f64>,
 }
 
-impl Ledger {
+impl ProbeResults {
     /// `window` is what counts as recent.
     pub fn new(window: Duration) -> Self {
         Self { began: Instant::now(), window, entries: Mutex::default() }
@@ -75,10 +75,10 @@ impl Ledger {
         entries.last_error = Some(reason);
     }
 
-    pub fn view(&self) -> LedgerView {
+    pub fn view(&self) -> ProbeResultsView {
         let window = self.current_window();
         let mut entries = self.lock();
-        LedgerView {
+        ProbeResultsView {
             sent: entries.sent,
             acknowledged: entries.acknowledged.count,
             failures: entries.failures,
@@ -142,20 +142,20 @@ mod tests {
 
     #[test]
     fn missing_rows_are_counted_one_by_one() {
-        let ledger = Ledger::new(Duration::from_secs(10));
+        let results = ProbeResults::new(Duration::from_secs(10));
         let mut found = NumberSet::default();
         for _ in 0..200 {
-            let number = ledger.next_number();
-            ledger.acknowledged(number, Duration::from_millis(5));
+            let number = results.next_number();
+            results.acknowledged(number, Duration::from_millis(5));
             if number != 63 && number != 64 && number != 199 {
                 assert!(found.insert(number));
             }
         }
         assert!(!found.insert(0));
         // A row that landed though its insert failed is not missing, and hides no other.
-        found.insert(ledger.next_number());
-        assert_eq!(ledger.missing_from(&found), 3);
-        let view = ledger.view();
+        found.insert(results.next_number());
+        assert_eq!(results.missing_from(&found), 3);
+        let view = results.view();
         assert_eq!((view.sent, view.acknowledged, view.failures), (201, 200, 0));
         assert!(view.ack_p50_ms.is_some());
     }

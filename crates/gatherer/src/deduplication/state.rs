@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::claim::Flight;
-use super::keys::{DedupKeys, LedgerBounds};
+use super::keys::{DedupKeys, DeduplicationBounds};
 
 /// `None`: the table as a whole, or nobody can tell.
 pub(super) type Partition = Option<u64>;
@@ -181,7 +181,7 @@ impl State {
         self.tables.values().map(|entries| entries.stored.len() as u64).sum()
     }
 
-    fn expire(&mut self, table: u128, bounds: LedgerBounds, now_micros: u64) {
+    fn expire(&mut self, table: u128, bounds: DeduplicationBounds, now_micros: u64) {
         let most = usize::try_from(bounds.entries.min(MOST_ENTRIES)).unwrap_or(usize::MAX);
         loop {
             let Some(entries) = self.tables.get(&table) else { return };

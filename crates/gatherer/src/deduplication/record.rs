@@ -1,10 +1,10 @@
-//! The records of the ledger's log, in little-endian.
+//! The records of the deduplication index's log, in little-endian.
 //!
-//! Kind 1, inserts of one table are stored: a version (1), when (microseconds since 1970), the table, the bounds of its ledger
+//! Kind 1, inserts of one table are stored: a version (1), when (microseconds since 1970), the table, the bounds of its deduplication index
 //! (entries, microseconds or 0), the number of inserts, and for each its key, the number of its partitions, the partitions.
 //! Kind 2, the rows of a table are gone: a version (1), the table.
 
-use super::keys::{DedupKeys, LedgerBounds};
+use super::keys::{DedupKeys, DeduplicationBounds};
 
 pub(super) const STORED: u8 = 1;
 pub(super) const FORGOTTEN: u8 = 2;
@@ -53,7 +53,7 @@ pub(super) fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
 
 fn stored(input: &mut Input) -> Option<Record> {
     let (at_micros, table) = (input.u64()?, input.u128()?);
-    let bounds = LedgerBounds { entries: input.u64()?, age_micros: Some(input.u64()?).filter(|&age| age > 0) };
+    let bounds = DeduplicationBounds { entries: input.u64()?, age_micros: Some(input.u64()?).filter(|&age| age > 0) };
     let count = input.u32()?;
     let mut inserts = Vec::new();
     for _ in 0..count {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn samples() -> Vec<(u8, Vec<u8>, Record)> {
-        let bounds = LedgerBounds { entries: 7, age_micros: None };
+        let bounds = DeduplicationBounds { entries: 7, age_micros: None };
         let keys = |key, partitions: &[u64]| DedupKeys::new(9, key, partitions.to_vec(), bounds);
         let inserts = vec![keys(1, &[]), keys(2, &[3, 4]), keys(3, &[5])];
         vec![

@@ -1,9 +1,9 @@
-//! Where inserts meet the ledger: before they are taken, and when they are stored.
+//! Where inserts meet the deduplication index: before they are taken, and when they are stored.
 
 use windrow_sink::Sink;
 
 use super::cut::cut_known;
-use super::{Entered, Ledger, Resolved};
+use super::{DeduplicationIndex, Entered, Resolved};
 use crate::gatherer::{Core, Gatherer};
 use crate::insert::{AckLevel, Insert, InsertError, PushError};
 use crate::push::overloaded;
@@ -21,14 +21,14 @@ pub(crate) enum Admitted {
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// The ledger, where inserts are deduplicated.
-    pub fn ledger(&self) -> Option<&Ledger> {
-        self.core.stores.ledger.as_ref()
+    /// The deduplication index, where inserts are deduplicated.
+    pub fn deduplication(&self) -> Option<&DeduplicationIndex> {
+        self.core.stores.deduplication.as_ref()
     }
 
     /// Claims the insert's keys. While another of its name is on its way it waits, for as long as its sender would.
     pub(crate) async fn admit(&self, shape: &Shape, insert: &mut Insert) -> Result<Admitted, PushError> {
-        let Some(ledger) = self.ledger() else { return Ok(Admitted::New) };
+        let Some(deduplication) = self.deduplication() else { return Ok(Admitted::New) };
         let Some(keys) = insert.dedup.take() else { return Ok(Admitted::New) };
         let patience = match insert.ack {
             AckLevel::Stored => insert.patience,
@@ -37,7 +37,7 @@ impl<S: Sink> Gatherer<S> {
         let _waiting = self.registry.budget.wait_with(Table::held_bytes(insert)).map_err(overloaded)?;
         let resolved = tokio::select! {
             biased;
-            resolved = tokio::time::timeout(patience, ledger.resolve(keys, insert.ack)) => resolved,
+            resolved = tokio::time::timeout(patience, deduplication.resolve(keys, insert.ack)) => resolved,
             () = self.core.gave_up.wait() => return Err(PushError::ShuttingDown),
         };
         match resolved.map_err(|_| PushError::Behind)? {
@@ -59,8 +59,8 @@ impl<S: Sink> Gatherer<S> {
 
 /// Enters those that are stored. Nothing that says that they are done may be written before the result has resolved.
 pub(crate) fn enter_stored<S: Sink>(core: &Core<S>, settled: &mut [Settled]) -> Option<Entered> {
-    let ledger = core.stores.ledger.as_ref()?;
+    let deduplication = core.stores.deduplication.as_ref()?;
     let stored = settled.iter_mut().filter(|settled| settled.outcome.is_ok());
     let keys: Vec<_> = stored.filter_map(|settled| settled.member.baggage.as_mut()?.dedup.take()).collect();
-    (!keys.is_empty()).then(|| ledger.enter(keys))
+    (!keys.is_empty()).then(|| deduplication.enter(keys))
 }

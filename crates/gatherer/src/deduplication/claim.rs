@@ -51,7 +51,7 @@ impl Flight {
 
 /// The right to store an insert under its keys. Dropped before the insert is stored, it frees them.
 pub(super) struct Claim {
-    pub(super) ledger: Weak<Shared>,
+    pub(super) deduplication: Weak<Shared>,
     pub(super) table: u128,
     pub(super) key: u128,
     pub(super) flight: Arc<Flight>,
@@ -88,8 +88,8 @@ impl Drop for Claim {
         if !self.holds {
             return;
         }
-        if let Some(ledger) = self.ledger.upgrade() {
-            ledger.lock().release(self.table, self.key, &self.flight);
+        if let Some(deduplication) = self.deduplication.upgrade() {
+            deduplication.lock().release(self.table, self.key, &self.flight);
         }
         self.flight.end();
     }

@@ -1,4 +1,4 @@
-//! The ledger as its users see it: alone, against a model, and over restarts.
+//! The deduplication index as its users see it: alone, against a model, and over restarts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use windrow_journal::Folder;
 use super::*;
 
 const TABLE: u128 = 1;
-const FOR_EVER: LedgerBounds = LedgerBounds { entries: 100, age_micros: None };
+const FOR_EVER: DeduplicationBounds = DeduplicationBounds { entries: 100, age_micros: None };
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 10, max_bytes: 1 << 20, reserve_bytes: 64 << 10 };
 
 /// A world whose wall clock is set by hand.
@@ -33,9 +33,9 @@ impl Surroundings for Clock {
     }
 }
 
-fn in_memory() -> (Ledger, Arc<Clock>) {
+fn in_memory() -> (DeduplicationIndex, Arc<Clock>) {
     let clock = Arc::new(Clock::default());
-    (Ledger::in_memory(clock.clone()), clock)
+    (DeduplicationIndex::in_memory(clock.clone()), clock)
 }
 
 fn keys(key: u128, partitions: &[u64]) -> DedupKeys {
@@ -43,18 +43,18 @@ fn keys(key: u128, partitions: &[u64]) -> DedupKeys {
 }
 
 /// `None`: it is a repeat.
-async fn resolve(ledger: &Ledger, keys: DedupKeys) -> Option<(DedupKeys, Vec<u64>)> {
-    match ledger.resolve(keys, AckLevel::Stored).await {
+async fn resolve(deduplication: &DeduplicationIndex, keys: DedupKeys) -> Option<(DedupKeys, Vec<u64>)> {
+    match deduplication.resolve(keys, AckLevel::Stored).await {
         Resolved::Repeat => None,
         Resolved::Mine { keys, known } => Some((keys, known)),
     }
 }
 
-async fn store(ledger: &Ledger, keys: DedupKeys) -> bool {
-    match resolve(ledger, keys).await {
+async fn store(deduplication: &DeduplicationIndex, keys: DedupKeys) -> bool {
+    match resolve(deduplication, keys).await {
         None => false,
         Some((keys, _)) => {
-            drop(ledger.enter(vec![keys]));
+            drop(deduplication.enter(vec![keys]));
             true
         }
     }
@@ -62,31 +62,31 @@ async fn store(ledger: &Ledger, keys: DedupKeys) -> bool {
 
 #[tokio::test]
 async fn a_repeat_is_recognised_once_the_first_is_stored() {
-    let (ledger, _) = in_memory();
-    assert!(store(&ledger, keys(1, &[])).await);
-    assert!(!store(&ledger, keys(1, &[])).await);
-    assert!(store(&ledger, keys(2, &[])).await);
-    assert!(store(&ledger, DedupKeys::new(2, 1, vec![], FOR_EVER)).await, "another table");
+    let (deduplication, _) = in_memory();
+    assert!(store(&deduplication, keys(1, &[])).await);
+    assert!(!store(&deduplication, keys(1, &[])).await);
+    assert!(store(&deduplication, keys(2, &[])).await);
+    assert!(store(&deduplication, DedupKeys::new(2, 1, vec![], FOR_EVER)).await, "another table");
 }
 
 #[tokio::test]
 async fn what_was_not_stored_frees_its_keys() {
-    let (ledger, _) = in_memory();
-    drop(resolve(&ledger, keys(1, &[5])).await);
-    assert!(store(&ledger, keys(1, &[5])).await);
-    assert_eq!(ledger.entries(), 1);
+    let (deduplication, _) = in_memory();
+    drop(resolve(&deduplication, keys(1, &[5])).await);
+    assert!(store(&deduplication, keys(1, &[5])).await);
+    assert_eq!(deduplication.entries(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeat_waits_for_the_first_to_end() {
-    let (ledger, _) = in_memory();
+    let (deduplication, _) = in_memory();
     for is_stored in [true, false] {
-        let (first, _) = resolve(&ledger, keys(u128::from(is_stored), &[])).await.expect("it is new");
-        let repeat = resolve(&ledger, first.clone());
+        let (first, _) = resolve(&deduplication, keys(u128::from(is_stored), &[])).await.expect("it is new");
+        let repeat = resolve(&deduplication, first.clone());
         tokio::pin!(repeat);
         assert!(tokio::time::timeout(Duration::from_secs(1), &mut repeat).await.is_err(), "it waits");
         if is_stored {
-            drop(ledger.enter(vec![first]));
+            drop(deduplication.enter(vec![first]));
         } else {
             drop(first);
         }
@@ -96,95 +96,96 @@ async fn a_repeat_waits_for_the_first_to_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repeat_that_asks_for_the_disk_waits_until_the_first_is_there() {
-    let (ledger, _) = in_memory();
-    let (first, _) = resolve(&ledger, keys(1, &[])).await.expect("it is new");
-    let repeat = ledger.resolve(first.clone(), AckLevel::Disk);
+    let (deduplication, _) = in_memory();
+    let (first, _) = resolve(&deduplication, keys(1, &[])).await.expect("it is new");
+    let repeat = deduplication.resolve(first.clone(), AckLevel::Disk);
     tokio::pin!(repeat);
     assert!(tokio::time::timeout(Duration::from_secs(1), &mut repeat).await.is_err(), "it waits");
     first.handle().expect("it is claimed").tell_durable();
     assert!(matches!(repeat.await, Resolved::Repeat));
-    let stored = ledger.resolve(first.clone(), AckLevel::Stored);
+    let stored = deduplication.resolve(first.clone(), AckLevel::Stored);
     assert!(tokio::time::timeout(Duration::from_secs(1), stored).await.is_err(), "who asks for more waits on");
 }
 
 #[tokio::test]
 async fn a_part_of_a_repeat_is_new_where_its_partition_is() {
-    let (ledger, _) = in_memory();
-    assert!(store(&ledger, keys(1, &[10, 20])).await);
-    let (second, known) = resolve(&ledger, keys(1, &[20, 30])).await.expect("a part of it is new");
+    let (deduplication, _) = in_memory();
+    assert!(store(&deduplication, keys(1, &[10, 20])).await);
+    let (second, known) = resolve(&deduplication, keys(1, &[20, 30])).await.expect("a part of it is new");
     assert_eq!((second.partitions.as_slice(), known.as_slice()), ([30].as_slice(), [20].as_slice()));
-    drop(ledger.enter(vec![second]));
-    assert!(!store(&ledger, keys(1, &[10, 20, 30])).await);
-    assert!(!store(&ledger, keys(1, &[])).await, "nobody can tell its partitions");
-    assert!(store(&ledger, keys(2, &[])).await);
-    assert!(!store(&ledger, keys(2, &[10])).await, "nobody could tell those of the first");
+    drop(deduplication.enter(vec![second]));
+    assert!(!store(&deduplication, keys(1, &[10, 20, 30])).await);
+    assert!(!store(&deduplication, keys(1, &[])).await, "nobody can tell its partitions");
+    assert!(store(&deduplication, keys(2, &[])).await);
+    assert!(!store(&deduplication, keys(2, &[10])).await, "nobody could tell those of the first");
 }
 
 #[tokio::test]
 async fn entries_go_by_number_and_by_age() {
-    let (ledger, clock) = in_memory();
-    let bounded = |key, entries| DedupKeys::new(TABLE, key, vec![], LedgerBounds { entries, age_micros: Some(1_000) });
+    let (deduplication, clock) = in_memory();
+    let bounded =
+        |key, entries| DedupKeys::new(TABLE, key, vec![], DeduplicationBounds { entries, age_micros: Some(1_000) });
     for key in 0..5 {
-        assert!(store(&ledger, bounded(key, 3)).await);
+        assert!(store(&deduplication, bounded(key, 3)).await);
     }
-    assert!(!store(&ledger, bounded(4, 3)).await && !store(&ledger, bounded(2, 3)).await);
-    assert!(store(&ledger, bounded(1, 3)).await, "it was pushed out");
+    assert!(!store(&deduplication, bounded(4, 3)).await && !store(&deduplication, bounded(2, 3)).await);
+    assert!(store(&deduplication, bounded(1, 3)).await, "it was pushed out");
     clock.0.store(1_000, Ordering::Relaxed);
-    assert!(!store(&ledger, bounded(4, 3)).await);
+    assert!(!store(&deduplication, bounded(4, 3)).await);
     clock.0.store(1_001, Ordering::Relaxed);
-    assert!(store(&ledger, bounded(4, 3)).await, "it is too old");
-    assert_eq!(ledger.entries(), 1);
+    assert!(store(&deduplication, bounded(4, 3)).await, "it is too old");
+    assert_eq!(deduplication.entries(), 1);
 }
 
 #[tokio::test]
 async fn a_table_whose_rows_are_gone_is_forgotten_but_for_what_is_on_its_way() {
-    let (ledger, _) = in_memory();
-    assert!(store(&ledger, keys(1, &[7])).await);
-    let (on_its_way, _) = resolve(&ledger, keys(2, &[7])).await.expect("it is new");
-    ledger.forget(TABLE).await;
-    drop(ledger.enter(vec![on_its_way]));
-    assert!(store(&ledger, keys(1, &[7])).await && !store(&ledger, keys(2, &[7])).await);
+    let (deduplication, _) = in_memory();
+    assert!(store(&deduplication, keys(1, &[7])).await);
+    let (on_its_way, _) = resolve(&deduplication, keys(2, &[7])).await.expect("it is new");
+    deduplication.forget(TABLE).await;
+    drop(deduplication.enter(vec![on_its_way]));
+    assert!(store(&deduplication, keys(1, &[7])).await && !store(&deduplication, keys(2, &[7])).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_parked_keeps_its_keys_until_it_comes_back() {
-    let (ledger, _) = in_memory();
-    let (mut first, _) = resolve(&ledger, keys(1, &[7])).await.expect("it is new");
+    let (deduplication, _) = in_memory();
+    let (mut first, _) = resolve(&deduplication, keys(1, &[7])).await.expect("it is new");
     let bytes = first.encode();
     first.park();
     drop(first);
-    let repeat = resolve(&ledger, keys(1, &[7]));
+    let repeat = resolve(&deduplication, keys(1, &[7]));
     assert!(tokio::time::timeout(Duration::from_secs(1), repeat).await.is_err(), "it is still on its way");
-    let back = ledger.reclaim(DedupKeys::decode(&bytes).expect("they were encoded"));
-    drop(ledger.enter(vec![back]));
-    assert!(!store(&ledger, keys(1, &[7])).await);
+    let back = deduplication.reclaim(DedupKeys::decode(&bytes).expect("they were encoded"));
+    drop(deduplication.enter(vec![back]));
+    assert!(!store(&deduplication, keys(1, &[7])).await);
 }
 
 #[tokio::test]
 async fn a_claim_from_before_a_crash_may_be_of_what_is_stored() {
-    let (ledger, _) = in_memory();
-    assert!(store(&ledger, keys(1, &[7])).await);
-    let again = ledger.reclaim(keys(1, &[7]));
-    drop(ledger.enter(vec![again]));
-    assert_eq!(ledger.entries(), 1);
-    drop(ledger.reclaim(keys(1, &[7])));
-    assert!(!store(&ledger, keys(1, &[7])).await, "what is stored stays so");
+    let (deduplication, _) = in_memory();
+    assert!(store(&deduplication, keys(1, &[7])).await);
+    let again = deduplication.reclaim(keys(1, &[7]));
+    drop(deduplication.enter(vec![again]));
+    assert_eq!(deduplication.entries(), 1);
+    drop(deduplication.reclaim(keys(1, &[7])));
+    assert!(!store(&deduplication, keys(1, &[7])).await, "what is stored stays so");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_an_earlier_life_left_is_known_before_it_comes() {
-    let (ledger, _) = in_memory();
-    assert!(store(&ledger, keys(1, &[7, 8])).await);
-    assert!(!ledger.reclaim_left(keys(1, &[8])), "it is stored");
-    assert!(ledger.reclaim_left(keys(1, &[8, 9])) && ledger.reclaim_left(keys(2, &[])));
-    assert!(matches!(ledger.resolve(keys(2, &[]), AckLevel::Disk).await, Resolved::Repeat), "it can't be lost");
-    let repeat = resolve(&ledger, keys(2, &[]));
+    let (deduplication, _) = in_memory();
+    assert!(store(&deduplication, keys(1, &[7, 8])).await);
+    assert!(!deduplication.reclaim_left(keys(1, &[8])), "it is stored");
+    assert!(deduplication.reclaim_left(keys(1, &[8, 9])) && deduplication.reclaim_left(keys(2, &[])));
+    assert!(matches!(deduplication.resolve(keys(2, &[]), AckLevel::Disk).await, Resolved::Repeat), "it can't be lost");
+    let repeat = resolve(&deduplication, keys(2, &[]));
     assert!(tokio::time::timeout(Duration::from_secs(1), repeat).await.is_err(), "it is not stored");
-    drop(ledger.enter(vec![ledger.reclaim(keys(2, &[]))]));
-    assert!(!store(&ledger, keys(2, &[])).await);
+    drop(deduplication.enter(vec![deduplication.reclaim(keys(2, &[]))]));
+    assert!(!store(&deduplication, keys(2, &[])).await);
 }
 
-/// A ledger in a folder, whose committer is turned by hand.
+/// A deduplication index in a folder, whose committer is turned by hand.
 struct OnDisk {
     path: PathBuf,
     clock: Arc<Clock>,
@@ -193,13 +194,13 @@ struct OnDisk {
 impl OnDisk {
     fn new() -> OnDisk {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("windrow-ledger-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("windrow-deduplication-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         OnDisk { path: std::env::temp_dir().join(name), clock: Arc::default() }
     }
 
-    fn open(&self) -> (Ledger, Committer<Folder>) {
+    fn open(&self) -> (DeduplicationIndex, Committer<Folder>) {
         let folder = Folder::open(&self.path).expect("a folder of its own");
-        Ledger::open(folder, OPTIONS, self.clock.clone()).expect("it can be opened")
+        DeduplicationIndex::open(folder, OPTIONS, self.clock.clone()).expect("it can be opened")
     }
 
     fn bytes(&self) -> u64 {
@@ -211,67 +212,67 @@ impl OnDisk {
 #[tokio::test]
 async fn what_was_entered_is_known_after_a_restart_and_what_was_not_is_not() {
     let disk = OnDisk::new();
-    let (ledger, mut committer) = disk.open();
-    let (first, _) = resolve(&ledger, keys(1, &[7, 8])).await.expect("it is new");
-    let entered = ledger.enter(vec![first]);
+    let (deduplication, mut committer) = disk.open();
+    let (first, _) = resolve(&deduplication, keys(1, &[7, 8])).await.expect("it is new");
+    let entered = deduplication.enter(vec![first]);
     committer.turn();
     entered.wait().await;
-    let (_on_its_way, _) = resolve(&ledger, keys(2, &[7])).await.expect("it is new");
-    drop((ledger, committer));
-    let (ledger, _committer) = disk.open();
-    assert!(!store(&ledger, keys(1, &[8, 7])).await);
-    assert!(store(&ledger, keys(2, &[7])).await);
+    let (_on_its_way, _) = resolve(&deduplication, keys(2, &[7])).await.expect("it is new");
+    drop((deduplication, committer));
+    let (deduplication, _committer) = disk.open();
+    assert!(!store(&deduplication, keys(1, &[8, 7])).await);
+    assert!(store(&deduplication, keys(2, &[7])).await);
 }
 
 #[tokio::test]
 async fn what_was_forgotten_stays_so_after_a_restart() {
     let disk = OnDisk::new();
-    let (ledger, mut committer) = disk.open();
-    assert!(store(&ledger, keys(1, &[])).await);
+    let (deduplication, mut committer) = disk.open();
+    assert!(store(&deduplication, keys(1, &[])).await);
     {
-        let forgetting = ledger.forget(TABLE);
+        let forgetting = deduplication.forget(TABLE);
         tokio::pin!(forgetting);
         while tokio::time::timeout(Duration::ZERO, &mut forgetting).await.is_err() {
             committer.turn();
         }
     }
-    assert!(store(&ledger, keys(2, &[])).await);
+    assert!(store(&deduplication, keys(2, &[])).await);
     committer.turn();
-    drop((ledger, committer));
-    let (ledger, _committer) = disk.open();
-    assert!(!store(&ledger, keys(2, &[])).await && store(&ledger, keys(1, &[])).await);
+    drop((deduplication, committer));
+    let (deduplication, _committer) = disk.open();
+    assert!(!store(&deduplication, keys(2, &[])).await && store(&deduplication, keys(1, &[])).await);
 }
 
 #[tokio::test]
 async fn the_log_is_as_large_as_what_is_remembered() {
     let disk = OnDisk::new();
-    let (ledger, mut committer) = disk.open();
+    let (deduplication, mut committer) = disk.open();
     for key in 0..3_000 {
-        assert!(store(&ledger, keys(key, &[1])).await);
+        assert!(store(&deduplication, keys(key, &[1])).await);
         while committer.turn() {}
     }
     // All that was entered takes 300 KB.
     assert!(disk.bytes() < 128 << 10, "{} bytes for 100 entries", disk.bytes());
-    drop((ledger, committer));
-    let (ledger, _committer) = disk.open();
-    assert_eq!(ledger.entries(), 100);
-    assert!(!store(&ledger, keys(2_999, &[1])).await && store(&ledger, keys(1, &[1])).await);
+    drop((deduplication, committer));
+    let (deduplication, _committer) = disk.open();
+    assert_eq!(deduplication.entries(), 100);
+    assert!(!store(&deduplication, keys(2_999, &[1])).await && store(&deduplication, keys(1, &[1])).await);
 }
 
 #[tokio::test]
 async fn a_full_log_forgets_the_oldest_and_goes_on() {
     let disk = OnDisk::new();
-    let (ledger, mut committer) = disk.open();
-    let many = LedgerBounds { entries: 1_000_000, age_micros: None };
+    let (deduplication, mut committer) = disk.open();
+    let many = DeduplicationBounds { entries: 1_000_000, age_micros: None };
     let partitions: Vec<u64> = (0..1_000).collect();
     for key in 0..500 {
-        assert!(store(&ledger, DedupKeys::new(TABLE, key, partitions.clone(), many)).await);
+        assert!(store(&deduplication, DedupKeys::new(TABLE, key, partitions.clone(), many)).await);
         if key % 10 == 9 {
             committer.turn();
         }
     }
     assert!(disk.bytes() <= OPTIONS.max_bytes);
-    assert!(!store(&ledger, DedupKeys::new(TABLE, 499, partitions.clone(), many)).await);
+    assert!(!store(&deduplication, DedupKeys::new(TABLE, 499, partitions.clone(), many)).await);
 }
 
 impl Drop for OnDisk {
@@ -304,7 +305,7 @@ async fn any_sequence_of_inserts_and_restarts_ends_as_the_model_does() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let (disk, mut model, mut under_way) = (OnDisk::new(), Model::default(), BTreeMap::new());
-        let (mut ledger, mut committer) = disk.open();
+        let (mut deduplication, mut committer) = disk.open();
         for step in 0..400 {
             let key = random.u128(..60);
             match random.u32(..100) {
@@ -312,7 +313,7 @@ async fn any_sequence_of_inserts_and_restarts_ends_as_the_model_does() {
                     let mut partitions: Vec<u64> = (0..4).filter(|_| random.bool()).collect();
                     partitions.push(9);
                     let expected = model.new_of(key, &partitions);
-                    match resolve(&ledger, keys(key, &partitions)).await {
+                    match resolve(&deduplication, keys(key, &partitions)).await {
                         None => assert!(expected.is_empty(), "seed {seed}, step {step}: taken for a repeat"),
                         Some((keys, _)) => {
                             assert_eq!(keys.partitions, expected, "seed {seed}, step {step}");
@@ -323,26 +324,26 @@ async fn any_sequence_of_inserts_and_restarts_ends_as_the_model_does() {
                 0..=84 => {
                     if let Some(keys) = under_way.remove(&key) {
                         model.enter(key, &keys.partitions);
-                        drop(ledger.enter(vec![keys]));
+                        drop(deduplication.enter(vec![keys]));
                         committer.turn();
                     }
                 }
                 85..=94 => drop(under_way.remove(&key)),
                 95..=96 => {
-                    ledger.shared.lock().forget(TABLE);
+                    deduplication.shared.lock().forget(TABLE);
                     let payload = record::encode_forgotten(TABLE);
-                    let log = ledger.shared.log.as_ref().expect("it has one");
+                    let log = deduplication.shared.log.as_ref().expect("it has one");
                     drop(log.append(record::FORGOTTEN, None, payload, Room::Reserve));
                     committer.turn();
                     model.stored.clear();
                 }
                 _ => {
                     under_way.clear();
-                    drop((ledger, committer));
-                    (ledger, committer) = disk.open();
+                    drop((deduplication, committer));
+                    (deduplication, committer) = disk.open();
                 }
             }
         }
-        assert_eq!(ledger.entries(), model.stored.len() as u64, "seed {seed}");
+        assert_eq!(deduplication.entries(), model.stored.len() as u64, "seed {seed}");
     }
 }
