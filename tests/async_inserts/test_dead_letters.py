@@ -11,7 +11,7 @@ from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.inserts import HELD_NOT_WAITING, INTO_T, ids, make_table, rows
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.raw_http import RawConnection, head
 from harness.users import ANN, JOE, TESTER
 
@@ -23,13 +23,13 @@ TOO_MANY_PARTS = 252
 
 
 @pytest.fixture
-def letters(gateway: Gateway, database: str) -> Letters:
-    return Letters(gateway, database)
+def letters(gateway: Gateway, database: str) -> DeadLetters:
+    return DeadLetters(gateway, database)
 
 
-def own(start_gateway, config: str = "", database: str = "default") -> tuple[Gateway, Letters]:
+def own(start_gateway, config: str = "", database: str = "default") -> tuple[Gateway, DeadLetters]:
     gateway = start_gateway(config)
-    return gateway, Letters(gateway, database)
+    return gateway, DeadLetters(gateway, database)
 
 
 def flush(tested: Endpoint) -> None:
@@ -44,7 +44,7 @@ def relax(direct: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("ack", ["disk", "memory"])
-def test_a_violated_constraint(letters: Letters, tested: Endpoint, direct: Endpoint, ack: str) -> None:
+def test_a_violated_constraint(letters: DeadLetters, tested: Endpoint, direct: Endpoint, ack: str) -> None:
     """One insert is bad. Those beside and behind it are stored; it is kept with all that is known of it."""
     make_table(direct, SMALL)
     settings = {**HELD_NOT_WAITING, "windrow_ack": ack, "output_format_json_quote_64bit_integers": 0}
@@ -74,14 +74,14 @@ def test_a_violated_constraint(letters: Letters, tested: Endpoint, direct: Endpo
     assert letters.rows(letter, limit=1) == [{"a": 1000}]
 
 
-def test_who_waits_is_told_and_leaves_no_letter(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_who_waits_is_told_and_leaves_no_letter(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, SMALL)
     assert tested.insert(INTO_T, rows(1000), async_insert=1).code == VIOLATED_CONSTRAINT
     tested.insert(INTO_T, rows(2000), **NOT_WAITING)
     assert [letter["rows"] for letter in letters.come()] == [1]
 
 
-def test_a_table_that_is_dropped_meanwhile(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_a_table_that_is_dropped_meanwhile(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct)
     tested.insert(INTO_T, rows(1, 2), **HELD_NOT_WAITING)
     direct.sql("DROP TABLE t SYNC")
@@ -96,7 +96,7 @@ def test_a_table_that_is_dropped_meanwhile(letters: Letters, tested: Endpoint, d
     assert letters.retry(ids=[letter["id"]]) == {"selected": 0, "retried": 0, "failed": []}
 
 
-def test_too_many_partitions_in_one_insert(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_too_many_partitions_in_one_insert(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     direct.sql("CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY tuple() PARTITION BY a")
     tested.insert(INTO_T, rows(*range(200)), **NOT_WAITING)
     tested.insert(INTO_T, rows(500), **NOT_WAITING)
@@ -105,7 +105,7 @@ def test_too_many_partitions_in_one_insert(letters: Letters, tested: Endpoint, d
     eventually(lambda: ids(direct) == [500], "the other insert is stored")
 
 
-def test_text_is_kept_as_it_came(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_text_is_kept_as_it_came(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, "a UInt64, v Variant(String, UInt64), CONSTRAINT small CHECK a < 1000")
     payload = '{"a":1000,"v":"x"}\n{"a":2,"v":7}\n'
     tested.insert(INTO_T, payload, **NOT_WAITING)
@@ -118,7 +118,7 @@ def test_text_is_kept_as_it_came(letters: Letters, tested: Endpoint, direct: End
     eventually(lambda: ids(direct) == [2, 1000], "the rows are there")
 
 
-def test_text_of_a_table_that_is_gone_is_shown_as_strings(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_text_of_a_table_that_is_gone_is_shown_as_strings(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, "a UInt64, v Variant(String, UInt64)")
     tested.insert("INSERT INTO t FORMAT CSVWithNames", 'a,v\n1,"x y"\n', **HELD_NOT_WAITING)
     direct.sql("DROP TABLE t SYNC")
@@ -131,7 +131,7 @@ def test_text_of_a_table_that_is_gone_is_shown_as_strings(letters: Letters, test
 # Retry and discard
 
 
-def test_only_what_is_selected_is_retried(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_only_what_is_selected_is_retried(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     for table in ("t", "u"):
         make_table(direct, SMALL, table)
         for number in (1001, 1002):
@@ -147,7 +147,7 @@ def test_only_what_is_selected_is_retried(letters: Letters, tested: Endpoint, di
     eventually(lambda: ids(direct, "u") == [1001, 1002], "the rows of u are there")
 
 
-def test_what_fails_again_is_a_letter_again(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_what_fails_again_is_a_letter_again(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, SMALL)
     tested.insert(INTO_T, rows(1001), query_id="mine", **NOT_WAITING)
     [first] = letters.come()
@@ -163,7 +163,7 @@ def test_what_fails_again_is_a_letter_again(letters: Letters, tested: Endpoint, 
     assert letters.all() == []
 
 
-def test_letters_of_a_user_who_may_not_insert_any_more(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_letters_of_a_user_who_may_not_insert_any_more(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     """They are stored with the gateway's own account; the letter still says whose insert it was."""
     make_table(direct, SMALL)
     ann = tested.as_user(ANN.name, ANN.password)
@@ -178,7 +178,7 @@ def test_letters_of_a_user_who_may_not_insert_any_more(letters: Letters, tested:
     eventually(lambda: ids(direct) == [1001], "the row is there")
 
 
-def test_discarded_letters_are_gone(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_discarded_letters_are_gone(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, SMALL)
     for number in (1001, 1002, 1003):
         tested.insert(INTO_T, rows(number), **NOT_WAITING)
@@ -193,7 +193,7 @@ def test_discarded_letters_are_gone(letters: Letters, tested: Endpoint, direct: 
 # Questions
 
 
-def test_lists_have_conditions_and_pages(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_lists_have_conditions_and_pages(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, SMALL)
     for number in range(1001, 1006):
         tested.insert(INTO_T, rows(number), **NOT_WAITING)
@@ -225,13 +225,13 @@ def test_lists_have_conditions_and_pages(letters: Letters, tested: Endpoint, dir
     ],
 )
 def test_requests_that_make_no_sense(
-    letters: Letters, path: str, method: str, body: object, kind: str, status: int
+    letters: DeadLetters, path: str, method: str, body: object, kind: str, status: int
 ) -> None:
     said = letters.ask(path, method, body, kind)
     assert said.status == status and said.json()["error"], said
 
 
-def test_in_any_select(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_in_any_select(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, SMALL)
     direct.sql("CREATE TABLE codes (code Int32, means String) ENGINE = Memory")
     direct.sql(f"INSERT INTO codes VALUES ({VIOLATED_CONSTRAINT}, 'violated')")
@@ -244,7 +244,7 @@ def test_in_any_select(letters: Letters, tested: Endpoint, direct: Endpoint) -> 
     assert tested.sql(query) == "t\t2\tdisk\tDateTime64(6)\tviolated"
 
 
-def test_users_see_their_own_letters_in_sql(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_users_see_their_own_letters_in_sql(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, SMALL)
     count = f"SELECT count() FROM system.windrow_dead_letters WHERE database = '{letters.database}'"
     ann = tested.as_user(ANN.name, ANN.password)
@@ -298,7 +298,7 @@ def test_the_admin_token_is_asked_for(start_gateway) -> None:
     gateway, letters = own(start_gateway, '[admin]\ntoken = "secret"\n')
     assert [letters.ask(path).status for path in ("", "/1", "/1/payload")] == [401] * 3
     assert letters.ask("/discard", "POST", {"all": True}).status == 401
-    known = Letters(gateway, "default", token="secret")
+    known = DeadLetters(gateway, "default", token="secret")
     assert known.listing()["total"] == 0
     assert known.command("list").out == "no dead letters\n", "the command takes the token from the settings"
 
@@ -388,7 +388,7 @@ def send_pipelined(tester: Endpoint, payloads: list[str]) -> None:
 # The command line
 
 
-def test_the_command_line(letters: Letters, tested: Endpoint, direct: Endpoint) -> None:
+def test_the_command_line(letters: DeadLetters, tested: Endpoint, direct: Endpoint) -> None:
     make_table(direct, SMALL)
     for number in (1001, 1002):
         tested.insert(INTO_T, rows(number), **NOT_WAITING)

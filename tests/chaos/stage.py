@@ -15,7 +15,7 @@ from harness.duckdb import DuckDbGateway
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
 from harness.kept_engine import KeptEngine
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.ports import free_port
 from harness.process import wait_gone
 from harness.relay import Relay
@@ -135,7 +135,7 @@ class InProcess(Stage):
         self._http = self.gateway.http
 
     def letters(self) -> list[tuple[str, str, str]]:
-        found = Letters(self.gateway, "default").all()
+        found = DeadLetters(self.gateway, "default").all()
         return [(letter["table"], letter["query_id"], letter["error"]) for letter in found]
 
     def records_withdrawn(self) -> int:

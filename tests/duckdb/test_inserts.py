@@ -10,7 +10,7 @@ import pytest
 from harness.duckdb import READER, DuckDbGateway
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 
 # Columns in ClickHouse, in DuckDB, and expressions of a number in ClickHouse's SQL.
 COLUMNS = [
@@ -188,7 +188,7 @@ def test_guilty_inserts_alone_become_dead_letters(duck_server: DuckDbGateway, du
     table = create(duck, "a BIGINT, CHECK (a % 10 != 7)")
     for number in range(50):
         assert duck.insert(f"INSERT INTO {table} FORMAT CSV", f"{number}\n", wait_for_async_insert=0).status == 200
-    letters = Letters(duck_server, "default")
+    letters = DeadLetters(duck_server, "default")
     dead = letters.come(5, table=f"default.{table}")
     assert all("CHECK constraint" in letter["error"] and letter["code"] == 469 for letter in dead), dead
     assert [letters.rows(letter) for letter in dead] == [[{"a": number}] for number in (7, 17, 27, 37, 47)]

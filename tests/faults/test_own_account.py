@@ -12,7 +12,7 @@ from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import flat
 from harness.inserts import HELD_NOT_WAITING, INTO_T, ids, make_table, rows
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.raw_http import RawConnection, head
 from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER, User
@@ -58,7 +58,7 @@ def test_inserts_in_the_journal_wait_for_the_right_one(tmp_path: Path, direct: E
     gateway.start()
     refused = lambda: [event for event in map(flat, gateway.log_events()) if "own account is refused" in str(event)]
     eventually(refused, "storing them is tried in vain")
-    assert Letters(gateway, direct.database).all() == [] and ids(direct) == []
+    assert DeadLetters(gateway, direct.database).all() == [] and ids(direct) == []
     gateway.kill()
     gateway.backend_url = backend_url(TESTER, f"127.0.0.1:{direct.port}")
     gateway.start()

@@ -12,7 +12,7 @@ from harness.kafka import Broker
 from harness.kafka_numbers import DuckDbTarget, Target
 from harness.kafka_topics import Topics
 from harness.kept_engine import KeptEngine
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.pipelines import Seen, clickhouse_gateway, duckdb_gateway, pipeline
 
 TOPIC, PARTITIONS = "events", 4
@@ -62,7 +62,7 @@ class KafkaStage(ABC):
     def letters(self) -> list[Counter[Place]]:
         """Of each gateway, how often a place in the topic has one."""
         return [
-            Counter((each["topic"], each["partition"], each["offset"]) for each in Letters(seen.gateway, self.database).all())
+            Counter((each["topic"], each["partition"], each["offset"]) for each in DeadLetters(seen.gateway, self.database).all())
             for seen in self.seen
         ]
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from harness.endpoint import ERROR_CODE, Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.load import Writers
 from harness.quick_http import QuickConnection
 
@@ -161,7 +161,7 @@ class Rows:
             number, table, count = line.split("\t")
             self.there.setdefault(int(number), {})[table] = int(count)
         self.letters: dict[int, list[str]] = {}
-        for letter in Letters(self.gateway, direct.database).all():
+        for letter in DeadLetters(self.gateway, direct.database).all():
             self.letters.setdefault(int(letter["query_id"].removeprefix("spread-")), []).append(letter["error"])
 
     def check(self, told: Iterable[Told], may_be_gone: Callable[[Told], bool] = lambda _: False) -> None:

@@ -13,7 +13,7 @@ from harness.kafka import Broker
 from harness.kafka_load import KafkaLoad
 from harness.kafka_numbers import DuckDbTarget, Target, numbered, value
 from harness.kafka_topics import Message, Topics
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.pipelines import Seen, pipeline
 
 Start = Callable[..., Seen]
@@ -55,7 +55,7 @@ def test_one_percent_of_rubbish(
     bad = [number for number in range(sent) if is_bad(number)]
     target.wait(sent - len(bad))
     target.check([number for number in range(sent) if not is_bad(number)])
-    letters = Letters(seen.gateway, direct.database).come(len(bad))
+    letters = DeadLetters(seen.gateway, direct.database).come(len(bad))
     # Rows and letters are there before they are counted.
     eventually(lambda: seen.metric("lag_messages") == 0, "the gateway knows that nothing is left", 60)
     # Message n stands in partition n modulo their number, and all of them hold messages one after the other.
@@ -79,7 +79,7 @@ def test_a_letter_has_the_message(
     target = Target(direct)
     seen = start_pipelines(pipeline(broker, target.full_name, topic_name))
     target.wait(10)
-    letters = Letters(seen.gateway, direct.database)
+    letters = DeadLetters(seen.gateway, direct.database)
     [letter] = letters.come(1)
     assert places([letter]) == {(topic_name, 1, 5)}
     assert letter["table"] == "events" and "id" in letter["error"]
@@ -105,7 +105,7 @@ def test_retry_when_the_table_is_mended(
     texts = [b'{"id":1,"word":1}', b'{"id":2}', b'{"id":3,"word":"abc"}', b'{"id":4,"word":"abc"']
     topics.send(topic_name, [Message(text, b"k", 0) for text in texts])
     seen = start_pipelines(pipeline(broker, f"{direct.database}.events", topic_name))
-    letters = Letters(seen.gateway, direct.database)
+    letters = DeadLetters(seen.gateway, direct.database)
     assert places(letters.come(2)) == {(topic_name, 0, 2), (topic_name, 0, 3)}
     assert "word" in letters.all()[0]["error"]
     direct.sql("ALTER TABLE events MODIFY COLUMN word String")
@@ -126,7 +126,7 @@ def test_retry_when_the_mapping_is_mended(
     target = Target(direct)
     settings = pipeline(broker, target.full_name, topic_name)
     seen = start_pipelines(settings)
-    letters = Letters(seen.gateway, direct.database)
+    letters = DeadLetters(seen.gateway, direct.database)
     assert places(letters.come(20)) == {(topic_name, 0, n) for n in range(20)}
     assert target.count() == 0
     assert seen.gateway.stop() == 0
@@ -150,7 +150,7 @@ def test_what_the_table_refuses(
     bad = [number for number in range(sent) if is_bad(number)]
     target.wait(sent - len(bad))
     target.check([number for number in range(sent) if not is_bad(number)])
-    letters = Letters(seen.gateway, direct.database)
+    letters = DeadLetters(seen.gateway, direct.database)
     found = letters.come(len(bad))
     assert places(found) == {(topic_name, number % PARTITIONS, number // PARTITIONS) for number in bad}
     assert all("sound" in letter["error"] for letter in found)
@@ -175,7 +175,7 @@ def test_a_message_of_many_rows_is_refused_whole(
     target = Target(direct, more=", CONSTRAINT sound CHECK id != 777")
     seen = start_pipelines(pipeline(broker, target.full_name, topic_name))
     target.wait(3)
-    found = Letters(seen.gateway, direct.database).come(2)
+    found = DeadLetters(seen.gateway, direct.database).come(2)
     assert places(found) == {(topic_name, 0, 1), (topic_name, 0, 2)}
     target.check([1, 2, 6])
 
@@ -195,7 +195,7 @@ def test_skip_counts(
     target.wait(90)
     target.check([number for number in range(100) if number % 10 != 3])
     eventually(lambda: seen.metric("skipped_total") == 10, "they are counted")
-    assert Letters(seen.gateway, direct.database).all() == []
+    assert DeadLetters(seen.gateway, direct.database).all() == []
 
 
 @pytest.mark.parametrize("kind", ["text", "constraint"])
@@ -233,7 +233,7 @@ def test_nothing_but_rubbish(
     topics.send(topic_name, [Message(random.Random(n).choice(RUBBISH), partition=0) for n in range(500)])
     target = Target(direct)
     seen = start_pipelines(pipeline(broker, target.full_name, topic_name))
-    letters = Letters(seen.gateway, direct.database)
+    letters = DeadLetters(seen.gateway, direct.database)
     assert len(places(letters.come(500))) == 500
     eventually(lambda: topics.committed(topic_name, topic_name)[0].offset == 500, "it is passed", 60)
     assert seen.gateway.stop() == 0
@@ -258,7 +258,7 @@ def test_errors_of_the_table_are_nobodys_letters(
     direct.sql("RENAME TABLE away TO events")
     target.wait(20)
     target.check(range(20))
-    assert Letters(seen.gateway, direct.database).all() == []
+    assert DeadLetters(seen.gateway, direct.database).all() == []
 
 
 def test_rubbish_on_the_way_into_duckdb(
@@ -271,7 +271,7 @@ def test_rubbish_on_the_way_into_duckdb(
     target = DuckDbTarget(seen.gateway.direct, more=", CHECK (id % 100 != 7)")
     topics.send(topic_name, messages)
     bad = [number for number in range(sent) if is_bad(number) or number % 100 == 7]
-    found = Letters(seen.gateway, "default").come(len(bad))
+    found = DeadLetters(seen.gateway, "default").come(len(bad))
     assert places(found) == {(topic_name, number % PARTITIONS, number // PARTITIONS) for number in bad}
     target.wait(sent - len(bad))
     target.check([number for number in range(sent) if number not in set(bad)])

@@ -10,7 +10,7 @@ import pytest
 
 from harness.gateway import Gateway
 from harness.inserts import HELD_NOT_WAITING, INTO_T, make_table, rows
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.paths import ROOT
 from harness.raw_http import RawConnection, RawReply, head
 from harness.users import TESTER
@@ -68,7 +68,7 @@ def ask(gateway: Gateway, path: str, fields: tuple[tuple[str, str], ...] = (), m
 def in_source() -> set[str]:
     """What the two matches over paths name."""
     admin = (ROOT / "crates" / "gateway" / "src" / "admin" / "mod.rs").read_text()
-    letters = (ROOT / "crates" / "gateway" / "src" / "admin" / "letters" / "mod.rs").read_text()
+    letters = (ROOT / "crates" / "gateway" / "src" / "admin" / "dead_letters" / "mod.rs").read_text()
     plain = set(re.findall(r'"(/[a-z0-9/-]+)"', admin))
     arms = re.findall(r"^ +\[([^\]]*)\] if .*=>|^ +\[([^\]]*)\] if \w+ =>", letters, re.MULTILINE)
     segments = [(one or other).replace("id", "1").replace('"', "").split(", ") for one, other in arms]
@@ -112,7 +112,7 @@ def test_paths_that_are_not_there_are_closed_too(guarded: Gateway) -> None:
 
 def test_nothing_was_changed_by_all_of_this(guarded: Gateway) -> None:
     """All letters were to be retried and discarded, again and again; only the token's owner had a reload."""
-    letters = Letters(guarded, "default", TOKEN).come(1)
+    letters = DeadLetters(guarded, "default", TOKEN).come(1)
     assert len(letters) == 1 and letters[0]["code"] == 469
 
 

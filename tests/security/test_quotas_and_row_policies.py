@@ -12,7 +12,7 @@ from harness.endpoint import Endpoint, Reply
 from harness.engine import Engine
 from harness.eventually import eventually
 from harness.inserts import HELD_IN_MEMORY, HELD_NOT_WAITING, INTO_T, ids, make_table, rows
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.ordered import Append, native
 from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER, User
@@ -114,7 +114,7 @@ def check_kept(stage: Stage, direct: Endpoint, inserter: Inserter, *, may_lose: 
     """The last ones, for which there is no quota, surely."""
     eventually(lambda: ids(direct)[-3:] == inserter.acknowledged[-3:], "the last ones are stored")
     if not may_lose:
-        letters = Letters(stage.gateway, direct.database)
+        letters = DeadLetters(stage.gateway, direct.database)
         eventually(lambda: len(ids(direct)) + len(letters.all()) == len(inserter.acknowledged), "all have come to their end")
     assert set(ids(direct)) <= set(inserter.acknowledged) and len(set(ids(direct))) == len(ids(direct))
 
@@ -128,7 +128,7 @@ def test_a_quota_for_a_short_time(stage: Stage) -> None:
     eventually(inserter.is_taken, "it is taken")
     eventually(inserter.is_refused, "it is used up")
     eventually(inserter.is_taken, "and is no more")
-    letters = Letters(stage.gateway, "shortly")
+    letters = DeadLetters(stage.gateway, "shortly")
     eventually(lambda: len(ids(direct)) + len(letters.all()) == len(inserter.acknowledged), "all have come to their end")
 
 

@@ -12,7 +12,7 @@ from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.eventually import eventually
 from harness.inserts import HELD_NOT_WAITING, INTO_T, ids, make_table, rows
-from harness.letters import Letters
+from harness.dead_letters import DeadLetters
 from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER, User
 
@@ -68,7 +68,7 @@ def own(stage: Stage) -> Iterator[Endpoint]:
 def test_what_is_taken_away_at_every_level(stage: Stage, own: Endpoint, loss: str, level: str) -> None:
     """Refused for good from the first refusal on; whatever is stored was acknowledged, and whatever was acknowledged is stored or a letter."""
     becomes, code = LOSSES[loss]
-    letters = Letters(stage.gateway, "default")
+    letters = DeadLetters(stage.gateway, "default")
     before = len(letters.all())
     acknowledged, number = [], 1_000
 

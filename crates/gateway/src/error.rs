@@ -18,7 +18,7 @@ pub(crate) struct Refusal {
 pub(crate) enum Text {
     /// Our words; the backend's version is put behind them.
     Own(String),
-    /// The backend's, to the letter.
+    /// The backend's, to the dead letter.
     Backend(String),
 }
 
@@ -139,7 +139,7 @@ impl Refusal {
                 let text = format!("Windrow could not write the insert to its journal: {cause}. {end}");
                 Refusal::retryable(NOT_ENOUGH_SPACE, text)
             }
-            PushError::LettersFull { max_bytes } => Refusal::retryable(
+            PushError::DeadLettersFull { max_bytes } => Refusal::retryable(
                 NOT_ENOUGH_SPACE,
                 format!("Inserts into this table have failed, and there is no room for more dead letters ({max_bytes} bytes): retry or discard them. The insert was not taken"),
             ),

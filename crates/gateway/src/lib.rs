@@ -10,7 +10,7 @@
 //! - `backend.rs` is what stands behind: a ClickHouse, or a DuckDB, for which the gateway also does what a server does.
 //!
 //! **When in doubt, forward.** What is not understood goes to the backend untouched, and so does every insert that the
-//! backend is going to refuse: the error that a client reads is ClickHouse's own, to the letter.
+//! backend is going to refuse: the error that a client reads is ClickHouse's own, to the dead letter.
 
 mod admin;
 mod admission;
@@ -28,7 +28,7 @@ mod pipelines;
 mod recent;
 mod users;
 
-pub use admin::{letter_json, listing_json, AdminServer, MAX_ADMIN_CONNECTIONS};
+pub use admin::{dead_letter_json, listing_json, AdminServer, MAX_ADMIN_CONNECTIONS};
 pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};

@@ -32,7 +32,7 @@ pub struct GatewayOptions {
 /// What the gateway keeps on disk.
 pub struct GatewayStores {
     pub journal: OpenedJournal,
-    pub letters: DeadLetters,
+    pub dead_letters: DeadLetters,
     pub deduplication: DeduplicationIndex,
 }
 

@@ -75,7 +75,7 @@ pub enum PushError {
         is_certain: bool,
     },
     /// The table's inserts have become dead letters, and there is no room for more of these.
-    LettersFull {
+    DeadLettersFull {
         max_bytes: u64,
     },
     /// It was on its way to the sink before it could be written to the journal, and was not stored.

@@ -24,6 +24,7 @@ mod budget;
 mod clock;
 mod commands;
 mod cut;
+mod dead_letter_store;
 pub mod dead_letters;
 mod deduplication;
 mod feeder;
@@ -34,7 +35,6 @@ mod isolate;
 mod journal_metrics;
 mod journaling;
 mod leftovers;
-mod letters;
 mod log;
 mod member;
 mod metrics;
@@ -56,6 +56,7 @@ mod surroundings;
 mod table;
 
 pub use commands::{BufferEntry, BufferSnapshot, ShutDown};
+pub use dead_letter_store::{DeadLetterStore, DeadLettersFull, FailedInsert, KeepError, Keeping};
 pub use deduplication::{
     table_by_name, ClaimHandle, DedupKeys, DeduplicationBounds, DeduplicationIndex, DeduplicationIndexError, Entered,
     Resolved,
@@ -64,7 +65,6 @@ pub use gatherer::Gatherer;
 pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
 pub use journaling::Leftovers;
 pub use leftovers::{open_journal, OpenedJournal};
-pub use letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};
 pub use options::GathererOptions;
 pub use pushed::{BatchProgress, BatchTicket, Progress, PushedBatch, PushedMember};

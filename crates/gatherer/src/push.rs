@@ -227,9 +227,10 @@ impl<S: Sink> Gatherer<S> {
         // What nobody waits for may become a dead letter, and is refused if that could not be kept. One that was a dead letter
         // makes room.
         if insert.ack != AckLevel::Stored && insert.history.is_none() {
-            let full = self.core.stores.dead_letters.as_ref().and_then(|letters| letters.refuses(&table.name));
+            let full =
+                self.core.stores.dead_letters.as_ref().and_then(|dead_letters| dead_letters.refuses(&table.name));
             if let Some(full) = full {
-                return Err(PushError::LettersFull { max_bytes: full.max_bytes });
+                return Err(PushError::DeadLettersFull { max_bytes: full.max_bytes });
             }
         }
         self.refuse_when_closing()

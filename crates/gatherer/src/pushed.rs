@@ -1,7 +1,7 @@
 //! Batches that their source has gathered itself and can bring again: those of a Kafka pipeline.
 //!
 //! Such a batch goes past the buffers and their policy, straight into the lane of its shape, under the id and with the members
-//! that its source has written down before. Nothing of it is journaled, and none of its members becomes a letter here: after a
+//! that its source has written down before. Nothing of it is journaled, and none of its members becomes a dead letter here: after a
 //! crash its source pushes it again, as *sent before*, and whatever of it is stored is recognised by its id.
 //!
 //! For that each attempt of a repeat has to send what an attempt of an earlier life sent:

@@ -17,12 +17,12 @@ use crate::leftovers::Scan;
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn recover<S: Sink>(gatherer: &Gatherer<S>, journal: &Arc<Journaling>, scan: Scan) {
-    // The process may have ended after an insert became a letter, or was entered as stored, and before that was its end.
-    let (letters, deduplication) = (&gatherer.core.stores.dead_letters, gatherer.deduplication());
-    let is_letter = |id: RecordId| letters.as_ref().is_some_and(|letters| letters.holds(id.0));
+    // The process may have ended after an insert became a dead letter, or was entered as stored, and before that was its end.
+    let (dead_letters, deduplication) = (&gatherer.core.stores.dead_letters, gatherer.deduplication());
+    let is_dead_letter = |id: RecordId| dead_letters.as_ref().is_some_and(|dead_letters| dead_letters.holds(id.0));
     // Whatever is left has its keys from here on: a repeat that comes now waits for its end.
     let is_stored = |keys| deduplication.is_some_and(|deduplication| !deduplication.reclaim_left(keys));
-    let found = scan.sort(|id, keys: Option<DedupKeys>| is_letter(id) || keys.is_some_and(is_stored));
+    let found = scan.sort(|id, keys: Option<DedupKeys>| is_dead_letter(id) || keys.is_some_and(is_stored));
     journal.write_done(found.unsaid);
     journal.log.release_all(found.dead);
     if let Some(first) = found.unreadable.first() {

@@ -7,12 +7,12 @@ use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_sink::{BatchId, Sink};
 
+use crate::dead_letter_store::FailedInsert;
 use crate::deduplication::{enter_stored, Entered};
 use crate::flight::Flight;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome};
 use crate::journaling::{Journaled, Journaling};
-use crate::letters::Letter;
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
 use crate::member::{Contents, Member};
 use crate::posting::Post;
@@ -34,7 +34,7 @@ impl Settled {
     }
 }
 
-/// All of a piece has failed. The rows of those whose senders don't wait are kept for their letters.
+/// All of a piece has failed. The rows of those whose senders don't wait are kept for their dead letters.
 pub(crate) fn failed(flush: BatchId, contents: Contents, error: &InsertError) -> Vec<Settled> {
     let Contents { rows, members } = contents;
     let settled = |member, rows| Settled { member, outcome: Err(error.clone()), flush, rows };
@@ -80,11 +80,11 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
             ),
         }
     }
-    if !ends.letters.is_empty() {
+    if !ends.dead_letters.is_empty() {
         let post = Post {
             table: table.clone(),
             flight: flight.clone(),
-            letters: ends.letters,
+            dead_letters: ends.dead_letters,
             held_bytes: ends.kept_bytes,
             journaled: ends.kept,
         };
@@ -120,14 +120,14 @@ fn done_when_entered<S: Sink>(core: &Arc<Core<S>>, journal: Arc<Journaling>, ent
 struct Ends {
     done: Vec<Journaled>,
     free_bytes: u64,
-    letters: Vec<Letter>,
-    /// Where the letters' inserts stand in the journal, and what they hold of the memory.
+    dead_letters: Vec<FailedInsert>,
+    /// Where the dead letters' inserts stand in the journal, and what they hold of the memory.
     kept: Vec<Journaled>,
     kept_bytes: u64,
 }
 
 impl Ends {
-    /// Tells whoever waits. Who failed and has nobody to be told becomes a letter.
+    /// Tells whoever waits. Who failed and has nobody to be told becomes a dead letter.
     fn add<S: Sink>(&mut self, core: &Arc<Core<S>>, table: &Arc<Table>, sealed: &Sealed, settled: Settled) {
         let Settled { mut member, outcome, flush, rows } = settled;
         let (journaled, held_bytes) = (member.journaled, member.held_bytes);
@@ -145,7 +145,7 @@ impl Ends {
             (Some(Err(error)), Some(rows)) => {
                 self.kept_bytes += held_bytes;
                 self.kept.extend(journaled);
-                self.letters.push(letter(core, sealed, Failed { member, error, flush, rows }));
+                self.dead_letters.push(dead_letter(core, sealed, Failed { member, error, flush, rows }));
             }
             _ => {
                 self.free_bytes += held_bytes;
@@ -181,11 +181,11 @@ struct Failed {
     rows: Rows,
 }
 
-fn letter<S: Sink>(core: &Core<S>, sealed: &Sealed, failed: Failed) -> Letter {
+fn dead_letter<S: Sink>(core: &Core<S>, sealed: &Sealed, failed: Failed) -> FailedInsert {
     let Failed { member, error, flush, rows } = failed;
     let arrived_wall_micros = arrival_wall_micros(sealed, &member);
     let baggage = member.baggage.map(|baggage| *baggage).unwrap_or_default();
-    Letter {
+    FailedInsert {
         destination: sealed.shape.destination.clone(),
         kind: member.kind,
         rows,

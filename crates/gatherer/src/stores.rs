@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
+use crate::dead_letter_store::DeadLetterStore;
 use crate::deduplication::DeduplicationIndex;
 use crate::leftovers::OpenedJournal;
-use crate::letters::DeadLetterStore;
 use crate::surroundings::{Machine, Surroundings};
 
 /// What a gatherer is given beside its sink.

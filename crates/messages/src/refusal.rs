@@ -97,8 +97,9 @@ fn is_broken_json(value: &[u8], at: usize) -> bool {
 
 /// A word where an integer has to be.
 fn is_word(value: &[u8], at: usize, data_type: Option<&DataType>) -> bool {
-    let is_letter = value.get(at).is_some_and(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b't' | b'f' | b'n'));
-    is_letter && data_type.is_some_and(is_integer)
+    let is_dead_letter =
+        value.get(at).is_some_and(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b't' | b'f' | b'n'));
+    is_dead_letter && data_type.is_some_and(is_integer)
 }
 
 /// Which no word is read into.

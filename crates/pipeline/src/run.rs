@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use windrow_gatherer::dead_letters::{DeadLetters, MessageLetter, MessageRows};
+use windrow_gatherer::dead_letters::{DeadLetters, MessageDeadLetter, MessageRows};
 use windrow_gatherer::Gatherer;
 use windrow_sink::Sink;
 
@@ -30,11 +30,11 @@ pub struct RunningPipeline {
 }
 
 impl Pipeline {
-    /// Whatever goes wrong from here on is tried again, and shown. Without `letters`, messages that can't be stored are left out.
+    /// Whatever goes wrong from here on is tried again, and shown. Without `dead letters`, messages that can't be stored are left out.
     pub fn start<S: Sink>(
         options: PipelineOptions,
         gatherer: Gatherer<S>,
-        letters: Option<Arc<DeadLetters>>,
+        dead_letters: Option<Arc<DeadLetters>>,
         tables: Arc<dyn Tables>,
         metrics: &PipelineMetrics,
     ) -> RunningPipeline {
@@ -55,7 +55,7 @@ impl Pipeline {
         let pipeline = engine::Pipeline {
             options: Arc::new(options),
             gatherer,
-            letters,
+            dead_letters,
             tables,
             readers: readers.clone(),
             current: current.clone(),
@@ -81,8 +81,8 @@ impl RunningPipeline {
     }
 
     /// Reads a message of this pipeline that is a dead letter, for another attempt to store it. Refused while its batch is not committed.
-    pub async fn revive(&self, letter: &MessageLetter) -> Result<MessageRows, String> {
-        engine::revive(&self.current, &self.readers, &self.group, letter).await
+    pub async fn revive(&self, dead_letter: &MessageDeadLetter) -> Result<MessageRows, String> {
+        engine::revive(&self.current, &self.readers, &self.group, dead_letter).await
     }
 
     /// Gathers nothing more, stores what is gathered if that is possible soon, and leaves the group.

@@ -64,13 +64,13 @@ impl Gateway {
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
-        let dead_letters = dead_letters::open(&settings, &mut registry)?;
+        let opened_dead_letters = dead_letters::open(&settings, &mut registry)?;
         let deduplication = deduplication::open(&settings)?;
-        let letters = dead_letters.letters.clone();
+        let dead_letters = opened_dead_letters.dead_letters.clone();
         let stores = GatewayStores {
             journal: journal.opened,
             deduplication: deduplication.opened,
-            letters: dead_letters.letters,
+            dead_letters: opened_dead_letters.dead_letters,
         };
         let behind = backend.gateway.clone();
         let appends = appends::start(&settings, &behind, &mut registry)?;
@@ -85,7 +85,7 @@ impl Gateway {
             Some(listener) => Some(flight::start(listener, &settings, &backend, appends.clone(), &mut registry)?),
             None => None,
         };
-        let pipelines = Pipelines::start(pipelines, &data, &letters, &mut registry);
+        let pipelines = Pipelines::start(pipelines, &data, &dead_letters, &mut registry);
         let reload = Arc::new(Reload::new(load, data.clone(), settings.clone()));
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
         let reloads = {
@@ -100,7 +100,7 @@ impl Gateway {
         });
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
         tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
-        let kept = Kept::new(lock, vec![journal.writer, deduplication.writer, dead_letters.writer]);
+        let kept = Kept::new(lock, vec![journal.writer, deduplication.writer, opened_dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
         Ok(Gateway {
             http,

@@ -1,8 +1,8 @@
 //! The admin port: health, metrics, what is under way as JSON, and the dead letters.
 
 mod answer;
+mod dead_letters;
 mod exposition;
-mod letters;
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHe
 use windrow_settings::Difference;
 
 use self::answer::Answer;
-use self::letters::LettersApi;
+use self::dead_letters::DeadLettersApi;
 use crate::backend::BackendSink;
 use crate::data::{DataServer, State};
 use crate::options::AdminOptions;
 use crate::pipelines::pipelines_json;
 
-pub use letters::{letter_json, listing_json};
+pub use dead_letters::{dead_letter_json, listing_json};
 
-const LETTERS: &str = "/api/v1/dead-letters";
-/// A selection of some ten thousand letters by their ids.
+const DEAD_LETTERS: &str = "/api/v1/dead-letters";
+/// A selection of some ten thousand dead letters by their ids.
 const MAX_BODY_BYTES: usize = 1 << 20;
 /// Nobody has to be known to open one, and the files of the process are the data port's, too. One more is closed at once.
 pub const MAX_ADMIN_CONNECTIONS: usize = 500;
@@ -38,7 +38,7 @@ pub struct AdminServer {
     registry: Registry,
     gatherer: Gatherer<BackendSink>,
     state: Arc<State>,
-    letters: LettersApi,
+    dead_letters: DeadLettersApi,
     options: AdminOptions,
     ready: Box<Readiness>,
     reload: Box<Reload>,
@@ -55,14 +55,14 @@ impl AdminServer {
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
         let (gatherer, state) = (data.gatherer().clone(), data.state().clone());
-        let letters = LettersApi::new(state.clone());
+        let dead_letters = DeadLettersApi::new(state.clone());
         let (ready, reload, limits) = (Box::new(ready), Box::new(reload), Arc::new(limits));
-        AdminServer { registry, gatherer, state, letters, options, ready, reload, limits }
+        AdminServer { registry, gatherer, state, dead_letters, options, ready, reload, limits }
     }
 
     /// Serves until the task is dropped.
     pub async fn run(self: Arc<Self>, listener: TcpListener) {
-        tokio::join!(self.accept(listener), self.letters.discard_old());
+        tokio::join!(self.accept(listener), self.dead_letters.discard_old());
     }
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {
@@ -107,10 +107,10 @@ impl AdminServer {
 
     async fn answer(&self, head: &RequestHead, connection: &mut Connection) -> std::io::Result<Answer> {
         let (path, query) = head.target().split_once('?').unwrap_or((head.target(), ""));
-        if let Some(rest) = path.strip_prefix(LETTERS).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        if let Some(rest) = path.strip_prefix(DEAD_LETTERS).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
             let (mut body, _) = connection.body().await?;
             return Ok(match body.collect(MAX_BODY_BYTES).await.map_err(std::io::Error::other)? {
-                Collected::Whole(body) => self.letters.answer(head, rest, query, &body).await,
+                Collected::Whole(body) => self.dead_letters.answer(head, rest, query, &body).await,
                 Collected::Longer(_) => Answer::error(413, "the body is too long"),
             });
         }

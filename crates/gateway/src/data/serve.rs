@@ -43,7 +43,7 @@ pub(crate) struct State {
     /// What tables with the same columns share of reading them.
     pub(crate) read_plans: ReadPlans,
     pub(crate) gatherer: Gatherer<BackendSink>,
-    pub(crate) letters: DeadLetters,
+    pub(crate) dead_letters: DeadLetters,
     pub(crate) sessions: Sessions,
     pub(crate) query_ids: QueryIds,
     pub(crate) strangers: Strangers,
@@ -150,11 +150,11 @@ impl DataServer {
             });
         }
         let sink = backend.sink();
-        let GatewayStores { journal, deduplication, letters } = kept;
+        let GatewayStores { journal, deduplication, dead_letters } = kept;
         let stores = Stores {
             journal: Some(journal),
             deduplication: Some(deduplication),
-            dead_letters: Some(Arc::new(letters.clone())),
+            dead_letters: Some(Arc::new(dead_letters.clone())),
             ..Stores::none()
         };
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
@@ -175,7 +175,7 @@ impl DataServer {
             questions: Questions::new(settings.backend_pool.max_connections.div_ceil(4)),
             read_plans: ReadPlans::default(),
             gatherer,
-            letters,
+            dead_letters,
             sessions: Sessions::default(),
             query_ids: QueryIds::default(),
             strangers: Strangers::default(),

@@ -1,4 +1,4 @@
-//! What is written of a letter, and what is known of it in memory: of an insert, and of a message.
+//! What is written of a dead letter, and what is known of it in memory: of an insert, and of a message.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use windrow_journal::records::{
     encode_context, encode_insert, encode_message, encode_stream, ContextRecord, InsertHead, StreamRecord,
 };
 
+use super::dead_letter::{message_identity, message_summary, origin, summary};
 use super::index::Identity;
-use super::letter::{message_identity, message_summary, origin, summary};
-use super::message::{MessageLetter, MessageSource};
-use super::record::{encode_letter, LetterHead, LETTER, MESSAGE};
-use super::summary::{LetterId, LetterSummary, Origin, Stream};
+use super::message::{MessageDeadLetter, MessageSource};
+use super::record::{encode_dead_letter, DeadLetterHead, DEAD_LETTER, MESSAGE};
+use super::summary::{DeadLetterId, DeadLetterSummary, Origin, Stream};
+use crate::dead_letter_store::FailedInsert;
 use crate::insert::{DedupKeys, InsertError};
-use crate::letters::Letter;
 use windrow_sink::TableName;
 
-/// What is to become a letter.
+/// What is to become a dead letter.
 pub(super) trait Incoming {
     /// Of its record.
     const KIND: u8;
@@ -31,15 +31,15 @@ pub(super) trait Incoming {
 
 pub(super) struct Encoded {
     /// Its id is not known before it has its place in the log.
-    pub(super) summary: LetterSummary,
+    pub(super) summary: DeadLetterSummary,
     pub(super) payload: Vec<u8>,
 }
 
-impl Incoming for Letter {
-    const KIND: u8 = LETTER;
+impl Incoming for FailedInsert {
+    const KIND: u8 = DEAD_LETTER;
 
     fn context(&self) -> Vec<u8> {
-        let Letter { destination, kind, .. } = self;
+        let FailedInsert { destination, kind, .. } = self;
         encode_context(&ContextRecord { destination, query: &kind.query, format: &kind.format })
     }
 
@@ -60,7 +60,7 @@ impl Incoming for Letter {
             InsertError::Exception(exception) | InsertError::Failed(exception) => exception.code,
             InsertError::OutcomeUnknown(_) | InsertError::Unreachable(_) => 0,
         };
-        let head = LetterHead {
+        let head = DeadLetterHead {
             failed_micros: self.failed_wall_micros,
             code,
             error: self.error.to_string(),
@@ -76,12 +76,12 @@ impl Incoming for Letter {
             attempts: self.attempts,
             dedup: self.dedup.as_ref().map(DedupKeys::encode).unwrap_or_default(),
         };
-        let payload = encode_letter(&head, &encode_insert(&insert, &self.rows));
-        Encoded { summary: summary(LetterId(0), origin, &head, &insert), payload }
+        let payload = encode_dead_letter(&head, &encode_insert(&insert, &self.rows));
+        Encoded { summary: summary(DeadLetterId(0), origin, &head, &insert), payload }
     }
 }
 
-impl Incoming for MessageLetter {
+impl Incoming for MessageDeadLetter {
     const KIND: u8 = MESSAGE;
 
     fn context(&self) -> Vec<u8> {
@@ -111,6 +111,6 @@ impl Incoming for MessageLetter {
 
     fn encode(&self, origin: Arc<Origin>) -> Encoded {
         let record = self.record();
-        Encoded { summary: message_summary(LetterId(0), origin, &record), payload: encode_message(&record) }
+        Encoded { summary: message_summary(DeadLetterId(0), origin, &record), payload: encode_message(&record) }
     }
 }

@@ -1,24 +1,24 @@
-//! The letters there are, in memory, without their rows.
+//! The dead letters there are, in memory, without their rows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::selection::{Page, Selection};
-use super::summary::{LetterId, LetterSummary, Origin, Stream};
+use super::summary::{DeadLetterId, DeadLetterSummary, Origin, Stream};
 
 /// What an entry takes in memory, beside its texts. Counted with its record, so that the bound on disk space bounds the memory
-/// that a flood of tiny letters takes as well.
+/// that a flood of tiny dead letters takes as well.
 const ENTRY_BYTES: u64 = 512;
 
 pub(super) struct Entry {
-    pub(super) summary: Arc<LetterSummary>,
+    pub(super) summary: Arc<DeadLetterSummary>,
     pub(super) identity: Identity,
     /// What it counts against the bound.
     pub(super) held_bytes: u64,
 }
 
-/// What makes two letters one and the same.
+/// What makes two dead letters one and the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Identity {
     /// Nothing: it was in memory only.
@@ -36,13 +36,13 @@ pub(super) struct MessageKey {
 }
 
 impl Entry {
-    pub(super) fn new(summary: LetterSummary, identity: Identity, record_bytes: usize) -> Entry {
+    pub(super) fn new(summary: DeadLetterSummary, identity: Identity, record_bytes: usize) -> Entry {
         let held_bytes = record_bytes as u64 + ENTRY_BYTES;
         Entry { summary: Arc::new(summary), identity, held_bytes }
     }
 
-    /// For a letter that was made before it had its number.
-    pub(super) fn set_id(&mut self, id: LetterId) {
+    /// For a dead letter that was made before it had its number.
+    pub(super) fn set_id(&mut self, id: DeadLetterId) {
         Arc::make_mut(&mut self.summary).id = id;
     }
 }
@@ -50,19 +50,19 @@ impl Entry {
 /// How much of something there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
-    pub letters: u64,
+    pub dead_letters: u64,
     /// What they count against the bound.
     pub bytes: u64,
 }
 
 impl Amount {
     fn add(&mut self, entry: &Entry) {
-        self.letters += 1;
+        self.dead_letters += 1;
         self.bytes += entry.held_bytes;
     }
 
     fn subtract(&mut self, entry: &Entry) {
-        self.letters -= 1;
+        self.dead_letters -= 1;
         self.bytes -= entry.held_bytes;
     }
 }
@@ -79,23 +79,23 @@ impl TableKey {
     }
 }
 
-/// A part of the letters that a selection means.
+/// A part of the dead letters that a selection means.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Listing {
     /// How many it means altogether.
     pub total: usize,
     /// The latest first.
-    pub letters: Vec<Arc<LetterSummary>>,
+    pub dead_letters: Vec<Arc<DeadLetterSummary>>,
 }
 
 #[derive(Default)]
 pub(super) struct Index {
-    letters: BTreeMap<LetterId, Entry>,
-    by_journal_id: HashMap<u64, LetterId>,
-    by_message: BTreeMap<MessageKey, LetterId>,
+    dead_letters: BTreeMap<DeadLetterId, Entry>,
+    by_journal_id: HashMap<u64, DeadLetterId>,
+    by_message: BTreeMap<MessageKey, DeadLetterId>,
     tables: BTreeMap<TableKey, Amount>,
     all: Amount,
-    /// A broken table gives many letters the same error: its text is kept once while they follow each other.
+    /// A broken table gives many dead letters the same error: its text is kept once while they follow each other.
     latest_error: Option<Arc<str>>,
 }
 
@@ -110,7 +110,7 @@ impl Index {
         }
         self.tables.entry(TableKey::of(&entry.summary.origin)).or_default().add(&entry);
         self.all.add(&entry);
-        self.letters.insert(id, entry);
+        self.dead_letters.insert(id, entry);
     }
 
     fn share_error(&mut self, entry: &mut Entry) {
@@ -124,8 +124,8 @@ impl Index {
         }
     }
 
-    pub(super) fn remove(&mut self, id: LetterId) -> Option<Entry> {
-        let entry = self.letters.remove(&id)?;
+    pub(super) fn remove(&mut self, id: DeadLetterId) -> Option<Entry> {
+        let entry = self.dead_letters.remove(&id)?;
         match &entry.identity {
             Identity::Unknown => {}
             Identity::Journaled(journal_id) => drop(self.by_journal_id.remove(journal_id)),
@@ -134,7 +134,7 @@ impl Index {
         let key = TableKey::of(&entry.summary.origin);
         if let Some(amount) = self.tables.get_mut(&key) {
             amount.subtract(&entry);
-            if amount.letters == 0 {
+            if amount.dead_letters == 0 {
                 self.tables.remove(&key);
             }
         }
@@ -142,17 +142,17 @@ impl Index {
         Some(entry)
     }
 
-    pub(super) fn get(&self, id: LetterId) -> Option<&Entry> {
-        self.letters.get(&id)
+    pub(super) fn get(&self, id: DeadLetterId) -> Option<&Entry> {
+        self.dead_letters.get(&id)
     }
 
-    /// The letter that this record of the journal has become.
-    pub(super) fn of_journal(&self, journal_id: u64) -> Option<LetterId> {
+    /// The dead letter that this record of the journal has become.
+    pub(super) fn of_journal(&self, journal_id: u64) -> Option<DeadLetterId> {
         self.by_journal_id.get(&journal_id).copied()
     }
 
-    /// The letter that this is too.
-    pub(super) fn same(&self, identity: &Identity) -> Option<LetterId> {
+    /// The dead letter that this is too.
+    pub(super) fn same(&self, identity: &Identity) -> Option<DeadLetterId> {
         match identity {
             Identity::Unknown => None,
             Identity::Journaled(journal_id) => self.of_journal(*journal_id),
@@ -172,8 +172,8 @@ impl Index {
         }
         let key = |offset: i64| MessageKey { stream: stream.clone(), partition, offset };
         let found = self.by_message.range(key(*offsets.start())..=key(*offsets.end()));
-        let is_unread = |id: &LetterId| {
-            let message = self.letters.get(id).and_then(|entry| entry.summary.message);
+        let is_unread = |id: &DeadLetterId| {
+            let message = self.dead_letters.get(id).and_then(|entry| entry.summary.message);
             message.is_some_and(|message| !message.was_read)
         };
         found.filter(|(_, id)| is_unread(id)).map(|(key, _)| key.offset).collect()
@@ -188,7 +188,7 @@ impl Index {
         self.tables.get(&key).copied().unwrap_or_default()
     }
 
-    /// Every table that has letters.
+    /// Every table that has dead letters.
     pub(super) fn by_table(&self) -> impl Iterator<Item = TableAmount> + '_ {
         let amount = |(key, amount): (&TableKey, &Amount)| TableAmount {
             database: key.database.clone(),
@@ -199,31 +199,31 @@ impl Index {
     }
 
     pub(super) fn list(&self, selection: &Selection, page: Page) -> Listing {
-        let mut listing = Listing { total: 0, letters: Vec::new() };
+        let mut listing = Listing { total: 0, dead_letters: Vec::new() };
         for entry in self.matching(selection).rev() {
-            if listing.total >= page.offset && listing.letters.len() < page.limit {
-                listing.letters.push(entry.summary.clone());
+            if listing.total >= page.offset && listing.dead_letters.len() < page.limit {
+                listing.dead_letters.push(entry.summary.clone());
             }
             listing.total += 1;
         }
         listing
     }
 
-    /// The ids of all that are meant, in the order in which they became letters.
-    pub(super) fn select(&self, selection: &Selection) -> Vec<LetterId> {
+    /// The ids of all that are meant, in the order in which they became dead letters.
+    pub(super) fn select(&self, selection: &Selection) -> Vec<DeadLetterId> {
         self.matching(selection).map(|entry| entry.summary.id).collect()
     }
 
     fn matching<'a>(&'a self, selection: &'a Selection) -> Box<dyn DoubleEndedIterator<Item = &'a Entry> + 'a> {
         let matches = |entry: &&Entry| selection.matches(&entry.summary);
         match selection.ids.is_empty() {
-            true => Box::new(self.letters.values().filter(matches)),
-            false => Box::new(selection.ids.iter().filter_map(|id| self.letters.get(id)).filter(matches)),
+            true => Box::new(self.dead_letters.values().filter(matches)),
+            false => Box::new(selection.ids.iter().filter_map(|id| self.dead_letters.get(id)).filter(matches)),
         }
     }
 }
 
-/// How many letters a table has.
+/// How many dead letters a table has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableAmount {
     pub database: String,

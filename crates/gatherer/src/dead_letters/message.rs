@@ -1,4 +1,4 @@
-//! Messages of a pipeline that could not be stored: what its letter is made of, and how it becomes rows again.
+//! Messages of a pipeline that could not be stored: what its dead letter is made of, and how it becomes rows again.
 
 use std::fmt;
 use std::future::Future;
@@ -19,7 +19,7 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 /// What messages of one topic have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSource {
-    /// The pipeline's name: whoever retries a letter asks the pipeline of this name to read it.
+    /// The pipeline's name: whoever retries a dead letter asks the pipeline of this name to read it.
     pub pipeline: String,
     pub topic: String,
     /// Zeros where the brokers give topics no ids.
@@ -30,9 +30,9 @@ pub struct MessageSource {
     pub format: String,
 }
 
-/// A message that can't be stored, with all that it had. Letters of one source, partition and offset are one letter.
+/// A message that can't be stored, with all that it had. Dead letters of one source, partition and offset are one dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MessageLetter {
+pub struct MessageDeadLetter {
     pub source: Arc<MessageSource>,
     pub partition: i32,
     pub offset: i64,
@@ -63,8 +63,8 @@ impl MessageSource {
     }
 }
 
-impl MessageLetter {
-    /// As it is written: no longer than letters are.
+impl MessageDeadLetter {
+    /// As it is written: no longer than dead letters are.
     pub(super) fn record(&self) -> MessageRecord<'_> {
         let value = self.value.as_deref();
         MessageRecord {
@@ -83,9 +83,9 @@ impl MessageLetter {
         }
     }
 
-    pub(super) fn of(source: MessageSource, record: MessageRecord<'_>) -> MessageLetter {
+    pub(super) fn of(source: MessageSource, record: MessageRecord<'_>) -> MessageDeadLetter {
         let owned = |(name, value): (&str, Option<&[u8]>)| (name.to_owned(), value.map(<[u8]>::to_vec));
-        MessageLetter {
+        MessageDeadLetter {
             source: Arc::new(source),
             partition: record.partition,
             offset: record.offset,
@@ -105,13 +105,13 @@ impl MessageLetter {
 /// Some messages could not be kept. Those that are not among these are.
 #[derive(Debug)]
 pub struct MessagesNotKept {
-    pub letters: Vec<MessageLetter>,
+    pub dead_letters: Vec<MessageDeadLetter>,
     pub why: NotKept,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotKept {
-    /// There is no room before letters are retried or discarded.
+    /// There is no room before dead letters are retried or discarded.
     Full { max_bytes: u64 },
     /// Worth trying again soon.
     NotWritten(String),
@@ -132,7 +132,7 @@ impl fmt::Display for NotKept {
 /// Reads messages that come back from the dead letters.
 pub trait MessageRetrier: Send + Sync + 'static {
     /// The rows of a message, as the pipeline of that name would store them now. The error is a sentence for whoever retries it.
-    fn read<'a>(&'a self, message: &'a MessageLetter) -> Rereading<'a>;
+    fn read<'a>(&'a self, message: &'a MessageDeadLetter) -> Rereading<'a>;
 }
 
 pub type Rereading<'a> = Pin<Box<dyn Future<Output = Result<MessageRows, String>> + Send + 'a>>;

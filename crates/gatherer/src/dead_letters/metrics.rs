@@ -68,8 +68,8 @@ impl Metrics {
         self.new.get_or_create(&labels).inc();
     }
 
-    pub(super) fn gone(&self, how: Gone, letters: u64) {
-        self.gone.get_or_create(&GoneLabels { how: how.as_str() }).inc_by(letters);
+    pub(super) fn gone(&self, how: Gone, dead_letters: u64) {
+        self.gone.get_or_create(&GoneLabels { how: how.as_str() }).inc_by(dead_letters);
     }
 
     pub(super) fn not_kept(&self) {
@@ -78,7 +78,7 @@ impl Metrics {
 
     pub(super) fn kept(&self, database: &str, table: &str, amount: Amount) {
         let labels = TableLabels { database: database.to_owned(), table: table.to_owned() };
-        self.kept.get_or_create(&labels).set(amount.letters as i64);
+        self.kept.get_or_create(&labels).set(amount.dead_letters as i64);
         self.kept_bytes.get_or_create(&labels).set(amount.bytes as i64);
     }
 }

@@ -11,18 +11,18 @@
 //! | 8 | rows |
 //! | the rest | the insert, as `windrow_journal::records` writes it |
 //!
-//! Numbers are little-endian. The letter's context, which says where the insert was to go, is the insert's.
+//! Numbers are little-endian. The dead letter's context, which says where the insert was to go, is the insert's.
 //!
 //! A message that its pipeline could not store is a record of its own kind, as `windrow_journal::records` writes it; its context
 //! says which pipeline and topic it is of.
 //!
-//! Letters that are gone are told by a third kind of record: version, why ([`Gone`]), and their ids, 8 bytes each.
+//! Dead letters that are gone are told by a third kind of record: version, why ([`Gone`]), and their ids, 8 bytes each.
 
 use windrow_sink::BatchId;
 
-use super::summary::LetterId;
+use super::summary::DeadLetterId;
 
-pub(super) const LETTER: u8 = 1;
+pub(super) const DEAD_LETTER: u8 = 1;
 pub(super) const GONE: u8 = 2;
 pub(super) const MESSAGE: u8 = 3;
 
@@ -30,9 +30,9 @@ const VERSION: u8 = 1;
 /// ClickHouse's errors may quote rows. What is longer than this helps nobody.
 pub(super) const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// The part of a letter that the insert's own record does not have.
+/// The part of a dead letter that the insert's own record does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LetterHead {
+pub(super) struct DeadLetterHead {
     pub(super) failed_micros: u64,
     pub(super) code: i32,
     pub(super) error: String,
@@ -41,13 +41,13 @@ pub(super) struct LetterHead {
     pub(super) rows: u64,
 }
 
-/// Why a letter is no more.
+/// Why a dead letter is no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
     /// It is an insert again.
     Retried,
     Discarded,
-    /// It was older than letters are kept.
+    /// It was older than dead letters are kept.
     Expired,
 }
 
@@ -69,8 +69,8 @@ impl Gone {
     }
 }
 
-/// The letter's record: head and insert.
-pub(super) fn encode_letter(head: &LetterHead, insert: &[u8]) -> Vec<u8> {
+/// The dead letter's record: head and insert.
+pub(super) fn encode_dead_letter(head: &DeadLetterHead, insert: &[u8]) -> Vec<u8> {
     let error = &head.error.as_bytes()[..head.error.len().min(MAX_ERROR_BYTES)];
     let mut out = Vec::with_capacity(64 + error.len() + insert.len());
     out.push(VERSION);
@@ -86,15 +86,15 @@ pub(super) fn encode_letter(head: &LetterHead, insert: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A letter's record taken apart.
+/// A dead letter's record taken apart.
 #[derive(Debug)]
 pub(super) struct Taken<'a> {
-    pub(super) head: LetterHead,
+    pub(super) head: DeadLetterHead,
     pub(super) insert: &'a [u8],
 }
 
 /// `None`: it is not of this version, or not whole.
-pub(super) fn decode_letter(record: &[u8]) -> Option<Taken<'_>> {
+pub(super) fn decode_dead_letter(record: &[u8]) -> Option<Taken<'_>> {
     let mut input = Input { left: record };
     if input.array::<1>()? != [VERSION] {
         return None;
@@ -111,11 +111,11 @@ pub(super) fn decode_letter(record: &[u8]) -> Option<Taken<'_>> {
     };
     let journal_id = Some(u64::from_le_bytes(input.array()?)).filter(|_| was_journaled);
     let rows = u64::from_le_bytes(input.array()?);
-    let head = LetterHead { failed_micros, code, error, batch, journal_id, rows };
+    let head = DeadLetterHead { failed_micros, code, error, batch, journal_id, rows };
     Some(Taken { head, insert: input.left })
 }
 
-pub(super) fn encode_gone(ids: &[LetterId], why: Gone) -> Vec<u8> {
+pub(super) fn encode_gone(ids: &[DeadLetterId], why: Gone) -> Vec<u8> {
     let mut out = Vec::with_capacity(2 + 8 * ids.len());
     out.extend_from_slice(&[VERSION, why.number()]);
     ids.iter().for_each(|id| out.extend_from_slice(&id.0.to_le_bytes()));
@@ -123,7 +123,7 @@ pub(super) fn encode_gone(ids: &[LetterId], why: Gone) -> Vec<u8> {
 }
 
 /// `None`: it is not of this version, or not whole.
-pub(super) fn decode_gone(record: &[u8]) -> Option<Vec<LetterId>> {
+pub(super) fn decode_gone(record: &[u8]) -> Option<Vec<DeadLetterId>> {
     let ids = match record {
         [VERSION, 1..=3, ids @ ..] => ids,
         _ => return None,
@@ -132,7 +132,7 @@ pub(super) fn decode_gone(record: &[u8]) -> Option<Vec<LetterId>> {
     if !chunks.remainder().is_empty() {
         return None;
     }
-    chunks.map(|id| id.try_into().ok().map(u64::from_le_bytes).map(LetterId)).collect()
+    chunks.map(|id| id.try_into().ok().map(u64::from_le_bytes).map(DeadLetterId)).collect()
 }
 
 struct Input<'a> {
@@ -155,8 +155,8 @@ impl<'a> Input<'a> {
 mod tests {
     use super::*;
 
-    fn head() -> LetterHead {
-        LetterHead {
+    fn head() -> DeadLetterHead {
+        DeadLetterHead {
             failed_micros: 1_767_268_800_000_000,
             code: 469,
             error: "Code: 469. Ünlucky".to_owned(),
@@ -167,20 +167,20 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_read_as_it_was_written() {
+    fn a_dead_letter_is_read_as_it_was_written() {
         for journal_id in [Some(0), Some(u64::MAX), None] {
-            let head = LetterHead { journal_id, ..head() };
-            let record = encode_letter(&head, b"insert");
-            let taken = decode_letter(&record).unwrap();
+            let head = DeadLetterHead { journal_id, ..head() };
+            let record = encode_dead_letter(&head, b"insert");
+            let taken = decode_dead_letter(&record).unwrap();
             assert_eq!((taken.head, taken.insert), (head, &b"insert"[..]));
         }
-        let long = LetterHead { error: "é".repeat(MAX_ERROR_BYTES), ..head() };
-        assert!(decode_letter(&encode_letter(&long, b"")).unwrap().head.error.len() <= MAX_ERROR_BYTES);
+        let long = DeadLetterHead { error: "é".repeat(MAX_ERROR_BYTES), ..head() };
+        assert!(decode_dead_letter(&encode_dead_letter(&long, b"")).unwrap().head.error.len() <= MAX_ERROR_BYTES);
     }
 
     #[test]
     fn the_layout_is_the_one_that_is_written_down() {
-        let record = encode_letter(&LetterHead { error: "no".to_owned(), ..head() }, b"I");
+        let record = encode_dead_letter(&DeadLetterHead { error: "no".to_owned(), ..head() }, b"I");
         let hex: String = record.iter().map(|byte| format!("{byte:02x}")).collect();
         let expected = concat!(
             "01",
@@ -199,9 +199,9 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_is_not_read() {
-        let record = encode_letter(&head(), b"");
+        let record = encode_dead_letter(&head(), b"");
         for end in 0..record.len() {
-            assert!(decode_letter(&record[..end]).is_none(), "{end} bytes");
+            assert!(decode_dead_letter(&record[..end]).is_none(), "{end} bytes");
         }
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..20_000 {
@@ -209,10 +209,10 @@ mod tests {
             let at = random.usize(..changed.len());
             changed[at] = random.u8(..);
             // Never a panic; what can be read may be wrong, which the checksum of the log is for.
-            let _ = decode_letter(&changed);
+            let _ = decode_dead_letter(&changed);
         }
-        let gone = encode_gone(&[LetterId(1), LetterId(u64::MAX)], Gone::Retried);
-        assert_eq!(decode_gone(&gone), Some(vec![LetterId(1), LetterId(u64::MAX)]));
+        let gone = encode_gone(&[DeadLetterId(1), DeadLetterId(u64::MAX)], Gone::Retried);
+        assert_eq!(decode_gone(&gone), Some(vec![DeadLetterId(1), DeadLetterId(u64::MAX)]));
         for end in (0..gone.len()).filter(|end| !matches!(end, 2 | 10)) {
             assert_eq!(decode_gone(&gone[..end]), None, "{end} bytes");
         }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use windrow_journal::log::{open, Committer, ContextKey, Log, LogOptions, OpenError, RecordId, Recovered};
 use windrow_journal::Disk;
 
+use super::dead_letter::{self, origin_of_context};
 use super::index::{Entry, Index};
-use super::letter::{self, origin_of_context};
-use super::record::{decode_gone, GONE, LETTER, MESSAGE};
-use super::summary::{LetterId, Origin};
+use super::record::{decode_gone, DEAD_LETTER, GONE, MESSAGE};
+use super::summary::{DeadLetterId, Origin};
 
 pub(super) struct Opened<D: Disk> {
     pub(super) index: Index,
@@ -20,43 +20,44 @@ pub(super) struct Opened<D: Disk> {
 
 /// Why the dead letters can't be opened.
 #[derive(Debug)]
-pub enum LettersOpenError {
+pub enum DeadLettersOpenError {
     Log(OpenError),
     /// A record is whole, and not understood: another version wrote it.
     Record(RecordId),
 }
 
-impl fmt::Display for LettersOpenError {
+impl fmt::Display for DeadLettersOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LettersOpenError::Log(error) => write!(f, "dead letters: {error}"),
-            LettersOpenError::Record(id) => write!(
+            DeadLettersOpenError::Log(error) => write!(f, "dead letters: {error}"),
+            DeadLettersOpenError::Record(id) => write!(
                 f,
                 "dead letters: record {id} is whole, but this version of Windrow does not know what it says. Start the version \
-                 that wrote it, and retry or discard its letters"
+                 that wrote it, and retry or discard its dead letters"
             ),
         }
     }
 }
 
-impl std::error::Error for LettersOpenError {}
+impl std::error::Error for DeadLettersOpenError {}
 
 /// What the records say, one after the other.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) index: Index,
     origins: HashMap<ContextKey, Arc<Origin>>,
-    /// Of letters that are gone, and of what says so. In this order they are released.
+    /// Of dead letters that are gone, and of what says so. In this order they are released.
     finished: Vec<RecordId>,
     tombstones: Vec<RecordId>,
     pub(super) not_understood: Option<RecordId>,
 }
 
-pub(super) fn recover<D: Disk>(disk: D, options: LogOptions) -> Result<Opened<D>, LettersOpenError> {
+pub(super) fn recover<D: Disk>(disk: D, options: LogOptions) -> Result<Opened<D>, DeadLettersOpenError> {
     let mut reading = Reading::default();
-    let (log, committer) = open(disk, options, &mut |record| reading.visit(&record)).map_err(LettersOpenError::Log)?;
+    let (log, committer) =
+        open(disk, options, &mut |record| reading.visit(&record)).map_err(DeadLettersOpenError::Log)?;
     if let Some(id) = reading.not_understood {
-        return Err(LettersOpenError::Record(id));
+        return Err(DeadLettersOpenError::Record(id));
     }
     log.release_all(reading.finished);
     log.release_all(reading.tombstones);
@@ -66,7 +67,7 @@ pub(super) fn recover<D: Disk>(disk: D, options: LogOptions) -> Result<Opened<D>
 impl Reading {
     pub(super) fn visit(&mut self, record: &Recovered<'_>) {
         let understood = match record.kind {
-            LETTER | MESSAGE => self.letter(record),
+            DEAD_LETTER | MESSAGE => self.dead_letter(record),
             GONE => self.gone(record),
             _ => None,
         };
@@ -75,7 +76,7 @@ impl Reading {
         }
     }
 
-    fn letter(&mut self, record: &Recovered<'_>) -> Option<()> {
+    fn dead_letter(&mut self, record: &Recovered<'_>) -> Option<()> {
         let (key, context) = record.context?;
         let origin = match self.origins.get(&key) {
             Some(origin) => origin.clone(),
@@ -85,18 +86,18 @@ impl Reading {
                 origin
             }
         };
-        let id = LetterId(record.id.0);
-        let letter = match record.kind {
-            MESSAGE => letter::Recovered::decode_message(id, origin, record.payload)?,
-            _ => letter::Recovered::decode(id, origin, record.payload)?,
+        let id = DeadLetterId(record.id.0);
+        let dead_letter = match record.kind {
+            MESSAGE => dead_letter::Recovered::decode_message(id, origin, record.payload)?,
+            _ => dead_letter::Recovered::decode(id, origin, record.payload)?,
         };
         // Written twice: the first time nobody could be told that it had been. The later one counts: as long as the earlier is
         // in the log, it is too, and so is what says that it is gone.
-        if let Some(earlier) = self.index.same(&letter.identity) {
+        if let Some(earlier) = self.index.same(&dead_letter.identity) {
             self.index.remove(earlier);
             self.finished.push(RecordId(earlier.0));
         }
-        self.index.insert(Entry::new(letter.summary, letter.identity, record.payload.len()));
+        self.index.insert(Entry::new(dead_letter.summary, dead_letter.identity, record.payload.len()));
         Some(())
     }
 

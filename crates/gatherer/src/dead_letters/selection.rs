@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::moment::parse_moment;
-use super::summary::{LetterId, LetterSummary};
+use super::summary::{DeadLetterId, DeadLetterSummary};
 
-/// A choice of letters: those that fulfil every condition it has.
+/// A choice of dead letters: those that fulfil every condition it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Empty: any.
-    pub ids: BTreeSet<LetterId>,
+    pub ids: BTreeSet<DeadLetterId>,
     pub database: Option<String>,
     pub table: Option<String>,
     pub user: Option<String>,
@@ -69,35 +69,35 @@ impl Selection {
         }
     }
 
-    /// Whether it has no condition, and so means all letters.
+    /// Whether it has no condition, and so means all dead letters.
     pub fn is_everything(&self) -> bool {
         *self == Selection::default()
     }
 
-    pub fn matches(&self, letter: &LetterSummary) -> bool {
+    pub fn matches(&self, dead_letter: &DeadLetterSummary) -> bool {
         let is = |wanted: &Option<String>, have: &str| wanted.as_deref().is_none_or(|wanted| wanted == have);
-        (self.ids.is_empty() || self.ids.contains(&letter.id))
-            && is(&self.database, &letter.origin.database)
-            && is(&self.table, &letter.origin.table)
-            && is(&self.user, &letter.origin.user)
-            && self.matches_message(letter)
-            && self.code.is_none_or(|code| code == letter.code)
-            && self.since_micros.is_none_or(|since| letter.failed_micros >= since)
-            && self.until_micros.is_none_or(|until| letter.failed_micros < until)
+        (self.ids.is_empty() || self.ids.contains(&dead_letter.id))
+            && is(&self.database, &dead_letter.origin.database)
+            && is(&self.table, &dead_letter.origin.table)
+            && is(&self.user, &dead_letter.origin.user)
+            && self.matches_message(dead_letter)
+            && self.code.is_none_or(|code| code == dead_letter.code)
+            && self.since_micros.is_none_or(|since| dead_letter.failed_micros >= since)
+            && self.until_micros.is_none_or(|until| dead_letter.failed_micros < until)
     }
 
     /// What only messages have, an insert does not fulfil.
-    fn matches_message(&self, letter: &LetterSummary) -> bool {
-        let stream = letter.origin.stream.as_deref();
+    fn matches_message(&self, dead_letter: &DeadLetterSummary) -> bool {
+        let stream = dead_letter.origin.stream.as_deref();
         let is = |wanted: &Option<String>, have: Option<&String>| wanted.is_none() || wanted.as_ref() == have;
         is(&self.pipeline, stream.map(|stream| &stream.pipeline))
             && is(&self.topic, stream.map(|stream| &stream.topic))
-            && (self.partition.is_none() || self.partition == letter.message.map(|message| message.partition))
+            && (self.partition.is_none() || self.partition == dead_letter.message.map(|message| message.partition))
     }
 }
 
-pub fn parse_id(text: &str) -> Result<LetterId, String> {
-    text.trim().parse().map(LetterId).map_err(|_| format!("'{text}' is no id of a dead letter, which is a number"))
+pub fn parse_id(text: &str) -> Result<DeadLetterId, String> {
+    text.trim().parse().map(DeadLetterId).map_err(|_| format!("'{text}' is no id of a dead letter, which is a number"))
 }
 
 /// A stretch of a list.

@@ -11,21 +11,21 @@ use tokio::sync::oneshot;
 use windrow_journal::log::{CommitError, Committer, Context, Log, LogOptions, ReadError, RecordId, Room};
 use windrow_journal::Disk;
 
+use super::dead_letter::DeadLetter;
 use super::incoming::{Encoded, Incoming};
 use super::index::{Amount, Entry, Identity, Index, Listing};
-use super::letter::DeadLetter;
-use super::message::{MessageLetter, MessageRetrier, MessageSource, MessagesNotKept, NotKept};
+use super::message::{MessageDeadLetter, MessageRetrier, MessageSource, MessagesNotKept, NotKept};
 use super::metrics::Metrics;
 use super::record::{encode_gone, Gone, GONE};
-use super::recovery::{recover, LettersOpenError};
+use super::recovery::{recover, DeadLettersOpenError};
 use super::selection::{Page, Selection};
-use super::summary::{LetterId, Origin, Stream};
-use crate::letters::{DeadLetterStore, KeepError, Keeping, Letter, LettersFull};
+use super::summary::{DeadLetterId, Origin, Stream};
+use crate::dead_letter_store::{DeadLetterStore, DeadLettersFull, FailedInsert, KeepError, Keeping};
 use windrow_sink::TableName;
 
 #[derive(Debug, Clone, Copy)]
 pub struct DeadLetterOptions {
-    /// What letters may take, records and memory together.
+    /// What dead letters may take, records and memory together.
     pub max_bytes: u64,
 }
 
@@ -37,8 +37,8 @@ const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
 const RESERVE_BYTES: u64 = 256 << 10;
 
 impl DeadLetterOptions {
-    /// The files may take more than the letters in them: segments are given back when few of their letters are left. The bound
-    /// that counts is that of the letters, so that discarding one makes room for another at once.
+    /// The files may take more than the dead letters in them: segments are given back when few of their dead letters are left. The bound
+    /// that counts is that of the dead letters, so that discarding one makes room for another at once.
     fn log_options(&self) -> LogOptions {
         let segment_bytes = (self.max_bytes / 8).clamp(SMALLEST_SEGMENT_BYTES, LARGEST_SEGMENT_BYTES);
         let max_bytes = self.max_bytes.saturating_mul(3).saturating_add(64 * segment_bytes);
@@ -46,25 +46,25 @@ impl DeadLetterOptions {
     }
 }
 
-/// Why something could not be done with letters.
+/// Why something could not be done with dead letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LetterError {
+pub enum DeadLetterError {
     NotWritten(CommitError),
     NoRoom,
     Unreadable(String),
 }
 
-impl fmt::Display for LetterError {
+impl fmt::Display for DeadLetterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LetterError::NotWritten(error) => error.fmt(f),
-            LetterError::NoRoom => f.write_str("there is no room in the log of dead letters"),
-            LetterError::Unreadable(why) => write!(f, "the letter can't be read: {why}"),
+            DeadLetterError::NotWritten(error) => error.fmt(f),
+            DeadLetterError::NoRoom => f.write_str("there is no room in the log of dead letters"),
+            DeadLetterError::Unreadable(why) => write!(f, "the dead letter can't be read: {why}"),
         }
     }
 }
 
-impl std::error::Error for LetterError {}
+impl std::error::Error for DeadLetterError {}
 
 /// All dead letters there are. Clones are handles of the same store.
 #[derive(Clone)]
@@ -87,20 +87,20 @@ struct State {
     index: Index,
     /// By the kind of the record and what its context says.
     contexts: HashMap<(u8, Vec<u8>), Known>,
-    /// Of letters that are being written.
+    /// Of dead letters that are being written.
     pending_bytes: u64,
-    /// Tables that had letters when there was no room for them.
+    /// Tables that had dead letters when there was no room for them.
     turned_away: HashSet<TableName>,
 }
 
-/// What letters of one origin have in common.
+/// What dead letters of one origin have in common.
 #[derive(Clone)]
 struct Known {
     context: Context,
     origin: Arc<Origin>,
 }
 
-/// A letter on its way to the disk; `None` if it is there already.
+/// A dead letter on its way to the disk; `None` if it is there already.
 type Writing = Option<oneshot::Receiver<Result<(), CommitError>>>;
 
 impl DeadLetters {
@@ -109,7 +109,7 @@ impl DeadLetters {
         disk: D,
         options: DeadLetterOptions,
         registry: &mut Registry,
-    ) -> Result<(DeadLetters, Committer<D>), LettersOpenError> {
+    ) -> Result<(DeadLetters, Committer<D>), DeadLettersOpenError> {
         let recovered = recover(disk, options.log_options())?;
         let metrics = Metrics::register(registry, options.max_bytes);
         for table in recovered.index.by_table() {
@@ -136,8 +136,8 @@ impl DeadLetters {
         self.shared.lock().index.list(selection, page)
     }
 
-    /// The ids of all letters that are meant, in the order in which they became letters.
-    pub fn select(&self, selection: &Selection) -> Vec<LetterId> {
+    /// The ids of all dead letters that are meant, in the order in which they became dead letters.
+    pub fn select(&self, selection: &Selection) -> Vec<DeadLetterId> {
         self.shared.lock().index.select(selection)
     }
 
@@ -145,35 +145,35 @@ impl DeadLetters {
         self.shared.lock().index.all()
     }
 
-    /// How many of these letters, from the first on, have at most so many bytes of payload. At least one.
-    pub fn how_many(&self, ids: &[LetterId], max_letters: usize, max_bytes: u64) -> usize {
+    /// How many of these dead letters, from the first on, have at most so many bytes of payload. At least one.
+    pub fn how_many(&self, ids: &[DeadLetterId], max_dead_letters: usize, max_bytes: u64) -> usize {
         let state = self.shared.lock();
         let mut bytes = 0;
-        let fits = |id: &&LetterId| {
+        let fits = |id: &&DeadLetterId| {
             bytes += state.index.get(**id).map_or(0, |entry| entry.held_bytes);
             bytes <= max_bytes
         };
-        ids.iter().take(max_letters).take_while(fits).count().max(1).min(ids.len())
+        ids.iter().take(max_dead_letters).take_while(fits).count().max(1).min(ids.len())
     }
 
-    /// Reads a letter with its rows; `None` if there is none of this id. Blocks.
-    pub fn read(&self, id: LetterId) -> Result<Option<DeadLetter>, LetterError> {
+    /// Reads a dead letter with its rows; `None` if there is none of this id. Blocks.
+    pub fn read(&self, id: DeadLetterId) -> Result<Option<DeadLetter>, DeadLetterError> {
         if self.shared.lock().index.get(id).is_none() {
             return Ok(None);
         }
         match self.shared.log.read(RecordId(id.0)) {
             Ok(record) => match DeadLetter::decode(id, &record) {
-                Some(letter) => Ok(Some(letter)),
-                None => Err(LetterError::Unreadable(format!("record {id} is not a letter of this version"))),
+                Some(dead_letter) => Ok(Some(dead_letter)),
+                None => Err(DeadLetterError::Unreadable(format!("record {id} is not a dead letter of this version"))),
             },
             // It went while we looked.
             Err(ReadError::Gone) => Ok(None),
-            Err(error) => Err(LetterError::Unreadable(error.to_string())),
+            Err(error) => Err(DeadLetterError::Unreadable(error.to_string())),
         }
     }
 
-    /// Forgets letters for ever; how many of them there were.
-    pub async fn forget(&self, ids: &[LetterId], how: Gone) -> Result<u64, LetterError> {
+    /// Forgets dead letters for ever; how many of them there were.
+    pub async fn forget(&self, ids: &[DeadLetterId], how: Gone) -> Result<u64, DeadLetterError> {
         let mut forgotten = 0;
         for ids in ids.chunks(MAX_GONE_AT_ONCE) {
             forgotten += self.forget_some(ids, how).await?;
@@ -181,9 +181,9 @@ impl DeadLetters {
         Ok(forgotten)
     }
 
-    async fn forget_some(&self, ids: &[LetterId], how: Gone) -> Result<u64, LetterError> {
+    async fn forget_some(&self, ids: &[DeadLetterId], how: Gone) -> Result<u64, DeadLetterError> {
         let shared = &self.shared;
-        let known: Vec<LetterId> = {
+        let known: Vec<DeadLetterId> = {
             let state = shared.lock();
             ids.iter().copied().filter(|id| state.index.get(*id).is_some()).collect()
         };
@@ -191,8 +191,8 @@ impl DeadLetters {
             return Ok(0);
         }
         let gone = shared.log.append(GONE, None, encode_gone(&known, how), Room::Reserve);
-        let gone = gone.map_err(|_full| LetterError::NoRoom)?;
-        gone.durable.await.map_err(LetterError::NotWritten)?;
+        let gone = gone.map_err(|_full| DeadLetterError::NoRoom)?;
+        gone.durable.await.map_err(DeadLetterError::NotWritten)?;
         let forgotten = shared.drop_from_index(&known);
         // What tells that they are gone may only go after them.
         shared.log.release_all(known.iter().map(|id| RecordId(id.0)));
@@ -201,17 +201,17 @@ impl DeadLetters {
         Ok(forgotten)
     }
 
-    /// Under which numbers these letters were in the journal, where they were.
-    pub fn journal_ids(&self, ids: &[LetterId]) -> Vec<u64> {
+    /// Under which numbers these dead letters were in the journal, where they were.
+    pub fn journal_ids(&self, ids: &[DeadLetterId]) -> Vec<u64> {
         let state = self.shared.lock();
-        let journal_id = |id: &LetterId| match state.index.get(*id)?.identity {
+        let journal_id = |id: &DeadLetterId| match state.index.get(*id)?.identity {
             Identity::Journaled(journal_id) => Some(journal_id),
             Identity::Unknown | Identity::Message(_) => None,
         };
         ids.iter().filter_map(journal_id).collect()
     }
 
-    /// Which messages of a partition are letters because they could not be read, from one offset to another. They were in no batch,
+    /// Which messages of a partition are dead letters because they could not be read, from one offset to another. They were in no batch,
     /// and should be in none when theirs is pushed again, whatever can be read by then. A message that the backend refused was in its
     /// batch: without it the batch would be another, and go through where it was stored in parts before.
     pub fn unread_offsets(&self, source: &MessageSource, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
@@ -229,17 +229,17 @@ impl DeadLetters {
         self.shared.retrier.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Keeps messages; when this is `Ok`, that is durable. What is a letter already stays the letter that it is.
-    pub async fn keep_messages(&self, letters: Vec<MessageLetter>) -> Result<(), MessagesNotKept> {
-        let begun = letters.into_iter().map(|letter| (self.take_in(&letter), letter)).collect();
-        self.written(begun).await.map_err(|(letters, why)| MessagesNotKept { letters, why })
+    /// Keeps messages; when this is `Ok`, that is durable. What is a dead letter already stays the dead letter that it is.
+    pub async fn keep_messages(&self, dead_letters: Vec<MessageDeadLetter>) -> Result<(), MessagesNotKept> {
+        let begun = dead_letters.into_iter().map(|dead_letter| (self.take_in(&dead_letter), dead_letter)).collect();
+        self.written(begun).await.map_err(|(dead_letters, why)| MessagesNotKept { dead_letters, why })
     }
 
-    /// Waits for letters that are being written; told are those that were not. All of them were handed over before the first is
+    /// Waits for dead letters that are being written; told are those that were not. All of them were handed over before the first is
     /// waited for: one sync serves them all.
     async fn written<L>(&self, begun: Vec<(Result<Writing, NotKept>, L)>) -> Result<(), (Vec<L>, NotKept)> {
         let (mut left, mut why) = (Vec::new(), None);
-        for (taken, letter) in begun {
+        for (taken, dead_letter) in begun {
             let problem = match taken {
                 Ok(None) => continue,
                 Ok(Some(durable)) => match durable.await {
@@ -251,26 +251,26 @@ impl DeadLetters {
             };
             self.shared.metrics.not_kept();
             why.get_or_insert(problem);
-            left.push(letter);
+            left.push(dead_letter);
         }
         why.map_or(Ok(()), |why| Err((left, why)))
     }
 
-    /// Begins to write a letter. It is listed as soon as it is on the disk, whoever waits for that.
-    fn take_in<L: Incoming>(&self, letter: &L) -> Result<Writing, NotKept> {
+    /// Begins to write a dead letter. It is listed as soon as it is on the disk, whoever waits for that.
+    fn take_in<L: Incoming>(&self, dead_letter: &L) -> Result<Writing, NotKept> {
         let shared = &self.shared;
         let mut state = shared.lock();
-        let Known { context, origin } = state.known(&shared.log, letter);
-        let identity = letter.identity(&origin);
+        let Known { context, origin } = state.known(&shared.log, dead_letter);
+        let identity = dead_letter.identity(&origin);
         if state.index.same(&identity).is_some() {
             return Ok(None);
         }
         if state.held_bytes() >= shared.options.max_bytes {
-            state.turned_away.insert(letter.table());
+            state.turned_away.insert(dead_letter.table());
             shared.is_full.store(true, Ordering::Release);
             return Err(NotKept::Full { max_bytes: shared.options.max_bytes });
         }
-        let Encoded { summary, payload } = letter.encode(origin);
+        let Encoded { summary, payload } = dead_letter.encode(origin);
         let entry = Entry::new(summary, identity, payload.len());
         state.pending_bytes += entry.held_bytes;
         // If the log is closed, it answers at once.
@@ -281,7 +281,7 @@ impl DeadLetters {
             let shared = shared.clone();
             move |id: RecordId, outcome: Result<(), CommitError>| {
                 match outcome.is_ok() {
-                    true => shared.list(LetterId(id.0), entry),
+                    true => shared.list(DeadLetterId(id.0), entry),
                     false => shared.give_up(held_bytes),
                 }
                 // Whoever asked for it to be kept may have gone.
@@ -297,22 +297,22 @@ impl DeadLetters {
 }
 
 impl DeadLetterStore for DeadLetters {
-    fn keep(&self, letters: Vec<Letter>) -> Keeping<'_> {
+    fn keep(&self, dead_letters: Vec<FailedInsert>) -> Keeping<'_> {
         Box::pin(async move {
-            let begun = letters.into_iter().map(|letter| (self.take_in(&letter), letter)).collect();
-            self.written(begun).await.map_err(|(letters, why)| KeepError { letters, why: why.to_string() })
+            let begun = dead_letters.into_iter().map(|dead_letter| (self.take_in(&dead_letter), dead_letter)).collect();
+            self.written(begun).await.map_err(|(dead_letters, why)| KeepError { dead_letters, why: why.to_string() })
         })
     }
 
-    fn refuses(&self, table: &TableName) -> Option<LettersFull> {
+    fn refuses(&self, table: &TableName) -> Option<DeadLettersFull> {
         let shared = &self.shared;
         if !shared.is_full.load(Ordering::Acquire) {
             return None;
         }
         let state = shared.lock();
         let is_meant =
-            state.turned_away.contains(table) || state.index.of_table(&table.database, &table.table).letters > 0;
-        is_meant.then_some(LettersFull { max_bytes: shared.options.max_bytes })
+            state.turned_away.contains(table) || state.index.of_table(&table.database, &table.table).dead_letters > 0;
+        is_meant.then_some(DeadLettersFull { max_bytes: shared.options.max_bytes })
     }
 
     fn holds(&self, journal_id: u64) -> bool {
@@ -325,14 +325,14 @@ impl State {
         self.index.all().bytes + self.pending_bytes
     }
 
-    fn known<L: Incoming>(&mut self, log: &Log, letter: &L) -> Known {
-        let key = (L::KIND, letter.context());
+    fn known<L: Incoming>(&mut self, log: &Log, dead_letter: &L) -> Known {
+        let key = (L::KIND, dead_letter.context());
         if self.contexts.len() >= MAX_CONTEXTS && !self.contexts.contains_key(&key) {
             self.contexts.clear();
         }
         let new = |(_, context): &(u8, Vec<u8>)| Known {
             context: log.context(context.clone()),
-            origin: Arc::new(letter.origin()),
+            origin: Arc::new(dead_letter.origin()),
         };
         self.contexts.entry(key).or_insert_with_key(new).clone()
     }
@@ -343,8 +343,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A letter is on the disk.
-    fn list(&self, id: LetterId, mut entry: Entry) {
+    /// A dead letter is on the disk.
+    fn list(&self, id: DeadLetterId, mut entry: Entry) {
         entry.set_id(id);
         let mut state = self.lock();
         state.pending_bytes -= entry.held_bytes;
@@ -361,15 +361,15 @@ impl Shared {
         }
     }
 
-    /// A letter could not be written.
+    /// A dead letter could not be written.
     fn give_up(&self, held_bytes: u64) {
         let mut state = self.lock();
         state.pending_bytes -= held_bytes;
         self.look_at_bound(&mut state);
     }
 
-    /// How many of these letters there were.
-    fn drop_from_index(&self, ids: &[LetterId]) -> u64 {
+    /// How many of these dead letters there were.
+    fn drop_from_index(&self, ids: &[DeadLetterId]) -> u64 {
         let mut state = self.lock();
         let mut dropped = 0;
         for entry in ids.iter().filter_map(|id| state.index.remove(*id)).collect::<Vec<_>>() {

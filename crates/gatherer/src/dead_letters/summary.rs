@@ -7,15 +7,15 @@ use crate::insert::{AckLevel, QueryId};
 
 /// Names a dead letter for as long as the data directory exists: no other ever gets its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LetterId(pub u64);
+pub struct DeadLetterId(pub u64);
 
-impl fmt::Display for LetterId {
+impl fmt::Display for DeadLetterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// What many letters have in common.
+/// What many dead letters have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub database: String,
@@ -46,20 +46,20 @@ pub struct MessagePlace {
     pub was_read: bool,
 }
 
-/// All of a letter but its rows, its settings and the end of a long error text: what is kept in memory.
+/// All of a dead letter but its rows, its settings and the end of a long error text: what is kept in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LetterSummary {
-    pub id: LetterId,
+pub struct DeadLetterSummary {
+    pub id: DeadLetterId,
     pub origin: Arc<Origin>,
     pub query_id: QueryId,
     pub ack: AckLevel,
-    /// Of a letter that was a message.
+    /// Of a dead letter that was a message.
     pub message: Option<MessagePlace>,
     /// When it was first acknowledged; of a message, its timestamp. This and the next in microseconds since 1970.
     pub arrived_micros: u64,
     /// When it was given up.
     pub failed_micros: u64,
-    /// How often it was tried to store it, before it became a letter and by `retry`.
+    /// How often it was tried to store it, before it became a dead letter and by `retry`.
     pub attempts: u32,
     /// ClickHouse's code of the last error; 0 if it was none of ClickHouse's.
     pub code: i32,

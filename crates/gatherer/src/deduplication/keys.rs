@@ -43,7 +43,7 @@ impl DedupKeys {
     }
 
     /// Of an insert that is sent again by Windrow itself. It is kept for longer than any attempt to send it lasts.
-    pub fn of_letter(key: u128, destination: &Destination) -> DedupKeys {
+    pub fn of_dead_letter(key: u128, destination: &Destination) -> DedupKeys {
         let bounds = DeduplicationBounds { entries: 1_000_000, age_micros: None };
         let table = table_by_name(&destination.database, &destination.table);
         DedupKeys::new(table, key, Vec::new(), bounds)

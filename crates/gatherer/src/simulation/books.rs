@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use windrow_journal::simulation::Trace;
 
-use super::letters::Kept;
+use super::dead_letters::Kept;
 use super::system::{StoredInsert, System};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +51,9 @@ pub(super) struct Books {
 #[derive(Debug, Default, Clone, Copy)]
 struct Fate {
     copies: u32,
-    letters: u32,
+    dead_letters: u32,
     /// Those that say that the insert may be stored.
-    doubtful_letters: u32,
+    doubtful_dead_letters: u32,
 }
 
 impl Books {
@@ -77,7 +77,7 @@ impl Books {
     }
 
     /// What is wrong, in sentences; nothing if all is well.
-    pub(super) fn audit(&self, system: &System, letters: &[Kept]) -> Vec<String> {
+    pub(super) fn audit(&self, system: &System, dead_letters: &[Kept]) -> Vec<String> {
         let mut complaints = system.complaints.clone();
         let mut fates = vec![Fate::default(); self.sent.len()];
         for stored in &system.stored {
@@ -88,11 +88,11 @@ impl Books {
                 }
             }
         }
-        for letter in letters {
-            match fates.get_mut(letter.insert as usize) {
-                Some(fate) if letter.says_may_be_stored => fate.doubtful_letters += 1,
-                Some(fate) => fate.letters += 1,
-                None => complaints.push(format!("a dead letter of insert {}, which nobody sent", letter.insert)),
+        for dead_letter in dead_letters {
+            match fates.get_mut(dead_letter.insert as usize) {
+                Some(fate) if dead_letter.says_may_be_stored => fate.doubtful_dead_letters += 1,
+                Some(fate) => fate.dead_letters += 1,
+                None => complaints.push(format!("a dead letter of insert {}, which nobody sent", dead_letter.insert)),
             }
         }
         for (insert, (sent, fate)) in self.sent.iter().zip(&fates).enumerate() {
@@ -105,8 +105,8 @@ impl Books {
     }
 
     fn complaint(&self, insert: u64, sent: &Sent, fate: Fate, system: &System) -> Option<&'static str> {
-        let letters = fate.letters + fate.doubtful_letters;
-        let is_kept = fate.copies + letters > 0;
+        let dead_letters = fate.dead_letters + fate.doubtful_dead_letters;
+        let is_kept = fate.copies + dead_letters > 0;
         if self.is_promised(sent) && !is_kept {
             return Some("acknowledged and lost");
         }
@@ -116,10 +116,10 @@ impl Books {
         if sent.told == Told::Refused && is_kept {
             return Some("refused and kept all the same");
         }
-        if letters > 0 && !system.has_refused(insert) {
+        if dead_letters > 0 && !system.has_refused(insert) {
             return Some("a dead letter without a reason");
         }
-        if system.deduplicates(&sent.table) && (fate.copies + fate.letters > 1 || letters > 1) {
+        if system.deduplicates(&sent.table) && (fate.copies + fate.dead_letters > 1 || dead_letters > 1) {
             return Some("kept twice");
         }
         None
@@ -137,8 +137,8 @@ impl Books {
         for StoredInsert { table, insert, .. } in &system.stored {
             let Some(sent) = self.sent.get(*insert as usize) else { continue };
             // Of one whose outcome was left open nobody knows when it was stored; and one that was refused for good, and is tried
-            // again because its letter came too late, has lost its place.
-            let is_open = fates[*insert as usize].doubtful_letters > 0 || system.has_refused(*insert);
+            // again because its dead letter came too late, has lost its place.
+            let is_open = fates[*insert as usize].doubtful_dead_letters > 0 || system.has_refused(*insert);
             if is_open || !self.is_promised(sent) || std::mem::replace(&mut seen[*insert as usize], true) {
                 continue;
             }

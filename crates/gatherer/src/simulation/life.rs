@@ -107,7 +107,7 @@ impl Life {
         };
         let stores = Stores {
             journal: Some(journal),
-            dead_letters: Some(Arc::new(self.world.letters())),
+            dead_letters: Some(Arc::new(self.world.dead_letters())),
             deduplication: None,
             surroundings: Arc::new(surroundings),
         };

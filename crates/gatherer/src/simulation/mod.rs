@@ -8,7 +8,7 @@
 //! `make simulate SEED=n` runs one seed and prints what happens; `make simulate SEEDS=n` runs many.
 
 mod books;
-mod letters;
+mod dead_letters;
 mod life;
 mod rows;
 mod runs;
@@ -35,7 +35,7 @@ struct Report {
     trace: Trace,
     lives: usize,
     acknowledged: usize,
-    letters: usize,
+    dead_letters: usize,
     /// Of the sink, and those whose answers were lost.
     calls: u64,
     lost_calls: u64,
@@ -55,15 +55,15 @@ fn simulate(scenario: Scenario, is_told: bool) -> Report {
         };
     }
     let trace = world.trace();
-    let (system, books, letters) = (world.system(), world.books(), world.letter_state().kept());
-    complaints.extend(books.audit(&system, &letters));
+    let (system, books, dead_letters) = (world.system(), world.books(), world.dead_letter_state().kept());
+    complaints.extend(books.audit(&system, &dead_letters));
     Report {
         seed: world.scenario.seed,
         complaints,
         trace,
         lives: world.scenario.endings.len() + 1,
         acknowledged: books.count(Told::Acknowledged),
-        letters: letters.len(),
+        dead_letters: dead_letters.len(),
         calls: system.calls,
         lost_calls: system.lost_calls,
     }

@@ -19,7 +19,7 @@ struct Sum {
     calls: u64,
     lost_calls: u64,
     lives: u64,
-    letters: u64,
+    dead_letters: u64,
 }
 
 impl Sum {
@@ -29,7 +29,7 @@ impl Sum {
         self.calls += report.calls;
         self.lost_calls += report.lost_calls;
         self.lives += report.lives as u64;
-        self.letters += report.letters as u64;
+        self.dead_letters += report.dead_letters as u64;
     }
 }
 
@@ -96,7 +96,7 @@ fn thousands_of_seeds_pass() {
     if let Some(report) = failed {
         fail(&report);
     }
-    let is_enough = sum.lives > sum.seeds && sum.lost_calls > sum.seeds / 2 && sum.letters > sum.seeds / 10;
+    let is_enough = sum.lives > sum.seeds && sum.lost_calls > sum.seeds / 2 && sum.dead_letters > sum.seeds / 10;
     assert!(is_enough, "too little happens to prove anything: {sum:?}");
 }
 

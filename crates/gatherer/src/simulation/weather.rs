@@ -11,7 +11,7 @@ use super::world::World;
 /// Nothing fails.
 pub(super) fn calm(world: &World) {
     world.system().faults = SystemFaults { slowest_ms: 50, ..SystemFaults::default() };
-    world.letter_state().failures_per_thousand = 0;
+    world.dead_letter_state().failures_per_thousand = 0;
     world.disk.set_faults(DiskFaults::default());
 }
 
@@ -22,7 +22,7 @@ pub(super) async fn weather(world: World, mut random: Rng) {
             let faults = system_faults(world.scenario.system_faults, &mut random);
             world.say(|| format!("{faults:?}"));
             world.system().faults = faults;
-            world.letter_state().failures_per_thousand = random.u32(0..300);
+            world.dead_letter_state().failures_per_thousand = random.u32(0..300);
         }
         if world.scenario.disk_faults > 0 {
             let faults = disk_faults(world.scenario.disk_faults, &mut random);

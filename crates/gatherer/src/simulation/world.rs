@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windrow_journal::simulation::{SimDisk, Trace};
 
 use super::books::{Books, Told};
-use super::letters::{self, SimLetters};
+use super::dead_letters::{self, SimDeadLetters};
 use super::sabotage::{self, Sabotage};
 use super::scenario::Scenario;
 use super::system::{SimSink, System};
@@ -19,7 +19,7 @@ pub(super) struct World {
     pub(super) scenario: Arc<Scenario>,
     pub(super) time: SimTime,
     pub(super) system: Arc<Mutex<System>>,
-    letters: Arc<Mutex<letters::State>>,
+    dead_letters: Arc<Mutex<dead_letters::State>>,
     /// The gateway's folder, as this life has it.
     pub(super) disk: SimDisk,
     books: Arc<Mutex<Books>>,
@@ -44,7 +44,7 @@ impl World {
         World {
             time: SimTime::default(),
             system: Arc::new(Mutex::new(system)),
-            letters: Arc::new(Mutex::new(letters::State::new(scenario.seed ^ 0x1e77))),
+            dead_letters: Arc::new(Mutex::new(dead_letters::State::new(scenario.seed ^ 0x1e77))),
             disk,
             books: Arc::default(),
             winding_up: Arc::default(),
@@ -66,13 +66,13 @@ impl World {
         SimSink::new(self.system.clone(), self.time.clone(), move || disk.is_powered())
     }
 
-    pub(super) fn letters(&self) -> SimLetters {
+    pub(super) fn dead_letters(&self) -> SimDeadLetters {
         let disk = self.disk.clone();
-        SimLetters::new(self.letters.clone(), move || disk.is_powered())
+        SimDeadLetters::new(self.dead_letters.clone(), move || disk.is_powered())
     }
 
-    pub(super) fn letter_state(&self) -> MutexGuard<'_, letters::State> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn dead_letter_state(&self) -> MutexGuard<'_, dead_letters::State> {
+        self.dead_letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a machine without power says is heard by nobody.

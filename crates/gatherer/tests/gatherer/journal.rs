@@ -92,14 +92,16 @@ fn a_crash_while_a_batch_is_narrowed_down_stores_nothing_twice() {
         let mut stored = machine.sink.stored();
         stored.sort_unstable();
         assert_eq!(stored, [0, 1, 3], "crash at call {crash_at}");
-        let letters = machine.letters.kept(|letter| numbers_of(letter.destination.clone(), letter.rows.clone()));
-        assert_eq!(letters, [[2]], "crash at call {crash_at}");
+        let dead_letters = machine
+            .dead_letters
+            .kept(|dead_letter| numbers_of(dead_letter.destination.clone(), dead_letter.rows.clone()));
+        assert_eq!(dead_letters, [[2]], "crash at call {crash_at}");
         machine.live(async |life| assert_eq!(life.world.gatherer.leftovers().inserts, 0));
     }
 }
 
 #[test]
-fn an_insert_that_is_a_letter_already_is_not_tried_again() {
+fn an_insert_that_is_a_dead_letter_already_is_not_tried_again() {
     let machine = Machine::new(2);
     machine.sink.answer_first([Answer::Failed(469)]);
     machine.live(async |life| {
@@ -107,18 +109,18 @@ fn an_insert_that_is_a_letter_already_is_not_tried_again() {
         life.world.sink.set_gate(Gate::Closed);
         life.world.keep_all(&shape, 0..2).await;
         life.world.sink.begun(1).await;
-        // The letters are kept; that their inserts are done is not written any more.
+        // The dead letters are kept; that their inserts are done is not written any more.
         life.hold_the_disk();
         life.world.sink.open_gate();
         life.world.flush().await;
-        assert_eq!(life.world.letters.kept(|letter| letter.journal_id.is_some()), [true, true]);
+        assert_eq!(life.world.dead_letters.kept(|dead_letter| dead_letter.journal_id.is_some()), [true, true]);
     });
     machine.live(async |life| {
         assert_eq!(life.world.gatherer.leftovers().inserts, 0);
         life.world.flush().await;
     });
     assert_eq!(machine.sink.call_count(), 1);
-    assert_eq!(machine.letters.kept(|_| ()).len(), 2);
+    assert_eq!(machine.dead_letters.kept(|_| ()).len(), 2);
 }
 
 #[test]

@@ -4,11 +4,11 @@
 //! delays are the gatherer's own back-off.
 
 mod budget;
+mod dead_letter_store;
 mod dead_letters;
 mod flushing;
 mod journal;
 mod lanes;
-mod letters;
 mod log;
 mod model;
 mod narrowing;

@@ -151,7 +151,7 @@ async fn only_members_that_are_refused_fail() {
         assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 4);
         assert_eq!(world.sink.stored(), [1, 2, 20, 30, 50, 51]);
         world.settle_down().await;
-        assert_eq!((world.gatherer.held_bytes(), world.letters.kept(|_| ()).len()), (0, 0));
+        assert_eq!((world.gatherer.held_bytes(), world.dead_letters.kept(|_| ()).len()), (0, 0));
     }
 }
 
@@ -199,7 +199,7 @@ async fn a_repeat_sends_what_was_sent() {
             first.sink.crash();
             let second = World::on(
                 first.sink.clone(),
-                first.letters.clone(),
+                first.dead_letters.clone(),
                 Stores::none(),
                 u64::MAX,
                 GathererOptions::default(),
@@ -280,7 +280,7 @@ async fn what_is_not_of_its_rows_fails_as_a_whole() {
         assert_eq!(world.sink.call_count(), 1, "code {code}");
         assert!(ends.iter().all(|end| end.as_ref().is_err_and(|error| !error.is_of_rows())), "code {code}");
         world.settle_down().await;
-        assert_eq!((world.gatherer.held_bytes(), world.letters.kept(|_| ()).len()), (0, 0));
+        assert_eq!((world.gatherer.held_bytes(), world.dead_letters.kept(|_| ()).len()), (0, 0));
     }
 }
 

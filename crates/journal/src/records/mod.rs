@@ -3,7 +3,7 @@
 //! An insert's record has all of it but what many inserts share, which is the record's context. When its batch is about to be
 //! stored, a piece says under which id and with whom; when nothing more is to be done for it, it is named as done.
 //!
-//! Dead letters have a log of their own, whose letters hold inserts as they are here, or messages of a pipeline.
+//! Dead letters have a log of their own, whose records hold inserts as they are here, or messages of a pipeline.
 
 mod bytes;
 mod context;

@@ -338,7 +338,7 @@ impl Accounts {
         self.forget(undone)
     }
 
-    /// The batch is stored, and its letters are kept. The partitions that may go on from there.
+    /// The batch is stored, and its dead letters are kept. The partitions that may go on from there.
     pub(crate) fn push_succeeded(&mut self) -> Vec<(TopicPartition, i64)> {
         let Some(Step::Push { record, .. }) = self.step.take() else { return Vec::new() };
         let mut begun = Vec::new();

@@ -166,7 +166,7 @@ fn read_singles(
                     return Ok(());
                 }
                 let mut reader = MessageReader::new(&reading.plan, &partition.topic, partition.partition);
-                // What can't be read was a letter before the batch was pushed.
+                // What can't be read was a dead letter before the batch was pushed.
                 if readers.read_one(reading, &mut reader, &Message::from(record))?.is_err() {
                     continue;
                 }

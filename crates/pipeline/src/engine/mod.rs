@@ -21,9 +21,9 @@
 mod backoff;
 mod chunk;
 mod commit;
+mod dead_letters;
 mod expired;
 mod isolate;
-mod letters;
 mod partition;
 mod prefix;
 mod push;

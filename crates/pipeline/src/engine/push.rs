@@ -10,8 +10,8 @@ use windrow_kafka::{Client, TopicPartition};
 use windrow_sink::Sink;
 
 use crate::engine::chunk::{groups, BadMessage, Group, GroupMember, RangeRows, Reading};
+use crate::engine::dead_letters;
 use crate::engine::isolate::{isolate, Refusal, Refused};
-use crate::engine::letters;
 use crate::engine::prefix::store_prefix;
 use crate::engine::read::Readers;
 use crate::engine::replay::fetch_batch;
@@ -29,7 +29,7 @@ const MAX_UNRECOGNISED_ATTEMPTS: u32 = 3;
 /// What pushing a batch takes.
 pub(crate) struct Pusher<S: Sink> {
     pub(crate) gatherer: Gatherer<S>,
-    pub(crate) letters: Option<Arc<DeadLetters>>,
+    pub(crate) dead_letters: Option<Arc<DeadLetters>>,
     pub(crate) client: Client,
     pub(crate) readers: Arc<Readers>,
     pub(crate) options: Arc<PipelineOptions>,
@@ -41,7 +41,7 @@ impl<S: Sink> Clone for Pusher<S> {
     fn clone(&self) -> Self {
         Pusher {
             gatherer: self.gatherer.clone(),
-            letters: self.letters.clone(),
+            dead_letters: self.dead_letters.clone(),
             client: self.client.clone(),
             readers: self.readers.clone(),
             options: self.options.clone(),
@@ -134,10 +134,10 @@ impl<S: Sink> Pusher<S> {
         record: &BatchRecord,
         sent_before: bool,
     ) -> Result<Vec<RangeRows>, Trouble> {
-        let left_out = |range: &Range| match &self.letters {
-            // They could not be read in the earlier life, and are letters since. (What the table refused was in the batch.)
+        let left_out = |range: &Range| match &self.dead_letters {
+            // They could not be read in the earlier life, and are dead letters since. (What the table refused was in the batch.)
             Some(store) if sent_before => {
-                let source = letters::source(&self.options, range);
+                let source = dead_letters::source(&self.options, range);
                 store.unread_offsets(&source, range.partition, range.first_offset..=range.last_offset)
             }
             _ => Vec::new(),
@@ -267,9 +267,9 @@ impl<S: Sink> Pusher<S> {
         tracing::warn!(pipeline = self.view.name(), %partition, messages = bad.len(), "can't be stored: {text}");
         let count = bad.len() as u64;
         let keeps = self.options.on_error == OnError::DeadLetter;
-        if let Some(store) = self.letters.as_ref().filter(|_| keeps) {
+        if let Some(store) = self.dead_letters.as_ref().filter(|_| keeps) {
             bad.sort_by_key(|message| message.offset);
-            letters::keep(store, &self.options, range, bad, &self.view).await;
+            dead_letters::keep(store, &self.options, range, bad, &self.view).await;
         }
         self.view.update(&partition, |shown| {
             let counter = if keeps { &shown.metrics.dead_letters } else { &shown.metrics.skipped };

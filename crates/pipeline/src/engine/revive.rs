@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use windrow_block::Rows;
-use windrow_gatherer::dead_letters::{MessageLetter, MessageRows};
+use windrow_gatherer::dead_letters::{MessageDeadLetter, MessageRows};
 use windrow_kafka::{Client, TopicPartition};
 use windrow_messages::{Headers, Message, MessageReader};
 
@@ -49,33 +49,33 @@ pub(crate) async fn revive(
     current: &Current,
     readers: &Arc<Readers>,
     group: &str,
-    letter: &MessageLetter,
+    dead_letter: &MessageDeadLetter,
 ) -> Result<MessageRows, String> {
     let known = current.get().await.ok_or("the pipeline has not reached its brokers and its table yet")?;
     let Known { reading, client } = known;
-    let partition = TopicPartition::new(letter.source.topic.as_str(), letter.partition);
+    let partition = TopicPartition::new(dead_letter.source.topic.as_str(), dead_letter.partition);
     let committed = client.committed(group, std::slice::from_ref(&partition)).await;
     let committed = committed.map_err(|error| format!("the offsets of the group can't be read: {error}"))?;
     let offset = committed.into_iter().find_map(|offset| offset.committed).map(|committed| committed.offset);
     // Until then its batch may come again, and would bring the message along.
-    if offset.is_none_or(|offset| offset <= letter.offset) {
+    if offset.is_none_or(|offset| offset <= dead_letter.offset) {
         return Err("the batch that the message was in is not stored yet; try again when it is".to_owned());
     }
-    let (readers, letter) = (readers.clone(), letter.clone());
-    on_thread(move || read(&readers, &reading, &letter)).await
+    let (readers, dead_letter) = (readers.clone(), dead_letter.clone());
+    on_thread(move || read(&readers, &reading, &dead_letter)).await
 }
 
-fn read(readers: &Readers, reading: &Reading, letter: &MessageLetter) -> Result<MessageRows, String> {
+fn read(readers: &Readers, reading: &Reading, dead_letter: &MessageDeadLetter) -> Result<MessageRows, String> {
     let headers: Vec<(Vec<u8>, Option<Vec<u8>>)> =
-        letter.headers.iter().map(|(name, value)| (name.clone().into_bytes(), value.clone())).collect();
+        dead_letter.headers.iter().map(|(name, value)| (name.clone().into_bytes(), value.clone())).collect();
     let message = Message {
-        offset: letter.offset,
-        timestamp_ms: letter.timestamp_ms,
-        key: letter.key.as_deref(),
-        value: letter.value.as_deref(),
+        offset: dead_letter.offset,
+        timestamp_ms: dead_letter.timestamp_ms,
+        key: dead_letter.key.as_deref(),
+        value: dead_letter.value.as_deref(),
         headers: Headers::Kept(&headers),
     };
-    let mut reader = MessageReader::new(&reading.plan, &letter.source.topic, letter.partition);
+    let mut reader = MessageReader::new(&reading.plan, &dead_letter.source.topic, dead_letter.partition);
     let outcome = readers.read_one(reading, &mut reader, &message).map_err(|trouble| trouble.into_text())?;
     outcome?;
     let mut rows = reader.finish().into_iter().map(|run| reading.rows(run));

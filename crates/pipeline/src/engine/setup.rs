@@ -31,7 +31,7 @@ use crate::view::View;
 pub(crate) struct Pipeline<S: Sink> {
     pub(crate) options: Arc<PipelineOptions>,
     pub(crate) gatherer: Gatherer<S>,
-    pub(crate) letters: Option<Arc<DeadLetters>>,
+    pub(crate) dead_letters: Option<Arc<DeadLetters>>,
     pub(crate) tables: Arc<dyn Tables>,
     pub(crate) readers: Arc<Readers>,
     pub(crate) current: Arc<Current>,
@@ -46,7 +46,7 @@ impl<S: Sink> Clone for Pipeline<S> {
         Pipeline {
             options: self.options.clone(),
             gatherer: self.gatherer.clone(),
-            letters: self.letters.clone(),
+            dead_letters: self.dead_letters.clone(),
             tables: self.tables.clone(),
             readers: self.readers.clone(),
             current: self.current.clone(),
@@ -114,7 +114,7 @@ async fn begin<S: Sink>(pipeline: &Pipeline<S>) -> Result<Session<S>, (ErrorKind
     let joined = Consumer::join(client.clone(), consumer_options(options, &sizes)).map_err(kafka)?;
     let pusher = Pusher {
         gatherer: pipeline.gatherer.clone(),
-        letters: pipeline.letters.clone(),
+        dead_letters: pipeline.dead_letters.clone(),
         client,
         readers: pipeline.readers.clone(),
         options: options.clone(),

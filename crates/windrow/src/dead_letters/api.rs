@@ -9,7 +9,7 @@ use windrow_http::{ClientConnection, Stream};
 use windrow_settings::Settings;
 
 const API: &str = "/api/v1/dead-letters";
-/// Thousands of letters may be retried by one request, and each is written to the disk before the answer.
+/// Thousands of dead letters may be retried by one request, and each is written to the disk before the answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ANSWER_BYTES: usize = 1 << 30;

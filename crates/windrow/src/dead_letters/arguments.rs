@@ -40,7 +40,7 @@ pub(super) enum OutputFormat {
     Json,
 }
 
-/// Which letters: those that fulfil all conditions.
+/// Which dead letters: those that fulfil all conditions.
 #[derive(Args)]
 pub(super) struct Conditions {
     /// A table, or database.table.

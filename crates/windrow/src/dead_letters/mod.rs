@@ -51,26 +51,28 @@ async fn show(settings: &Settings, api: &Api, arguments: &ShowArguments) -> Resu
         let payload = match api.get(&format!("/{id}/payload")).await {
             Ok(payload) => payload,
             Err(ApiError::Failed(why)) => return Err(why),
-            Err(ApiError::NoGateway(why)) => offline::letter(settings, id, &why)?.payload(),
+            Err(ApiError::NoGateway(why)) => offline::dead_letter(settings, id, &why)?.payload(),
         };
         write_out(&payload)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (letter, rows) = match api.get_json(&format!("/{id}")).await {
-        Ok(letter) => (letter, rows(api, arguments).await),
+    let (dead_letter, rows) = match api.get_json(&format!("/{id}")).await {
+        Ok(dead_letter) => (dead_letter, rows(api, arguments).await),
         Err(ApiError::Failed(why)) => return Err(why),
         Err(ApiError::NoGateway(why)) => {
-            (windrow_gateway::letter_json(&offline::letter(settings, id, &why)?), Value::Null)
+            (windrow_gateway::dead_letter_json(&offline::dead_letter(settings, id, &why)?), Value::Null)
         }
     };
     match arguments.format {
-        OutputFormat::Table => write_out(format!("{}{}", print::letter(&letter), print::rows(&rows)).as_bytes())?,
-        OutputFormat::Json => write_out(format!("{}\n", with_rows(letter, &rows)).as_bytes())?,
+        OutputFormat::Table => {
+            write_out(format!("{}{}", print::dead_letter(&dead_letter), print::rows(&rows)).as_bytes())?
+        }
+        OutputFormat::Json => write_out(format!("{}\n", with_rows(dead_letter, &rows)).as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A letter whose rows ClickHouse can't read is shown without them.
+/// A dead letter whose rows ClickHouse can't read is shown without them.
 async fn rows(api: &Api, arguments: &ShowArguments) -> Value {
     if arguments.rows == 0 {
         return Value::Null;
@@ -84,11 +86,11 @@ async fn rows(api: &Api, arguments: &ShowArguments) -> Value {
     }
 }
 
-fn with_rows(mut letter: Value, rows: &Value) -> Value {
-    if let (Some(fields), Some(data)) = (letter.as_object_mut(), rows.get("data")) {
+fn with_rows(mut dead_letter: Value, rows: &Value) -> Value {
+    if let (Some(fields), Some(data)) = (dead_letter.as_object_mut(), rows.get("data")) {
         fields.insert("data".to_owned(), data.clone());
     }
-    letter
+    dead_letter
 }
 
 async fn change(api: &Api, arguments: &ChangeArguments, path: &str, deed: &str) -> Result<ExitCode, String> {

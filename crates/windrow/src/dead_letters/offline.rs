@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use windrow_gateway::listing_json;
-use windrow_gatherer::dead_letters::{DeadLetter, DeadLetterOptions, DeadLetters, LetterId, Page, Selection};
+use windrow_gatherer::dead_letters::{DeadLetter, DeadLetterId, DeadLetterOptions, DeadLetters, Page, Selection};
 use windrow_journal::{Disk, DiskFile};
 use windrow_settings::Settings;
 
@@ -24,9 +24,9 @@ pub(super) fn list(settings: &Settings, arguments: &ListArguments, why: &str) ->
     Ok(listing_json(&open(settings, why)?.list(&selection, page)))
 }
 
-pub(super) fn letter(settings: &Settings, id: u64, why: &str) -> Result<DeadLetter, String> {
-    let letter = open(settings, why)?.read(LetterId(id)).map_err(|error| error.to_string())?;
-    letter.ok_or_else(|| format!("there is no dead letter {id}"))
+pub(super) fn dead_letter(settings: &Settings, id: u64, why: &str) -> Result<DeadLetter, String> {
+    let dead_letter = open(settings, why)?.read(DeadLetterId(id)).map_err(|error| error.to_string())?;
+    dead_letter.ok_or_else(|| format!("there is no dead letter {id}"))
 }
 
 /// `why`: what is to be said of the gateway that isn't there.
@@ -39,8 +39,8 @@ fn open(settings: &Settings, why: &str) -> Result<DeadLetters, String> {
     let options = DeadLetterOptions { max_bytes: settings.dead_letters.max_bytes };
     let opened = DeadLetters::open(Untouched(path), options, &mut Registry::default());
     // The committer is never run: nothing is written.
-    let (letters, _committer) = opened.map_err(|error| error.to_string())?;
-    Ok(letters)
+    let (dead_letters, _committer) = opened.map_err(|error| error.to_string())?;
+    Ok(dead_letters)
 }
 
 /// A folder that is only read: what a log would mend in it when it is opened stays as it is. A gateway may be at work there.

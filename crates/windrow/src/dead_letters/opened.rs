@@ -13,7 +13,7 @@ use crate::log_writer::LogWriter;
 pub(super) const FOLDER: &str = "dead-letters";
 
 pub(crate) struct Opened {
-    pub(crate) letters: DeadLetters,
+    pub(crate) dead_letters: DeadLetters,
     pub(crate) writer: LogWriter,
 }
 
@@ -21,17 +21,17 @@ pub(crate) fn open(settings: &Settings, registry: &mut Registry) -> Result<Opene
     let path = settings.data_dir.join(FOLDER);
     let folder = Folder::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let options = DeadLetterOptions { max_bytes: settings.dead_letters.max_bytes };
-    let (letters, committer) = DeadLetters::open(folder, options, registry).map_err(|error| error.to_string())?;
-    let writer = LogWriter::start("dead letters", letters.log(), committer)?;
-    let amount = letters.amount();
-    if amount.letters > 0 {
+    let (dead_letters, committer) = DeadLetters::open(folder, options, registry).map_err(|error| error.to_string())?;
+    let writer = LogWriter::start("dead letters", dead_letters.log(), committer)?;
+    let amount = dead_letters.amount();
+    if amount.dead_letters > 0 {
         tracing::warn!(
-            letters = amount.letters,
+            dead_letters = amount.dead_letters,
             bytes = amount.bytes,
             "there are dead letters: see windrow dead-letters list"
         );
     }
-    Ok(Opened { letters, writer })
+    Ok(Opened { dead_letters, writer })
 }
 
 pub(super) fn now_micros() -> u64 {

@@ -9,9 +9,9 @@ const COLUMNS: [&str; 9] = ["id", "failed", "table", "from", "rows", "bytes", "a
 const ERROR_CHARS: usize = 80;
 
 pub(super) fn list(listing: &Value) -> String {
-    let letters = listing.get("letters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let dead_letters = listing.get("letters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let total = listing.get("total").and_then(Value::as_u64).unwrap_or(0);
-    let rows: Vec<[String; 9]> = letters.iter().map(row).collect();
+    let rows: Vec<[String; 9]> = dead_letters.iter().map(row).collect();
     let mut text = String::new();
     if !rows.is_empty() {
         let widths: Vec<usize> = (0..COLUMNS.len())
@@ -21,7 +21,7 @@ pub(super) fn list(listing: &Value) -> String {
         rows.iter().for_each(|row| line(&mut text, &widths, row.iter().map(String::as_str)));
     }
     // Writing to a String never fails.
-    let _ = match (total, letters.len() as u64) {
+    let _ = match (total, dead_letters.len() as u64) {
         (0, _) => writeln!(text, "no dead letters"),
         (total, shown) if shown < total => writeln!(text, "{shown} of {total} dead letters"),
         (1, _) => writeln!(text, "1 dead letter"),
@@ -30,13 +30,13 @@ pub(super) fn list(listing: &Value) -> String {
     text
 }
 
-fn row(letter: &Value) -> [String; 9] {
-    let field = |name: &str| letter.get(name).map(plain).unwrap_or_default();
+fn row(dead_letter: &Value) -> [String; 9] {
+    let field = |name: &str| dead_letter.get(name).map(plain).unwrap_or_default();
     let failed = field("failed");
     let moment = failed.split('.').next().unwrap_or_default().replace('T', " ");
     let table = format!("{}.{}", field("database"), field("table"));
     let error: String = one_line(&field("error")).chars().take(ERROR_CHARS).collect();
-    let from = match letter.get("topic").and_then(Value::as_str) {
+    let from = match dead_letter.get("topic").and_then(Value::as_str) {
         Some(topic) => one_line(&format!("{topic}:{}:{}", field("partition"), field("offset"))),
         None => field("user"),
     };
@@ -86,9 +86,9 @@ const FIELDS: [&str; 29] = [
 ];
 
 /// One field a line, as the API names them.
-pub(super) fn letter(letter: &Value) -> String {
+pub(super) fn dead_letter(dead_letter: &Value) -> String {
     let mut text = String::new();
-    let known = FIELDS.iter().filter_map(|name| Some((name, letter.get(name).filter(|value| !value.is_null())?)));
+    let known = FIELDS.iter().filter_map(|name| Some((name, dead_letter.get(name).filter(|value| !value.is_null())?)));
     for (name, value) in known {
         let shown = match value {
             Value::Array(items) => items.iter().map(item).collect::<Vec<_>>().join(", "),
@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn a_list_is_a_table() {
-        let letter = json!({"id": 7, "failed": "2026-01-01T12:00:00.000001Z", "database": "d", "table": "t", "user": "joe",
+        let dead_letter = json!({"id": 7, "failed": "2026-01-01T12:00:00.000001Z", "database": "d", "table": "t", "user": "joe",
             "rows": 1, "bytes": 20, "attempts": 1, "code": 469, "error": format!("bad\n\u{1b}[31m{}", "é".repeat(200))});
-        let shown = list(&json!({"total": 3, "letters": [letter]}));
+        let shown = list(&json!({"total": 3, "letters": [dead_letter]}));
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[0], "id  failed               table  from  rows  bytes  attempts  code  error");
         assert!(lines[1].starts_with("7   2026-01-01 12:00:00  d.t    joe   1     20     1         469   bad  [31mé"));
@@ -165,14 +165,14 @@ mod tests {
             "code": 0, "error": "no", "key": null, "headers": [{"name": "h", "value": "v"}], "value": "{x"});
         let shown = list(&json!({"total": 1, "letters": [message]}));
         assert!(shown.contains("d.t    clicks:3:77  0     9      0         0     no"), "{shown}");
-        let shown = letter(&message);
+        let shown = dead_letter(&message);
         assert!(shown.contains("offset     77\n") && shown.contains("headers    h=v\n"), "{shown}");
         assert!(shown.contains("value      {x\n") && !shown.contains("key"), "{shown}");
     }
 
     #[test]
-    fn a_letter_is_a_line_a_field() {
-        let shown = letter(
+    fn a_dead_letter_is_a_line_a_field() {
+        let shown = dead_letter(
             &json!({"id": 7, "columns": [{"name": "a", "type": "UInt8"}, {"name": "b"}], "settings": {"x": "1"}}),
         );
         assert!(shown.contains("id         7\n") && shown.contains("a UInt8, b") && shown.contains("x=1"), "{shown}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use windrow_gateway::DataServer;
-use windrow_gatherer::dead_letters::{DeadLetters, MessageLetter, MessageRetrier, Rereading};
+use windrow_gatherer::dead_letters::{DeadLetters, MessageDeadLetter, MessageRetrier, Rereading};
 use windrow_pipeline::{Pipeline, PipelineMetrics, PipelineOptions, RunningPipeline};
 use windrow_settings::Settings;
 
@@ -27,7 +27,7 @@ impl Pipelines {
     pub(crate) fn start(
         options: Vec<PipelineOptions>,
         data: &DataServer,
-        letters: &DeadLetters,
+        dead_letters: &DeadLetters,
         registry: &mut Registry,
     ) -> Pipelines {
         let mut running = Vec::with_capacity(options.len());
@@ -35,14 +35,14 @@ impl Pipelines {
             allocator::give_back_soon();
             let metrics = PipelineMetrics::register(registry);
             let tables = Arc::new(data.tables());
-            let shared_letters = Arc::new(letters.clone());
+            let shared_dead_letters = Arc::new(dead_letters.clone());
             running.extend(options.into_iter().map(|options| {
-                let (gatherer, letters) = (data.gatherer().clone(), Some(shared_letters.clone()));
-                Pipeline::start(options, gatherer, letters, tables.clone(), &metrics)
+                let (gatherer, dead_letters) = (data.gatherer().clone(), Some(shared_dead_letters.clone()));
+                Pipeline::start(options, gatherer, dead_letters, tables.clone(), &metrics)
             }));
         }
         let running = Arc::new(running);
-        letters.set_message_retrier(Arc::new(Retrier(running.clone())));
+        dead_letters.set_message_retrier(Arc::new(Retrier(running.clone())));
         data.show_pipelines({
             let running = running.clone();
             Arc::new(move || running.iter().map(RunningPipeline::status).collect())
@@ -71,7 +71,7 @@ impl Pipelines {
 struct Retrier(Arc<Vec<RunningPipeline>>);
 
 impl MessageRetrier for Retrier {
-    fn read<'a>(&'a self, message: &'a MessageLetter) -> Rereading<'a> {
+    fn read<'a>(&'a self, message: &'a MessageDeadLetter) -> Rereading<'a> {
         Box::pin(async move {
             let name = &message.source.pipeline;
             let pipeline = self.0.iter().find(|pipeline| pipeline.name() == name.as_str());

@@ -1,7 +1,7 @@
 //! `system.windrow_dead_letters`.
 
 use serde_json::json;
-use windrow_gatherer::dead_letters::{DeadLetters, LetterSummary, Page, Selection};
+use windrow_gatherer::dead_letters::{DeadLetterSummary, DeadLetters, Page, Selection};
 
 use super::{ColumnList, Visible};
 
@@ -29,36 +29,36 @@ pub(super) const COLUMNS: ColumnList = &[
     ("offset", "Nullable(Int64)"),
 ];
 
-/// More letters than this make the table too large to be sent along: the latest of them are.
+/// More dead letters than this make the table too large to be sent along: the latest of them are.
 const MAX_ROWS: usize = 100_000;
 
-pub(super) fn rows(letters: &DeadLetters, visible: &Visible<'_>) -> Vec<serde_json::Value> {
+pub(super) fn rows(dead_letters: &DeadLetters, visible: &Visible<'_>) -> Vec<serde_json::Value> {
     let selection = match visible {
         Visible::Everybodys => Selection::default(),
         Visible::Only(user) => Selection { user: Some((*user).to_owned()), ..Selection::default() },
     };
-    let listing = letters.list(&selection, Page { offset: 0, limit: MAX_ROWS });
-    listing.letters.iter().map(|letter| row(letter)).collect()
+    let listing = dead_letters.list(&selection, Page { offset: 0, limit: MAX_ROWS });
+    listing.dead_letters.iter().map(|dead_letter| row(dead_letter)).collect()
 }
 
-fn row(letter: &LetterSummary) -> serde_json::Value {
-    let (stream, message) = (letter.origin.stream.as_deref(), letter.message);
+fn row(dead_letter: &DeadLetterSummary) -> serde_json::Value {
+    let (stream, message) = (dead_letter.origin.stream.as_deref(), dead_letter.message);
     json!({
-        "id": letter.id.0,
-        "database": letter.origin.database,
-        "table": letter.origin.table,
-        "user": letter.origin.user,
-        "code": letter.code,
-        "error": &*letter.error,
-        "arrived": letter.arrived_micros,
-        "failed": letter.failed_micros,
-        "attempts": letter.attempts,
-        "rows": letter.rows,
-        "bytes": letter.payload_bytes,
-        "ack": letter.ack.as_str(),
-        "format": letter.origin.format,
-        "query": letter.origin.query,
-        "query_id": letter.query_id.to_string(),
+        "id": dead_letter.id.0,
+        "database": dead_letter.origin.database,
+        "table": dead_letter.origin.table,
+        "user": dead_letter.origin.user,
+        "code": dead_letter.code,
+        "error": &*dead_letter.error,
+        "arrived": dead_letter.arrived_micros,
+        "failed": dead_letter.failed_micros,
+        "attempts": dead_letter.attempts,
+        "rows": dead_letter.rows,
+        "bytes": dead_letter.payload_bytes,
+        "ack": dead_letter.ack.as_str(),
+        "format": dead_letter.origin.format,
+        "query": dead_letter.origin.query,
+        "query_id": dead_letter.query_id.to_string(),
         "pipeline": stream.map_or("", |stream| &stream.pipeline),
         "topic": stream.map_or("", |stream| &stream.topic),
         "partition": message.map(|message| message.partition),

@@ -98,7 +98,7 @@ pub(crate) fn own_rows(name: &str, state: &State, visible: &Visible<'_>) -> Opti
             Some(OwnRows { name: NAMES[1], columns: LOG, rows: rows.collect() })
         }
         dead_letters::NAME => {
-            let rows = dead_letters::rows(&state.letters, visible);
+            let rows = dead_letters::rows(&state.dead_letters, visible);
             Some(OwnRows { name: dead_letters::NAME, columns: dead_letters::COLUMNS, rows })
         }
         kafka::NAME => {
@@ -221,8 +221,9 @@ mod tests {
             "event_time_microseconds": 1_728_000_000_000_001u64, "status": "FlushError", "data_kind": "Parsed",
             "flush_time": 0, "flush_time_microseconds": 0});
         assert!(native(LOG, std::iter::once(log)).len() > 100);
-        let letter = json!({"id": 1, "code": -1, "error": "no\n", "arrived": 1_700_000_000_123_456u64, "ack": "disk"});
-        assert!(native(dead_letters::COLUMNS, std::iter::once(letter)).len() > 100);
+        let dead_letter =
+            json!({"id": 1, "code": -1, "error": "no\n", "arrived": 1_700_000_000_123_456u64, "ack": "disk"});
+        assert!(native(dead_letters::COLUMNS, std::iter::once(dead_letter)).len() > 100);
         let pipelines = kafka::rows(&[crate::pipelines::example()], &Visible::Everybodys);
         assert!(native(kafka::COLUMNS, pipelines.into_iter()).len() > 100);
     }

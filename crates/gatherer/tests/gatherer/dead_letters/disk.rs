@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use prometheus_client::registry::Registry;
-use windrow_gatherer::dead_letters::{DeadLetterOptions, DeadLetters, LettersOpenError};
+use windrow_gatherer::dead_letters::{DeadLetterOptions, DeadLetters, DeadLettersOpenError};
 use windrow_journal::{Disk, DiskFile};
 
 #[derive(Clone, Default)]
@@ -131,7 +131,7 @@ impl DiskFile for MemoryFile {
 
 /// An open store, with its committer on a thread.
 pub struct Opened {
-    pub letters: DeadLetters,
+    pub dead_letters: DeadLetters,
     pub disk: MemoryDisk,
     committing: JoinHandle<()>,
 }
@@ -141,16 +141,16 @@ impl Opened {
         Opened::try_on(disk, max_bytes).unwrap()
     }
 
-    pub fn try_on(disk: MemoryDisk, max_bytes: u64) -> Result<Opened, LettersOpenError> {
+    pub fn try_on(disk: MemoryDisk, max_bytes: u64) -> Result<Opened, DeadLettersOpenError> {
         let options = DeadLetterOptions { max_bytes };
-        let (letters, committer) = DeadLetters::open(disk.clone(), options, &mut Registry::default())?;
-        Ok(Opened { letters, disk, committing: std::thread::spawn(|| committer.run()) })
+        let (dead_letters, committer) = DeadLetters::open(disk.clone(), options, &mut Registry::default())?;
+        Ok(Opened { dead_letters, disk, committing: std::thread::spawn(|| committer.run()) })
     }
 
     /// Ends in order, and begins anew.
     pub fn again(self, max_bytes: u64) -> Opened {
-        let Opened { letters, disk, committing } = self;
-        drop(letters);
+        let Opened { dead_letters, disk, committing } = self;
+        drop(dead_letters);
         committing.join().unwrap();
         Opened::on(disk, max_bytes)
     }

@@ -1,4 +1,4 @@
-//! Letters that earlier versions wrote are read: the folders in `tests/golden/`, one for each version of the format. With
+//! Dead letters that earlier versions wrote are read: the folders in `tests/golden/`, one for each version of the format. With
 //! WINDROW_WRITE_GOLDEN=1 that of this version is made anew, which a change of the format needs, under another name.
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use windrow_gatherer::DeadLetterStore;
 
 use super::disk::{MemoryDisk, Opened};
 use super::messages::message;
-use super::{ids, insert_of, letter, ALL, ROOM};
+use super::{dead_letter, ids, insert_of, ALL, ROOM};
 
 /// Inserts only.
 const WITHOUT_MESSAGES: &str = "dead-letters-1";
@@ -35,12 +35,12 @@ fn golden(name: &str) -> Opened {
 async fn write(name: &str) {
     let opened = Opened::on(MemoryDisk::default(), ROOM);
     for number in 0..6 {
-        opened.letters.keep(vec![letter("t", number)]).await.unwrap();
+        opened.dead_letters.keep(vec![dead_letter("t", number)]).await.unwrap();
         if name == WITH_MESSAGES {
-            opened.letters.keep_messages(vec![message("a", 3, number as i64)]).await.unwrap();
+            opened.dead_letters.keep_messages(vec![message("a", 3, number as i64)]).await.unwrap();
         }
     }
-    opened.letters.forget(&ids(&opened)[1..2], Gone::Discarded).await.unwrap();
+    opened.dead_letters.forget(&ids(&opened)[1..2], Gone::Discarded).await.unwrap();
     let disk = opened.disk.clone();
     drop(opened.again(ROOM));
     std::fs::create_dir_all(folder(name)).unwrap();
@@ -51,16 +51,16 @@ async fn write(name: &str) {
 }
 
 #[tokio::test]
-async fn letters_of_all_versions_are_read() {
+async fn dead_letters_of_all_versions_are_read() {
     if std::env::var_os("WINDROW_WRITE_GOLDEN").is_some() {
         write(WITH_MESSAGES).await;
     }
     let old = golden(WITHOUT_MESSAGES);
     let inserts = |opened: &Opened| {
-        let letters = ids(opened).into_iter().map(|id| opened.letters.read(id).unwrap().unwrap());
-        let numbers = letters.filter_map(|letter| match letter.kept {
+        let dead_letters = ids(opened).into_iter().map(|id| opened.dead_letters.read(id).unwrap().unwrap());
+        let numbers = dead_letters.filter_map(|dead_letter| match dead_letter.kept {
             Kept::Insert(_) => {
-                let kept = insert_of(letter.kept);
+                let kept = insert_of(dead_letter.kept);
                 Some(crate::support::numbers_of(kept.destination.into(), kept.rows)[0])
             }
             Kept::Message(_) => None,
@@ -68,12 +68,17 @@ async fn letters_of_all_versions_are_read() {
         numbers.collect::<Vec<_>>()
     };
     assert_eq!(inserts(&old), [0, 2, 3, 4, 5]);
-    assert!(old.letters.list(&Selection::default(), ALL).letters.iter().all(|letter| letter.message.is_none()));
+    assert!(old
+        .dead_letters
+        .list(&Selection::default(), ALL)
+        .dead_letters
+        .iter()
+        .all(|dead_letter| dead_letter.message.is_none()));
     let new = golden(WITH_MESSAGES);
     assert_eq!(inserts(&new), [0, 1, 2, 3, 4, 5]);
     let messages: Vec<_> = ids(&new)
         .into_iter()
-        .filter_map(|id| match new.letters.read(id).unwrap().unwrap().kept {
+        .filter_map(|id| match new.dead_letters.read(id).unwrap().unwrap().kept {
             Kept::Message(message) => Some(*message),
             Kept::Insert(_) => None,
         })

@@ -11,7 +11,7 @@ use windrow_gatherer::{open_journal, GathererOptions, OpenedJournal, Stores};
 use windrow_journal::log::{Committer, LogOptions};
 use windrow_journal::{Disk, Folder};
 
-use super::letters::FakeLetters;
+use super::dead_letters::FakeDeadLetters;
 use super::sink::FakeSink;
 use super::world::World;
 
@@ -36,7 +36,7 @@ impl Drop for TempFolder {
 pub struct Machine {
     folder: TempFolder,
     pub sink: FakeSink,
-    pub letters: FakeLetters,
+    pub dead_letters: FakeDeadLetters,
     pub options: GathererOptions,
     pub log: LogOptions,
     pub inserts_per_batch: u64,
@@ -76,7 +76,7 @@ impl Machine {
         Machine {
             folder: TempFolder::new(),
             sink: FakeSink::new(),
-            letters: FakeLetters::default(),
+            dead_letters: FakeDeadLetters::default(),
             options: GathererOptions::default(),
             log: LogOptions { segment_bytes: 64 << 10, max_bytes: 64 << 20, reserve_bytes: 64 << 10 },
             inserts_per_batch,
@@ -103,9 +103,9 @@ impl Machine {
     }
 
     fn world(&self, journal: Option<OpenedJournal>) -> World {
-        let letters = Arc::new(self.letters.clone());
-        let stores = Stores { journal, dead_letters: Some(letters), ..Stores::none() };
-        World::on(self.sink.clone(), self.letters.clone(), stores, self.inserts_per_batch, self.options.clone())
+        let dead_letters = Arc::new(self.dead_letters.clone());
+        let stores = Stores { journal, dead_letters: Some(dead_letters), ..Stores::none() };
+        World::on(self.sink.clone(), self.dead_letters.clone(), stores, self.inserts_per_batch, self.options.clone())
     }
 }
 

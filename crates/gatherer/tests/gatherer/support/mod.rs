@@ -1,7 +1,7 @@
 //! What the tests share: a scripted sink, and a gatherer on it whose inserts are single rows with a number.
 
+mod dead_letters;
 mod journal;
-mod letters;
 mod rows;
 mod sink;
 mod world;

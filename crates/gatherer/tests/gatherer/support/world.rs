@@ -9,7 +9,7 @@ use windrow_gatherer::{
 use windrow_policy::{FlushLimits, PolicyKind};
 use windrow_sink::BatchId;
 
-use super::letters::FakeLetters;
+use super::dead_letters::FakeDeadLetters;
 use super::rows::{rows_for, shape_of};
 use super::sink::FakeSink;
 
@@ -17,7 +17,7 @@ use super::sink::FakeSink;
 pub struct World {
     pub gatherer: Gatherer<FakeSink>,
     pub sink: FakeSink,
-    pub letters: FakeLetters,
+    pub dead_letters: FakeDeadLetters,
     kind: Arc<InsertKind>,
     stale: Arc<Mutex<Vec<String>>>,
 }
@@ -34,15 +34,15 @@ impl World {
     }
 
     pub fn with(inserts_per_batch: u64, options: GathererOptions) -> World {
-        let letters = FakeLetters::default();
-        let stores = Stores { dead_letters: Some(Arc::new(letters.clone())), ..Stores::none() };
-        World::on(FakeSink::new(), letters, stores, inserts_per_batch, options)
+        let dead_letters = FakeDeadLetters::default();
+        let stores = Stores { dead_letters: Some(Arc::new(dead_letters.clone())), ..Stores::none() };
+        World::on(FakeSink::new(), dead_letters, stores, inserts_per_batch, options)
     }
 
-    /// `letters` are those of the stores.
+    /// `dead_letters` are those of the stores.
     pub fn on(
         sink: FakeSink,
-        letters: FakeLetters,
+        dead_letters: FakeDeadLetters,
         stores: Stores,
         inserts_per_batch: u64,
         options: GathererOptions,
@@ -60,7 +60,7 @@ impl World {
         let gatherer = Gatherer::open(sink.clone(), options, stores, &mut Registry::default(), move |table| {
             told.lock().unwrap().push(table.table.clone());
         });
-        World { gatherer, sink, letters, kind: Arc::new(kind), stale }
+        World { gatherer, sink, dead_letters, kind: Arc::new(kind), stale }
     }
 
     pub fn shape(&self, table: &str, role: &str) -> Arc<Shape> {
@@ -163,7 +163,7 @@ impl World {
 
     pub async fn flush(&self) {
         self.gatherer.flush(None).await;
-        // Letters are handed over beside it.
+        // Dead letters are handed over beside it.
         self.settle_down().await;
     }
 

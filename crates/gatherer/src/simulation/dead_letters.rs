@@ -6,10 +6,10 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::rows::inserts_of;
-use crate::{DeadLetterStore, InsertError, KeepError, Keeping, Letter, LettersFull, TableName};
+use crate::{DeadLetterStore, DeadLettersFull, FailedInsert, InsertError, KeepError, Keeping, TableName};
 
 #[derive(Clone)]
-pub(super) struct SimLetters {
+pub(super) struct SimDeadLetters {
     state: Arc<Mutex<State>>,
     /// Whether this gateway's machine still runs.
     is_powered: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -39,16 +39,19 @@ impl State {
     }
 }
 
-impl SimLetters {
-    pub(super) fn new(state: Arc<Mutex<State>>, is_powered: impl Fn() -> bool + Send + Sync + 'static) -> SimLetters {
-        SimLetters { state, is_powered: Arc::new(is_powered) }
+impl SimDeadLetters {
+    pub(super) fn new(
+        state: Arc<Mutex<State>>,
+        is_powered: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> SimDeadLetters {
+        SimDeadLetters { state, is_powered: Arc::new(is_powered) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn write(&self, letters: Vec<Letter>) -> Result<(), KeepError> {
+    async fn write(&self, dead_letters: Vec<FailedInsert>) -> Result<(), KeepError> {
         let (pause, fails) = {
             let mut state = self.lock();
             let fails = state.random.u32(0..1000) < state.failures_per_thousand;
@@ -59,25 +62,25 @@ impl SimLetters {
             std::future::pending::<()>().await;
         }
         if fails {
-            return Err(KeepError { letters, why: "the disk failed".into() });
+            return Err(KeepError { dead_letters, why: "the disk failed".into() });
         }
         let mut state = self.lock();
-        for letter in &letters {
-            let inserts = inserts_of(&letter.rows).unwrap_or_default();
-            let says_may_be_stored = matches!(letter.error, InsertError::OutcomeUnknown(_));
-            let journal_id = letter.journal_id;
+        for dead_letter in &dead_letters {
+            let inserts = inserts_of(&dead_letter.rows).unwrap_or_default();
+            let says_may_be_stored = matches!(dead_letter.error, InsertError::OutcomeUnknown(_));
+            let journal_id = dead_letter.journal_id;
             state.kept.extend(inserts.into_iter().map(|insert| Kept { insert, says_may_be_stored, journal_id }));
         }
         Ok(())
     }
 }
 
-impl DeadLetterStore for SimLetters {
-    fn keep(&self, letters: Vec<Letter>) -> Keeping<'_> {
-        Box::pin(self.write(letters))
+impl DeadLetterStore for SimDeadLetters {
+    fn keep(&self, dead_letters: Vec<FailedInsert>) -> Keeping<'_> {
+        Box::pin(self.write(dead_letters))
     }
 
-    fn refuses(&self, _table: &TableName) -> Option<LettersFull> {
+    fn refuses(&self, _table: &TableName) -> Option<DeadLettersFull> {
         None
     }
 

@@ -12,7 +12,7 @@ use windrow_sink::TableName;
 
 /// An insert that nobody waits for any more and that can't be stored, with all that is known of it.
 #[derive(Debug)]
-pub struct Letter {
+pub struct FailedInsert {
     /// Where it was to go, with its sender's credentials: the password must not be kept.
     pub destination: Arc<Destination>,
     pub kind: Arc<InsertKind>,
@@ -21,7 +21,7 @@ pub struct Letter {
     pub payload_bytes: u64,
     pub dedup: Option<DedupKeys>,
     pub ack: AckLevel,
-    /// The insert's number in the journal, if it was journaled. A letter that has the number of one that is kept is that one.
+    /// The insert's number in the journal, if it was journaled. A dead letter that has the number of one that is kept is that one.
     pub journal_id: Option<u64>,
     /// When it came first, in microseconds since 1970.
     pub arrived_wall_micros: u64,
@@ -33,28 +33,28 @@ pub struct Letter {
     pub error: InsertError,
 }
 
-/// The letters could not be written. None of them counts as kept.
+/// The dead letters could not be written. None of them counts as kept.
 #[derive(Debug)]
 pub struct KeepError {
-    pub letters: Vec<Letter>,
+    pub dead_letters: Vec<FailedInsert>,
     pub why: String,
 }
 
 pub type Keeping<'a> = Pin<Box<dyn Future<Output = Result<(), KeepError>> + Send + 'a>>;
 
 pub trait DeadLetterStore: Send + Sync + 'static {
-    /// The letters are durable when this resolves to `Ok`.
-    fn keep(&self, letters: Vec<Letter>) -> Keeping<'_>;
+    /// The dead letters are durable when this resolves to `Ok`.
+    fn keep(&self, dead_letters: Vec<FailedInsert>) -> Keeping<'_>;
 
-    /// Whether there is no room for more letters of this table: inserts that might become one are refused then. With the bound.
-    fn refuses(&self, table: &TableName) -> Option<LettersFull>;
+    /// Whether there is no room for more dead letters of this table: inserts that might become one are refused then. With the bound.
+    fn refuses(&self, table: &TableName) -> Option<DeadLettersFull>;
 
-    /// Whether the insert of this number in the journal is a letter already. Asked at the start only.
+    /// Whether the insert of this number in the journal is a dead letter already. Asked at the start only.
     fn holds(&self, journal_id: u64) -> bool;
 }
 
 /// There is no room for more dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LettersFull {
+pub struct DeadLettersFull {
     pub max_bytes: u64,
 }

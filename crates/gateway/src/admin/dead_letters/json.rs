@@ -2,46 +2,46 @@
 
 use serde_json::{json, Map, Value};
 use windrow_gatherer::dead_letters::{
-    write_moment, DeadLetter, Kept, KeptInsert, LetterSummary, Listing, MessageLetter,
+    write_moment, DeadLetter, DeadLetterSummary, Kept, KeptInsert, Listing, MessageDeadLetter,
 };
 use windrow_sink::Form;
 
 pub fn listing_json(listing: &Listing) -> Value {
-    let letters: Vec<Value> = listing.letters.iter().map(|letter| summary_json(letter)).collect();
-    json!({ "total": listing.total, "letters": letters })
+    let dead_letters: Vec<Value> = listing.dead_letters.iter().map(|dead_letter| summary_json(dead_letter)).collect();
+    json!({ "total": listing.total, "letters": dead_letters })
 }
 
-fn summary_json(letter: &LetterSummary) -> Value {
-    let (stream, message) = (letter.origin.stream.as_deref(), letter.message);
+fn summary_json(dead_letter: &DeadLetterSummary) -> Value {
+    let (stream, message) = (dead_letter.origin.stream.as_deref(), dead_letter.message);
     json!({
-        "id": letter.id.0,
-        "database": letter.origin.database,
-        "table": letter.origin.table,
-        "user": letter.origin.user,
+        "id": dead_letter.id.0,
+        "database": dead_letter.origin.database,
+        "table": dead_letter.origin.table,
+        "user": dead_letter.origin.user,
         "pipeline": stream.map(|stream| &stream.pipeline),
         "topic": stream.map(|stream| &stream.topic),
         "partition": message.map(|message| message.partition),
         "offset": message.map(|message| message.offset),
-        "code": letter.code,
-        "error": &*letter.error,
-        "arrived": write_moment(letter.arrived_micros),
-        "failed": write_moment(letter.failed_micros),
-        "attempts": letter.attempts,
-        "rows": letter.rows,
-        "bytes": letter.payload_bytes,
-        "ack": letter.ack.as_str(),
-        "format": letter.origin.format,
-        "query": letter.origin.query,
-        "query_id": letter.query_id.to_string(),
+        "code": dead_letter.code,
+        "error": &*dead_letter.error,
+        "arrived": write_moment(dead_letter.arrived_micros),
+        "failed": write_moment(dead_letter.failed_micros),
+        "attempts": dead_letter.attempts,
+        "rows": dead_letter.rows,
+        "bytes": dead_letter.payload_bytes,
+        "ack": dead_letter.ack.as_str(),
+        "format": dead_letter.origin.format,
+        "query": dead_letter.origin.query,
+        "query_id": dead_letter.query_id.to_string(),
     })
 }
 
 /// Everything but the rows; a message with its value.
-pub fn letter_json(letter: &DeadLetter) -> Value {
-    let mut value = summary_json(&letter.summary);
+pub fn dead_letter_json(dead_letter: &DeadLetter) -> Value {
+    let mut value = summary_json(&dead_letter.summary);
     if let Some(fields) = value.as_object_mut() {
-        fields.insert("error".to_owned(), Value::from(letter.error.as_str()));
-        match &letter.kept {
+        fields.insert("error".to_owned(), Value::from(dead_letter.error.as_str()));
+        match &dead_letter.kept {
             Kept::Insert(insert) => add_insert(fields, insert),
             Kept::Message(message) => add_message(fields, message),
         }
@@ -71,7 +71,7 @@ fn add_insert(fields: &mut Map<String, Value>, insert: &KeptInsert) {
     fields.insert("quota_key".to_owned(), Value::from(destination.quota_key.as_str()));
 }
 
-fn add_message(fields: &mut Map<String, Value>, message: &MessageLetter) {
+fn add_message(fields: &mut Map<String, Value>, message: &MessageDeadLetter) {
     let header = |(name, value): &(String, Option<Vec<u8>>)| json!({ "name": name, "value": shown(value.as_deref()) });
     fields.insert("kept_as".to_owned(), Value::from(message.source.format.as_str()));
     fields.insert("was_read".to_owned(), Value::from(message.was_read));

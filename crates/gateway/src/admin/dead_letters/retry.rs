@@ -1,4 +1,4 @@
-//! Letters go back to the gatherer: as inserts of ack level `disk`, the oldest first. A letter goes when its insert is in the
+//! Dead letters go back to the gatherer: as inserts of ack level `disk`, the oldest first. A dead letter goes when its insert is in the
 //! journal. A message is read first, as its pipeline reads now.
 //!
 //! Some are on their way at once, so that one sync of the journal serves them all; how many is bounded by their bytes.
@@ -11,13 +11,13 @@ use std::task::Poll;
 
 use serde_json::{json, Value};
 use windrow_gatherer::dead_letters::{
-    DeadLetter, Gone, Kept, LetterId, MessageLetter, MessageRows, Origin, Revived, Selection,
+    DeadLetter, DeadLetterId, Gone, Kept, MessageDeadLetter, MessageRows, Origin, Revived, Selection,
 };
 
 use super::super::answer::Answer;
 use super::forget::forget;
 use super::present::{as_it_is_now, look_again};
-use super::LettersApi;
+use super::DeadLettersApi;
 use crate::error::Refusal;
 
 const MAX_AT_ONCE: usize = 256;
@@ -29,7 +29,7 @@ const MAX_TOLD: usize = 100;
 struct Tally {
     retried: u64,
     failed: Vec<Failure>,
-    /// What has refused a letter refuses those behind it too: no room, a gateway that ends.
+    /// What has refused a dead letter refuses those behind it too: no room, a gateway that ends.
     stuck: HashSet<Table>,
     /// Those that the backend was asked about anew.
     known: HashSet<Table>,
@@ -42,16 +42,16 @@ struct Table {
 }
 
 struct Failure {
-    id: LetterId,
+    id: DeadLetterId,
     why: String,
 }
 
-pub(super) async fn retry(api: &LettersApi, selection: &Selection) -> Answer {
-    let ids = api.letters().select(selection);
+pub(super) async fn retry(api: &DeadLettersApi, selection: &Selection) -> Answer {
+    let ids = api.dead_letters().select(selection);
     let mut tally = Tally::default();
     let mut left = ids.as_slice();
     while !left.is_empty() {
-        let (some, rest) = left.split_at(api.letters().how_many(left, MAX_AT_ONCE, MAX_BYTES_AT_ONCE));
+        let (some, rest) = left.split_at(api.dead_letters().how_many(left, MAX_AT_ONCE, MAX_BYTES_AT_ONCE));
         retry_some(api, some, &mut tally).await;
         left = rest;
     }
@@ -66,25 +66,25 @@ impl Failure {
 }
 
 impl Tally {
-    fn fail(&mut self, id: LetterId, why: String) {
+    fn fail(&mut self, id: DeadLetterId, why: String) {
         self.failed.push(Failure { id, why });
     }
 }
 
-async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
+async fn retry_some(api: &DeadLettersApi, ids: &[DeadLetterId], tally: &mut Tally) {
     let mut pushes = Vec::new();
-    for Read { id, letter } in read(api, ids).await {
-        if let Ok(Some(letter)) = &letter {
-            let origin = &letter.summary.origin;
+    for Read { id, dead_letter } in read(api, ids).await {
+        if let Ok(Some(dead_letter)) = &dead_letter {
+            let origin = &dead_letter.summary.origin;
             if tally.known.insert(table_of(origin)) {
                 look_again(&api.state, &origin.database, &origin.table);
             }
         }
-        match letter {
-            Ok(Some(letter)) if tally.stuck.contains(&table_of(&letter.summary.origin)) => {
+        match dead_letter {
+            Ok(Some(dead_letter)) if tally.stuck.contains(&table_of(&dead_letter.summary.origin)) => {
                 tally.fail(id, "not tried: one of the same table was not taken".to_owned());
             }
-            Ok(Some(letter)) => pushes.push(push(api, letter)),
+            Ok(Some(dead_letter)) => pushes.push(push(api, dead_letter)),
             // Somebody else has dealt with it.
             Ok(None) => {}
             Err(why) => tally.fail(id, why),
@@ -104,8 +104,9 @@ async fn retry_some(api: &LettersApi, ids: &[LetterId], tally: &mut Tally) {
     match forget(&api.state, &retried, Gone::Retried).await {
         Ok(gone) => tally.retried += gone,
         Err(error) => {
-            let why =
-                format!("it is an insert again, and a letter still: {error}. Retried once more, it is stored once");
+            let why = format!(
+                "it is an insert again, and a dead letter still: {error}. Retried once more, it is stored once"
+            );
             retried.into_iter().for_each(|id| tally.fail(id, why.clone()));
         }
     }
@@ -116,14 +117,14 @@ fn table_of(origin: &Origin) -> Table {
 }
 
 struct Read {
-    id: LetterId,
-    letter: Result<Option<DeadLetter>, String>,
+    id: DeadLetterId,
+    dead_letter: Result<Option<DeadLetter>, String>,
 }
 
-async fn read(api: &LettersApi, ids: &[LetterId]) -> Vec<Read> {
-    let (letters, ids) = (api.letters().clone(), ids.to_vec());
+async fn read(api: &DeadLettersApi, ids: &[DeadLetterId]) -> Vec<Read> {
+    let (dead_letters, ids) = (api.dead_letters().clone(), ids.to_vec());
     let reading = tokio::task::spawn_blocking(move || {
-        let read = |id| Read { id, letter: letters.read(id).map_err(|error| error.to_string()) };
+        let read = |id| Read { id, dead_letter: dead_letters.read(id).map_err(|error| error.to_string()) };
         ids.into_iter().map(read).collect()
     });
     // It neither panics nor is it cancelled.
@@ -131,7 +132,7 @@ async fn read(api: &LettersApi, ids: &[LetterId]) -> Vec<Read> {
 }
 
 struct Pushed {
-    id: LetterId,
+    id: DeadLetterId,
     origin: Arc<Origin>,
     outcome: Result<(), NotRetried>,
 }
@@ -142,9 +143,9 @@ enum NotRetried {
     NotTaken(String),
 }
 
-async fn push(api: &LettersApi, letter: DeadLetter) -> Pushed {
-    let (id, origin) = (letter.summary.id, letter.summary.origin.clone());
-    let outcome = match revive(api, letter).await {
+async fn push(api: &DeadLettersApi, dead_letter: DeadLetter) -> Pushed {
+    let (id, origin) = (dead_letter.summary.id, dead_letter.summary.origin.clone());
+    let outcome = match revive(api, dead_letter).await {
         Ok(Revived { destination, insert }) => {
             let shape = api.state.gatherer.shape(as_it_is_now(&api.state, destination).await);
             let pushed = api.state.gatherer.push(&shape, insert).await;
@@ -155,21 +156,21 @@ async fn push(api: &LettersApi, letter: DeadLetter) -> Pushed {
     Pushed { id, origin, outcome }
 }
 
-async fn revive(api: &LettersApi, letter: DeadLetter) -> Result<Revived, String> {
-    match letter.kept {
-        Kept::Insert(insert) => Ok(Revived::of_insert(letter.summary, *insert)),
+async fn revive(api: &DeadLettersApi, dead_letter: DeadLetter) -> Result<Revived, String> {
+    match dead_letter.kept {
+        Kept::Insert(insert) => Ok(Revived::of_insert(dead_letter.summary, *insert)),
         Kept::Message(message) => {
-            if message.value.as_ref().map_or(0, |value| value.len() as u64) < letter.summary.payload_bytes {
+            if message.value.as_ref().map_or(0, |value| value.len() as u64) < dead_letter.summary.payload_bytes {
                 return Err("the message was too long to be kept whole: only Kafka has all of it".to_owned());
             }
-            read_again(api, &message).await.map(|rows| Revived::of_message(letter.summary, rows))
+            read_again(api, &message).await.map(|rows| Revived::of_message(dead_letter.summary, rows))
         }
     }
 }
 
-async fn read_again(api: &LettersApi, message: &MessageLetter) -> Result<MessageRows, String> {
+async fn read_again(api: &DeadLettersApi, message: &MessageDeadLetter) -> Result<MessageRows, String> {
     let pipeline = &message.source.pipeline;
-    match api.letters().message_retrier() {
+    match api.dead_letters().message_retrier() {
         Some(retrier) => retrier.read(message).await,
         None => Err(format!("there is no pipeline '{pipeline}' in this gateway that could read the message")),
     }

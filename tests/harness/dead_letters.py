@@ -39,7 +39,7 @@ class Printed:
         return json.loads(self.out)
 
 
-class Letters:
+class DeadLetters:
     """Those of one database, so that tests can share a gateway."""
 
     def __init__(self, gateway: Gateway, database: str, token: str | None = None):

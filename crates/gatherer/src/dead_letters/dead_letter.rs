@@ -1,4 +1,4 @@
-//! A letter as it is read, and what it becomes when it is retried.
+//! A dead letter as it is read, and what it becomes when it is retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use windrow_policy::FlushLimits;
 use windrow_sink::{BatchId, Destination, Form};
 
 use super::index::{Identity, MessageKey};
-use super::message::{MessageLetter, MessageRows, MessageSource};
-use super::record::{decode_letter, LetterHead, LETTER, MESSAGE};
-use super::summary::{beginning, LetterId, LetterSummary, MessagePlace, Origin, Stream, ERROR_BYTES};
+use super::message::{MessageDeadLetter, MessageRows, MessageSource};
+use super::record::{decode_dead_letter, DeadLetterHead, DEAD_LETTER, MESSAGE};
+use super::summary::{beginning, DeadLetterId, DeadLetterSummary, MessagePlace, Origin, Stream, ERROR_BYTES};
 use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, QueryId};
 
 /// Retries come on a connection of their own, as far as flush policies are concerned.
@@ -24,19 +24,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is kept in memory of a record that was found at the start.
 pub(super) struct Recovered {
-    pub(super) summary: LetterSummary,
+    pub(super) summary: DeadLetterSummary,
     pub(super) identity: Identity,
 }
 
 impl Recovered {
-    pub(super) fn decode(id: LetterId, origin: Arc<Origin>, record: &[u8]) -> Option<Recovered> {
-        let letter = decode_letter(record)?;
-        let insert = decode_insert_head(letter.insert).ok()?;
-        let identity = letter.head.journal_id.map_or(Identity::Unknown, Identity::Journaled);
-        Some(Recovered { summary: summary(id, origin, &letter.head, &insert), identity })
+    pub(super) fn decode(id: DeadLetterId, origin: Arc<Origin>, record: &[u8]) -> Option<Recovered> {
+        let dead_letter = decode_dead_letter(record)?;
+        let insert = decode_insert_head(dead_letter.insert).ok()?;
+        let identity = dead_letter.head.journal_id.map_or(Identity::Unknown, Identity::Journaled);
+        Some(Recovered { summary: summary(id, origin, &dead_letter.head, &insert), identity })
     }
 
-    pub(super) fn decode_message(id: LetterId, origin: Arc<Origin>, record: &[u8]) -> Option<Recovered> {
+    pub(super) fn decode_message(id: DeadLetterId, origin: Arc<Origin>, record: &[u8]) -> Option<Recovered> {
         let message = decode_message(record).ok()?;
         let identity = message_identity(&origin, message.partition, message.offset);
         Some(Recovered { summary: message_summary(id, origin, &message), identity })
@@ -48,10 +48,10 @@ pub(super) fn message_identity(origin: &Origin, partition: i32, offset: i64) -> 
     origin.stream.as_ref().map_or(Identity::Unknown, |stream| Identity::Message(key(stream)))
 }
 
-/// What a context says of the letters that have it, by the kind of their records.
+/// What a context says of the dead letters that have it, by the kind of their records.
 pub(super) fn origin_of_context(kind: u8, context: &[u8]) -> Option<Origin> {
     match kind {
-        LETTER => {
+        DEAD_LETTER => {
             let context = decode_context(context).ok()?;
             Some(origin(&context.destination, &context.query, &context.format))
         }
@@ -85,8 +85,13 @@ pub(super) fn origin(destination: &Destination, query: &str, format: &str) -> Or
     }
 }
 
-pub(super) fn summary(id: LetterId, origin: Arc<Origin>, head: &LetterHead, insert: &InsertHead) -> LetterSummary {
-    LetterSummary {
+pub(super) fn summary(
+    id: DeadLetterId,
+    origin: Arc<Origin>,
+    head: &DeadLetterHead,
+    insert: &InsertHead,
+) -> DeadLetterSummary {
+    DeadLetterSummary {
         id,
         origin,
         query_id: insert.query_id.clone(),
@@ -102,9 +107,9 @@ pub(super) fn summary(id: LetterId, origin: Arc<Origin>, head: &LetterHead, inse
     }
 }
 
-pub(super) fn message_summary(id: LetterId, origin: Arc<Origin>, message: &MessageRecord<'_>) -> LetterSummary {
+pub(super) fn message_summary(id: DeadLetterId, origin: Arc<Origin>, message: &MessageRecord<'_>) -> DeadLetterSummary {
     let MessageRecord { partition, offset, timestamp_ms, was_read, .. } = *message;
-    LetterSummary {
+    DeadLetterSummary {
         id,
         origin,
         query_id: QueryId::Given(Arc::from("")),
@@ -122,10 +127,10 @@ pub(super) fn message_summary(id: LetterId, origin: Arc<Origin>, message: &Messa
     }
 }
 
-/// A letter, all of it.
+/// A dead letter, all of it.
 #[derive(Debug)]
 pub struct DeadLetter {
-    pub summary: LetterSummary,
+    pub summary: DeadLetterSummary,
     /// The whole text, not only its beginning.
     pub error: String,
     pub kept: Kept,
@@ -135,7 +140,7 @@ pub struct DeadLetter {
 #[derive(Debug)]
 pub enum Kept {
     Insert(Box<KeptInsert>),
-    Message(Box<MessageLetter>),
+    Message(Box<MessageDeadLetter>),
 }
 
 #[derive(Debug)]
@@ -148,31 +153,31 @@ pub struct KeptInsert {
     dedup: Vec<u8>,
 }
 
-/// What a letter becomes when it is retried.
+/// What a dead letter becomes when it is retried.
 pub struct Revived {
     pub destination: Destination,
     pub insert: Insert,
 }
 
 impl DeadLetter {
-    pub(super) fn decode(id: LetterId, record: &OwnedRecord) -> Option<DeadLetter> {
+    pub(super) fn decode(id: DeadLetterId, record: &OwnedRecord) -> Option<DeadLetter> {
         match record.kind {
-            LETTER => DeadLetter::decode_insert(id, record),
+            DEAD_LETTER => DeadLetter::decode_insert(id, record),
             MESSAGE => DeadLetter::decode_message(id, record),
             _ => None,
         }
     }
 
-    fn decode_insert(id: LetterId, record: &OwnedRecord) -> Option<DeadLetter> {
+    fn decode_insert(id: DeadLetterId, record: &OwnedRecord) -> Option<DeadLetter> {
         let context = decode_context(record.context.as_ref()?.bytes()).ok()?;
-        let letter = decode_letter(&record.payload)?;
-        let insert = decode_insert(letter.insert, &context).ok()?;
+        let dead_letter = decode_dead_letter(&record.payload)?;
+        let insert = decode_insert(dead_letter.insert, &context).ok()?;
         let origin = origin(&context.destination, &context.query, &context.format);
         Some(DeadLetter {
-            summary: summary(id, Arc::new(origin), &letter.head, &insert.head),
-            error: letter.head.error,
+            summary: summary(id, Arc::new(origin), &dead_letter.head, &insert.head),
+            error: dead_letter.head.error,
             kept: Kept::Insert(Box::new(KeptInsert {
-                batch: letter.head.batch,
+                batch: dead_letter.head.batch,
                 destination: context.destination,
                 rows: insert.rows,
                 dedup: insert.head.dedup,
@@ -180,14 +185,14 @@ impl DeadLetter {
         })
     }
 
-    fn decode_message(id: LetterId, record: &OwnedRecord) -> Option<DeadLetter> {
+    fn decode_message(id: DeadLetterId, record: &OwnedRecord) -> Option<DeadLetter> {
         let origin = Arc::new(origin_of_context(MESSAGE, record.context.as_ref()?.bytes())?);
         let message = decode_message(&record.payload).ok()?;
         let source = MessageSource::of(&origin, origin.stream.as_ref()?);
         Some(DeadLetter {
             summary: message_summary(id, origin, &message),
             error: message.error.to_owned(),
-            kept: Kept::Message(Box::new(MessageLetter::of(source, message))),
+            kept: Kept::Message(Box::new(MessageDeadLetter::of(source, message))),
         })
     }
 
@@ -213,25 +218,25 @@ impl KeptInsert {
     }
 }
 
-/// A retried letter becomes an insert with the gateway's own account, known by a key of the letter's own, so that two retries of it
+/// A retried dead letter becomes an insert with the gateway's own account, known by a key of the dead letter's own, so that two retries of it
 /// are one insert.
 impl Revived {
-    pub fn of_insert(summary: LetterSummary, kept: KeptInsert) -> Revived {
+    pub fn of_insert(summary: DeadLetterSummary, kept: KeptInsert) -> Revived {
         let KeptInsert { destination, rows, dedup, batch: _ } = kept;
         Revived::new(summary, destination, rows, DedupKeys::decode(&dedup))
     }
 
-    pub fn of_message(summary: LetterSummary, message: MessageRows) -> Revived {
+    pub fn of_message(summary: DeadLetterSummary, message: MessageRows) -> Revived {
         Revived::new(summary, message.destination, message.rows, None)
     }
 
-    fn new(summary: LetterSummary, destination: Destination, rows: Rows, dedup: Option<DedupKeys>) -> Revived {
-        let LetterSummary { id, origin, query_id, arrived_micros, attempts, failed_micros, payload_bytes, .. } =
+    fn new(summary: DeadLetterSummary, destination: Destination, rows: Rows, dedup: Option<DedupKeys>) -> Revived {
+        let DeadLetterSummary { id, origin, query_id, arrived_micros, attempts, failed_micros, payload_bytes, .. } =
             summary;
         let destination = Destination { own_account: true, ..destination };
         let dedup = dedup.unwrap_or_else(|| {
             let key = u128::from(id.0) << 64 | u128::from(failed_micros);
-            DedupKeys::of_letter(key, &destination)
+            DedupKeys::of_dead_letter(key, &destination)
         });
         let kind =
             InsertKind { query: origin.query.clone(), format: origin.format.clone(), limits: FlushLimits::default() };

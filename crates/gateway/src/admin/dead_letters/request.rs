@@ -1,4 +1,4 @@
-//! What a request of the API means: which letters, and which stretch of them.
+//! What a request of the API means: which dead letters, and which stretch of them.
 
 use serde_json::Value;
 use windrow_client::percent_decode;
@@ -37,11 +37,11 @@ pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(n, v)| (decoded(n), decoded(v))).collect()
 }
 
-/// The letters that something is to be done to, from a JSON body. All of them have to be asked for in so many words: a
+/// The dead letters that something is to be done to, from a JSON body. All of them have to be asked for in so many words: a
 /// selection that came out empty by mistake must not mean everything.
 pub(super) fn chosen(body: &[u8], now_micros: u64) -> Result<Selection, String> {
     const WANTED: &str =
-        "the body says which letters are meant: {\"ids\": [1, 2]}, {\"table\": \"db.t\", \"code\": 469}, \
+        "the body says which dead letters are meant: {\"ids\": [1, 2]}, {\"table\": \"db.t\", \"code\": 469}, \
                           or {\"all\": true}";
     let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return Err(WANTED.to_owned()) };
     let mut selection = Selection::default();

@@ -1,4 +1,4 @@
-//! A letter's table as it is now: it may have been made anew since, to repair it.
+//! A dead letter's table as it is now: it may have been made anew since, to repair it.
 //!
 //! What follows from that for a flush (whether the table recognises a repeat, whether views hang on it, how it is partitioned) must be
 //! true of the table that the rows go to, or a repeat may be stored twice. What is in the rows stays as it was.

@@ -2,11 +2,11 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /api/v1/dead-letters?table=db.t&code=469&since=2h&limit=100&offset=0` | the letters that fulfil all conditions, the latest first |
+//! | `GET /api/v1/dead-letters?table=db.t&code=469&since=2h&limit=100&offset=0` | the dead letters that fulfil all conditions, the latest first |
 //! | `GET /api/v1/dead-letters/17` | one of them, with its settings |
 //! | `GET /api/v1/dead-letters/17/rows?limit=100` | its rows, in ClickHouse's FORMAT JSON |
 //! | `GET /api/v1/dead-letters/17/payload` | its rows as they are kept |
-//! | `POST /api/v1/dead-letters/retry` | hands the letters that the body selects back to the gatherer |
+//! | `POST /api/v1/dead-letters/retry` | hands the dead letters that the body selects back to the gatherer |
 //! | `POST /api/v1/dead-letters/discard` | throws them away |
 //!
 //! What changes something has to come as `application/json`: a page in somebody's browser can send that to another address
@@ -29,37 +29,37 @@ use windrow_http::{Method, RequestHead};
 use super::answer::Answer;
 use crate::data::State;
 
-pub use json::{letter_json, listing_json};
+pub use json::{dead_letter_json, listing_json};
 
-/// Rows shown of a letter if nobody says how many.
+/// Rows shown of a dead letter if nobody says how many.
 const USUALLY_SHOWN: usize = 100;
 const NO_LETTER: &str = "there is no dead letter of this id: it may have been retried or discarded";
 
-pub(super) struct LettersApi {
+pub(super) struct DeadLettersApi {
     state: Arc<State>,
 }
 
-/// What to do to the letters that a body selects.
+/// What to do to the dead letters that a body selects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Deed {
     Retry,
     Discard,
 }
 
-impl LettersApi {
-    pub(super) fn new(state: Arc<State>) -> LettersApi {
-        LettersApi { state }
+impl DeadLettersApi {
+    pub(super) fn new(state: Arc<State>) -> DeadLettersApi {
+        DeadLettersApi { state }
     }
 
-    /// As long as it is polled, letters are discarded that are older than they are kept.
+    /// As long as it is polled, dead letters are discarded that are older than they are kept.
     pub(super) async fn discard_old(&self) {
         if let Some(max_age_ms) = self.state.options.settings.get().dead_letters.max_age_ms {
             forget::discard_old(&self.state, max_age_ms).await;
         }
     }
 
-    fn letters(&self) -> &DeadLetters {
-        &self.state.letters
+    fn dead_letters(&self) -> &DeadLetters {
+        &self.state.dead_letters
     }
 
     /// Serves what stands behind `/api/v1/dead-letters` in a path.
@@ -68,8 +68,10 @@ impl LettersApi {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         match segments.as_slice() {
             [] if reading => self.list(query),
-            [id] if reading => self.with_letter(id, |letter| Answer::json(200, &letter_json(letter))).await,
-            [id, "payload"] if reading => self.with_letter(id, rows::payload).await,
+            [id] if reading => {
+                self.with_dead_letter(id, |dead_letter| Answer::json(200, &dead_letter_json(dead_letter))).await
+            }
+            [id, "payload"] if reading => self.with_dead_letter(id, rows::payload).await,
             [id, "rows"] if reading => self.rows(id, query).await,
             ["retry"] if *head.method() == Method::Post => self.change(head, body, Deed::Retry).await,
             ["discard"] if *head.method() == Method::Post => self.change(head, body, Deed::Discard).await,
@@ -85,23 +87,23 @@ impl LettersApi {
 
     fn list(&self, query: &str) -> Answer {
         match request::listed(query, now_micros()) {
-            Ok(listed) => Answer::json(200, &listing_json(&self.letters().list(&listed.selection, listed.page))),
+            Ok(listed) => Answer::json(200, &listing_json(&self.dead_letters().list(&listed.selection, listed.page))),
             Err(sentence) => Answer::error(400, &sentence),
         }
     }
 
-    async fn with_letter(&self, id: &str, answer: impl FnOnce(&DeadLetter) -> Answer) -> Answer {
-        match self.letter(id).await {
-            Ok(letter) => answer(&letter),
+    async fn with_dead_letter(&self, id: &str, answer: impl FnOnce(&DeadLetter) -> Answer) -> Answer {
+        match self.dead_letter(id).await {
+            Ok(dead_letter) => answer(&dead_letter),
             Err(refusal) => refusal,
         }
     }
 
-    async fn letter(&self, id: &str) -> Result<DeadLetter, Answer> {
+    async fn dead_letter(&self, id: &str) -> Result<DeadLetter, Answer> {
         let id = parse_id(id).map_err(|sentence| Answer::error(404, &sentence))?;
-        let letters = self.letters().clone();
-        match tokio::task::spawn_blocking(move || letters.read(id)).await {
-            Ok(Ok(Some(letter))) => Ok(letter),
+        let dead_letters = self.dead_letters().clone();
+        match tokio::task::spawn_blocking(move || dead_letters.read(id)).await {
+            Ok(Ok(Some(dead_letter))) => Ok(dead_letter),
             Ok(Ok(None)) => Err(Answer::error(404, NO_LETTER)),
             Ok(Err(error)) => Err(Answer::error(500, &error.to_string())),
             Err(error) => Err(Answer::error(500, &error.to_string())),
@@ -120,8 +122,8 @@ impl LettersApi {
                 Err(sentence) => return Answer::error(400, &sentence),
             }
         }
-        match self.letter(id).await {
-            Ok(letter) => rows::as_json(&self.state.backend, &letter, limit).await,
+        match self.dead_letter(id).await {
+            Ok(dead_letter) => rows::as_json(&self.state.backend, &dead_letter, limit).await,
             Err(refusal) => refusal,
         }
     }
@@ -139,7 +141,7 @@ impl LettersApi {
     }
 
     async fn discard(&self, selection: &Selection) -> Answer {
-        let ids = self.letters().select(selection);
+        let ids = self.dead_letters().select(selection);
         let selected = ids.len();
         match forget::forget(&self.state, &ids, Gone::Discarded).await {
             Ok(discarded) => Answer::json(200, &json!({ "selected": selected, "discarded": discarded })),

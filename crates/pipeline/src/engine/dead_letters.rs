@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_gatherer::dead_letters::{DeadLetters, MessageLetter, MessageSource, MessagesNotKept};
+use windrow_gatherer::dead_letters::{DeadLetters, MessageDeadLetter, MessageSource, MessagesNotKept};
 
 use crate::engine::backoff::Backoff;
 use crate::engine::chunk::BadMessage;
@@ -32,25 +32,25 @@ pub(crate) async fn keep(
     view: &View,
 ) {
     let source = Arc::new(source(options, range));
-    let mut letters: Vec<MessageLetter> =
-        bad.into_iter().map(|message| letter(source.clone(), range.partition, message)).collect();
+    let mut dead_letters: Vec<MessageDeadLetter> =
+        bad.into_iter().map(|message| dead_letter(source.clone(), range.partition, message)).collect();
     let mut backoff = Backoff::default();
-    while !letters.is_empty() {
-        match store.keep_messages(letters).await {
+    while !dead_letters.is_empty() {
+        match store.keep_messages(dead_letters).await {
             Ok(()) => return,
-            Err(MessagesNotKept { letters: left, why }) => {
+            Err(MessagesNotKept { dead_letters: left, why }) => {
                 view.trouble(ErrorKind::DeadLetters, &format!("messages can't be kept as dead letters: {why}"));
-                letters = left;
+                dead_letters = left;
             }
         }
         backoff.pause().await;
     }
 }
 
-fn letter(source: Arc<MessageSource>, partition: i32, message: BadMessage) -> MessageLetter {
+fn dead_letter(source: Arc<MessageSource>, partition: i32, message: BadMessage) -> MessageDeadLetter {
     let BadMessage { offset, timestamp_ms, key, headers, value, code, error, was_read } = message;
     let text = |name: Vec<u8>| String::from_utf8_lossy(&name).into_owned();
-    MessageLetter {
+    MessageDeadLetter {
         source,
         partition,
         offset,

@@ -1,4 +1,4 @@
-//! The rows of a letter: as they are kept, and as JSON.
+//! The rows of a dead letter: as they are kept, and as JSON.
 //!
 //! What is for a DuckDB has been read here, and is written here too. Of ClickHouse's, nobody can read every format and type that ClickHouse does, so ClickHouse is asked: the rows go there as an external table,
 //! and come back as JSON. What it takes of them for sure are the rows whose columns are known here; a text is read against the
@@ -23,20 +23,20 @@ use crate::multipart::Multipart;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The rows as they would be sent to ClickHouse, or the message's value, with the format as the end of the file's name.
-pub(super) fn payload(letter: &DeadLetter) -> Answer {
-    let extension = match &letter.kept {
+pub(super) fn payload(dead_letter: &DeadLetter) -> Answer {
+    let extension = match &dead_letter.kept {
         Kept::Insert(insert) => match &insert.destination.form {
             Form::Native { .. } => "native",
             Form::Text { format, .. } => format,
         },
         Kept::Message(message) => message.source.format.as_str(),
     };
-    let name = format!("dead-letter-{}.{}", letter.summary.id, extension.to_ascii_lowercase());
-    Answer::file(name, letter.payload())
+    let name = format!("dead-letter-{}.{}", dead_letter.summary.id, extension.to_ascii_lowercase());
+    Answer::file(name, dead_letter.payload())
 }
 
-pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize) -> Answer {
-    let Kept::Insert(insert) = &letter.kept else {
+pub(super) async fn as_json(backend: &Backend, dead_letter: &DeadLetter, limit: usize) -> Answer {
+    let Kept::Insert(insert) = &dead_letter.kept else {
         return Answer::error(
             422,
             "a message is kept as it was, and has no rows before it is retried; see its value, or /payload",
@@ -47,7 +47,7 @@ pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize
             Answer::error(422, &format!("the rows can't be shown; they can be had as they are under /payload. {why}"))
         });
     };
-    match ask(client, insert, &letter.payload(), limit).await {
+    match ask(client, insert, &dead_letter.payload(), limit).await {
         Ok(body) => Answer::new(200, "application/json", body),
         Err(CallError::Exception(exception)) => Answer::error(
             422,
@@ -57,12 +57,12 @@ pub(super) async fn as_json(backend: &Backend, letter: &DeadLetter, limit: usize
     }
 }
 
-fn written_here(letter: &KeptInsert, limit: usize) -> Result<Answer, String> {
-    let (Rows::Parsed(block), Form::Native { types }) = (&letter.rows, &letter.destination.form) else {
+fn written_here(dead_letter: &KeptInsert, limit: usize) -> Result<Answer, String> {
+    let (Rows::Parsed(block), Form::Native { types }) = (&dead_letter.rows, &dead_letter.destination.form) else {
         return Err("They are text of a format that is not known here".to_owned());
     };
     let rows =
-        record_batch(block, &letter.destination.columns, types).map_err(|not_held| not_held.exception("").line)?;
+        record_batch(block, &dead_letter.destination.columns, types).map_err(|not_held| not_held.exception("").line)?;
     let rows = rows.slice(0, limit.min(rows.num_rows()));
     let body = json_of(&rows).map_err(|error| error.to_string())?;
     Ok(Answer::new(200, "application/json", body))
@@ -77,8 +77,8 @@ fn json_of(rows: &RecordBatch) -> Result<Vec<u8>, ResultError> {
     Ok(body)
 }
 
-async fn ask(client: &Client, letter: &KeptInsert, payload: &[u8], limit: usize) -> Result<Vec<u8>, CallError> {
-    let destination = &letter.destination;
+async fn ask(client: &Client, dead_letter: &KeptInsert, payload: &[u8], limit: usize) -> Result<Vec<u8>, CallError> {
+    let destination = &dead_letter.destination;
     let (format, structure) = match &destination.form {
         Form::Native { types } => {
             ("Native", structure(&destination.columns, |at| types.get(at).map(ToString::to_string)))
