@@ -55,7 +55,7 @@ def send(endpoint: Endpoint, table: str, events: list[dict], settings: dict[str,
     return endpoint.request(BY_NAME % (endpoint.database, table), body, {**ALWAYS, **settings}, headers=HEADERS)
 
 
-def landed(endpoint: Endpoint, table: str) -> list[dict]:
+def stored_rows(endpoint: Endpoint, table: str) -> list[dict]:
     return [json.loads(line) for line in endpoint.sql(f"SELECT * FROM {table} ORDER BY pid FORMAT JSONEachRow").splitlines()]
 
 
@@ -72,7 +72,7 @@ def test_vector(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
             tested.sql(f"CREATE TABLE {table} {COLUMNS} ENGINE = MergeTree ORDER BY pid")
             reply = send(tested, table, EVENTS, {**LENIENT, **settings})
             assert (reply.status, reply.text) == (200, "")
-            eventually(lambda: landed(tested, table) == expected, f"the events are in {table}")
+            eventually(lambda: stored_rows(tested, table) == expected, f"the events are in {table}")
     with subtests.test("a bad event is 27"):
         tested.sql(f"CREATE TABLE by_name_bad {COLUMNS} ENGINE = MergeTree ORDER BY pid")
         bad = send(tested, "by_name_bad", [*EVENTS, {"pid": "none"}], LENIENT)

@@ -46,7 +46,7 @@ def insert(table: str, body: bytes, encoding: str | None, query: str | None = "I
     return Request(parameters=parameters, headers=headers, body=body)
 
 
-def landed(direct: Endpoint) -> str:
+def stored_rows(direct: Endpoint) -> str:
     return direct.sql("SELECT count(), sum(a), max(s) FROM t")
 
 
@@ -54,14 +54,14 @@ def landed(direct: Endpoint) -> str:
 def test_compressed_rows(both: Comparison, direct: Endpoint, table: str, encoding: str) -> None:
     reply = both.same(insert(table, COMPRESS[encoding](ROWS), encoding), before=(f"TRUNCATE TABLE {table}.t",))
     assert reply.status == 200, reply.text
-    assert landed(direct) == "1000\t499500\trow 999"
+    assert stored_rows(direct) == "1000\t499500\trow 999"
 
 
 @pytest.mark.parametrize("encoding", COMPRESS)
 def test_compressed_query_with_rows(both: Comparison, direct: Endpoint, table: str, encoding: str) -> None:
     body = COMPRESS[encoding](b"INSERT INTO t FORMAT JSONEachRow\n" + ROWS)
     assert both.same(insert(table, body, encoding, None), before=(f"TRUNCATE TABLE {table}.t",)).status == 200
-    assert landed(direct) == "1000\t499500\trow 999"
+    assert stored_rows(direct) == "1000\t499500\trow 999"
 
 
 @pytest.mark.parametrize("encoding", COMPRESS)
@@ -74,7 +74,7 @@ def test_several_members(both: Comparison, direct: Endpoint, table: str, encodin
     half = ROWS.index(b"\n", len(ROWS) // 2) + 1
     body = COMPRESS[encoding](ROWS[:half]) + COMPRESS[encoding](ROWS[half:])
     assert both.same(insert(table, body, encoding), before=(f"TRUNCATE TABLE {table}.t",)).status == 200
-    assert landed(direct) == "1000\t499500\trow 999"
+    assert stored_rows(direct) == "1000\t499500\trow 999"
 
 
 def test_snappy_rows(both: Comparison, direct: Endpoint, table: str) -> None:
@@ -84,9 +84,9 @@ def test_snappy_rows(both: Comparison, direct: Endpoint, table: str) -> None:
     assert packed.startswith(b"\xff\x06\x00\x00sNaPpY")
     truncate = (f"TRUNCATE TABLE {table}.t",)
     assert both.same(insert(table, packed, "snappy"), before=truncate).status == 200
-    assert landed(direct) == "1000\t499500\trow 999"
+    assert stored_rows(direct) == "1000\t499500\trow 999"
     assert both.same(insert(table, packed * 2, "snappy"), before=truncate).status == 200
-    assert landed(direct) == "2000\t999000\trow 999"
+    assert stored_rows(direct) == "2000\t999000\trow 999"
     for cut in (1, 9, 10, 12, len(packed) // 2, len(packed) - 1):
         assert same_outcome(both, direct, insert(table, packed[:cut], "snappy")) in ("0\t0\t", "1000\t499500\trow 999")
 
@@ -96,7 +96,7 @@ def test_snappy_rows(both: Comparison, direct: Endpoint, table: str) -> None:
 def test_xz_of_every_make(both: Comparison, direct: Endpoint, table: str, check: int, preset: int) -> None:
     packed = lzma.compress(ROWS, check=check, preset=preset)
     assert both.same(insert(table, packed + b"\0" * 4 + packed, "xz"), before=(f"TRUNCATE TABLE {table}.t",)).status == 200
-    assert landed(direct) == "2000\t999000\trow 999"
+    assert stored_rows(direct) == "2000\t999000\trow 999"
 
 
 def same_outcome(both: Comparison, direct: Endpoint, request: Request) -> str:
@@ -105,7 +105,7 @@ def same_outcome(both: Comparison, direct: Endpoint, request: Request) -> str:
     for endpoint in (both.oracle, both.tested):
         direct.sql("TRUNCATE TABLE t")
         reply = request.send_to(endpoint)
-        outcomes.append((reply.status, reply.code, landed(direct)))
+        outcomes.append((reply.status, reply.code, stored_rows(direct)))
     assert outcomes[0] == outcomes[1]
     return outcomes[1][2]
 
@@ -122,7 +122,7 @@ def test_truncated_compression(both: Comparison, direct: Endpoint, table: str, e
 def test_garbage_is_an_error(tested: Endpoint, direct: Endpoint, table: str, encoding: str) -> None:
     reply = insert(table, b"this is not compressed at all, as anybody can see", encoding).send_to(tested)
     assert reply.status >= 400 and reply.code, reply.text
-    assert landed(direct) == "0\t0\t"
+    assert stored_rows(direct) == "0\t0\t"
 
 
 @pytest.mark.parametrize("encoding", ["identity", "zork", "bz2", "gzip, gzip", ""])
@@ -168,7 +168,7 @@ def test_blocks_of_clickhouse_in_a_request(both: Comparison, direct: Endpoint, t
     packed = direct.request(None, rows.encode(), {"compress": 1, "network_compression_method": method}).body
     truncate = (f"TRUNCATE TABLE {table}.t",)
     assert both.same(insert(table, packed, None, decompress="1"), before=truncate).status == 200
-    assert landed(direct) == "1000\t499500\trow 999"
+    assert stored_rows(direct) == "1000\t499500\trow 999"
     damaged = packed[:40] + bytes([packed[40] ^ 1]) + packed[41:]
     for broken in (damaged, *(packed[:cut] for cut in (1, 16, 25, len(packed) // 2, len(packed) - 1))):
         assert same_outcome(both, direct, insert(table, broken, None, decompress="1")) == "0\t0\t"

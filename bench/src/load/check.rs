@@ -1,4 +1,4 @@
-//! Compares what landed in ClickHouse with what was acknowledged, id by id.
+//! Compares what was stored in ClickHouse with what was acknowledged, id by id.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::sql::Sql;
 const IDS_PER_QUERY: usize = 5_000;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Landed {
+pub struct Stored {
     pub rows: u64,
     /// Acknowledged, but not there.
     pub lost: u64,
@@ -24,7 +24,7 @@ pub struct Landed {
     pub unacknowledged_but_there: u64,
 }
 
-impl Landed {
+impl Stored {
     pub fn is_exact(&self) -> bool {
         self.lost == 0 && self.doubled == 0 && self.foreign == 0
     }
@@ -61,12 +61,12 @@ impl RowsIn {
     }
 }
 
-pub fn check_landed(sql: &Sql, table: &str, outcome: &LoadOutcome) -> Result<Landed, BenchError> {
+pub fn check_stored(sql: &Sql, table: &str, outcome: &LoadOutcome) -> Result<Stored, BenchError> {
     check_rows(sql, &RowsIn { from: table.to_owned(), conns: None, is_mangled: is_mangled("0") }, outcome)
 }
 
 /// A row is looked for in all of `from` at once, so that one which is in two tables counts as doubled.
-pub fn check_rows(sql: &Sql, rows: &RowsIn, outcome: &LoadOutcome) -> Result<Landed, BenchError> {
+pub fn check_rows(sql: &Sql, rows: &RowsIn, outcome: &LoadOutcome) -> Result<Stored, BenchError> {
     let answer = sql.query(&format!(
         "SELECT conn - {}, count(), count(DISTINCT seq), max(seq), countIf({}) FROM {} WHERE {} GROUP BY conn FORMAT TSV",
         rows.first_conn(),
@@ -113,25 +113,25 @@ fn unacknowledged_there(sql: &Sql, rows: &RowsIn, ids: &[ConnectionIds]) -> Resu
     Ok(there)
 }
 
-fn compare(ids: &[ConnectionIds], found: &[Found], unacknowledged_there: &[u64]) -> Landed {
-    let mut landed = Landed::default();
+fn compare(ids: &[ConnectionIds], found: &[Found], unacknowledged_there: &[u64]) -> Stored {
+    let mut stored = Stored::default();
     let mut acknowledged_there = vec![0; ids.len()];
     for found in found {
-        landed.rows += found.rows;
-        landed.doubled += found.rows - found.distinct;
-        landed.foreign += found.mangled;
+        stored.rows += found.rows;
+        stored.doubled += found.rows - found.distinct;
+        stored.foreign += found.mangled;
         match ids.get(found.conn as usize) {
             Some(ids) if found.max_seq < ids.sent => {
                 let uncertain = unacknowledged_there[found.conn as usize];
                 acknowledged_there[found.conn as usize] = found.distinct.saturating_sub(uncertain);
             }
-            _ => landed.foreign += found.rows,
+            _ => stored.foreign += found.rows,
         }
     }
     let missing = |(ids, there): (&ConnectionIds, &u64)| ids.acknowledged().saturating_sub(*there);
-    landed.lost = ids.iter().zip(&acknowledged_there).map(missing).sum();
-    landed.unacknowledged_but_there = unacknowledged_there.iter().sum();
-    landed
+    stored.lost = ids.iter().zip(&acknowledged_there).map(missing).sum();
+    stored.unacknowledged_but_there = unacknowledged_there.iter().sum();
+    stored
 }
 
 #[cfg(test)]
@@ -148,22 +148,22 @@ mod tests {
 
     #[test]
     fn everything_there_is_exact() {
-        let landed = compare(&[sent(3, &[]), sent(0, &[])], &[found(0, 3, 3, 2)], &[0, 0]);
-        assert_eq!(landed, Landed { rows: 3, ..Landed::default() });
-        assert!(landed.is_exact());
+        let stored = compare(&[sent(3, &[]), sent(0, &[])], &[found(0, 3, 3, 2)], &[0, 0]);
+        assert_eq!(stored, Stored { rows: 3, ..Stored::default() });
+        assert!(stored.is_exact());
     }
 
     #[test]
     fn a_lost_row_is_not_hidden_by_an_unacknowledged_one_that_landed() {
         // 0 to 9 were sent, 4 and 5 refused. Eight rows are there, but one of them is 4: an acknowledged one is missing.
-        let landed = compare(&[sent(10, &[4, 5])], &[found(0, 8, 8, 9)], &[1]);
-        assert_eq!((landed.lost, landed.unacknowledged_but_there, landed.is_exact()), (1, 1, false));
+        let stored = compare(&[sent(10, &[4, 5])], &[found(0, 8, 8, 9)], &[1]);
+        assert_eq!((stored.lost, stored.unacknowledged_but_there, stored.is_exact()), (1, 1, false));
     }
 
     #[test]
     fn a_lost_row_is_not_hidden_by_a_doubled_one() {
-        let landed = compare(&[sent(10, &[])], &[found(0, 10, 9, 9)], &[0]);
-        assert_eq!((landed.lost, landed.doubled), (1, 1));
+        let stored = compare(&[sent(10, &[])], &[found(0, 10, 9, 9)], &[0]);
+        assert_eq!((stored.lost, stored.doubled), (1, 1));
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn rows_that_nobody_sent_are_foreign() {
-        let landed = compare(&[sent(2, &[])], &[found(0, 2, 2, 7), found(9, 1, 1, 0)], &[0]);
-        assert_eq!(landed.foreign, 3);
+        let stored = compare(&[sent(2, &[])], &[found(0, 2, 2, 7), found(9, 1, 1, 0)], &[0]);
+        assert_eq!(stored.foreign, 3);
         let mangled = Found { mangled: 1, ..found(0, 2, 2, 1) };
         assert_eq!(compare(&[sent(2, &[])], &[mangled], &[0]).foreign, 1);
     }

@@ -59,7 +59,7 @@ impl Exchange {
     }
 
     /// Sends one body and waits for its whole answer. After an error the connection is gone and the next call makes a
-    /// new one: whether the insert landed is then unknown.
+    /// new one: whether the insert was stored is then unknown.
     pub async fn post(&mut self, body: &[u8]) -> Result<Answer, BenchError> {
         write_request(&mut self.request, &self.prefix, body);
         self.send().await

@@ -2,7 +2,7 @@
 //!
 //! It has to cost less than what it measures. So a connection is one task on a single-threaded runtime, its request is
 //! a prefix and a row written into one reused buffer, and its answer is parsed where it was read. An insert's id is
-//! (connection, sequence number): what landed can be compared with what was acknowledged without remembering every id.
+//! (connection, sequence number): what was stored can be compared with what was acknowledged without remembering every id.
 
 mod check;
 mod connection;
@@ -14,7 +14,7 @@ mod row;
 mod run;
 mod targets;
 
-pub use check::{check_landed, check_rows, Landed, RowsIn};
+pub use check::{check_rows, check_stored, RowsIn, Stored};
 pub use exchange::{Answer, Exchange};
 pub use histogram::Histogram;
 pub use outcome::LoadOutcome;

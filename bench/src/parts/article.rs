@@ -10,7 +10,7 @@ use super::goals::Goals;
 use super::sampler::{sample_while, Sample};
 use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
-use crate::load::{self, check_landed, create_table, insert_query, LoadOutcome, Plan, RowFormat, RowsOfRun};
+use crate::load::{self, check_stored, create_table, insert_query, LoadOutcome, Plan, RowFormat, RowsOfRun};
 use crate::report::{count, figure, Section, Table};
 use crate::sql::Sql;
 use crate::stack::{Stack, StackOptions};
@@ -120,17 +120,17 @@ impl ArticleOptions {
         if experiment.kind != Kind::Synchronous {
             server.execute("SYSTEM FLUSH ASYNC INSERT QUEUE")?;
         }
-        let landed = check_landed(&stack.clickhouse, TABLE, &load)?;
+        let stored = check_stored(&stack.clickhouse, TABLE, &load)?;
         let parts = parts_created(&stack.clickhouse, TABLE)?;
         stack.clickhouse.execute(&format!("DROP TABLE {TABLE} SYNC"))?;
-        if !landed.is_exact() {
+        if !stored.is_exact() {
             let name = experiment.name();
             return Err(BenchError::Unsound(format!(
-                "{name}: of {} acknowledged rows: {landed:?}",
+                "{name}: of {} acknowledged rows: {stored:?}",
                 load.acknowledged()
             )));
         }
-        Ok(Observed { experiment, samples, load, rows: landed.rows, parts })
+        Ok(Observed { experiment, samples, load, rows: stored.rows, parts })
     }
 
     fn table_settings(&self) -> String {

@@ -70,11 +70,11 @@ impl BulkOptions {
         }
         let seconds = began.elapsed().as_secs_f64();
         let after = stack.snapshot();
-        let landed = stack.clickhouse.number(&format!("SELECT count() FROM {TABLE}"))?;
+        let stored = stack.clickhouse.number(&format!("SELECT count() FROM {TABLE}"))?;
         stack.clickhouse.execute(&format!("DROP TABLE {TABLE} SYNC"))?;
         let sent = self.rows * u64::from(self.inserts);
-        if landed != sent {
-            return Err(BenchError::Unsound(format!("{sent} rows were acknowledged, {landed} are there")));
+        if stored != sent {
+            return Err(BenchError::Unsound(format!("{sent} rows were acknowledged, {stored} are there")));
         }
         let (clickhouse_cpu_seconds, gateway_cpu_seconds) =
             (after.clickhouse_cpu_since(&before), after.gateway_cpu_since(&before));

@@ -64,7 +64,7 @@ impl Part for CulpritOptions {
             }
             Ok(())
         })?;
-        self.check_landed(stack)?;
+        self.check_stored(stack)?;
         Ok(Section {
             name: "culprit",
             title: "A batch with one insert that is refused",
@@ -131,14 +131,14 @@ impl CulpritOptions {
         Ok(Round { good_ms: last.as_secs_f64() * 1000.0, refused: refused.len() as u32 })
     }
 
-    fn check_landed(&self, stack: &Stack) -> Result<(), BenchError> {
-        let landed = stack.clickhouse.number(&format!("SELECT count() FROM {TABLE}"))?;
+    fn check_stored(&self, stack: &Stack) -> Result<(), BenchError> {
+        let stored = stack.clickhouse.number(&format!("SELECT count() FROM {TABLE}"))?;
         let rounds = u64::from(self.rounds) + 1;
         let expected = rounds * (2 * u64::from(self.inserts) - 1);
         stack.clickhouse.execute(&format!("DROP TABLE {TABLE} SYNC"))?;
-        match landed == expected {
+        match stored == expected {
             true => Ok(()),
-            false => Err(BenchError::Unsound(format!("{landed} rows landed instead of {expected}"))),
+            false => Err(BenchError::Unsound(format!("{stored} rows were stored instead of {expected}"))),
         }
     }
 

@@ -7,8 +7,8 @@ use super::inserts_table::{self, Measured};
 use super::{fresh_table, parts_created, Part};
 use crate::error::BenchError;
 use crate::load::{
-    self, check_landed, create_duckdb_table, create_table, insert_query, Landed, LoadOutcome, Plan, RowFormat,
-    RowsOfRun,
+    self, check_stored, create_duckdb_table, create_table, insert_query, LoadOutcome, Plan, RowFormat, RowsOfRun,
+    Stored,
 };
 use crate::process::usage;
 use crate::report::Section;
@@ -167,12 +167,12 @@ impl InsertsOptions {
             server.execute("SYSTEM FLUSH ASYNC INSERT QUEUE")?;
         }
         let after = stack.snapshot();
-        let landed = check_landed(&stack.clickhouse, TABLE, &load)?;
+        let stored = check_stored(&stack.clickhouse, TABLE, &load)?;
         let parts = parts_created(&stack.clickhouse, TABLE)?;
         stack.clickhouse.execute(&format!("DROP TABLE {TABLE} SYNC"))?;
-        refuse_losses(mode, &load, &landed)?;
+        refuse_losses(mode, &load, &stored)?;
         let mut measured = Measured::new(mode, connections, load, before, after);
-        measured.landed = Some(landed);
+        measured.stored = Some(stored);
         measured.parts = parts;
         Ok(measured)
     }
@@ -188,10 +188,10 @@ impl InsertsOptions {
         let load = load::run(&plan)?;
         server.execute("SYSTEM FLUSH ASYNC INSERT QUEUE")?;
         let after = stack.snapshot();
-        let landed = check_landed(server, TABLE, &load)?;
-        refuse_losses(mode, &load, &landed)?;
+        let stored = check_stored(server, TABLE, &load)?;
+        refuse_losses(mode, &load, &stored)?;
         let mut measured = Measured::new(mode, connections, load, before, after);
-        measured.landed = Some(landed);
+        measured.stored = Some(stored);
         Ok(measured)
     }
 
@@ -240,16 +240,16 @@ pub fn refuse_failures(mode: Mode, load: &LoadOutcome) -> Result<(), BenchError>
 }
 
 /// A figure for rows that did not arrive is no figure. Refusals are shown instead: they are an answer.
-pub fn refuse_losses(mode: Mode, load: &LoadOutcome, landed: &Landed) -> Result<(), BenchError> {
-    if landed.is_exact() && load.acknowledged() > 0 {
+pub fn refuse_losses(mode: Mode, load: &LoadOutcome, stored: &Stored) -> Result<(), BenchError> {
+    if stored.is_exact() && load.acknowledged() > 0 {
         return Ok(());
     }
     let error = load.first_error.as_deref().unwrap_or("none");
     Err(BenchError::Unsound(format!(
         "{mode}: of {} acknowledged rows {} are missing, {} doubled, {} foreign; first error: {error}",
         load.acknowledged(),
-        landed.lost,
-        landed.doubled,
-        landed.foreign
+        stored.lost,
+        stored.doubled,
+        stored.foreign
     )))
 }

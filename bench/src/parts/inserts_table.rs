@@ -3,7 +3,7 @@
 use super::goals::Goals;
 use super::inserts::Mode;
 use super::megabytes;
-use crate::load::{Landed, LoadOutcome};
+use crate::load::{LoadOutcome, Stored};
 use crate::report::{count, figure, median, paired_ratio, Table};
 use crate::stack::Snapshot;
 
@@ -23,7 +23,7 @@ pub struct Measured {
     clickhouse_cpu_seconds: f64,
     load_cpu_seconds: f64,
     server_resident_bytes: u64,
-    pub landed: Option<Landed>,
+    pub stored: Option<Stored>,
     pub parts: u64,
 }
 
@@ -44,7 +44,7 @@ impl Measured {
             load_cpu_seconds: load.cpu_seconds,
             server_resident_bytes: after.gateway.resident_bytes,
             first_error: load.first_error,
-            landed: None,
+            stored: None,
             parts: 0,
         }
     }
@@ -66,7 +66,7 @@ impl Measured {
     }
 
     fn rows_per_part(&self) -> f64 {
-        self.landed.map_or(0, |landed| landed.rows) as f64 / (self.parts as f64).max(1.0)
+        self.stored.map_or(0, |stored| stored.rows) as f64 / (self.parts as f64).max(1.0)
     }
 
     fn microseconds_per_insert(&self, cpu_seconds: f64) -> f64 {
@@ -124,7 +124,7 @@ fn speed_table(measured: &[Measured]) -> Table {
             let ratio = runs.ratio_to(&Runs::of(measured, connections, other), |one| one.requests_per_second);
             ratio.map_or("–".to_owned(), figure)
         };
-        let of_inserts = |text: String| if runs.any(|one| one.landed.is_some()) { text } else { "–".to_owned() };
+        let of_inserts = |text: String| if runs.any(|one| one.stored.is_some()) { text } else { "–".to_owned() };
         table.row([
             connections.to_string(),
             way(mode).to_owned(),

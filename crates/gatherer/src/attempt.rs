@@ -275,7 +275,7 @@ async fn pause<S: Sink>(
     }
     let length = experience.next_pause(&error, aloft.core.options.too_many_parts_wait);
     if experience.surely_not_stored {
-        aloft.flight.land(piece.contents, error);
+        aloft.flight.attempt_failed(piece.contents, error);
         tokio::time::sleep(length).await;
         piece.contents = aloft.flight.take_off()?;
         if piece.contents.drop_withdrawn() {

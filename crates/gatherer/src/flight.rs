@@ -68,7 +68,7 @@ impl Flight {
         Some(Withdrawal::Withdrawn { last_error: state.last_error.clone() })
     }
 
-    pub(crate) fn land(&self, contents: Contents, error: InsertError) {
+    pub(crate) fn attempt_failed(&self, contents: Contents, error: InsertError) {
         let mut state = self.lock();
         state.on_ground = Some(contents);
         state.last_error = Some(error);
@@ -106,7 +106,7 @@ pub(crate) struct Aloft<'a, S: Sink> {
 
 /// How a flight ended: the members that were not answered on the way, and whether anything was stored.
 #[derive(Default)]
-struct Landed {
+struct StoredApart {
     settled: Vec<Settled>,
     any_stored: bool,
     /// False: nobody knows what became of the others.
@@ -166,11 +166,11 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         flight.records.hold();
         sealed.record.into_iter().for_each(|record| flight.records.add(record));
         let sealed = Arc::new(sealed);
-        let Landed { settled, any_stored, is_complete } = store_apart(&core, &sealed, &flight, contents).await;
+        let StoredApart { settled, any_stored, is_complete } = store_apart(&core, &sealed, &flight, contents).await;
         let duration = Micros(started.elapsed().as_micros() as u64);
         // The policy and the lane are told first: a writer that is answered may be back before we look again.
         core.schedule.ended(flush);
-        next = table.land(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok: any_stored });
+        next = table.flight_ended(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok: any_stored });
         for launch in core.schedule.turns() {
             launch_apart(&core, launch);
         }
@@ -216,7 +216,7 @@ async fn store_apart<S: Sink>(
     sealed: &Arc<Sealed>,
     flight: &Arc<Flight>,
     contents: Contents,
-) -> Landed {
+) -> StoredApart {
     let held_bytes: u64 = contents.members.iter().map(|member| member.held_bytes).sum();
     let storing = tokio::spawn({
         let (core, sealed, flight) = (core.clone(), sealed.clone(), flight.clone());
@@ -226,12 +226,12 @@ async fn store_apart<S: Sink>(
         let table = &sealed.shape.table;
         tracing::error!(database = table.name.database, table = table.name.table, batch = %sealed.id, %error, "a flush failed inside");
         table.budget.give_back(held_bytes - flight.left_bytes());
-        Landed::default()
+        StoredApart::default()
     })
 }
 
 /// Stores the batch piece by piece, and tells how each member ended that was not answered on the way.
-async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, contents: Contents) -> Landed {
+async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, contents: Contents) -> StoredApart {
     let mut aloft = Aloft {
         core,
         sealed,
@@ -249,7 +249,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
             aloft.answer();
         }
     }
-    Landed { settled: aloft.settled, any_stored: aloft.any_stored, is_complete: true }
+    StoredApart { settled: aloft.settled, any_stored: aloft.any_stored, is_complete: true }
 }
 
 /// Takes a refused piece apart, or gives its members the refusal.

@@ -27,7 +27,7 @@ struct State {
     is_asking: bool,
 }
 
-/// A flight of the table has landed.
+/// A flight of the table has ended.
 pub(crate) fn count_parts<S: Sink>(core: &Arc<Core<S>>, table: &Arc<Table>) {
     if table.parts_are_due(INTERVAL) && core.part_counts.add(table) {
         tokio::spawn(ask(core.clone()));

@@ -1,7 +1,7 @@
 //! What all tables share in time: one timer for all of them, and whose turn it is to flush.
 //!
 //! A table's lock may be held when this is called, and no table's lock is taken from here: what is to be looked at or
-//! launched is handed out, to [`keep_time`] and to whoever has landed a flight.
+//! launched is handed out, to [`keep_time`] and to whoever has ended a flight.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

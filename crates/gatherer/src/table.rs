@@ -452,7 +452,7 @@ impl Table {
     }
 
     /// A flight has ended. Returns the one that follows it at once, if there is any.
-    pub(crate) fn land(&self, shape: &Shape, end: &FlushEnd) -> Option<Launch> {
+    pub(crate) fn flight_ended(&self, shape: &Shape, end: &FlushEnd) -> Option<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
         let state = &mut *guard;

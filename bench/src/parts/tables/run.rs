@@ -145,11 +145,11 @@ impl<'a> Bench<'a> {
     }
 
     fn check(&self, rows: &RowsIn, targets: u32, mode: Mode, load: &LoadOutcome) -> Result<(), BenchError> {
-        let landed = check_rows(&self.stack.clickhouse, rows, load)?;
-        self.rows.set(self.rows.get() + landed.rows);
+        let stored = check_rows(&self.stack.clickhouse, rows, load)?;
+        self.rows.set(self.rows.get() + stored.rows);
         self.uncertain.set(self.uncertain.get() + load.unacknowledged());
         self.most_tables.set(self.most_tables.get().max(targets));
-        refuse_losses(mode, load, &landed)
+        refuse_losses(mode, load, &stored)
     }
 
     /// A run's own rows are looked for by its numbers; rows with other numbers show here.

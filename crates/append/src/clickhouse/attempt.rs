@@ -5,7 +5,7 @@
 
 use windrow_client::CallError;
 
-use super::landing::{Landing, WrittenWay};
+use super::publication::{Publication, WrittenMethod};
 use super::server::{Order, Session};
 use super::statements::{attach_all, attach_partition, insert_rows, move_partition, Name};
 use crate::answer::Atomicity;
@@ -19,30 +19,35 @@ const MANY_BLOCKS_ROWS: &str = "1048576";
 const NOT_SUPPORTED: [i32; 3] = [48, 62, 344];
 
 pub(super) fn query_id(id: AppendId) -> String {
-    format!("windrow-append-{id}-landing")
+    format!("windrow-append-{id}-publish")
 }
 
 pub(super) async fn attempt(
     session: &Session,
     id: AppendId,
-    landing: &Landing,
+    publication: &Publication,
     staging: &Name,
 ) -> Result<Atomicity, CallError> {
-    match landing.way {
-        WrittenWay::Parts => parts(session, id, landing, staging).await,
-        WrittenWay::PartsByPartition => {
-            for partition in landing.partitions() {
-                let statement = attach_partition(staging, partition, &landing.target());
+    match publication.method {
+        WrittenMethod::Parts => parts(session, id, publication, staging).await,
+        WrittenMethod::PartsByPartition => {
+            for partition in publication.partitions() {
+                let statement = attach_partition(staging, partition, &publication.target());
                 order(session, id, &statement, &[]).await?;
             }
-            Ok(landing.atomicity())
+            Ok(publication.atomicity())
         }
-        WrittenWay::Rows => rows(session, id, landing, staging).await,
+        WrittenMethod::Rows => rows(session, id, publication, staging).await,
     }
 }
 
-async fn parts(session: &Session, id: AppendId, landing: &Landing, staging: &Name) -> Result<Atomicity, CallError> {
-    let (partitions, target) = (landing.partitions(), landing.target());
+async fn parts(
+    session: &Session,
+    id: AppendId,
+    publication: &Publication,
+    staging: &Name,
+) -> Result<Atomicity, CallError> {
+    let (partitions, target) = (publication.partitions(), publication.target());
     if partitions.len() > 1 {
         match order(session, id, &attach_all(staging, &target), &[]).await {
             // A server that is too old to take all at once.
@@ -57,9 +62,14 @@ async fn parts(session: &Session, id: AppendId, landing: &Landing, staging: &Nam
 }
 
 /// The order of the rows is kept by one thread that reads part after part, and one that writes.
-async fn rows(session: &Session, id: AppendId, landing: &Landing, staging: &Name) -> Result<Atomicity, CallError> {
-    let is_one_block = landing.rows <= ONE_BLOCK_ROWS && landing.unpacked_bytes <= ONE_BLOCK_BYTES;
-    let block_rows = if is_one_block { landing.rows.max(1).to_string() } else { MANY_BLOCKS_ROWS.to_owned() };
+async fn rows(
+    session: &Session,
+    id: AppendId,
+    publication: &Publication,
+    staging: &Name,
+) -> Result<Atomicity, CallError> {
+    let is_one_block = publication.rows <= ONE_BLOCK_ROWS && publication.unpacked_bytes <= ONE_BLOCK_BYTES;
+    let block_rows = if is_one_block { publication.rows.max(1).to_string() } else { MANY_BLOCKS_ROWS.to_owned() };
     let token = query_id(id);
     let settings = [
         ("insert_deduplication_token", token.as_str()),
@@ -72,8 +82,8 @@ async fn rows(session: &Session, id: AppendId, landing: &Landing, staging: &Name
         // All parts of a block are written before the first is kept.
         ("max_insert_delayed_streams_for_parallel_write", "100000"),
     ];
-    order(session, id, &insert_rows(staging, &landing.columns, &landing.target()), &settings).await?;
-    Ok(landing.atomicity())
+    order(session, id, &insert_rows(staging, &publication.columns, &publication.target()), &settings).await?;
+    Ok(publication.atomicity())
 }
 
 async fn order(session: &Session, id: AppendId, statement: &str, settings: &[(&str, &str)]) -> Result<(), CallError> {

@@ -1,11 +1,11 @@
-//! What the parts of both tables say of a landing whose answer was lost.
+//! What the parts of both tables say of a publishing whose answer was lost.
 //!
 //! Each part of a staging table has a UUID that goes with it. A part with that UUID in the target, also one that was merged since
 //! and waits for its removal (eight minutes, by default), has arrived; so has one that is gone from the staging table, where nothing
 //! is merged or removed. On a server that lives, all parts of a statement arrive at one moment. One that was killed in that moment
 //! may have kept some: those are taken out of the staging table, and the others sent again.
 
-use super::landing::PlannedPart;
+use super::publication::PlannedPart;
 
 /// A part, in the target or in the staging table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Sight {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// All of it is in the target.
-    Landed,
+    Published,
     /// All of it is in the staging table, and none of it was seen in the target.
     NotSeen,
     /// Some is in the target. These parts of the staging table are among it; they have to go before the others are sent.
@@ -47,7 +47,7 @@ pub(super) fn judge(planned: &[PlannedPart], sight: &Sight) -> Verdict {
         sight.parts.iter().find(|seen| seen.in_staging && seen.is_active && seen.uuid == part.uuid)
     };
     if planned.iter().all(|part| is_there(&part)) {
-        return Verdict::Landed;
+        return Verdict::Published;
     }
     if !sight.has_staging || sight.set_aside > 0 {
         return Verdict::Vanished;
@@ -55,7 +55,7 @@ pub(super) fn judge(planned: &[PlannedPart], sight: &Sight) -> Verdict {
     let left = planned.iter().filter(|part| staged(part).is_some_and(|_| !is_there(part))).count();
     let arrived = planned.iter().filter(is_there).filter_map(|part| Some(staged(part)?.name.clone())).collect();
     match left {
-        0 => Verdict::Landed,
+        0 => Verdict::Published,
         left if left == planned.len() => Verdict::NotSeen,
         _ => Verdict::Half { arrived },
     }
@@ -84,17 +84,17 @@ mod tests {
         let staged = [seen("a", true, true), seen("b", true, true)];
         assert_eq!(judge(&plan, &sight(&staged)), Verdict::NotSeen);
         let linked = [staged[0].clone(), staged[1].clone(), seen("a", false, true), seen("b", false, true)];
-        assert_eq!(judge(&plan, &sight(&linked)), Verdict::Landed);
+        assert_eq!(judge(&plan, &sight(&linked)), Verdict::Published);
         let merged = [seen("a", false, false), seen("b", false, false), seen("x", false, true)];
-        assert_eq!(judge(&plan, &sight(&merged)), Verdict::Landed);
-        assert_eq!(judge(&[], &sight(&[])), Verdict::Landed);
+        assert_eq!(judge(&plan, &sight(&merged)), Verdict::Published);
+        assert_eq!(judge(&[], &sight(&[])), Verdict::Published);
     }
 
     #[test]
     fn what_is_gone_from_the_staging_table_has_moved() {
         let plan = planned(&["a", "b"]);
-        assert_eq!(judge(&plan, &sight(&[])), Verdict::Landed);
-        assert_eq!(judge(&plan, &sight(&[seen("a", true, false), seen("b", true, false)])), Verdict::Landed);
+        assert_eq!(judge(&plan, &sight(&[])), Verdict::Published);
+        assert_eq!(judge(&plan, &sight(&[seen("a", true, false), seen("b", true, false)])), Verdict::Published);
         let one_left = [seen("a", true, false), seen("b", true, true)];
         assert_eq!(judge(&plan, &sight(&one_left)), Verdict::Half { arrived: vec![] });
     }
@@ -114,6 +114,6 @@ mod tests {
         let damaged = Sight { set_aside: 1, ..sight(&[seen("a", true, true)]) };
         assert_eq!(judge(&plan, &damaged), Verdict::Vanished);
         let there = Sight { has_staging: false, ..sight(&[seen("a", false, true), seen("b", false, false)]) };
-        assert_eq!(judge(&plan, &there), Verdict::Landed);
+        assert_eq!(judge(&plan, &there), Verdict::Published);
     }
 }

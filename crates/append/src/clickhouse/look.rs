@@ -1,9 +1,9 @@
-//! Looks at the tables of an append: before it lands, and when an answer was lost.
+//! Looks at the tables of an append: before it is published, and when an answer was lost.
 
 use windrow_client::CallError;
 
 use super::evidence::{SeenPart, Sight};
-use super::landing::{Landing, PlannedPart};
+use super::publication::{PlannedPart, Publication};
 use super::server::Session;
 use super::statements::{rename, Name};
 use crate::id::AppendId;
@@ -63,10 +63,10 @@ pub(super) async fn staging_tables(session: &Session, target: &Name, id: AppendI
 pub(super) async fn fence(
     session: &Session,
     id: AppendId,
-    landing: &Landing,
+    publication: &Publication,
     query_id: &str,
 ) -> Result<Option<Name>, CallError> {
-    let target = landing.target();
+    let target = publication.target();
     let Some(staging) = staging_tables(session, &target, id).await?.pop() else { return Ok(None) };
     let renamed = next_name(&target.staging(id), &staging);
     session.run(&rename(&staging, &renamed)).await?;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::landing::Landing;
+use super::publication::Publication;
 use crate::answer::Atomicity;
 
 pub(super) const OPENED: u8 = 1;
@@ -17,9 +17,19 @@ const VERSION: u8 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Event {
-    Opened { database: String, table: String, user: String },
-    Decided { landing: Box<Landing> },
-    Ended { at_ms: u64, end: End },
+    Opened {
+        database: String,
+        table: String,
+        user: String,
+    },
+    Decided {
+        #[serde(alias = "landing")]
+        publication: Box<Publication>,
+    },
+    Ended {
+        at_ms: u64,
+        end: End,
+    },
     Cleared,
 }
 
@@ -109,11 +119,11 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clickhouse::landing::{PlannedPart, WrittenWay};
+    use crate::clickhouse::publication::{PlannedPart, WrittenMethod};
 
-    fn landing() -> Landing {
-        Landing {
-            way: WrittenWay::Parts,
+    fn publication() -> Publication {
+        Publication {
+            method: WrittenMethod::Parts,
             database: "d`".to_owned(),
             table: "t".to_owned(),
             table_uuid: "u".to_owned(),
@@ -138,7 +148,8 @@ mod tests {
         let committed = End::Committed { atomic: WrittenAtomicity::Partition };
         let unknown = End::Unknown { why: "nobody knows".to_owned() };
         let ends = [committed, End::Nothing, unknown].map(|end| Event::Ended { at_ms: 1_700_000_000_000, end });
-        let events = [opened, Event::Decided { landing: Box::new(landing()) }, Event::Cleared].into_iter().chain(ends);
+        let events =
+            [opened, Event::Decided { publication: Box::new(publication()) }, Event::Cleared].into_iter().chain(ends);
         events.map(|event| Record { id: u128::MAX - 5, event }).collect()
     }
 
@@ -146,6 +157,15 @@ mod tests {
     fn records_are_read_as_they_were_written() {
         for record in records() {
             assert_eq!(Record::decode(record.event.kind(), &record.encode()), Some(record));
+        }
+    }
+
+    #[test]
+    fn records_are_read_that_have_the_former_names_of_fields() {
+        for record in records() {
+            let written = String::from_utf8(record.encode()).expect("it is JSON");
+            let former = written.replace("\"publication\":", "\"landing\":").replace("\"method\":", "\"way\":");
+            assert_eq!(Record::decode(record.event.kind(), former.as_bytes()), Some(record));
         }
     }
 

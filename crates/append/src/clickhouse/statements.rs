@@ -2,8 +2,8 @@
 
 use windrow_statement::{backquote, quote_string};
 
+use super::method::Method;
 use super::table::Table;
-use super::way::Way;
 use crate::id::AppendId;
 use crate::request::OpenRequest;
 
@@ -43,9 +43,9 @@ pub(super) fn create_staging(staging: &Name, target: &Name, table: &Table) -> Ve
     let name = staging.quoted();
     let adjust = || format!("ALTER TABLE {name} MODIFY SETTING {STAGING_SETTINGS}");
     let like = format!("CREATE TABLE {name} AS {}", target.quoted());
-    match (table.way(), table.engine().unreplicated()) {
-        (Way::Parts, _) => vec![like, adjust()],
-        (Way::PartsByPartition, Some(engine)) => vec![format!("{like} ENGINE = {engine}"), adjust()],
+    match (table.method(), table.engine().unreplicated()) {
+        (Method::Parts, _) => vec![like, adjust()],
+        (Method::PartsByPartition, Some(engine)) => vec![format!("{like} ENGINE = {engine}"), adjust()],
         _ => vec![format!("{like} ENGINE = MergeTree ORDER BY tuple() SETTINGS {STAGING_SETTINGS}")],
     }
 }

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use windrow_block::{ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_client::CallError;
 
+use super::method::{Engine, Method};
 use super::server::Session;
 use super::statements::Name;
-use super::way::{Engine, Way};
 use crate::answer::Column;
 use crate::error::AppendError;
 use crate::request::OpenRequest;
@@ -162,8 +162,8 @@ impl Table {
         &self.engine
     }
 
-    pub(super) fn way(&self) -> Way {
-        self.engine.way()
+    pub(super) fn method(&self) -> Method {
+        self.engine.method()
     }
 
     pub(super) fn columns(&self) -> &[Written] {

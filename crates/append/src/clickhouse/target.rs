@@ -9,14 +9,14 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use windrow_client::{CallError, Client, Credentials};
 
-use super::diary::{now_ms, Diary, Page};
-use super::land::{Ending, Lander};
-use super::landing::Landing;
 use super::look;
+use super::publication::Publication;
+use super::publish::{Ending, Publisher};
 use super::read::{self, Batch};
 use super::record::{End, Event};
 use super::server::{failure, may_not, may_not_insert, persist, Server, Session};
 use super::staging::{KeptBack, Staging};
+use super::state_log::{now_ms, AppendState, StateLog};
 use super::statements::{drop_table, exists, insert_nothing, Name};
 use super::table::{self, Table, TableError};
 use crate::answer::{Atomicity, Column};
@@ -37,7 +37,7 @@ const SHUTDOWN_WAIT: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub(crate) struct ClickHouse {
     server: Server,
-    diary: Diary,
+    state_log: StateLog,
     kept_back: KeptBack,
     tasks: Arc<Mutex<JoinSet<()>>>,
 }
@@ -62,12 +62,12 @@ pub(crate) struct Filling {
 }
 
 impl ClickHouse {
-    /// Reads the diary. Blocks.
+    /// Reads the state log. Blocks.
     pub(crate) fn open(directory: &Path, client: Arc<Client>, own: Credentials) -> Result<ClickHouse, String> {
-        let diary = Diary::open(directory)?;
+        let state_log = StateLog::open(directory)?;
         Ok(ClickHouse {
             server: Server::new(client, own),
-            diary,
+            state_log,
             kept_back: KeptBack::default(),
             tasks: Arc::default(),
         })
@@ -92,7 +92,7 @@ impl ClickHouse {
                 Ok(())
             });
             let written = match cleared.await {
-                Ok(()) => this.diary.write(id, Event::Cleared).await.map_err(|error| error.to_string()),
+                Ok(()) => this.state_log.write(id, Event::Cleared).await.map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
             };
             if let Err(error) = written {
@@ -102,10 +102,10 @@ impl ClickHouse {
         Clearing(told)
     }
 
-    /// Lands what was decided, writes how it ended, and clears.
-    async fn finish(self, id: AppendId, landing: Landing, session: Session, staging: Option<Name>) -> Ending {
-        let target = landing.target();
-        let ending = Lander::new(&session, id, &landing).land(staging).await;
+    /// Publishes what was decided, writes how it ended, and clears.
+    async fn finish(self, id: AppendId, publication: Publication, session: Session, staging: Option<Name>) -> Ending {
+        let target = publication.target();
+        let ending = Publisher::new(&session, id, &publication).publish(staging).await;
         let end = match &ending {
             Ending::Committed(atomic) => End::Committed { atomic: (*atomic).into() },
             Ending::Refused(_) => End::Nothing,
@@ -116,8 +116,8 @@ impl ClickHouse {
         }
         let is_unknown = matches!(ending, Ending::Unknown(_));
         let mut pause = Duration::from_millis(50);
-        // Without it the next start would land it once more, from what it sees then.
-        while let Err(error) = self.diary.write(id, Event::Ended { at_ms: now_ms(), end: end.clone() }).await {
+        // Without it the next start would publish it once more, from what it sees then.
+        while let Err(error) = self.state_log.write(id, Event::Ended { at_ms: now_ms(), end: end.clone() }).await {
             tracing::error!(append = %id, %error, "the end of an append can't be written");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(5));
@@ -132,7 +132,7 @@ impl ClickHouse {
     /// An append of this id that an earlier process has left may still be cleared away: a new one would lose its table.
     async fn cleared(&self, id: AppendId) -> Result<(), AppendError> {
         let end = Instant::now() + QUESTION_PATIENCE;
-        while self.diary.page(id).is_some_and(|page| !page.is_cleared) {
+        while self.state_log.state(id).is_some_and(|state| !state.is_cleared) {
             if Instant::now() > end {
                 let text =
                     "What is left of an append of this id is not cleared away yet; try again later, or with another id";
@@ -173,14 +173,14 @@ impl ClickHouse {
         }
     }
 
-    fn resume(&self, id: AppendId, page: Page) {
+    fn resume(&self, id: AppendId, state: AppendState) {
         let session = self.server.own();
-        match (page.end, page.landing, page.opened) {
+        match (state.end, state.publication, state.opened) {
             (Some(End::Unknown { .. }), ..) => {}
-            (None, Some(landing), _) => {
-                tracing::info!(append = %id, table = %landing.target().quoted(), "an append that was decided before is landed");
+            (None, Some(publication), _) => {
+                tracing::info!(append = %id, table = %publication.target().quoted(), "an append that was decided before is published");
                 let this = self.clone();
-                self.spawn(async move { drop(this.finish(id, *landing, session, None).await) });
+                self.spawn(async move { drop(this.finish(id, *publication, session, None).await) });
             }
             (_, _, Some(opened)) => {
                 self.clear(id, session, Name { database: opened.database, table: opened.table });
@@ -221,7 +221,7 @@ impl Target for ClickHouse {
     }
 
     fn atomicity(table: &Table) -> Atomicity {
-        table.way().promise(table.is_partitioned)
+        table.method().promise(table.is_partitioned)
     }
 
     fn read(table: &Table, payload: Payload, max_bytes: u64) -> Result<Read<Batch>, AppendError> {
@@ -242,7 +242,7 @@ impl Target for ClickHouse {
         self.cleared(id).await?;
         let user = opening.credentials.user.clone();
         let Name { database, table: name } = table.name.clone();
-        self.diary.write(id, Event::Opened { database, table: name, user: user.clone() }).await?;
+        self.state_log.write(id, Event::Opened { database, table: name, user: user.clone() }).await?;
         let target = table.name.clone();
         match Staging::make(&self.server, id, opening, table, self.kept_back.clone()).await {
             Ok(staging) => Ok(Filling { target: self.clone(), staging, user, is_left: true }),
@@ -254,25 +254,25 @@ impl Target for ClickHouse {
     }
 
     async fn outcome(&self, id: AppendId) -> Result<Outcome, AppendError> {
-        let Some(page) = self.diary.page(id) else { return Ok(Outcome::Nothing) };
-        let Some(landing) = page.landing else { return Ok(Outcome::Nothing) };
-        let user = landing.user.clone();
-        match page.end {
+        let Some(state) = self.state_log.state(id) else { return Ok(Outcome::Nothing) };
+        let Some(publication) = state.publication else { return Ok(Outcome::Nothing) };
+        let user = publication.user.clone();
+        match state.end {
             None => Ok(Outcome::Committing { user }),
             Some(End::Nothing) => Ok(Outcome::Nothing),
             Some(End::Committed { atomic }) => {
-                Ok(Outcome::Committed { committed: landing.committed(id, atomic.into()), user })
+                Ok(Outcome::Committed { committed: publication.committed(id, atomic.into()), user })
             }
-            Some(End::Unknown { why }) => Err(nobody_knows(&why, &landing.target(), id)),
+            Some(End::Unknown { why }) => Err(nobody_knows(&why, &publication.target(), id)),
         }
     }
 
-    /// What is landed goes on in a task of its own, and the diary has its word.
+    /// What is published goes on in a task of its own, and it is written to the state log.
     fn doubt(&self, _: AppendId) {}
 
     async fn recover(&self) {
-        for (id, page) in self.diary.unfinished() {
-            self.resume(id, page);
+        for (id, state) in self.state_log.unfinished() {
+            self.resume(id, state);
         }
     }
 
@@ -283,7 +283,7 @@ impl Target for ClickHouse {
             tracing::warn!("some appends are not finished; the next start finishes them");
         }
         self.server.close();
-        self.diary.close().await;
+        self.state_log.close().await;
     }
 }
 
@@ -303,8 +303,8 @@ impl Filling {
         is_left.then(|| self.target.clear(staging.id(), staging.session.clone(), staging.table().name.clone()))
     }
 
-    /// What is to be landed.
-    async fn decide(&self, totals: Totals) -> Result<Landing, AppendError> {
+    /// What is to be published.
+    async fn decide(&self, totals: Totals) -> Result<Publication, AppendError> {
         let table = self.staging.table();
         let looked =
             persist(QUESTION_PATIENCE, || look::staged(&self.staging.session, &self.staging.name, &table.name));
@@ -318,8 +318,8 @@ impl Filling {
             let text = format!("The staging table has {rows} rows of the {} that were sent", self.staging.rows);
             return Err(AppendError::new(1001, &text));
         }
-        let mut landing = Landing {
-            way: table.way().into(),
+        let mut publication = Publication {
+            method: table.method().into(),
             database: table.name.database.clone(),
             table: table.name.table.clone(),
             table_uuid: table.uuid.clone(),
@@ -337,21 +337,21 @@ impl Filling {
             batches: 0,
             elapsed_ms: 0,
         };
-        landing.set_totals(totals);
-        Ok(landing)
+        publication.set_totals(totals);
+        Ok(publication)
     }
 
-    async fn land(&mut self, totals: Totals) -> Result<Atomicity, CommitFailure> {
+    async fn publish(&mut self, totals: Totals) -> Result<Atomicity, CommitFailure> {
         let id = self.staging.id();
         self.staging.flush().await.map_err(CommitFailure::Refused)?;
-        let landing = self.decide(totals).await.map_err(CommitFailure::Refused)?;
-        let decided = Event::Decided { landing: Box::new(landing.clone()) };
-        self.target.diary.write(id, decided).await.map_err(CommitFailure::Refused)?;
+        let publication = self.decide(totals).await.map_err(CommitFailure::Refused)?;
+        let decided = Event::Decided { publication: Box::new(publication.clone()) };
+        self.target.state_log.write(id, decided).await.map_err(CommitFailure::Refused)?;
         self.is_left = false;
         let (tell, told) = oneshot::channel();
         let (session, name) = (self.staging.session.clone(), self.staging.name.clone());
-        let target = landing.target();
-        let finish = self.target.clone().finish(id, landing, session, Some(name));
+        let target = publication.target();
+        let finish = self.target.clone().finish(id, publication, session, Some(name));
         // In a task of its own: it goes on, whoever waits.
         self.target.spawn(async move { drop(tell.send(finish.await)) });
         match tokio::time::timeout(COMMIT_WAIT, told).await {
@@ -372,10 +372,10 @@ impl Transaction for Filling {
     }
 
     async fn commit(mut self, totals: Totals) -> Result<Atomicity, CommitFailure> {
-        let landed = self.land(totals).await;
+        let published = self.publish(totals).await;
         // Refused before it was decided.
         self.abort().await;
-        landed
+        published
     }
 
     async fn abort(mut self) {

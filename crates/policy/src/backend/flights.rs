@@ -35,7 +35,7 @@ struct Flight {
 }
 
 /// Of a flush that came in time.
-pub(super) struct Landing {
+pub(super) struct Ended {
     /// What it took of the credit when it began, if it needed any.
     pub(super) paid_us: Option<f64>,
     pub(super) cost_us: f64,
@@ -81,13 +81,13 @@ impl Flights {
     }
 
     /// `None`: its lease has ended before.
-    pub(super) fn end(&mut self, now: Micros, id: FlushId, is_full: bool) -> Option<Landing> {
+    pub(super) fn end(&mut self, now: Micros, id: FlushId, is_full: bool) -> Option<Ended> {
         let flight = self.leased.remove(&id)?;
         let took = now - flight.began;
         self.give_back(&flight);
         self.held_up.came_in_time(flight.lane);
         self.pace.came_in_time(took, self.cpu_us - flight.began_cpu_us, is_full);
-        Some(Landing { paid_us: flight.paid_us, cost_us: took.0 as f64 * self.pace.cpu_share() })
+        Some(Ended { paid_us: flight.paid_us, cost_us: took.0 as f64 * self.pace.cpu_share() })
     }
 
     pub(super) fn next_lease_end(&self) -> Option<Micros> {

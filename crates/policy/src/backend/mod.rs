@@ -170,11 +170,11 @@ impl BackendPolicy {
         self.tick(now);
         // Also when several have ended, and nobody has had their slots yet.
         let is_full = !self.has_slot() || self.first().is_some();
-        let Some(landing) = self.flights.end(self.now, flush, is_full) else { return };
-        if let Some(paid_us) = landing.paid_us {
-            self.credit.settle(paid_us, landing.cost_us);
+        let Some(ended) = self.flights.end(self.now, flush, is_full) else { return };
+        if let Some(paid_us) = ended.paid_us {
+            self.credit.settle(paid_us, ended.cost_us);
         }
-        self.slots.landed(is_full, self.flights.pace());
+        self.slots.ended(is_full, self.flights.pace());
     }
 
     /// The backend has refused a flush because it has too much to do.

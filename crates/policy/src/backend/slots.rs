@@ -43,7 +43,7 @@ impl Slots {
 
     /// A flush has ended in time; `is_full`: all were taken until then. As many ends as there are slots make it one more, or
     /// one less.
-    pub(super) fn landed(&mut self, is_full: bool, pace: &Pace) {
+    pub(super) fn ended(&mut self, is_full: bool, pace: &Pace) {
         let (part, stretch) = (1.0 / self.count, pace.stretch());
         if self.count < self.least {
             // After an overload.

@@ -72,7 +72,7 @@ fn a_lane_that_somebody_comes_to_wait_for_keeps_its_place() {
 fn what_nobody_waits_for_takes_its_share_of_the_time_and_no_more() {
     let mut policy = BackendPolicy::new();
     let (mut began, mut in_air) = (0, Vec::new());
-    // 10,000 lanes, each due again as soon as it has landed; a flush takes 5 ms of one of two CPUs.
+    // 10,000 lanes, each due again as soon as it has ended; a flush takes 5 ms of one of two CPUs.
     let takes = |in_air: usize| (5 * in_air as u64).div_ceil(2).max(5);
     for lane in 0..10_000 {
         if let Some(flight) = policy.due(ms(0), LaneId(lane), Urgency::Unwaited) {
@@ -80,8 +80,8 @@ fn what_nobody_waits_for_takes_its_share_of_the_time_and_no_more() {
         }
     }
     for now in 0..20_000 {
-        let landed: Vec<_> = in_air.extract_if(.., |(ends, ..)| *ends <= ms(now)).collect();
-        for (_, lane, flight) in landed {
+        let ended: Vec<_> = in_air.extract_if(.., |(ends, ..)| *ends <= ms(now)).collect();
+        for (_, lane, flight) in ended {
             policy.ended(ms(now), flight);
             assert_eq!(policy.due(ms(now), lane, Urgency::Unwaited), None);
         }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use windrow_journal::log::{self, Log, LogOptions, RecordId, Room};
 use windrow_journal::Folder;
 
-use super::landing::Landing;
+use super::publication::Publication;
 use super::record::{End, Event, Record};
 use crate::error::AppendError;
 use crate::id::AppendId;
@@ -27,15 +27,15 @@ const REMEMBERED_FOR_MS: u64 = 7 * 24 * 3600 * 1000;
 const LAST_GROUP: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
-pub(super) struct Diary {
+pub(super) struct StateLog {
     log: Log,
-    pages: Arc<Mutex<Pages>>,
+    states: Arc<Mutex<States>>,
     ended: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
 }
 
 #[derive(Default)]
-struct Pages {
-    by_id: HashMap<u128, Page>,
+struct States {
+    by_id: HashMap<u128, AppendState>,
     /// Ended and cleared, in the order of their ends.
     remembered: VecDeque<u128>,
     /// Of appends that are forgotten.
@@ -44,9 +44,9 @@ struct Pages {
 
 /// What is known of an append.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Page {
+pub(super) struct AppendState {
     pub(super) opened: Option<Opened>,
-    pub(super) landing: Option<Box<Landing>>,
+    pub(super) publication: Option<Box<Publication>>,
     pub(super) end: Option<End>,
     ended_at_ms: u64,
     pub(super) is_cleared: bool,
@@ -59,15 +59,15 @@ pub(super) struct Opened {
     pub(super) table: String,
 }
 
-impl Diary {
+impl StateLog {
     /// Reads what is there. Blocks.
-    pub(super) fn open(directory: &Path) -> Result<Diary, String> {
+    pub(super) fn open(directory: &Path) -> Result<StateLog, String> {
         let path = directory.join("log");
         let problem = |error: &dyn std::fmt::Display| format!("the log of appends in {}: {error}", path.display());
         let folder = Folder::open(&path).map_err(|error| problem(&error))?;
-        let (mut pages, mut unknown) = (Pages::default(), 0u64);
+        let (mut states, mut unknown) = (States::default(), 0u64);
         let mut visit = |found: log::Recovered<'_>| match Record::decode(found.kind, found.payload) {
-            Some(record) => pages.note(found.id, record),
+            Some(record) => states.note(found.id, record),
             None => unknown += 1,
         };
         let (log, committer) = log::open(folder, OPTIONS, &mut visit).map_err(|error| problem(&error))?;
@@ -85,9 +85,10 @@ impl Diary {
         };
         let thread = std::thread::Builder::new().name("appends".to_owned());
         thread.spawn(work).map_err(|error| format!("cannot start the thread of the log of appends: {error}"))?;
-        let diary = Diary { log, pages: Arc::new(Mutex::new(pages)), ended: Arc::new(Mutex::new(Some(ended))) };
-        diary.forget_old();
-        Ok(diary)
+        let state_log =
+            StateLog { log, states: Arc::new(Mutex::new(states)), ended: Arc::new(Mutex::new(Some(ended))) };
+        state_log.forget_old();
+        Ok(state_log)
     }
 
     /// Durable when it returns.
@@ -105,20 +106,20 @@ impl Diary {
         let appended = self.log.append(record.event.kind(), None, bytes, room).map_err(|error| no_room(&error))?;
         let position = appended.id;
         appended.durable.await.map_err(|error| no_room(&error))?;
-        self.pages().note(position, record);
+        self.states().note(position, record);
         self.forget_old();
         Ok(())
     }
 
-    pub(super) fn page(&self, id: AppendId) -> Option<Page> {
-        self.pages().by_id.get(&id.as_u128()).cloned()
+    pub(super) fn state(&self, id: AppendId) -> Option<AppendState> {
+        self.states().by_id.get(&id.as_u128()).cloned()
     }
 
     /// Appends of which something is left to do.
-    pub(super) fn unfinished(&self) -> Vec<(AppendId, Page)> {
-        let pages = self.pages();
-        let unfinished = pages.by_id.iter().filter(|(_, page)| !page.is_cleared);
-        unfinished.map(|(id, page)| (AppendId::from_u128(*id), page.clone())).collect()
+    pub(super) fn unfinished(&self) -> Vec<(AppendId, AppendState)> {
+        let states = self.states();
+        let unfinished = states.by_id.iter().filter(|(_, state)| !state.is_cleared);
+        unfinished.map(|(id, state)| (AppendId::from_u128(*id), state.clone())).collect()
     }
 
     /// What was written before is on the disk afterwards, if the disk lets it.
@@ -134,30 +135,30 @@ impl Diary {
 
     fn forget_old(&self) {
         let is_crowded = self.log.usage().live_bytes > CROWDED_BYTES;
-        let released = self.pages().forget_old(now_ms(), is_crowded);
+        let released = self.states().forget_old(now_ms(), is_crowded);
         self.log.release_all(released);
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    fn states(&self) -> MutexGuard<'_, States> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pages {
+impl States {
     fn note(&mut self, position: RecordId, record: Record) {
-        let page = self.by_id.entry(record.id).or_default();
-        page.records.push(position);
+        let state = self.by_id.entry(record.id).or_default();
+        state.records.push(position);
         match record.event {
-            Event::Opened { database, table, user: _ } => page.opened = Some(Opened { database, table }),
-            Event::Decided { landing } => page.landing = Some(landing),
+            Event::Opened { database, table, user: _ } => state.opened = Some(Opened { database, table }),
+            Event::Decided { publication } => state.publication = Some(publication),
             Event::Ended { at_ms, end } => {
-                page.end = Some(end);
-                page.ended_at_ms = at_ms;
-                page.landing.iter_mut().for_each(|landing| landing.forget_details());
+                state.end = Some(end);
+                state.ended_at_ms = at_ms;
+                state.publication.iter_mut().for_each(|publication| publication.forget_details());
             }
             Event::Cleared => {
-                page.is_cleared = true;
-                match page.end {
+                state.is_cleared = true;
+                match state.end {
                     Some(End::Committed { .. } | End::Unknown { .. }) => self.remembered.push_back(record.id),
                     // Of what was never stored nothing is remembered.
                     _ => self.forget(record.id),
@@ -168,10 +169,10 @@ impl Pages {
 
     /// The records that are not needed any more: for each append those that say that others are done go last.
     fn forget_old(&mut self, now_ms: u64, is_crowded: bool) -> Vec<RecordId> {
-        let is_old = |page: &Page| page.ended_at_ms.saturating_add(REMEMBERED_FOR_MS) < now_ms;
+        let is_old = |state: &AppendState| state.ended_at_ms.saturating_add(REMEMBERED_FOR_MS) < now_ms;
         let limit = if is_crowded { self.remembered.len() / 2 } else { REMEMBERED };
         while let Some(&id) = self.remembered.front() {
-            if self.remembered.len() <= limit && self.by_id.get(&id).is_some_and(|page| !is_old(page)) {
+            if self.remembered.len() <= limit && self.by_id.get(&id).is_some_and(|state| !is_old(state)) {
                 break;
             }
             self.remembered.pop_front();
@@ -181,7 +182,7 @@ impl Pages {
     }
 
     fn forget(&mut self, id: u128) {
-        self.released.extend(self.by_id.remove(&id).into_iter().flat_map(|page| page.records));
+        self.released.extend(self.by_id.remove(&id).into_iter().flat_map(|state| state.records));
     }
 }
 
@@ -195,8 +196,8 @@ mod tests {
     use super::*;
     use crate::clickhouse::record::WrittenAtomicity;
 
-    fn note(pages: &mut Pages, position: u64, id: u128, event: Event) {
-        pages.note(RecordId(position), Record { id, event });
+    fn note(states: &mut States, position: u64, id: u128, event: Event) {
+        states.note(RecordId(position), Record { id, event });
     }
 
     fn opened() -> Event {
@@ -209,37 +210,37 @@ mod tests {
 
     #[test]
     fn what_was_never_stored_is_forgotten_when_it_is_cleared() {
-        let mut pages = Pages::default();
-        note(&mut pages, 1, 7, opened());
-        assert_eq!(pages.forget_old(0, false), []);
-        note(&mut pages, 2, 7, Event::Cleared);
-        assert_eq!(pages.forget_old(0, false), [RecordId(1), RecordId(2)]);
-        assert!(pages.by_id.is_empty());
+        let mut states = States::default();
+        note(&mut states, 1, 7, opened());
+        assert_eq!(states.forget_old(0, false), []);
+        note(&mut states, 2, 7, Event::Cleared);
+        assert_eq!(states.forget_old(0, false), [RecordId(1), RecordId(2)]);
+        assert!(states.by_id.is_empty());
     }
 
     #[test]
     fn what_was_committed_is_remembered_for_a_week() {
-        let mut pages = Pages::default();
+        let mut states = States::default();
         for (id, at_ms) in [(1, 1000), (2, 5000)] {
             for (step, event) in [opened(), committed(at_ms), Event::Cleared].into_iter().enumerate() {
-                note(&mut pages, id as u64 * 10 + step as u64, id, event);
+                note(&mut states, id as u64 * 10 + step as u64, id, event);
             }
         }
-        assert_eq!(pages.forget_old(1000 + REMEMBERED_FOR_MS, false), []);
-        assert_eq!(pages.forget_old(1001 + REMEMBERED_FOR_MS, false), [10, 11, 12].map(RecordId));
-        assert!(pages.by_id.contains_key(&2));
+        assert_eq!(states.forget_old(1000 + REMEMBERED_FOR_MS, false), []);
+        assert_eq!(states.forget_old(1001 + REMEMBERED_FOR_MS, false), [10, 11, 12].map(RecordId));
+        assert!(states.by_id.contains_key(&2));
     }
 
     #[test]
     fn what_is_not_cleared_is_not_forgotten_and_a_crowded_log_forgets_earlier() {
-        let mut pages = Pages::default();
-        note(&mut pages, 1, 1, opened());
-        note(&mut pages, 2, 1, committed(0));
-        assert_eq!(pages.forget_old(u64::MAX, true), []);
+        let mut states = States::default();
+        note(&mut states, 1, 1, opened());
+        note(&mut states, 2, 1, committed(0));
+        assert_eq!(states.forget_old(u64::MAX, true), []);
         for id in 2..6u64 {
-            note(&mut pages, id * 10, u128::from(id), committed(u64::MAX));
-            note(&mut pages, id * 10 + 1, u128::from(id), Event::Cleared);
+            note(&mut states, id * 10, u128::from(id), committed(u64::MAX));
+            note(&mut states, id * 10 + 1, u128::from(id), Event::Cleared);
         }
-        assert_eq!(pages.forget_old(0, true), [20, 21, 30, 31].map(RecordId));
+        assert_eq!(states.forget_old(0, true), [20, 21, 30, 31].map(RecordId));
     }
 }

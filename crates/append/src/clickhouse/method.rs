@@ -4,7 +4,7 @@ use crate::answer::Atomicity;
 
 /// From the staging table into the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Method {
     /// Parts change tables, or are linked into the other one: all at one moment.
     Parts,
     /// Parts are handed to a replicated table, one partition after the other; Keeper recognises one that it has.
@@ -36,12 +36,12 @@ const PLAIN: [&str; 9] = [
 ];
 
 impl Engine {
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn method(&self) -> Method {
         match self.name.strip_prefix("Replicated") {
-            _ if self.has_views => Way::Rows,
-            Some(plain) if is_plain(plain) && self.unreplicated().is_some() => Way::PartsByPartition,
-            None if is_plain(&self.name) => Way::Parts,
-            _ => Way::Rows,
+            _ if self.has_views => Method::Rows,
+            Some(plain) if is_plain(plain) && self.unreplicated().is_some() => Method::PartsByPartition,
+            None if is_plain(&self.name) => Method::Parts,
+            _ => Method::Rows,
         }
     }
 
@@ -75,14 +75,14 @@ impl Engine {
     }
 }
 
-impl Way {
+impl Method {
     /// Before it is known how many partitions there are.
     pub(super) fn promise(self, is_partitioned: bool) -> Atomicity {
         match self {
-            Way::Parts => Atomicity::All,
-            Way::PartsByPartition if is_partitioned => Atomicity::Partition,
-            Way::PartsByPartition => Atomicity::All,
-            Way::Rows => Atomicity::Block,
+            Method::Parts => Atomicity::All,
+            Method::PartsByPartition if is_partitioned => Atomicity::Partition,
+            Method::PartsByPartition => Atomicity::All,
+            Method::Rows => Atomicity::Block,
         }
     }
 }
@@ -115,13 +115,13 @@ mod tests {
 
     #[test]
     fn parts_go_where_parts_are_and_nobody_has_to_see_rows() {
-        assert_eq!(engine("MergeTree ORDER BY a", false).way(), Way::Parts);
-        assert_eq!(engine("ReplacingMergeTree(v) ORDER BY a", false).way(), Way::Parts);
-        assert_eq!(engine("MergeTree ORDER BY a", true).way(), Way::Rows);
-        assert_eq!(engine("ReplicatedMergeTree('/p', 'r') ORDER BY a", false).way(), Way::PartsByPartition);
+        assert_eq!(engine("MergeTree ORDER BY a", false).method(), Method::Parts);
+        assert_eq!(engine("ReplacingMergeTree(v) ORDER BY a", false).method(), Method::Parts);
+        assert_eq!(engine("MergeTree ORDER BY a", true).method(), Method::Rows);
+        assert_eq!(engine("ReplicatedMergeTree('/p', 'r') ORDER BY a", false).method(), Method::PartsByPartition);
         for other in ["Memory", "Null", "Distributed('c', 'd', 't')", "Buffer(x)", "SharedMergeTree('/p', 'r')", "Log"]
         {
-            assert_eq!(engine(other, false).way(), Way::Rows, "{other}");
+            assert_eq!(engine(other, false).method(), Method::Rows, "{other}");
         }
     }
 
@@ -135,15 +135,15 @@ mod tests {
                 format!("Replicated{kind} ORDER BY a SETTINGS index_granularity = 8192"),
             ] {
                 let table = engine(&definition, false);
-                assert_eq!((table.way(), table.has_parts()), (Way::PartsByPartition, true), "{definition}");
+                assert_eq!((table.method(), table.has_parts()), (Method::PartsByPartition, true), "{definition}");
                 let plain = table.unreplicated().unwrap();
                 assert!(plain.starts_with(kind) && !plain.contains("/clickhouse"), "{plain}");
-                assert_eq!(engine(&definition, true).way(), Way::Rows, "views have to see the rows");
+                assert_eq!(engine(&definition, true).method(), Method::Rows, "views have to see the rows");
             }
         }
         // Its copies share their parts: they have no staging table of their own kind.
         for shared in ["SharedMergeTree('/p', 'r') ORDER BY a", "SharedReplacingMergeTree('/p', 'r', v) ORDER BY a"] {
-            assert_eq!((engine(shared, false).way(), engine(shared, false).has_parts()), (Way::Rows, false));
+            assert_eq!((engine(shared, false).method(), engine(shared, false).has_parts()), (Method::Rows, false));
         }
     }
 

@@ -9,11 +9,11 @@ use windrow_client::CallError;
 use windrow_statement::{backquote, quote_string};
 
 use super::attempt::{attempt, is_settled, query_id};
-use super::diary::now_ms;
 use super::evidence::{judge, Sight, Verdict};
-use super::landing::{Landing, WrittenWay};
 use super::look;
+use super::publication::{Publication, WrittenMethod};
 use super::server::{may_not, Session};
+use super::state_log::now_ms;
 use super::statements::{drop_part, Name};
 use crate::answer::Atomicity;
 use crate::error::AppendError;
@@ -32,10 +32,10 @@ pub(super) enum Ending {
 const PASSING_TRIES: u32 = 20;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-pub(super) struct Lander<'a> {
+pub(super) struct Publisher<'a> {
     session: &'a Session,
     id: AppendId,
-    landing: &'a Landing,
+    publication: &'a Publication,
     pause: Duration,
     /// It was seen half way once: not all became visible at one moment.
     was_halved: bool,
@@ -47,13 +47,13 @@ enum Next {
     End(Ending),
 }
 
-impl<'a> Lander<'a> {
-    pub(super) fn new(session: &'a Session, id: AppendId, landing: &'a Landing) -> Lander<'a> {
-        Lander { session, id, landing, pause: Duration::from_millis(20), was_halved: false }
+impl<'a> Publisher<'a> {
+    pub(super) fn new(session: &'a Session, id: AppendId, publication: &'a Publication) -> Publisher<'a> {
+        Publisher { session, id, publication, pause: Duration::from_millis(20), was_halved: false }
     }
 
     /// `staging`: nothing has been tried yet; `None`: an earlier process may have.
-    pub(super) async fn land(mut self, staging: Option<Name>) -> Ending {
+    pub(super) async fn publish(mut self, staging: Option<Name>) -> Ending {
         let mut staging = match staging {
             Some(staging) => staging,
             None => match self.look_until_clear(None).await {
@@ -63,13 +63,13 @@ impl<'a> Lander<'a> {
         };
         let mut tries = 0;
         loop {
-            let error = match attempt(self.session, self.id, self.landing, &staging).await {
+            let error = match attempt(self.session, self.id, self.publication, &staging).await {
                 Ok(atomic) => return Ending::Committed(self.as_seen(atomic)),
                 Err(error) => error,
             };
             tries += 1;
             let is_final = is_settled(&error) && (tries > PASSING_TRIES || !is_passing(&error));
-            tracing::warn!(append = %self.id, table = %self.landing.target().quoted(), %error, "an append has not landed yet");
+            tracing::warn!(append = %self.id, table = %self.publication.target().quoted(), %error, "an append is not published yet");
             match self.look_until_clear(Some(&error)).await {
                 Next::Again(_) if is_final && !self.was_halved => return Ending::Refused(refusal(error)),
                 Next::Again(renamed) => staging = renamed,
@@ -110,16 +110,16 @@ impl<'a> Lander<'a> {
     }
 
     async fn look(&mut self, error: Option<&CallError>) -> Result<Next, CallError> {
-        let staging = look::fence(self.session, self.id, self.landing, &query_id(self.id)).await?;
-        let sight = look::sight(self.session, staging.as_ref(), &self.landing.target()).await?;
-        if sight.target_uuid.as_ref().is_some_and(|uuid| *uuid != self.landing.table_uuid) {
+        let staging = look::fence(self.session, self.id, self.publication, &query_id(self.id)).await?;
+        let sight = look::sight(self.session, staging.as_ref(), &self.publication.target()).await?;
+        if sight.target_uuid.as_ref().is_some_and(|uuid| *uuid != self.publication.table_uuid) {
             return Ok(self.another_table(&sight));
         }
-        if self.landing.way == WrittenWay::Rows {
+        if self.publication.method == WrittenMethod::Rows {
             return Ok(self.rows_next(staging, &sight, error));
         }
-        match (judge(&self.landing.parts, &sight), staging) {
-            (Verdict::Landed, _) => Ok(self.landed()),
+        match (judge(&self.publication.parts, &sight), staging) {
+            (Verdict::Published, _) => Ok(self.published()),
             (Verdict::NotSeen, Some(staging)) => self.not_seen(staging, &sight).await,
             (Verdict::Half { arrived }, Some(staging)) => {
                 self.was_halved = true;
@@ -134,32 +134,34 @@ impl<'a> Lander<'a> {
 
     /// Another table has taken the target's name, and nothing is written to that one. What was moved before went with the old one.
     fn another_table(&self, sight: &Sight) -> Next {
-        let moves = self.landing.way == WrittenWay::Parts && self.landing.partitions().len() <= 1;
-        match judge(&self.landing.parts, sight) {
-            Verdict::Landed if moves => self.landed(),
+        let moves = self.publication.method == WrittenMethod::Parts && self.publication.partitions().len() <= 1;
+        match judge(&self.publication.parts, sight) {
+            Verdict::Published if moves => self.published(),
             Verdict::NotSeen if moves => {
                 let text =
-                    format!("Table {} was replaced before the append came into it", self.landing.target().quoted());
+                    format!("Table {} was replaced before the append came into it", self.publication.target().quoted());
                 Next::End(Ending::Refused(AppendError::new(60, &text)))
             }
             _ => unknown("another table has taken the name of its table"),
         }
     }
 
-    fn landed(&self) -> Next {
-        Next::End(Ending::Committed(self.as_seen(self.landing.atomicity())))
+    fn published(&self) -> Next {
+        Next::End(Ending::Committed(self.as_seen(self.publication.atomicity())))
     }
 
     /// A table that was merged long enough ago has no part with a UUID of ours left; then the rows are looked for. Several partitions came
     /// together or not at all, so that the rows of one part tell. A single one would be gone from the staging table, unless the
     /// server was killed while it moved: all rows are looked for, and if there are such rows, nobody knows whose they are.
     async fn not_seen(&self, staging: Name, sight: &Sight) -> Result<Next, CallError> {
-        let moves = self.landing.way == WrittenWay::Parts && self.landing.partitions().len() <= 1;
-        let would_show = moves && self.landing.would_show(now_ms());
-        if would_show || sight.newest_block <= self.landing.newest_block {
+        let moves = self.publication.method == WrittenMethod::Parts && self.publication.partitions().len() <= 1;
+        let would_show = moves && self.publication.would_show(now_ms());
+        if would_show || sight.newest_block <= self.publication.newest_block {
             return Ok(Next::Again(staging));
         }
-        let Some(part) = self.landing.parts.iter().min_by_key(|part| part.rows) else { return Ok(self.landed()) };
+        let Some(part) = self.publication.parts.iter().min_by_key(|part| part.rows) else {
+            return Ok(self.published());
+        };
         let part_uuid = (!moves).then_some(part.uuid.as_str());
         let found = self.session.ask(&self.rows_in_target(&staging, part_uuid), &[]).await;
         let found: Option<u64> = match found {
@@ -169,24 +171,24 @@ impl<'a> Lander<'a> {
         };
         Ok(match found {
             Some(0) => Next::Again(staging),
-            Some(rows) if !moves && rows == part.rows => self.landed(),
+            Some(rows) if !moves && rows == part.rows => self.published(),
             _ => unknown("the target was merged since, and does not show whether it has the rows"),
         })
     }
 
     /// How many rows of the staging table, or of a part of it, the target's newer parts have as well.
     fn rows_in_target(&self, staging: &Name, part_uuid: Option<&str>) -> String {
-        let target = self.landing.target();
+        let target = self.publication.target();
         let [database, table, staged] =
             [&target.database, &target.table, &staging.table].map(|name| quote_string(name));
-        let columns: Vec<String> = self.landing.columns.iter().map(|column| backquote(column)).collect();
+        let columns: Vec<String> = self.publication.columns.iter().map(|column| backquote(column)).collect();
         let hash = format!("cityHash64({})", columns.join(", "));
         let parts = |table: &str, condition: &str| {
             format!("_part IN (SELECT name FROM system.parts WHERE database = {database} AND table = {table} AND active AND {condition})")
         };
         let of_part = part_uuid.map(|uuid| format!("uuid = toUUID({})", quote_string(uuid)));
         let ours = parts(&staged, of_part.as_deref().unwrap_or("rows > 0"));
-        let newer = parts(&table, &format!("max_block_number > {}", self.landing.newest_block));
+        let newer = parts(&table, &format!("max_block_number > {}", self.publication.newest_block));
         format!(
             "SELECT count() FROM {} WHERE {ours} AND {hash} IN (SELECT {hash} FROM {} WHERE {newer}) FORMAT TSV",
             staging.quoted(),
@@ -202,8 +204,8 @@ impl<'a> Lander<'a> {
             Some(error) if is_settled(error) => leaves_something(error),
             _ => true,
         };
-        let shows_nothing = self.landing.has_parts && sight.newest_block <= self.landing.newest_block;
-        if !may_be_there || shows_nothing || self.landing.deduplicates {
+        let shows_nothing = self.publication.has_parts && sight.newest_block <= self.publication.newest_block;
+        if !may_be_there || shows_nothing || self.publication.deduplicates {
             return Next::Again(staging);
         }
         unknown(match error {

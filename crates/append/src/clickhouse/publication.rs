@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::method::Method;
 use super::statements::Name;
-use super::way::Way;
 use crate::answer::{Atomicity, Committed, State};
 use crate::id::AppendId;
 use crate::target::Totals;
@@ -17,8 +17,9 @@ pub(super) struct PlannedPart {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Landing {
-    pub(super) way: WrittenWay,
+pub(super) struct Publication {
+    #[serde(alias = "way")]
+    pub(super) method: WrittenMethod,
     pub(super) database: String,
     pub(super) table: String,
     /// Of the target: another table of its name is not written to.
@@ -47,23 +48,23 @@ pub(super) struct Landing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum WrittenWay {
+pub(super) enum WrittenMethod {
     Parts,
     PartsByPartition,
     Rows,
 }
 
-impl From<Way> for WrittenWay {
-    fn from(way: Way) -> WrittenWay {
-        match way {
-            Way::Parts => WrittenWay::Parts,
-            Way::PartsByPartition => WrittenWay::PartsByPartition,
-            Way::Rows => WrittenWay::Rows,
+impl From<Method> for WrittenMethod {
+    fn from(method: Method) -> WrittenMethod {
+        match method {
+            Method::Parts => WrittenMethod::Parts,
+            Method::PartsByPartition => WrittenMethod::PartsByPartition,
+            Method::Rows => WrittenMethod::Rows,
         }
     }
 }
 
-impl Landing {
+impl Publication {
     pub(super) fn target(&self) -> Name {
         Name { database: self.database.clone(), table: self.table.clone() }
     }
@@ -78,11 +79,11 @@ impl Landing {
 
     /// How much of it becomes visible at one moment, if nothing comes in between.
     pub(super) fn atomicity(&self) -> Atomicity {
-        match self.way {
-            WrittenWay::Parts => Atomicity::All,
-            WrittenWay::PartsByPartition if self.partitions().len() > 1 => Atomicity::Partition,
-            WrittenWay::PartsByPartition => Atomicity::All,
-            WrittenWay::Rows => Atomicity::Block,
+        match self.method {
+            WrittenMethod::Parts => Atomicity::All,
+            WrittenMethod::PartsByPartition if self.partitions().len() > 1 => Atomicity::Partition,
+            WrittenMethod::PartsByPartition => Atomicity::All,
+            WrittenMethod::Rows => Atomicity::Block,
         }
     }
 
