@@ -42,7 +42,7 @@ pub(crate) fn run(options: &RelayOptions) -> Result<(), BenchError> {
     let broken = |error: io::Error| BenchError::Setup(format!("relay: {error}"));
     let round_trip = Duration::try_from_secs_f64(options.rtt_ms / 1000.0)
         .map_err(|_| BenchError::Setup("--rtt-ms is no duration".to_owned()))?;
-    let way = Way {
+    let line = Line {
         to: options.to,
         one_way: round_trip / 2,
         handshake: if options.free_connects { Duration::ZERO } else { round_trip },
@@ -53,12 +53,12 @@ pub(crate) fn run(options: &RelayOptions) -> Result<(), BenchError> {
     loop {
         let Ok((client, _)) = listener.accept() else { continue };
         // A server that is away shows as a connection that is closed.
-        thread::spawn(move || way.connect(client));
+        thread::spawn(move || line.connect(client));
     }
 }
 
 #[derive(Clone, Copy)]
-struct Way {
+struct Line {
     to: SocketAddr,
     one_way: Duration,
     handshake: Duration,
@@ -69,7 +69,7 @@ struct Chunk {
     due: Instant,
 }
 
-impl Way {
+impl Line {
     fn connect(self, client: TcpStream) -> io::Result<()> {
         let established = Instant::now() + self.handshake;
         let server = TcpStream::connect(self.to)?;
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn bytes_come_through_in_order_no_earlier_than_their_round_trip_and_the_end_is_passed_on() {
-        let way = Way { to: echo(), one_way: Duration::from_millis(15), handshake: Duration::from_millis(30) };
+        let line = Line { to: echo(), one_way: Duration::from_millis(15), handshake: Duration::from_millis(30) };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let begin = Instant::now();
-        way.connect(listener.accept().unwrap().0).unwrap();
+        line.connect(listener.accept().unwrap().0).unwrap();
         let sent: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
         let mut writer = client.try_clone().unwrap();
         let to_send = sent.clone();

@@ -19,7 +19,7 @@ from harness.gate import Gate
 from harness.gateway import Gateway
 from harness.inserts import HELD_NOT_WAITING, INTO_T, ids, make_table, rows
 from harness.load import Load
-from harness.process import surroundings, wait_gone
+from harness.process import inherited_environment, wait_gone
 from harness.remote import RemoteGateway
 from harness.users import TESTER
 
@@ -125,7 +125,7 @@ def test_an_earlier_answer_ends_with_a_refusal(backend: Engine, start_remote: Ca
 def test_a_directory_belongs_to_one_gateway(start_remote: Callable[..., RemoteGateway]) -> None:
     """Also where the ClickHouse is somebody else's: the journal is the gateway's own."""
     first = start_remote()
-    second = subprocess.run(first.command(), capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    second = subprocess.run(first.command(), capture_output=True, text=True, timeout=60, env=inherited_environment(), check=False)
     said = second.stdout + second.stderr
     assert second.returncode == 1 and str(first.data_dir) in said and str(first.child.pid) in said, said
     assert first.data_dir.stat().st_mode & 0o777 == 0o700
@@ -276,7 +276,7 @@ def test_a_damaged_journal_stops_the_start(backend: Engine, start_remote: Callab
     written = len(bytes(content).rstrip(b"\0"))
     content[written // 2] ^= 1
     segment.write_bytes(content)
-    ended = subprocess.run(gateway.command(), capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    ended = subprocess.run(gateway.command(), capture_output=True, text=True, timeout=60, env=inherited_environment(), check=False)
     assert ended.returncode == 1, ended
     assert segment.name in ended.stderr and "windrow journal repair" in ended.stderr, ended.stderr
     assert "panicked" not in ended.stderr

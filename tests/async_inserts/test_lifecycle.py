@@ -14,7 +14,7 @@ from harness.eventually import eventually
 from harness.gateway import Gateway, engine_environment
 from harness.inserts import HELD, HELD_NOT_WAITING, INTO_T, Background, ids, make_table, queued_inserts, rows
 from harness.load import Load
-from harness.process import is_alive, surroundings, wait_gone
+from harness.process import is_alive, inherited_environment, wait_gone
 from harness.users import TESTER
 
 StartGateway = Callable[..., Gateway]
@@ -63,7 +63,7 @@ def test_kill_of_the_gateway_ends_the_engine(start_gateway: StartGateway) -> Non
 def test_second_gateway_on_the_same_directory_is_refused(start_gateway: StartGateway) -> None:
     gateway = start_gateway()
     second = subprocess.run(
-        gateway.command(), capture_output=True, text=True, timeout=60, env={**surroundings(), **engine_environment()}, check=False
+        gateway.command(), capture_output=True, text=True, timeout=60, env={**inherited_environment(), **engine_environment()}, check=False
     )
     said = second.stdout + second.stderr
     assert second.returncode not in (0, -signal.SIGABRT), said
@@ -122,7 +122,7 @@ def test_a_rival_for_a_port_is_told(start_gateway: StartGateway) -> None:
     other = [part if part != "127.0.0.1:0" else taken for part in gateway.command()]
     other[other.index("--data-dir") + 1] = str(gateway.folder / "other")
     refused = subprocess.run(
-        other, capture_output=True, text=True, timeout=60, env={**surroundings(), **engine_environment()}, check=False
+        other, capture_output=True, text=True, timeout=60, env={**inherited_environment(), **engine_environment()}, check=False
     )
     said = refused.stdout + refused.stderr
     assert refused.returncode not in (0, -signal.SIGABRT) and taken in said, said

@@ -17,7 +17,7 @@ from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.inserts import HELD_NOT_WAITING, INTO_T, ids, make_table, rows
 from harness.paths import gateway_binary
-from harness.process import surroundings
+from harness.process import inherited_environment
 from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER
 
@@ -66,7 +66,7 @@ def url(engine: Engine) -> str:
 
 def journal(what: str, data_dir: Path) -> subprocess.CompletedProcess[str]:
     command = [str(gateway_binary()), "journal", what, "--data-dir", str(data_dir)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=inherited_environment(), check=False)
 
 
 def segments(data_dir: Path) -> list[Path]:
@@ -163,7 +163,7 @@ def copied(left: Path, folder: Path) -> Path:
 def refused_with(engine: Engine, folder: Path, name: str) -> None:
     command = [str(gateway_binary()), "serve", "--backend", url(engine), "--data-dir", str(folder / "data")]
     ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", ""]
-    ended = subprocess.run([*command, *ports], capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    ended = subprocess.run([*command, *ports], capture_output=True, text=True, timeout=60, env=inherited_environment(), check=False)
     assert ended.returncode == 1 and name in ended.stderr and "windrow journal repair" in ended.stderr, ended
     assert "panicked" not in ended.stderr
 

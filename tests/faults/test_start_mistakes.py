@@ -18,7 +18,7 @@ from harness.certificate import made_in
 from harness.gateway import engine_environment
 from harness.paths import gateway_binary
 from harness.ports import port_of_nobody
-from harness.process import surroundings
+from harness.process import inherited_environment
 
 PORTS = ("--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0")
 # Nobody is asked before all of the settings are right.
@@ -123,7 +123,7 @@ def test_a_mistake_is_told(place: dict[str, str], mistake: Mistake, tmp_path: Pa
     given = tuple(map(filled, mistake.flags))
     # A flag may be given once.
     kept = (pair for pair in zip(defaults[::2], defaults[1::2]) if pair[0] not in given)
-    environment = {**surroundings(), **engine_environment(), **{name: filled(value) for name, value in mistake.environment.items()}}
+    environment = {**inherited_environment(), **engine_environment(), **{name: filled(value) for name, value in mistake.environment.items()}}
     command = [str(gateway_binary()), "serve", *given, *(part for pair in kept for part in pair)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
     assert ended.returncode == 1, ended
@@ -136,7 +136,7 @@ def test_a_mistake_is_told(place: dict[str, str], mistake: Mistake, tmp_path: Pa
 def test_too_few_open_files_are_told(tmp_path: Path) -> None:
     serve = [str(gateway_binary()), "serve", "--data-dir", str(tmp_path / "data"), *BACKEND, *PORTS]
     command = ["sh", "-c", 'ulimit -n 8 && exec "$@"', "sh", *serve]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=inherited_environment(), check=False)
     assert ended.returncode == 1, ended
     assert ended.stderr == "windrow: only 8 files may be open, and Windrow needs 32 at least: raise `ulimit -n`\n"
 
@@ -163,7 +163,7 @@ def test_an_append_to_nobody_is_told(tmp_path: Path) -> None:
 def appended(to: str, folder: Path, *more: str) -> str:
     (folder / "rows.csv").write_text("a\n1\n")
     command = [str(gateway_binary()), "append", "--to", to, "--table", "t", "--quiet", *more, str(folder / "rows.csv")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=surroundings(), check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=inherited_environment(), check=False)
     assert ended.returncode not in (0, -6), ended
     assert "panicked" not in ended.stderr
     return ended.stderr

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.paths import gateway_binary
-from harness.process import surroundings
+from harness.process import inherited_environment
 
 PATH = "/api/v1/dead-letters"
 
 
 @dataclass(frozen=True)
-class Said:
+class AdminAnswer:
     status: int
     body: bytes
 
@@ -45,14 +45,14 @@ class DeadLetters:
     def __init__(self, gateway: Gateway, database: str, token: str | None = None):
         self.gateway, self.database, self.token = gateway, database, token
 
-    def ask(self, path: str = "", method: str = "GET", body: object = None, kind: str = "application/json") -> Said:
+    def ask(self, path: str = "", method: str = "GET", body: object = None, kind: str = "application/json") -> AdminAnswer:
         connection = http.client.HTTPConnection(self.gateway.admin.host, self.gateway.admin.port, timeout=120)
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         content = b"" if body is None else json.dumps(body).encode()
         connection.request(method, PATH + path, content, {**headers, "Content-Type": kind})
         answer = connection.getresponse()
         try:
-            return Said(answer.status, answer.read())
+            return AdminAnswer(answer.status, answer.read())
         finally:
             connection.close()
 
@@ -102,5 +102,5 @@ class DeadLetters:
         where = ["--config", str(self.gateway.config_path), "--data-dir", str(self.gateway.data_dir)]
         where += ["--backend", "embedded", "--admin", f"{self.gateway.admin.host}:{self.gateway.admin.port}"]
         command = [str(gateway_binary()), "dead-letters", arguments[0], *where, *arguments[1:]]
-        done = subprocess.run(command, capture_output=True, timeout=60, env=surroundings(), check=False)
+        done = subprocess.run(command, capture_output=True, timeout=60, env=inherited_environment(), check=False)
         return Printed(done.returncode, done.stdout, done.stderr.decode())

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.endpoint import Endpoint
 from harness.paths import gateway_binary
 from harness.pipelines import Settings, pipelines_toml
-from harness.process import surroundings
+from harness.process import inherited_environment
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Checked:
 
 def check(*arguments: str | Path, **variables: str) -> Checked:
     command = [str(gateway_binary()), "kafka", "check", *map(str, arguments)]
-    done = subprocess.run(command, env={**surroundings(), **variables}, capture_output=True, timeout=600, check=False)
+    done = subprocess.run(command, env={**inherited_environment(), **variables}, capture_output=True, timeout=600, check=False)
     return Checked(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -25,7 +25,7 @@ class Child:
                 stdin=stdin,
                 stdout=log,
                 stderr=log,
-                env={**surroundings(), **(environment or {})},
+                env={**inherited_environment(), **(environment or {})},
                 start_new_session=True,
             )
 
@@ -56,7 +56,7 @@ class Child:
             return self.wait()
 
 
-def surroundings() -> dict[str, str]:
+def inherited_environment() -> dict[str, str]:
     """Our environment without the settings that a developer's shell may hold."""
     return {name: value for name, value in os.environ.items() if not name.startswith("WINDROW_")}
 

@@ -18,7 +18,7 @@ from harness.kafka_load import KafkaLoad
 from harness.kafka_topics import Topics
 from harness.paths import ROOT, gateway_binary, kafka_jars
 from harness.pipelines import Seen, clickhouse_gateway
-from harness.process import surroundings
+from harness.process import inherited_environment
 
 PAGE = (ROOT / "docs" / "kafka-guide.md").read_text()
 SET_UP, ALTER, DETACH_QUEUE, DETACH_VIEW, ATTACH = re.findall(r"```sql\n(.*?)```", PAGE, re.S)
@@ -113,7 +113,7 @@ def check_says(shop: Shop, seen_from: Endpoint) -> str:
     words = shlex.split(CHECK)
     assert words[0] == "windrow"
     done = subprocess.run(
-        [str(gateway_binary()), *words[1:]], capture_output=True, text=True, cwd=shop.folder, env=surroundings(), timeout=120
+        [str(gateway_binary()), *words[1:]], capture_output=True, text=True, cwd=shop.folder, env=inherited_environment(), timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -44,7 +44,7 @@ impl Chart {
         );
         text(
             &mut svg,
-            Place { x: MARGIN_LEFT, y: 22.0, anchor: "start" },
+            TextAnchor { x: MARGIN_LEFT, y: 22.0, anchor: "start" },
             "font-size=\"15\" font-weight=\"bold\"",
             &self.title,
         );
@@ -56,7 +56,7 @@ impl Chart {
         for (at, series) in legend.iter().enumerate() {
             let y = TITLE_HEIGHT + PANEL_HEIGHT + LEGEND_LINE_HEIGHT * (at as f64 + 0.5);
             line(&mut svg, (MARGIN_LEFT, y), (MARGIN_LEFT + 26.0, y), &series.stroke());
-            text(&mut svg, Place { x: MARGIN_LEFT + 33.0, y: y + 4.0, anchor: "start" }, "", &series.label);
+            text(&mut svg, TextAnchor { x: MARGIN_LEFT + 33.0, y: y + 4.0, anchor: "start" }, "", &series.label);
         }
         svg.push_str("</svg>\n");
         svg
@@ -81,21 +81,26 @@ impl Panel {
         let y_axis = Axis::over(points().map(|point| point.1), PANEL_HEIGHT - MARGIN_BOTTOM, MARGIN_TOP);
         text(
             svg,
-            Place { x: MARGIN_LEFT, y: 20.0, anchor: "start" },
+            TextAnchor { x: MARGIN_LEFT, y: 20.0, anchor: "start" },
             "font-weight=\"bold\" fill=\"#333333\"",
             &self.title,
         );
         for tick in y_axis.ticks() {
             let y = y_axis.at(tick);
             line(svg, (MARGIN_LEFT, y), (PANEL_WIDTH - MARGIN_RIGHT, y), "stroke=\"#e0e0e0\"");
-            text(svg, Place { x: MARGIN_LEFT - 6.0, y: y + 4.0, anchor: "end" }, "fill=\"#555555\"", &tick.to_string());
+            text(
+                svg,
+                TextAnchor { x: MARGIN_LEFT - 6.0, y: y + 4.0, anchor: "end" },
+                "fill=\"#555555\"",
+                &tick.to_string(),
+            );
         }
         for tick in x_axis.ticks() {
-            let place = Place { x: x_axis.at(tick), y: PANEL_HEIGHT - MARGIN_BOTTOM + 15.0, anchor: "middle" };
+            let place = TextAnchor { x: x_axis.at(tick), y: PANEL_HEIGHT - MARGIN_BOTTOM + 15.0, anchor: "middle" };
             text(svg, place, "fill=\"#555555\"", &tick.to_string());
         }
         let middle = (MARGIN_LEFT + PANEL_WIDTH - MARGIN_RIGHT) / 2.0;
-        text(svg, Place { x: middle, y: PANEL_HEIGHT - 6.0, anchor: "middle" }, "fill=\"#555555\"", x_label);
+        text(svg, TextAnchor { x: middle, y: PANEL_HEIGHT - 6.0, anchor: "middle" }, "fill=\"#555555\"", x_label);
         for series in &self.series {
             series.draw(svg, &x_axis, &y_axis);
         }
@@ -154,14 +159,14 @@ fn round_step(at_least: f64) -> f64 {
     digit * power
 }
 
-struct Place {
+struct TextAnchor {
     x: f64,
     y: f64,
     anchor: &'static str,
 }
 
-fn text(svg: &mut String, place: Place, style: &str, content: &str) {
-    let Place { x, y, anchor } = place;
+fn text(svg: &mut String, place: TextAnchor, style: &str, content: &str) {
+    let TextAnchor { x, y, anchor } = place;
     let content = content.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {style}>{content}</text>");
 }

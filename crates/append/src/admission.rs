@@ -15,10 +15,10 @@ use crate::ended::End;
 use crate::error::AppendError;
 use crate::errors;
 use crate::id::AppendId;
-use crate::one::{late_put, Append, Kept, Receiving};
+use crate::open_append::{late_put, Append, HeldBatch, Receiving};
 use crate::progress::Standing;
 use crate::request::{OpenRequest, Payload};
-use crate::room::{Grant, Place};
+use crate::room::{Grant, Medium};
 use crate::service::{Found, Service};
 use crate::target::{Read, Target};
 
@@ -83,7 +83,7 @@ impl<T: Target> Service<T> {
             let may_overflow = !append.is_moving() || Instant::now() >= spools_from;
             if let Some(grant) = lowest.and_then(|lowest| self.grant(&append, bytes, lowest, may_overflow)) {
                 // Bodies that come slowly must not keep the one away that others wait for.
-                let waits = grant.place() == Place::Spool && lowest != Some(true);
+                let waits = grant.medium() == Medium::Spool && lowest != Some(true);
                 let passing = if waits { self.passing(bytes).await } else { None };
                 return Ok(Admitted::Take(Admission {
                     service: self.clone(),
@@ -111,11 +111,11 @@ impl<T: Target> Service<T> {
 
     /// Without `may_overflow` there is room in memory only: what is there gets less by itself, also for the lowest.
     fn grant(&self, append: &Append<T>, bytes: u64, is_lowest: bool, may_overflow: bool) -> Option<Grant> {
-        let granted = self.room.try_grant(&append.window, Place::Memory, bytes);
+        let granted = self.room.try_grant(&append.window, Medium::Memory, bytes);
         if granted.is_some() || !may_overflow {
             return granted;
         }
-        let spooled = self.room.try_grant(&append.window, Place::Spool, bytes);
+        let spooled = self.room.try_grant(&append.window, Medium::Spool, bytes);
         spooled.or_else(|| is_lowest.then(|| self.room.grant_memory(&append.window, bytes)))
     }
 
@@ -176,13 +176,13 @@ impl<T: Target> Admission<T> {
             Err(error) => return Err(self.refuse(error).await),
         };
         let Admission { service, append, number, mut grant, .. } = self;
-        let place = match grant.place() {
-            Place::Memory if service.grow(&append, &mut grant, held_bytes).await => Place::Memory,
-            _ => Place::Spool,
+        let medium = match grant.medium() {
+            Medium::Memory if service.grow(&append, &mut grant, held_bytes).await => Medium::Memory,
+            _ => Medium::Spool,
         };
-        let kept = match place {
-            Place::Memory => Kept::Memory { batch, grant },
-            Place::Spool => {
+        let kept = match medium {
+            Medium::Memory => HeldBatch::Memory { batch, grant },
+            Medium::Spool => {
                 drop(batch);
                 match spooled(&service, &append, number, payload.clone(), grant).await {
                     Ok(kept) => kept,
@@ -191,7 +191,7 @@ impl<T: Target> Admission<T> {
                         Ok(Standing::Missing { lowest: true }) => {
                             let grant = service.room.grant_memory(&append.window, held_bytes);
                             let read = T::read(&append.table, payload, service.options.max_batch_bytes)?;
-                            Kept::Memory { batch: read.batch, grant }
+                            HeldBatch::Memory { batch: read.batch, grant }
                         }
                         // Another request brought it meanwhile.
                         Ok(Standing::Here) => {
@@ -216,12 +216,12 @@ async fn spooled<T: Target>(
     number: u64,
     payload: Payload,
     grant: Grant,
-) -> Result<Kept<T::Batch>, AppendError> {
+) -> Result<HeldBatch<T::Batch>, AppendError> {
     let bytes = payload.size_bytes() as u64;
-    let mut grant = match grant.place() {
-        Place::Spool => grant,
-        Place::Memory => {
-            let room = service.room.try_grant(&append.window, Place::Spool, bytes);
+    let mut grant = match grant.medium() {
+        Medium::Spool => grant,
+        Medium::Memory => {
+            let room = service.room.try_grant(&append.window, Medium::Spool, bytes);
             room.ok_or_else(|| errors::no_room(append.lowest_missing()))?
         }
     };
@@ -237,5 +237,5 @@ async fn spooled<T: Target>(
         return Err(errors::no_room(append.lowest_missing()));
     }
     service.metrics.spooled.inc();
-    Ok(Kept::Spooled { file, grant })
+    Ok(HeldBatch::Spooled { file, grant })
 }

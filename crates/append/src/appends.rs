@@ -1,9 +1,8 @@
-//! The handle that all doors share: HTTP, Flight SQL. Behind it, one service for the kind of store there is.
+//! The handle that all protocols share: HTTP, Flight SQL. Behind it, one service for the kind of store there is.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 
 use crate::admission::{Admission, Admitted};
@@ -25,7 +24,7 @@ use crate::target::Target;
 /// All appends of this process.
 #[derive(Clone)]
 pub struct Appends {
-    door: Arc<dyn Door>,
+    service: Arc<dyn AppendService>,
 }
 
 /// A batch that was announced.
@@ -33,7 +32,7 @@ pub enum Announced {
     /// It is here already: its body is not wanted.
     Repeated(Put),
     /// There is room for it.
-    Wanted(Place),
+    Wanted(Reservation),
 }
 
 /// Somebody who sends an append's batches is there, until this is dropped: so long it isn't idle, however little comes.
@@ -42,8 +41,8 @@ pub struct Attended {
 }
 
 /// Room for one batch. Dropping it gives the room back.
-pub struct Place {
-    slot: Box<dyn Slot>,
+pub struct Reservation {
+    reserved: Box<dyn ReservedRoom>,
 }
 
 impl Appends {
@@ -55,29 +54,29 @@ impl Appends {
         let room = Room::new(options.max_memory_bytes, options.max_spool_bytes);
         register_room(registry, &room);
         let metrics = Metrics::register(registry);
-        let door: Arc<dyn Door> = match store {
+        let service: Arc<dyn AppendService> = match store {
             Store::DuckDb(duckdb) => started(DuckDbTarget::new(duckdb), options, spool, room, metrics),
             Store::ClickHouse { client, own } => {
                 let target = ClickHouse::open(&options.directory, client, own)?;
                 started(target, options, spool, room, metrics)
             }
         };
-        Ok(Appends { door })
+        Ok(Appends { service })
     }
 
     #[cfg(test)]
     pub(crate) fn over<T: Target>(service: Arc<Service<T>>) -> Appends {
-        Appends { door: Arc::new(service) }
+        Appends { service: Arc::new(service) }
     }
 
     /// Opens an append, or tells how far a known one is, or how it ended.
     pub async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError> {
-        self.door.open(request).await
+        self.service.open(request).await
     }
 
     /// Opens an append for a client whose connection says by itself whether it is still there.
     pub async fn attend(&self, request: OpenRequest) -> Result<Attended, AppendError> {
-        self.door.attend(request).await
+        self.service.attend(request).await
     }
 
     /// Finds room for a batch of about `bytes`, before its body is read. With `opening`, opens the append if it isn't known.
@@ -89,7 +88,7 @@ impl Appends {
         bytes: u64,
         opening: Option<OpenRequest>,
     ) -> Result<Announced, AppendError> {
-        self.door.announce(id, user, number, bytes, opening).await
+        self.service.announce(id, user, number, bytes, opening).await
     }
 
     /// Takes a batch. When this returns it is held, not yet stored. With `opening`, opens the append if it isn't known.
@@ -103,7 +102,7 @@ impl Appends {
     ) -> Result<Put, AppendError> {
         match self.announce(id, user, number, payload.size_bytes() as u64, opening).await? {
             Announced::Repeated(put) => Ok(put),
-            Announced::Wanted(place) => place.put(payload).await,
+            Announced::Wanted(reservation) => reservation.put(payload).await,
         }
     }
 
@@ -115,42 +114,42 @@ impl Appends {
         batches: u64,
         opening: Option<OpenRequest>,
     ) -> Result<Committed, AppendError> {
-        self.door.commit(id, user, batches, opening).await
+        self.service.commit(id, user, batches, opening).await
     }
 
     /// Drops an append, also one that isn't known, or not yet. One that is committed, or is being committed, stays: an error.
     pub async fn abort(&self, id: AppendId, user: &str) -> Result<(), AppendError> {
-        self.door.abort(id, user).await
+        self.service.abort(id, user).await
     }
 
     pub async fn status(&self, id: AppendId, user: &str) -> Result<Status, AppendError> {
-        self.door.status(id, user).await
+        self.service.status(id, user).await
     }
 
     /// The user's appends that are open.
     pub async fn list(&self, user: &str) -> Vec<Progress> {
-        self.door.list(user)
+        self.service.list(user)
     }
 
     /// Drops what is open; what has all its batches is finished first.
     pub async fn shut_down(&self) {
-        self.door.shut_down().await;
+        self.service.shut_down().await;
     }
 }
 
-impl Place {
+impl Reservation {
     /// What the body may have, unpacked.
     pub fn max_bytes(&self) -> u64 {
-        self.slot.max_bytes()
+        self.reserved.max_bytes()
     }
 
     pub async fn put(self, payload: Payload) -> Result<Put, AppendError> {
-        self.slot.put(payload).await
+        self.reserved.put(payload).await
     }
 
     /// The body is no batch: the append fails with this.
     pub async fn refuse(self, error: AppendError) -> AppendError {
-        self.slot.refuse(error).await
+        self.reserved.refuse(error).await
     }
 }
 
@@ -160,7 +159,7 @@ fn started<T: Target>(
     spool: Spool,
     room: Arc<Room>,
     metrics: Metrics,
-) -> Arc<dyn Door> {
+) -> Arc<dyn AppendService> {
     let service = Service::new(target, options, spool, room, metrics);
     let recovering = service.clone();
     tokio::spawn(async move { recovering.target.recover().await });
@@ -191,131 +190,121 @@ pub(crate) async fn commit<T: Target>(
     }
 }
 
-type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// What [`Appends`] can do, whatever the store.
-trait Door: Send + Sync {
-    fn open(&self, request: OpenRequest) -> Pending<'_, Result<Opened, AppendError>>;
-    fn attend(&self, request: OpenRequest) -> Pending<'_, Result<Attended, AppendError>>;
-    fn announce<'a>(
-        &'a self,
+#[async_trait]
+trait AppendService: Send + Sync {
+    async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError>;
+    async fn attend(&self, request: OpenRequest) -> Result<Attended, AppendError>;
+    async fn announce(
+        &self,
         id: AppendId,
-        user: &'a str,
+        user: &str,
         number: u64,
         bytes: u64,
         opening: Option<OpenRequest>,
-    ) -> Pending<'a, Result<Announced, AppendError>>;
-    fn commit<'a>(
-        &'a self,
+    ) -> Result<Announced, AppendError>;
+    async fn commit(
+        &self,
         id: AppendId,
-        user: &'a str,
+        user: &str,
         batches: u64,
         opening: Option<OpenRequest>,
-    ) -> Pending<'a, Result<Committed, AppendError>>;
-    fn abort<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<(), AppendError>>;
-    fn status<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<Status, AppendError>>;
+    ) -> Result<Committed, AppendError>;
+    async fn abort(&self, id: AppendId, user: &str) -> Result<(), AppendError>;
+    async fn status(&self, id: AppendId, user: &str) -> Result<Status, AppendError>;
     fn list(&self, user: &str) -> Vec<Progress>;
-    fn shut_down(&self) -> Pending<'_, ()>;
+    async fn shut_down(&self);
 }
 
-trait Slot: Send {
+#[async_trait]
+trait ReservedRoom: Send {
     fn max_bytes(&self) -> u64;
-    fn put(self: Box<Self>, payload: Payload) -> Pending<'static, Result<Put, AppendError>>;
-    fn refuse(self: Box<Self>, error: AppendError) -> Pending<'static, AppendError>;
+    async fn put(self: Box<Self>, payload: Payload) -> Result<Put, AppendError>;
+    async fn refuse(self: Box<Self>, error: AppendError) -> AppendError;
 }
 
-impl<T: Target> Slot for Admission<T> {
+#[async_trait]
+impl<T: Target> ReservedRoom for Admission<T> {
     fn max_bytes(&self) -> u64 {
         Admission::max_bytes(self)
     }
 
-    fn put(self: Box<Self>, payload: Payload) -> Pending<'static, Result<Put, AppendError>> {
-        Box::pin(async move {
-            let (service, id) = (self.service.clone(), self.append.id);
-            let put = Admission::put(*self, payload).await;
-            if put.is_err() {
-                service.settled(id).await;
-            }
-            put
-        })
+    async fn put(self: Box<Self>, payload: Payload) -> Result<Put, AppendError> {
+        let (service, id) = (self.service.clone(), self.append.id);
+        let put = Admission::put(*self, payload).await;
+        if put.is_err() {
+            service.settled(id).await;
+        }
+        put
     }
 
-    fn refuse(self: Box<Self>, error: AppendError) -> Pending<'static, AppendError> {
-        Box::pin(Admission::refuse(*self, error))
+    async fn refuse(self: Box<Self>, error: AppendError) -> AppendError {
+        Admission::refuse(*self, error).await
     }
 }
 
-impl<T: Target> Door for Arc<Service<T>> {
-    fn open(&self, request: OpenRequest) -> Pending<'_, Result<Opened, AppendError>> {
-        Box::pin(Service::open(self, request))
+#[async_trait]
+impl<T: Target> AppendService for Arc<Service<T>> {
+    async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError> {
+        Service::open(self, request).await
     }
 
-    fn attend(&self, request: OpenRequest) -> Pending<'_, Result<Attended, AppendError>> {
-        Box::pin(async move {
-            let receiving = Service::attend(self, request).await?;
-            Ok(Attended { _receiving: Box::new(receiving) })
-        })
+    async fn attend(&self, request: OpenRequest) -> Result<Attended, AppendError> {
+        let receiving = Service::attend(self, request).await?;
+        Ok(Attended { _receiving: Box::new(receiving) })
     }
 
-    fn announce<'a>(
-        &'a self,
+    async fn announce(
+        &self,
         id: AppendId,
-        user: &'a str,
+        user: &str,
         number: u64,
         bytes: u64,
         opening: Option<OpenRequest>,
-    ) -> Pending<'a, Result<Announced, AppendError>> {
-        Box::pin(async move {
-            match self.admit(id, user, number, bytes, opening).await {
-                Ok(Admitted::Repeated(put)) => Ok(Announced::Repeated(put)),
-                Ok(Admitted::Take(admission)) => Ok(Announced::Wanted(Place { slot: Box::new(admission) })),
-                Err(error) => {
-                    self.settled(id).await;
-                    Err(error)
-                }
+    ) -> Result<Announced, AppendError> {
+        match self.admit(id, user, number, bytes, opening).await {
+            Ok(Admitted::Repeated(put)) => Ok(Announced::Repeated(put)),
+            Ok(Admitted::Take(admission)) => Ok(Announced::Wanted(Reservation { reserved: Box::new(admission) })),
+            Err(error) => {
+                self.settled(id).await;
+                Err(error)
             }
-        })
+        }
     }
 
-    fn commit<'a>(
-        &'a self,
+    async fn commit(
+        &self,
         id: AppendId,
-        user: &'a str,
+        user: &str,
         batches: u64,
         opening: Option<OpenRequest>,
-    ) -> Pending<'a, Result<Committed, AppendError>> {
-        Box::pin(async move {
-            let committed = commit(self, id, user, batches, opening).await;
-            if committed.is_err() {
-                self.settled(id).await;
-            }
-            committed
-        })
-    }
-
-    fn abort<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<(), AppendError>> {
-        Box::pin(async move {
-            let aborted = Service::abort(self, id, user).await;
+    ) -> Result<Committed, AppendError> {
+        let committed = commit(self, id, user, batches, opening).await;
+        if committed.is_err() {
             self.settled(id).await;
-            aborted
-        })
+        }
+        committed
     }
 
-    fn status<'a>(&'a self, id: AppendId, user: &'a str) -> Pending<'a, Result<Status, AppendError>> {
-        Box::pin(async move {
-            let status = Service::status(self, id, user).await;
-            if status.as_ref().is_ok_and(|status| matches!(status.state(), State::Aborted | State::Failed)) {
-                self.settled(id).await;
-            }
-            status
-        })
+    async fn abort(&self, id: AppendId, user: &str) -> Result<(), AppendError> {
+        let aborted = Service::abort(self, id, user).await;
+        self.settled(id).await;
+        aborted
+    }
+
+    async fn status(&self, id: AppendId, user: &str) -> Result<Status, AppendError> {
+        let status = Service::status(self, id, user).await;
+        if status.as_ref().is_ok_and(|status| matches!(status.state(), State::Aborted | State::Failed)) {
+            self.settled(id).await;
+        }
+        status
     }
 
     fn list(&self, user: &str) -> Vec<Progress> {
         Service::list(self, user)
     }
 
-    fn shut_down(&self) -> Pending<'_, ()> {
-        Box::pin(Service::shut_down(self))
+    async fn shut_down(&self) {
+        Service::shut_down(self).await;
     }
 }

@@ -8,7 +8,7 @@ use crate::answer::{Atomicity, Committed, State};
 use crate::ended::End;
 use crate::error::AppendError;
 use crate::errors;
-use crate::one::{Append, Kept, Step};
+use crate::open_append::{Append, HeldBatch, Step};
 use crate::reading::{read_ahead, Reading};
 use crate::service::Service;
 use crate::target::{CommitFailure, Held, Outcome, Target, Totals, Transaction};
@@ -71,13 +71,13 @@ async fn begun<'t, T: Target>(
     transaction: &'t mut Option<T::Transaction>,
 ) -> Result<&'t mut T::Transaction, AppendError> {
     if transaction.is_none() {
-        let turn = tokio::select! {
+        let permit = tokio::select! {
             biased;
             // What has ended begins nothing more. Who hears this has been told of the end.
             _ = append.ended() => return Err(errors::aborted(append.id)),
-            turn = service.target.turn(&append.opening) => turn?,
+            permit = service.target.permit(&append.opening) => permit?,
         };
-        let begun = service.target.begin(append.id, &append.opening, append.table.clone(), turn).await?;
+        let begun = service.target.begin(append.id, &append.opening, append.table.clone(), permit).await?;
         return Ok(transaction.insert(begun));
     }
     transaction.as_mut().ok_or_else(errors::fault_of_ours)
@@ -87,7 +87,7 @@ async fn apply_some<T: Target>(
     service: &Arc<Service<T>>,
     append: &Arc<Append<T>>,
     transaction: &mut Option<T::Transaction>,
-    batches: Vec<(u64, Kept<T::Batch>)>,
+    batches: Vec<(u64, HeldBatch<T::Batch>)>,
 ) -> Result<(), AppendError> {
     let mut batches = VecDeque::from(batches);
     let (mut held, mut grants) = (Vec::with_capacity(batches.len()), Vec::new());
@@ -97,19 +97,19 @@ async fn apply_some<T: Target>(
             Some(reading) => reading,
             None => match batches.pop_front() {
                 None => break,
-                Some((number, Kept::Memory { batch, grant })) => {
+                Some((number, HeldBatch::Memory { batch, grant })) => {
                     held.push(Held { number, batch });
                     grants.push(grant);
                     continue;
                 }
-                Some((number, Kept::Spooled { file, grant })) => {
+                Some((number, HeldBatch::Spooled { file, grant })) => {
                     // What comes before it goes first, and leaves its room to what is in memory beyond the window.
                     if !held.is_empty() {
                         begun(service, append, transaction).await?.apply(std::mem::take(&mut held)).await?;
                         grants.clear();
                     }
-                    let turn = service.read_back().await.ok_or_else(errors::shutting_down)?;
-                    Reading::begin(service, append, number, (file, grant), turn)
+                    let permit = service.read_back().await.ok_or_else(errors::shutting_down)?;
+                    Reading::begin(service, append, number, (file, grant), permit)
                 }
             },
         };

@@ -1,4 +1,4 @@
-//! Ordered appends: numbered batches that come in any order over many connections and land in order, all or nothing.
+//! Ordered appends: numbered batches that come in any order over many connections and become visible in order, all or nothing.
 
 mod admission;
 mod answer;
@@ -13,13 +13,13 @@ mod errors;
 pub mod fuzzing;
 mod id;
 mod metrics;
-mod one;
+mod open_append;
 mod options;
 mod progress;
 mod reading;
+mod reopening;
 mod request;
 mod room;
-mod same;
 mod service;
 #[cfg(test)]
 mod simulated;
@@ -28,7 +28,7 @@ mod spool;
 mod target;
 
 pub use answer::{Atomicity, Column, Committed, Opened, Progress, Put, State, Status};
-pub use appends::{Announced, Appends, Attended, Place};
+pub use appends::{Announced, Appends, Attended, Reservation};
 pub use error::AppendError;
 pub use id::{AppendId, NotAnId};
 pub use options::{AppendOptions, Store};

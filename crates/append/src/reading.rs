@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::AppendError;
 use crate::errors;
-use crate::one::{Append, Kept};
+use crate::open_append::{Append, HeldBatch};
 use crate::room::Grant;
 use crate::service::Service;
 use crate::spool::Spooled;
@@ -18,13 +18,13 @@ use crate::target::{Held, Target};
 pub(crate) struct Reading<B> {
     number: u64,
     task: JoinHandle<Result<B, AppendError>>,
-    turn: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 }
 
 /// A batch in memory beyond the window. It keeps its place among those as long as this lives.
 pub(crate) struct ReadBack<B> {
     pub(crate) held: Held<B>,
-    _turn: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl<B: Send + 'static> Reading<B> {
@@ -33,7 +33,7 @@ impl<B: Send + 'static> Reading<B> {
         append: &Append<T>,
         number: u64,
         (file, grant): (Spooled, Grant),
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Reading<B> {
         let (table, max_bytes) = (append.table.clone(), service.options.max_batch_bytes);
         let task = tokio::task::spawn_blocking(move || {
@@ -42,13 +42,13 @@ impl<B: Send + 'static> Reading<B> {
             drop((file, grant));
             Ok(read.batch)
         });
-        Reading { number, task, turn }
+        Reading { number, task, permit }
     }
 
     pub(crate) async fn batch(self) -> Result<ReadBack<B>, AppendError> {
         let read = self.task.await.map_err(|_| errors::fault_of_ours())?;
         let batch = read.map_err(|error| error.at(self.number, None))?;
-        Ok(ReadBack { held: Held { number: self.number, batch }, _turn: self.turn })
+        Ok(ReadBack { held: Held { number: self.number, batch }, _permit: self.permit })
     }
 }
 
@@ -57,15 +57,15 @@ impl<B: Send + 'static> Reading<B> {
 pub(crate) fn read_ahead<T: Target>(
     service: &Service<T>,
     append: &Arc<Append<T>>,
-    batches: &mut VecDeque<(u64, Kept<T::Batch>)>,
+    batches: &mut VecDeque<(u64, HeldBatch<T::Batch>)>,
 ) -> Option<Reading<T::Batch>> {
-    if !matches!(batches.front(), Some((_, Kept::Spooled { .. }))) {
+    if !matches!(batches.front(), Some((_, HeldBatch::Spooled { .. }))) {
         return None;
     }
-    let turn = service.try_read_back()?;
+    let permit = service.try_read_back()?;
     match batches.pop_front() {
-        Some((number, Kept::Spooled { file, grant })) => {
-            Some(Reading::begin(service, append, number, (file, grant), turn))
+        Some((number, HeldBatch::Spooled { file, grant })) => {
+            Some(Reading::begin(service, append, number, (file, grant), permit))
         }
         _ => None,
     }

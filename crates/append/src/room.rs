@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Medium {
     Memory,
     Spool,
 }
@@ -72,7 +72,7 @@ impl Window {
 pub(crate) struct Grant {
     room: Arc<Room>,
     window: Arc<Window>,
-    place: Place,
+    medium: Medium,
     bytes: u64,
 }
 
@@ -98,11 +98,11 @@ impl Room {
         self.freed.subscribe()
     }
 
-    pub(crate) fn try_grant(self: &Arc<Room>, window: &Arc<Window>, place: Place, bytes: u64) -> Option<Grant> {
-        let is_taken = match place {
-            Place::Spool => self.spool.try_take(bytes),
-            Place::Memory if !window.0.try_take(bytes) => false,
-            Place::Memory => {
+    pub(crate) fn try_grant(self: &Arc<Room>, window: &Arc<Window>, medium: Medium, bytes: u64) -> Option<Grant> {
+        let is_taken = match medium {
+            Medium::Spool => self.spool.try_take(bytes),
+            Medium::Memory if !window.0.try_take(bytes) => false,
+            Medium::Memory => {
                 let fits = self.memory.try_take(bytes);
                 if !fits {
                     window.0.give_back(bytes);
@@ -110,24 +110,24 @@ impl Room {
                 fits
             }
         };
-        is_taken.then(|| self.grant(window, place, bytes))
+        is_taken.then(|| self.grant(window, medium, bytes))
     }
 
     /// Memory beyond every bound: for the batch that nothing goes on without.
     pub(crate) fn grant_memory(self: &Arc<Room>, window: &Arc<Window>, bytes: u64) -> Grant {
         window.0.take(bytes);
         self.memory.take(bytes);
-        self.grant(window, Place::Memory, bytes)
+        self.grant(window, Medium::Memory, bytes)
     }
 
-    fn grant(self: &Arc<Room>, window: &Arc<Window>, place: Place, bytes: u64) -> Grant {
-        Grant { room: self.clone(), window: window.clone(), place, bytes }
+    fn grant(self: &Arc<Room>, window: &Arc<Window>, medium: Medium, bytes: u64) -> Grant {
+        Grant { room: self.clone(), window: window.clone(), medium, bytes }
     }
 }
 
 impl Grant {
-    pub(crate) fn place(&self) -> Place {
-        self.place
+    pub(crate) fn medium(&self) -> Medium {
+        self.medium
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -137,11 +137,11 @@ impl Grant {
     /// Makes it so many bytes; false, and nothing changes, if more than there is room for would be needed.
     pub(crate) fn try_resize(&mut self, bytes: u64) -> bool {
         if let Some(more) = bytes.checked_sub(self.bytes).filter(|&more| more > 0) {
-            let Some(added) = self.room.try_grant(&self.window, self.place, more) else { return false };
+            let Some(added) = self.room.try_grant(&self.window, self.medium, more) else { return false };
             self.bytes += added.keep();
             return true;
         }
-        drop(self.room.grant(&self.window, self.place, self.bytes - bytes));
+        drop(self.room.grant(&self.window, self.medium, self.bytes - bytes));
         self.bytes = bytes;
         true
     }
@@ -157,9 +157,9 @@ impl Drop for Grant {
         if self.bytes == 0 {
             return;
         }
-        match self.place {
-            Place::Spool => self.room.spool.give_back(self.bytes),
-            Place::Memory => {
+        match self.medium {
+            Medium::Spool => self.room.spool.give_back(self.bytes),
+            Medium::Memory => {
                 self.window.0.give_back(self.bytes);
                 self.room.memory.give_back(self.bytes);
             }
@@ -176,12 +176,12 @@ mod tests {
     fn both_bounds_of_memory_hold() {
         let room = Room::new(100, 1000);
         let (one, other) = (Window::new(60), Window::new(60));
-        let first = room.try_grant(&one, Place::Memory, 50).unwrap();
-        assert!(room.try_grant(&one, Place::Memory, 20).is_none(), "its window is full");
-        let second = room.try_grant(&other, Place::Memory, 50).unwrap();
-        assert!(room.try_grant(&other, Place::Memory, 1).is_none(), "memory is full");
+        let first = room.try_grant(&one, Medium::Memory, 50).unwrap();
+        assert!(room.try_grant(&one, Medium::Memory, 20).is_none(), "its window is full");
+        let second = room.try_grant(&other, Medium::Memory, 50).unwrap();
+        assert!(room.try_grant(&other, Medium::Memory, 1).is_none(), "memory is full");
         drop(first);
-        assert!(room.try_grant(&other, Place::Memory, 10).is_some());
+        assert!(room.try_grant(&other, Medium::Memory, 10).is_some());
         assert_eq!(room.memory_bytes(), 50);
         drop(second);
         assert_eq!(room.memory_bytes(), 0);
@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn what_fits_nowhere_else_fits_into_an_empty_place() {
         let (room, window) = (Room::new(100, 1000), Window::new(60));
-        let large = room.try_grant(&window, Place::Memory, 500).unwrap();
-        assert!(room.try_grant(&window, Place::Memory, 1).is_none());
+        let large = room.try_grant(&window, Medium::Memory, 500).unwrap();
+        assert!(room.try_grant(&window, Medium::Memory, 1).is_none());
         let lowest = room.grant_memory(&window, 7);
         drop((large, lowest));
         assert_eq!(room.memory_bytes(), 0);
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_grant_is_resized_where_there_is_room() {
         let (room, window) = (Room::new(100, 1000), Window::new(60));
-        let mut grant = room.try_grant(&window, Place::Memory, 30).unwrap();
+        let mut grant = room.try_grant(&window, Medium::Memory, 30).unwrap();
         assert!(grant.try_resize(60));
         assert!(!grant.try_resize(61));
         assert_eq!(room.memory_bytes(), 60);
@@ -208,14 +208,14 @@ mod tests {
         assert_eq!((room.memory_bytes(), grant.bytes()), (10, 10));
         drop(grant);
         assert_eq!(room.memory_bytes(), 0);
-        let spooled = room.try_grant(&window, Place::Spool, 1000).unwrap();
-        assert_eq!((room.spool_bytes(), spooled.place()), (1000, Place::Spool));
+        let spooled = room.try_grant(&window, Medium::Spool, 1000).unwrap();
+        assert_eq!((room.spool_bytes(), spooled.medium()), (1000, Medium::Spool));
     }
 
     #[test]
     fn who_waits_is_told() {
         let (room, window) = (Room::new(100, 1000), Window::new(60));
-        let grant = room.try_grant(&window, Place::Memory, 30).unwrap();
+        let grant = room.try_grant(&window, Medium::Memory, 30).unwrap();
         let freed = room.freed();
         assert!(!freed.has_changed().unwrap());
         drop(grant);

@@ -14,11 +14,11 @@ use crate::error::AppendError;
 use crate::errors;
 use crate::id::AppendId;
 use crate::metrics::Metrics;
-use crate::one::{Append, Receiving};
+use crate::open_append::{Append, Receiving};
 use crate::options::AppendOptions;
+use crate::reopening::{check_reopening, check_source};
 use crate::request::OpenRequest;
 use crate::room::Room;
-use crate::same::{check_same, check_source};
 use crate::spool::Spool;
 use crate::target::{Outcome, Target};
 
@@ -134,7 +134,7 @@ impl<T: Target> Service<T> {
         if let Some(append) = cell.as_ref().and_then(|cell| cell.get()) {
             check_user(id, &append.opening.credentials.user, user)?;
             if let Some(opening) = &opening {
-                check_same(id, &append.opening, opening)?;
+                check_reopening(id, &append.opening, opening)?;
             }
             return Ok(found(append));
         }
@@ -179,7 +179,7 @@ impl<T: Target> Service<T> {
         match opened.await {
             Ok(append) => {
                 check_user(id, &append.opening.credentials.user, &user)?;
-                check_same(id, &append.opening, &opening)?;
+                check_reopening(id, &append.opening, &opening)?;
                 if self.is_closing() {
                     // It was not there yet when all that is open was ended, and would keep the store from being closed.
                     self.end(append, End::Failed(errors::shutting_down()), false);

@@ -31,7 +31,7 @@ struct Memory {
     tables: Arc<Mutex<HashMap<String, Vec<u64>>>>,
     outcomes: Arc<Mutex<HashMap<AppendId, Committed>>>,
     /// Applying takes one: tests hold the store up by it.
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// The line before writing begins.
     line: Arc<Semaphore>,
     begun: Arc<AtomicUsize>,
@@ -64,7 +64,7 @@ impl Memory {
         Memory {
             tables: Arc::default(),
             outcomes: Arc::default(),
-            turns: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+            permits: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             line: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             begun: Arc::default(),
             clearings: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
@@ -83,7 +83,7 @@ impl Target for Memory {
     type Table = ();
     type Batch = Vec<u64>;
     type Transaction = Writing;
-    type Turn = ();
+    type Permit = ();
 
     async fn look_up(&self, opening: &OpenRequest) -> Result<(), AppendError> {
         tokio::task::yield_now().await;
@@ -110,7 +110,7 @@ impl Target for Memory {
         Ok(Read { rows: rows.len() as u64, held_bytes: bytes.len() as u64, batch: rows })
     }
 
-    async fn turn(&self, _: &OpenRequest) -> Result<(), AppendError> {
+    async fn permit(&self, _: &OpenRequest) -> Result<(), AppendError> {
         self.line.acquire().await.unwrap().forget();
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Transaction for Writing {
     type Batch = Vec<u64>;
 
     async fn apply(&mut self, batches: Vec<Held<Vec<u64>>>) -> Result<(), AppendError> {
-        self.memory.turns.acquire().await.unwrap().forget();
+        self.memory.permits.acquire().await.unwrap().forget();
         for held in batches {
             if let Some(row) = held.batch.iter().position(|&row| row == BAD_ROW) {
                 return Err(AppendError::new(469, "a constraint").at(held.number, Some(row as u64)));
@@ -495,7 +495,7 @@ async fn others_do_not_touch_it_and_what_is_not_there_is_gone() {
 /// The store stands still, memory and files are full: others are told to wait, the lowest is taken.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lowest_missing_batch_is_always_let_in() {
-    let memory = Memory { turns: Arc::new(Semaphore::new(0)), ..Memory::new() };
+    let memory = Memory { permits: Arc::new(Semaphore::new(0)), ..Memory::new() };
     let limits = Limits { window_bytes: 32, max_memory_bytes: 32, max_spool_bytes: 32, room_wait_ms: 20, ..WIDE };
     let server = server(memory, limits);
     let id = AppendId::random();
@@ -506,7 +506,7 @@ async fn the_lowest_missing_batch_is_always_let_in() {
     assert_eq!((refused.exception.code, refused.status, refused.retry_after_seconds), (241, 503, Some(1)));
     assert_eq!(server.service.room.memory_bytes() + server.service.room.spool_bytes(), 64);
     assert_eq!(server.put(id, 0, &[0], None).await.unwrap().next, 9);
-    server.memory.turns.add_permits(100);
+    server.memory.permits.add_permits(100);
     server.put(id, 9, &[9], None).await.unwrap();
     server.commit(id, 10, None).await.unwrap();
     assert_eq!(server.memory.rows("t"), (0..10).collect::<Vec<_>>());
@@ -531,7 +531,7 @@ async fn a_disk_that_is_full_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_open_at_the_end_is_dropped_and_what_is_whole_is_stored() {
-    let memory = Memory { turns: Arc::new(Semaphore::new(0)), ..Memory::new() };
+    let memory = Memory { permits: Arc::new(Semaphore::new(0)), ..Memory::new() };
     let server = Arc::new(server(memory, WIDE));
     let (whole, partial) = (AppendId::random(), AppendId::random());
     server.put(whole, 0, &[1], Some("t")).await.unwrap();
@@ -545,7 +545,7 @@ async fn what_is_open_at_the_end_is_dropped_and_what_is_whole_is_stored() {
     while !append.is_whole() {
         tokio::task::yield_now().await;
     }
-    server.memory.turns.add_permits(10);
+    server.memory.permits.add_permits(10);
     server.service.shut_down().await;
     assert_eq!(waiting.await.unwrap().unwrap().rows, 1);
     assert!(matches!(append.end(), Some(End::Committed(_))));

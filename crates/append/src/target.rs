@@ -61,7 +61,7 @@ pub(crate) trait Target: Send + Sync + 'static {
     type Batch: Send + 'static;
     type Transaction: Transaction<Batch = Self::Batch>;
     /// The right to begin to write.
-    type Turn: Send;
+    type Permit: Send;
 
     /// Whether there is such a table and the user may append to it; what the batches have to be like.
     fn look_up(&self, opening: &OpenRequest) -> impl Future<Output = Result<Self::Table, AppendError>> + Send;
@@ -77,7 +77,7 @@ pub(crate) trait Target: Send + Sync + 'static {
     fn read(table: &Self::Table, payload: Payload, max_bytes: u64) -> Result<Read<Self::Batch>, AppendError>;
 
     /// Waits in line for others. May be given up at any moment.
-    fn turn(&self, opening: &OpenRequest) -> impl Future<Output = Result<Self::Turn, AppendError>> + Send;
+    fn permit(&self, opening: &OpenRequest) -> impl Future<Output = Result<Self::Permit, AppendError>> + Send;
 
     /// Begins to write.
     fn begin(
@@ -85,7 +85,7 @@ pub(crate) trait Target: Send + Sync + 'static {
         id: AppendId,
         opening: &OpenRequest,
         table: Arc<Self::Table>,
-        turn: Self::Turn,
+        permit: Self::Permit,
     ) -> impl Future<Output = Result<Self::Transaction, AppendError>> + Send;
 
     /// What became of an append that this process doesn't remember, or whose commit got no answer.

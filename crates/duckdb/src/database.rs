@@ -9,11 +9,12 @@ use crate::connection::Connection;
 use crate::errors::OpenError;
 use crate::instance::Instance;
 use crate::options::DuckDbOptions;
-use crate::places::{NoPlace, Place, Places};
 use crate::query::{self, Approved, RecordStream, Session};
+use crate::query_permits::{NoPermit, QueryPermits};
 use crate::table::{self, own_functions, own_schema, own_table, TableInfo, TableRef};
 use crate::tables::Tables;
 use crate::transaction::Transaction;
+use crate::user_permits::UserPermit;
 
 /// A DuckDB database. Clones are of the same one.
 #[derive(Clone)]
@@ -23,7 +24,7 @@ pub struct DuckDb {
 
 struct Inner {
     instance: Instance,
-    places: Places,
+    query_permits: QueryPermits,
     transactions: Arc<Semaphore>,
     /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
     lookups: Arc<Semaphore>,
@@ -37,11 +38,11 @@ const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
 impl DuckDb {
     /// Loads the library, opens the database and makes Windrow's own schema. Blocks.
     pub fn open(options: DuckDbOptions) -> Result<DuckDb, OpenError> {
-        let places = Places::new(options.max_result_connections.clamp(1, 10_000), options.max_wait);
+        let query_permits = QueryPermits::new(options.max_result_connections.clamp(1, 10_000), options.max_wait);
         let max_transactions = options.max_transactions.clamp(1, 10_000);
         let inner = Inner {
             instance: Instance::open(options)?,
-            places,
+            query_permits,
             transactions: Arc::new(Semaphore::new(max_transactions)),
             lookups: Arc::new(Semaphore::new(MAX_LOOKUPS as usize)),
             tables: Tables::default(),
@@ -58,7 +59,7 @@ impl DuckDb {
     /// Runs one statement of those that are taken. DDL gives an empty or one-row stream as DuckDB does.
     pub async fn query(&self, sql: &str, session: &Session) -> Result<RecordStream, Exception> {
         let approved = Approved::of(sql, session, self.version_suffix())?;
-        query::run(self.clone(), self.place(session).await?, approved).await
+        query::run(self.clone(), self.query_permit(session).await?, approved).await
     }
 
     /// Runs a statement of Windrow's own, whatever it is. Nothing that comes from outside may stand in it but as a literal.
@@ -102,7 +103,7 @@ impl DuckDb {
     /// Waits for what is under way, writes all into the database's file and closes it. Calls that come later fail.
     pub async fn close(&self) {
         let inner = &self.inner;
-        inner.places.close().await;
+        inner.query_permits.close().await;
         let transactions = inner.transactions.acquire_many(inner.max_transactions).await;
         let lookups = inner.lookups.acquire_many(MAX_LOOKUPS).await;
         inner.lookups.close();
@@ -137,10 +138,10 @@ impl DuckDb {
         self.inner.instance.closed()
     }
 
-    async fn place(&self, session: &Session) -> Result<Place, Exception> {
-        self.inner.places.take(session).await.map_err(|none| match none {
-            NoPlace::Closed => self.closed(),
-            NoPlace::Busy(text) => Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, &text, self.version_suffix()),
+    async fn query_permit(&self, session: &Session) -> Result<UserPermit, Exception> {
+        self.inner.query_permits.acquire(session).await.map_err(|none| match none {
+            NoPermit::Closed => self.closed(),
+            NoPermit::Busy(text) => Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, &text, self.version_suffix()),
         })
     }
 

@@ -23,7 +23,7 @@ pub struct Session {
     pub schema: String,
     /// Whether only statements that change nothing are run.
     pub readonly: bool,
-    /// Whose queries share places.
+    /// Whose queries share permits.
     pub user: String,
     pub port: Port,
 }
@@ -107,7 +107,7 @@ impl Approved {
 
 pub(crate) async fn run(
     database: DuckDb,
-    place: impl Send + 'static,
+    permit: impl Send + 'static,
     approved: Approved,
 ) -> Result<RecordStream, Exception> {
     let Approved { sql, session } = approved;
@@ -123,7 +123,7 @@ pub(crate) async fn run(
             }
             Err(exception) => drop(opened.send(Err(exception))),
         };
-        drop(place);
+        drop(permit);
     };
     spawn("windrow-query", job).map_err(|error| Exception::new(439, &error.to_string(), ""))?;
     let schema = schema.await.map_err(|_| closed)??;

@@ -23,7 +23,7 @@ use tonic::server::NamedService;
 use tonic::transport::server::Connected;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 use windrow_append::Appends;
-use windrow_http::Slots;
+use windrow_http::ConnectionLimit;
 
 use crate::command::MAX_COMMAND_BYTES;
 use crate::incoming::MAX_MESSAGE_BYTES;
@@ -195,21 +195,21 @@ impl TowerService<http::Request<Body>> for ByCaller {
 
 /// Connections as they come, as many as may be open.
 fn connections(listener: TcpListener, open: Gauge) -> impl futures::Stream<Item = std::io::Result<Connection>> {
-    let slots = Slots::new(MAX_CONNECTIONS);
-    stream::unfold((listener, slots), move |(listener, slots)| {
+    let connection_limit = ConnectionLimit::new(MAX_CONNECTIONS);
+    stream::unfold((listener, connection_limit), move |(listener, connection_limit)| {
         let open = open.clone();
         async move {
             loop {
                 match listener.accept().await {
                     Ok((stream, address)) => {
                         // All are of users: it is closed at once.
-                        let Some(slot) = slots.take() else { continue };
+                        let Some(permit) = connection_limit.take() else { continue };
                         // Without it small answers wait for nothing; if it can't be set they do.
                         let _ = stream.set_nodelay(true);
                         open.inc();
                         return Some((
-                            Ok(Connection::new(stream, open, Peer::new(address.ip(), slot))),
-                            (listener, slots),
+                            Ok(Connection::new(stream, open, Peer::new(address.ip(), permit))),
+                            (listener, connection_limit),
                         ));
                     }
                     Err(error) => {
@@ -232,7 +232,7 @@ struct Connection {
 
 impl Connection {
     fn new(stream: TcpStream, open: Gauge, peer: Peer) -> Connection {
-        let wanted = peer.slot.has_to_leave();
+        let wanted = peer.permit.has_to_leave();
         let leaves = Box::pin(tokio::time::timeout(MAX_SILENCE_OF_STRANGERS, wanted).map(|_| ()).fuse());
         Connection { stream, open, peer, leaves }
     }
@@ -261,7 +261,7 @@ impl AsyncRead for Connection {
         let is_over = |leaves: &mut Pin<Box<dyn FusedFuture<Output = ()> + Send>>, context: &mut Context<'_>| {
             leaves.is_terminated() || leaves.as_mut().poll(context).is_ready()
         };
-        if !self.peer.slot.is_known() && is_over(&mut self.leaves, context) {
+        if !self.peer.permit.is_known() && is_over(&mut self.leaves, context) {
             return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
         }
         Pin::new(&mut self.stream).poll_read(context, buffer)

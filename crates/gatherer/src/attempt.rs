@@ -284,12 +284,12 @@ async fn pause<S: Sink>(
     } else {
         tokio::time::sleep(length).await;
     }
-    let chance = (aloft.core.stores.surroundings.random_u128() as u32) as f64 / f64::from(u32::MAX);
+    let chance = (aloft.core.stores.environment.random_u128() as u32) as f64 / f64::from(u32::MAX);
     experience.pause = (experience.pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * chance);
     aloft.table().metrics.retries.inc();
     #[cfg(test)]
     if sabotage::is(Sabotage::ForgetsIdOnRetry) {
-        piece.id = windrow_sink::BatchId(aloft.core.stores.surroundings.random_u128());
+        piece.id = windrow_sink::BatchId(aloft.core.stores.environment.random_u128());
     }
     Some(piece)
 }

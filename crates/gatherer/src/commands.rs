@@ -137,7 +137,7 @@ impl<S: Sink> Gatherer<S> {
         payload_bytes: u64,
         refusal: Option<Exception>,
     ) {
-        let now = self.core.stores.surroundings.wall_micros();
+        let now = self.core.stores.environment.wall_micros();
         let status = match &refusal {
             None => InsertStatus::Ok,
             Some(exception) if exception.is_of_writing() => InsertStatus::FlushError,

@@ -95,10 +95,9 @@ impl<S: Sink> Feeder<S> {
     async fn feed_piece(&mut self, piece: LeftPiece) {
         #[cfg(test)]
         let piece = match sabotage::is(Sabotage::ForgetsIdAfterCrash) {
-            true => LeftPiece {
-                batch: windrow_sink::BatchId(self.gatherer.core.stores.surroundings.random_u128()),
-                ..piece
-            },
+            true => {
+                LeftPiece { batch: windrow_sink::BatchId(self.gatherer.core.stores.environment.random_u128()), ..piece }
+            }
             false => piece,
         };
         let members = piece.members.len() as u64;
@@ -187,7 +186,7 @@ impl<S: Sink> Feeder<S> {
     /// Reads some of these, in order.
     async fn read(&mut self, ids: Vec<RecordId>) -> Batch {
         let mut reading = self.reading.take().expect("it comes back from each reading");
-        let (reading, found) = match self.gatherer.core.stores.surroundings.reads_in_threads() {
+        let (reading, found) = match self.gatherer.core.stores.environment.reads_in_threads() {
             false => {
                 let found = reading.read(ids);
                 (reading, found)

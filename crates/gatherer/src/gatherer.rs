@@ -8,6 +8,7 @@ use windrow_sink::{Destination, Sink, TableName};
 
 use crate::budget::Budget;
 use crate::clock::Clock;
+use crate::environment::Environment;
 use crate::flight::fly;
 use crate::insert::AckLevel;
 use crate::journaling::{Contexts, Journaling};
@@ -21,7 +22,6 @@ use crate::schedule::{keep_time, Schedule};
 use crate::shape::Shape;
 use crate::signal::Signal;
 use crate::stores::Stores;
-use crate::surroundings::Surroundings;
 use crate::table::{Launch, Table};
 
 /// What all tables share.
@@ -156,7 +156,7 @@ impl<S: Sink> Gatherer<S> {
         forget_unused(&mut tables);
         let metrics = self.registry.metrics.for_table(&name.database, &name.table);
         let (budget, clock) = (self.registry.budget.for_table(), self.registry.clock);
-        let world = self.core.stores.surroundings.clone();
+        let world = self.core.stores.environment.clone();
         let table = Table::new(name.clone(), budget, metrics, clock, world, self.core.schedule.clone());
         tables.insert(name, Arc::downgrade(&table));
         table
@@ -185,6 +185,6 @@ fn forget_unused<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, Weak<V>>) {
 }
 
 /// A random version 4 UUID.
-pub(crate) fn random_id(world: &dyn Surroundings) -> u128 {
+pub(crate) fn random_id(world: &dyn Environment) -> u128 {
     world.random_u128() & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62)
 }

@@ -27,6 +27,7 @@ mod cut;
 mod dead_letter_store;
 pub mod dead_letters;
 mod deduplication;
+mod environment;
 mod feeder;
 mod flight;
 mod gatherer;
@@ -52,7 +53,6 @@ mod signal;
 #[cfg(test)]
 mod simulation;
 mod stores;
-mod surroundings;
 mod table;
 
 pub use commands::{BufferEntry, BufferSnapshot, ShutDown};
@@ -61,6 +61,7 @@ pub use deduplication::{
     table_by_name, ClaimHandle, DedupKeys, DeduplicationBounds, DeduplicationIndex, DeduplicationIndexError, Entered,
     Resolved,
 };
+pub use environment::{Environment, Machine};
 pub use gatherer::Gatherer;
 pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
 pub use journaling::Leftovers;
@@ -70,5 +71,4 @@ pub use options::GathererOptions;
 pub use pushed::{BatchProgress, BatchTicket, Progress, PushedBatch, PushedMember};
 pub use shape::Shape;
 pub use stores::Stores;
-pub use surroundings::{Machine, Surroundings};
 pub use windrow_sink::TableName;

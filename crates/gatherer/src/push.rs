@@ -169,7 +169,7 @@ impl<S: Sink> Gatherer<S> {
     }
 
     fn encode(&self, journal: &Journaling, shape: &Arc<Shape>, insert: &Insert) -> Result<Encoded, PushError> {
-        let encoded = journal.encode(shape, insert, self.core.stores.surroundings.wall_micros());
+        let encoded = journal.encode(shape, insert, self.core.stores.environment.wall_micros());
         let max_bytes = self.core.options.max_table_journal_bytes;
         match shape.table.journal_bytes.load(Ordering::Relaxed).saturating_add(encoded.bytes()) > max_bytes {
             true => Err(PushError::JournalFull { max_bytes, whose: "this table" }),

@@ -195,7 +195,7 @@ fn dead_letter<S: Sink>(core: &Core<S>, sealed: &Sealed, failed: Failed) -> Fail
         ack: member.ack,
         journal_id: member.journaled.map(|journaled| journaled.record.0),
         arrived_wall_micros,
-        failed_wall_micros: core.stores.surroundings.wall_micros(),
+        failed_wall_micros: core.stores.environment.wall_micros(),
         attempts: baggage.history.map_or(0, |history| history.attempts).saturating_add(member.attempts),
         batch: flush,
         error,
@@ -209,7 +209,7 @@ fn arrival_wall_micros(sealed: &Sealed, member: &Member) -> u64 {
 }
 
 fn enter_log<S: Sink>(core: &Core<S>, sealed: &Sealed, settled: &[Settled]) {
-    let flush_time_micros = core.stores.surroundings.wall_micros();
+    let flush_time_micros = core.stores.environment.wall_micros();
     for piece in settled.chunk_by(|one, other| one.flush == other.flush) {
         core.log.add(LoggedBatch {
             destination: sealed.shape.destination.clone(),

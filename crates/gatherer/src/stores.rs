@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use crate::dead_letter_store::DeadLetterStore;
 use crate::deduplication::DeduplicationIndex;
+use crate::environment::{Environment, Machine};
 use crate::leftovers::OpenedJournal;
-use crate::surroundings::{Machine, Surroundings};
 
 /// What a gatherer is given beside its sink.
 pub struct Stores {
@@ -13,12 +13,12 @@ pub struct Stores {
     pub dead_letters: Option<Arc<dyn DeadLetterStore>>,
     /// Without it no insert is taken for a repeat.
     pub deduplication: Option<DeduplicationIndex>,
-    pub surroundings: Arc<dyn Surroundings>,
+    pub environment: Arc<dyn Environment>,
 }
 
 impl Stores {
     /// Keeps nothing on disk.
     pub fn none() -> Stores {
-        Stores { journal: None, dead_letters: None, deduplication: None, surroundings: Arc::new(Machine) }
+        Stores { journal: None, dead_letters: None, deduplication: None, environment: Arc::new(Machine) }
     }
 }

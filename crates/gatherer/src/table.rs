@@ -20,6 +20,7 @@ use windrow_sink::{BatchId, PartCount, TableName};
 use crate::backlog::Backlog;
 use crate::budget::TableBudget;
 use crate::clock::Clock;
+use crate::environment::Environment;
 use crate::flight::Flight;
 use crate::insert::{AckLevel, Insert, InsertKind, QueryId, Withdrawal};
 use crate::member::{Arriving, Contents, Member};
@@ -27,7 +28,6 @@ use crate::metrics::{Held, TableMetrics};
 use crate::pushed::SourceBatch;
 use crate::schedule::Schedule;
 use crate::shape::Shape;
-use crate::surroundings::Surroundings;
 
 /// What an insert costs to hold besides its rows: its member entry, its ids, its answer's channel.
 const MEMBER_BYTES: u64 = 256;
@@ -37,7 +37,7 @@ pub(crate) struct Table {
     pub(crate) budget: TableBudget,
     pub(crate) metrics: TableMetrics,
     pub(crate) clock: Clock,
-    pub(crate) world: Arc<dyn Surroundings>,
+    pub(crate) world: Arc<dyn Environment>,
     schedule: Arc<Schedule>,
     /// For the timer, which is not to keep a table that nobody uses.
     me: Weak<Table>,
@@ -193,7 +193,7 @@ impl Table {
         budget: TableBudget,
         metrics: TableMetrics,
         clock: Clock,
-        world: Arc<dyn Surroundings>,
+        world: Arc<dyn Environment>,
         schedule: Arc<Schedule>,
     ) -> Arc<Table> {
         Arc::new_cyclic(|me| Table {

@@ -6,29 +6,29 @@
 //!
 //! - [`Connection`] is the server's side: read a request, read its body, write the answer, repeat.
 //! - [`ClientConnection`] is the client's side, down to the raw bytes of an answer.
-//! - [`Slots`] are the connections of a port: of strangers, those that wait longest leave for newcomers.
+//! - [`ConnectionLimit`] is the connections of a port: of strangers, those that wait longest leave for newcomers.
 //! - [`Limits`] caps everything that a peer decides: head, fields, body, and how slowly any of it may come.
 
 mod body;
 mod chunked;
 mod client;
+mod connection_limit;
 mod head;
 mod limits;
 mod reader;
 mod response;
 mod server;
 mod shares;
-mod slots;
 mod stream;
 
 pub use body::{BodyError, BodyFraming, Collected, RequestBody};
 pub use chunked::{ChunkedError, ChunkedScanner};
 pub use client::{AnswerBody, AnswerReader, ClientConnection, ClientError, HeadEvent};
+pub use connection_limit::{ConnectionLimit, ConnectionPermit};
 pub use head::{HeadError, Method, RequestHead, ResponseHead};
 pub use limits::Limits;
 pub use reader::MessageReader;
 pub use response::{http_date, reason_phrase, ResponseBuilder};
 pub use server::{Connection, NextRequest};
 pub use shares::{network_of, Share, Shares};
-pub use slots::{Slot, Slots};
 pub use stream::{ReadHalf, Stream, WriteHalf};

@@ -148,9 +148,9 @@ impl IdleTimer {
             }
             let sleep = match &mut self.sleep {
                 Some(sleep) if armed => sleep,
-                slot => {
+                permit => {
                     armed = true;
-                    arm(slot, idle)
+                    arm(permit, idle)
                 }
             };
             sleep.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
@@ -159,8 +159,8 @@ impl IdleTimer {
     }
 }
 
-fn arm(slot: &mut Option<Pin<Box<Sleep>>>, idle: Duration) -> &mut Pin<Box<Sleep>> {
-    let sleep = slot.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+fn arm(permit: &mut Option<Pin<Box<Sleep>>>, idle: Duration) -> &mut Pin<Box<Sleep>> {
+    let sleep = permit.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
     sleep.as_mut().reset(Instant::now() + idle);
     sleep
 }

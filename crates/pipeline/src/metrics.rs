@@ -44,7 +44,7 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
-/// What of a pipeline's surroundings has failed.
+/// What of a pipeline's environment has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ErrorKind {
     /// Brokers and the group.

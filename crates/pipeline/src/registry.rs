@@ -16,12 +16,12 @@ const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// Every question has a connection of its own: there is one for each new schema, and no more.
 #[derive(Clone)]
 pub struct SchemaRegistry {
-    place: Place,
+    place: Address,
     authorization: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct Address {
     tls: bool,
     host: String,
     port: u16,
@@ -47,7 +47,8 @@ impl fmt::Display for RegistryError {
 
 impl SchemaRegistry {
     pub fn new(options: &RegistryOptions) -> Result<SchemaRegistry, String> {
-        let place = Place::parse(&options.url).ok_or("the schema registry's address is no http:// or https:// URL")?;
+        let place =
+            Address::parse(&options.url).ok_or("the schema registry's address is no http:// or https:// URL")?;
         let authorization = options.user.as_ref().map(|user| {
             let password = options.password.as_deref().unwrap_or_default();
             BASE64_STANDARD.encode(format!("{user}:{password}"))
@@ -79,7 +80,7 @@ impl SchemaRegistry {
     }
 
     async fn ask(&self, id: u32) -> Result<(u16, Vec<u8>), String> {
-        let Place { tls, host, port, path } = &self.place;
+        let Address { tls, host, port, path } = &self.place;
         let text = |error: &dyn fmt::Display| error.to_string();
         let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(|error| text(&error))?;
         let stream = match tls {
@@ -120,15 +121,15 @@ impl fmt::Debug for SchemaRegistry {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "https" } else { "http" };
         write!(f, "{scheme}://{}:{}{}", self.host, self.port, self.path)
     }
 }
 
-impl Place {
-    fn parse(url: &str) -> Option<Place> {
+impl Address {
+    fn parse(url: &str) -> Option<Address> {
         let (tls, rest) = match url.strip_prefix("https://") {
             Some(rest) => (true, rest),
             None => (false, url.strip_prefix("http://")?),
@@ -148,7 +149,7 @@ impl Place {
         };
         let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         let is_good = !host.is_empty() && is_plain(host) && is_plain(path) && !host.contains('@');
-        is_good.then(|| Place { tls, host: host.to_owned(), port, path: path.trim_end_matches('/').to_owned() })
+        is_good.then(|| Address { tls, host: host.to_owned(), port, path: path.trim_end_matches('/').to_owned() })
     }
 }
 
@@ -169,7 +170,7 @@ mod tests {
             ("http://u:p@r", None),
             ("http://r/a b", None),
         ] {
-            assert_eq!(Place::parse(url).map(|place| place.to_string()).as_deref(), shown, "{url}");
+            assert_eq!(Address::parse(url).map(|place| place.to_string()).as_deref(), shown, "{url}");
         }
     }
 

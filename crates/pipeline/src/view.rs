@@ -112,7 +112,7 @@ impl View {
         token.clone_into(&mut self.inner().last_token);
     }
 
-    /// Something of the surroundings fails, and is tried again.
+    /// Something of the environment fails, and is tried again.
     pub(crate) fn trouble(&self, kind: ErrorKind, text: &str) {
         self.metrics.error(kind);
         let mut inner = self.inner();

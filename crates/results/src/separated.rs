@@ -5,7 +5,7 @@ use windrow_block::DataType;
 
 use crate::columns::Columns;
 use crate::error::ResultError;
-use crate::text::{csv_string, escaped, write_value, Place};
+use crate::text::{csv_string, escaped, write_value, TextContext};
 use crate::values::{Column, Values};
 
 /// How rows are separated.
@@ -92,8 +92,8 @@ pub(crate) fn batch(
             }
             match dialect {
                 Dialect::Csv => csv_field(out, column, row),
-                Dialect::Tabs => write_value(out, column, row, Place::Escaped),
-                Dialect::TabsRaw => write_value(out, column, row, Place::Raw),
+                Dialect::Tabs => write_value(out, column, row, TextContext::Escaped),
+                Dialect::TabsRaw => write_value(out, column, row, TextContext::Raw),
             }
         }
         out.push(b'\n');
@@ -115,7 +115,7 @@ fn csv_field(out: &mut Vec<u8>, column: &Column, row: usize) {
                 }
             }
         }
-        _ => write_value(out, column, row, Place::Csv),
+        _ => write_value(out, column, row, TextContext::Csv),
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn values(
             if at > 0 {
                 out.push(b',');
             }
-            write_value(out, column, row, Place::Quoted);
+            write_value(out, column, row, TextContext::Quoted);
         }
         out.push(b')');
     }

@@ -14,7 +14,7 @@ mod other;
 mod outline;
 mod own_tables;
 mod quote;
-mod rows_gone;
+mod row_removal;
 mod system;
 
 pub use classify::{classify, classify_prefix, Statement, TableName};
@@ -24,4 +24,4 @@ pub use other::{DdlScope, Leading, OtherStatement};
 pub use outline::InsertOutline;
 pub use own_tables::{own_table_references, without_system_prefix, OwnTableReference, OwnTableUse, OwnTables};
 pub use quote::{backquote, backquote_if_need, quote_string, unquoted_names};
-pub use rows_gone::takes_rows_away;
+pub use row_removal::removes_rows;

@@ -14,12 +14,12 @@ use windrow_settings::Settings;
 
 use crate::appends;
 use crate::backend::RunningBackend;
+use crate::data_directory::{self, DataDirectory};
 use crate::dead_letters;
 use crate::deduplication;
 use crate::descriptors;
 use crate::flight;
 use crate::kafka::{self, Pipelines};
-use crate::kept::{self, Kept};
 use crate::logging;
 use crate::readiness::Readiness;
 use crate::reload::{self, Load, Reload};
@@ -41,7 +41,7 @@ pub(crate) struct Gateway {
     backend: RunningBackend,
     readiness: Readiness,
     shutdown_timeout: Duration,
-    kept: Kept,
+    data_directory: DataDirectory,
     reload: Arc<Reload>,
 }
 
@@ -60,7 +60,7 @@ impl Gateway {
         let (http, admin) = (address(&http_listener)?, address(&admin_listener)?);
 
         let lock = DataDirLock::acquire(&settings.data_dir).map_err(|error| error.to_string())?;
-        let journal = kept::journal(&settings).await?;
+        let journal = data_directory::journal(&settings).await?;
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
         let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
@@ -100,7 +100,8 @@ impl Gateway {
         });
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
         tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
-        let kept = Kept::new(lock, vec![journal.writer, deduplication.writer, opened_dead_letters.writer]);
+        let data_directory =
+            DataDirectory::new(lock, vec![journal.writer, deduplication.writer, opened_dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);
         Ok(Gateway {
             http,
@@ -112,7 +113,7 @@ impl Gateway {
             backend,
             readiness,
             shutdown_timeout,
-            kept,
+            data_directory,
             reload,
         })
     }
@@ -143,7 +144,7 @@ impl Gateway {
         let ShutDown { lost_inserts, .. } = self.data.shut_down(left).await;
         self.backend.stop().await;
         let Leftovers { inserts, bytes } = self.data.gatherer().leftovers();
-        self.kept.stop().await;
+        self.data_directory.stop().await;
         if inserts > 0 {
             let text =
                 "some inserts could not be stored within gather.shutdown_timeout_ms: they are in the journal, and the \

@@ -13,7 +13,7 @@
 //! No call calls the writer back: it may be under way under the writer's own lock.
 //!
 //! All calls may come from any thread. `append` may be called while another call is under way, and must not wait for it if
-//! that waits for a disk or a network. No lock is held by a buffer while it calls [`News`].
+//! that waits for a disk or a network. No lock is held by a buffer while it calls [`BufferEvents`].
 
 use std::fmt;
 use std::io;
@@ -26,7 +26,7 @@ use crate::rows::{Body, Rows};
 
 pub trait Buffer: Send + Sync {
     /// Called once, before anything else.
-    fn attach(&self, _news: Arc<dyn News>) {}
+    fn attach(&self, _news: Arc<dyn BufferEvents>) {}
 
     /// Whether rows survive the end of the process.
     fn survives(&self) -> bool;
@@ -77,7 +77,7 @@ pub struct Appended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     Now,
-    /// [`News::kept`] will tell, or [`News::refused`].
+    /// [`BufferEvents::kept`] will tell, or [`BufferEvents::refused`].
     Later,
 }
 
@@ -123,7 +123,7 @@ pub struct LeftOvers {
 }
 
 /// How a buffer tells what became of earlier appends, from a thread of its own.
-pub trait News: Send + Sync {
+pub trait BufferEvents: Send + Sync {
     /// All rows before this position are kept.
     fn kept(&self, before: u64);
     /// These rows, of which it said [`Kept::Later`], are not kept: they were not taken.
@@ -169,7 +169,7 @@ pub enum BufferError {
     Io(Arc<io::Error>),
     /// What it keeps can't be read as what it has written.
     Damaged(String),
-    /// [`Buffer::load`] will have the rows when the batch's record has come to where it is kept; [`News::wake`] tells.
+    /// [`Buffer::load`] will have the rows when the batch's record has come to where it is kept; [`BufferEvents::wake`] tells.
     NotYet,
     /// No such batch: it was done, or another process has taken it over.
     UnknownBatch(BatchId),

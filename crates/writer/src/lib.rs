@@ -47,7 +47,7 @@ mod retry;
 mod rows;
 mod statistics;
 
-pub use buffer::{AppendError, Appended, Buffer, BufferError, Kept, LeftOvers, News, Open, Ready, Sealed};
+pub use buffer::{AppendError, Appended, Buffer, BufferError, BufferEvents, Kept, LeftOvers, Open, Ready, Sealed};
 pub use destination::Destination;
 pub use disk::{DiskBuffer, DiskOptions, DiskSync};
 #[cfg(feature = "client")]

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::column::Column;
 use super::context::{Context, WriteOptions};
-use super::give_way::GiveWay;
+use super::interpreter_yield::InterpreterYield;
 use super::plan::ColumnPlan;
 use super::problem::{Problem, ValueError};
 use super::rows::Rows;
@@ -58,7 +58,8 @@ impl Encoder {
         stop: usize,
         share_gil: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut task = Task { context: Context::new(py, &self.options)?, give_way: GiveWay::new(share_gil) };
+        let mut task =
+            Task { context: Context::new(py, &self.options)?, interpreter: InterpreterYield::new(share_gil) };
         let mut columns = self.empty_columns();
         if Value::of(data).is_list() || Value::of(data).is_tuple() {
             self.push_rows(&mut task, data, start..stop, 0, &mut columns)?;
@@ -128,7 +129,7 @@ impl Encoder {
                 push_values(&task.context, plan, chunk.clone(), column, |row| rows.value(row, index))
                     .map_err(|error| error.counted_from(first_number).into_pyerr(py))?;
             }
-            task.give_way.now_and_then(py)?;
+            task.interpreter.now_and_then(py)?;
         }
         Ok(())
     }
@@ -144,7 +145,8 @@ impl Encoder {
             let reason = format!("{} columns were given, and {} are written", columns.len(), self.columns.len());
             return Err(ValueError::new(py, Problem::said(reason)).into_pyerr(py));
         }
-        let mut task = Task { context: Context::new(py, &self.options)?, give_way: GiveWay::new(share_gil) };
+        let mut task =
+            Task { context: Context::new(py, &self.options)?, interpreter: InterpreterYield::new(share_gil) };
         let mut made = self.empty_columns();
         for ((plan, column), given) in self.columns.iter().zip(&mut made).zip(columns) {
             task.push_column(plan, given, range.clone(), column)?;
@@ -181,7 +183,7 @@ impl Encoder {
 /// One call.
 struct Task<'py> {
     context: Context<'py>,
-    give_way: GiveWay,
+    interpreter: InterpreterYield,
 }
 
 impl<'py> Task<'py> {
@@ -217,7 +219,7 @@ impl<'py> Task<'py> {
                 }
                 Kind::Ready(_) => {}
             }
-            self.give_way.now_and_then(py)?;
+            self.interpreter.now_and_then(py)?;
         }
         Ok(())
     }

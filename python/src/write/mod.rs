@@ -20,7 +20,7 @@ mod context;
 mod decimal;
 mod dictionary;
 mod encoder;
-mod give_way;
+mod interpreter_yield;
 mod json;
 mod layout;
 mod local_time;

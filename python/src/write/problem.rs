@@ -11,14 +11,14 @@ const MAX_VALUE_CHARS: usize = 100;
 
 /// What one conversion has to say; where it happened is added by whoever knows. Boxed, so that success costs nothing.
 pub(super) enum Problem {
-    Said(Box<str>),
+    Reason(Box<str>),
     /// Raised by Python: a conversion's own words, or whatever an object's method did.
     Raised(Box<PyErr>),
 }
 
 impl Problem {
     pub(super) fn said(reason: impl Into<String>) -> Self {
-        Problem::Said(reason.into().into_boxed_str())
+        Problem::Reason(reason.into().into_boxed_str())
     }
 
     #[cold]
@@ -49,7 +49,7 @@ pub struct ValueError {
 impl ValueError {
     pub(super) fn new(py: Python<'_>, problem: Problem) -> Box<Self> {
         let (reason, cause) = match problem {
-            Problem::Said(reason) => (reason.into(), None),
+            Problem::Reason(reason) => (reason.into(), None),
             Problem::Raised(error) => (described(py, &error), Some(*error)),
         };
         Box::new(ValueError { column: None, type_name: None, row: None, value: None, reason, cause })

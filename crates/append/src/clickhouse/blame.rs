@@ -15,25 +15,25 @@ pub(super) struct Stretch {
 
 /// `stretches` in the order in which they were sent.
 pub(super) fn locate(exception: Exception, stretches: &[Stretch]) -> AppendError {
-    let place = exception.row().and_then(|row| place(row - 1, stretches));
+    let location = exception.row().and_then(|row| row_location(row - 1, stretches));
     let error = AppendError::from(exception);
-    match (place, stretches) {
-        (Some(place), _) => error.at(place.batch, Some(place.row)),
+    match (location, stretches) {
+        (Some(location), _) => error.at(location.batch, Some(location.row)),
         // Nobody else can be meant.
         (None, [only]) => error.at(only.batch, None),
         (None, _) => error,
     }
 }
 
-struct Place {
+struct RowLocation {
     batch: u64,
     row: u64,
 }
 
-fn place(mut row: u64, stretches: &[Stretch]) -> Option<Place> {
+fn row_location(mut row: u64, stretches: &[Stretch]) -> Option<RowLocation> {
     for stretch in stretches {
         if row < stretch.rows {
-            return Some(Place { batch: stretch.batch, row });
+            return Some(RowLocation { batch: stretch.batch, row });
         }
         row -= stretch.rows;
     }

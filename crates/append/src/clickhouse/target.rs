@@ -194,7 +194,7 @@ impl Target for ClickHouse {
     type Table = Table;
     type Batch = Batch;
     type Transaction = Filling;
-    type Turn = ();
+    type Permit = ();
 
     async fn look_up(&self, opening: &OpenRequest) -> Result<Table, AppendError> {
         let name = Name::of(opening);
@@ -228,7 +228,7 @@ impl Target for ClickHouse {
         read::read(table, payload, max_bytes)
     }
 
-    async fn turn(&self, _: &OpenRequest) -> Result<(), AppendError> {
+    async fn permit(&self, _: &OpenRequest) -> Result<(), AppendError> {
         Ok(())
     }
 

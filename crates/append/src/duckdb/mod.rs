@@ -11,7 +11,6 @@ pub(crate) mod fuzzing;
 mod messages;
 mod read;
 mod table;
-mod turns;
 mod unfolding;
 
 #[cfg(test)]
@@ -22,18 +21,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use tokio::sync::OnceCell;
-use windrow_duckdb::{CommitError, DuckDb, TableRef};
+use windrow_duckdb::{CommitError, DuckDb, TableRef, UserPermit, UserPermits};
 
 use self::blame::Tried;
 use self::committed::{insert_statement, CommittedAppends, Entry};
 use self::table::DuckDbTable;
-use self::turns::{Turn, Turns};
 use crate::answer::{Atomicity, Column, Committed, State};
 use crate::error::AppendError;
 use crate::errors;
 use crate::id::AppendId;
 use crate::request::{OpenRequest, Payload};
 use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transaction};
+
+/// Appends that are written at once. Others keep their batches meanwhile. Fewer than DuckDB's transactions, so that appends
+/// whose clients are slow leave some to the small inserts.
+const MAX_TRANSACTIONS: usize = 20;
+const MAX_TRANSACTIONS_OF_A_USER: usize = 15;
 
 pub(crate) struct DuckDbTarget {
     duckdb: DuckDb,
@@ -44,13 +47,16 @@ struct Shared {
     committed: OnceCell<CommittedAppends>,
     /// Commits whose answers were unclear: of these the database is asked.
     unclear: Mutex<HashSet<AppendId>>,
-    turns: Turns,
+    permits: UserPermits,
 }
 
 impl DuckDbTarget {
     pub(crate) fn new(duckdb: DuckDb) -> DuckDbTarget {
-        let shared =
-            Shared { committed: OnceCell::new(), unclear: Mutex::new(HashSet::new()), turns: Turns::default() };
+        let shared = Shared {
+            committed: OnceCell::new(),
+            unclear: Mutex::default(),
+            permits: UserPermits::new(MAX_TRANSACTIONS, MAX_TRANSACTIONS_OF_A_USER),
+        };
         DuckDbTarget { duckdb, shared: Arc::new(shared) }
     }
 
@@ -63,7 +69,7 @@ impl Target for DuckDbTarget {
     type Table = DuckDbTable;
     type Batch = Vec<RecordBatch>;
     type Transaction = Writing;
-    type Turn = Turn;
+    type Permit = UserPermit;
 
     async fn look_up(&self, opening: &OpenRequest) -> Result<DuckDbTable, AppendError> {
         table::look_up(&self.duckdb, opening).await
@@ -81,8 +87,8 @@ impl Target for DuckDbTarget {
         read::read(table, payload, max_bytes)
     }
 
-    async fn turn(&self, opening: &OpenRequest) -> Result<Turn, AppendError> {
-        self.shared.turns.wait(&opening.credentials.user).await.ok_or_else(errors::shutting_down)
+    async fn permit(&self, opening: &OpenRequest) -> Result<UserPermit, AppendError> {
+        self.shared.permits.acquire(&opening.credentials.user, None).await.ok_or_else(errors::shutting_down)
     }
 
     async fn begin(
@@ -90,7 +96,7 @@ impl Target for DuckDbTarget {
         id: AppendId,
         opening: &OpenRequest,
         table: Arc<DuckDbTable>,
-        turn: Turn,
+        permit: UserPermit,
     ) -> Result<Writing, AppendError> {
         // The table of committed appends has to be there before a transaction that is to write into it begins.
         self.committed().await?;
@@ -103,7 +109,7 @@ impl Target for DuckDbTarget {
             transaction,
             duckdb: self.duckdb.clone(),
             shared: self.shared.clone(),
-            _turn: turn,
+            _permit: permit,
         })
     }
 
@@ -138,7 +144,7 @@ pub(crate) struct Writing {
     transaction: windrow_duckdb::Transaction,
     duckdb: DuckDb,
     shared: Arc<Shared>,
-    _turn: Turn,
+    _permit: UserPermit,
 }
 
 impl Transaction for Writing {

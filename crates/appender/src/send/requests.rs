@@ -42,13 +42,13 @@ pub(super) enum Cause {
     NotConnected(String),
     Lost(String),
     /// The server, or what stands before it, said "not now".
-    Said(String),
+    Answered(String),
 }
 
 impl Cause {
     pub(super) fn in_short(&self) -> &str {
         match self {
-            Cause::NotConnected(text) | Cause::Lost(text) | Cause::Said(text) => text,
+            Cause::NotConnected(text) | Cause::Lost(text) | Cause::Answered(text) => text,
         }
     }
 }
@@ -220,11 +220,11 @@ impl Requests {
         };
         match (status, exception) {
             // What stands between may say so as well; and nothing but waiting helps.
-            (502..=504 | 429, exception) => Trouble::Again { cause: Cause::Said(text(&exception)), wait: true },
+            (502..=504 | 429, exception) => Trouble::Again { cause: Cause::Answered(text(&exception)), wait: true },
             // A table that isn't there is a 404 as well, by another code.
             (404, Some(exception)) if exception.code == UNKNOWN_APPEND => Trouble::Final(Why::Gone),
             (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
-            (500.., None) => Trouble::Again { cause: Cause::Said(text(&None)), wait: true },
+            (500.., None) => Trouble::Again { cause: Cause::Answered(text(&None)), wait: true },
             (_, None) => Trouble::Final(Why::NotWindrow { server, status }),
         }
     }
@@ -252,7 +252,7 @@ impl Requests {
         let last_error = match cause {
             Cause::NotConnected(text) => format!("cannot connect to {server}: {text}"),
             Cause::Lost(text) => format!("{server}: {text}"),
-            Cause::Said(text) => text.clone(),
+            Cause::Answered(text) => text.clone(),
         };
         let commit_sent = self.commit_sent.load(Ordering::Relaxed);
         Why::Unreachable { last_error, reached: self.was_reached(), commit_sent }
@@ -264,7 +264,7 @@ fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Trouble> {
 }
 
 fn strange(error: serde_json::Error) -> Trouble {
-    Trouble::Again { cause: Cause::Said(format!("the server's answer can't be read: {error}")), wait: true }
+    Trouble::Again { cause: Cause::Answered(format!("the server's answer can't be read: {error}")), wait: true }
 }
 
 /// A name as the `columns` parameter takes it.

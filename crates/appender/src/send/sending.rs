@@ -141,7 +141,7 @@ impl Sending {
                     Ok(Ok(None)) => {}
                     Ok(Err(why)) => return Err(why),
                     // Nothing here panics; if it does, whoever called is told.
-                    Err(error) => return Err(self.requests.unreachable(&Cause::Said(error.to_string()))),
+                    Err(error) => return Err(self.requests.unreachable(&Cause::Answered(error.to_string()))),
                 },
             }
         }

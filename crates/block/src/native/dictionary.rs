@@ -74,47 +74,47 @@ fn unfold(
     match column {
         Column::Nullable { nulls, inner } => {
             nulls.extend(positions.clone().map(|position| u8::from(position == 0)));
-            let places = Places::of(&mut keys, true)?;
-            places.unfold(input, &keys, positions, inner)
+            let spans = ValueSpans::of(&mut keys, true)?;
+            spans.unfold(input, &keys, positions, inner)
         }
-        column => Places::of(&mut keys, false)?.unfold(input, &keys, positions, column),
+        column => ValueSpans::of(&mut keys, false)?.unfold(input, &keys, positions, column),
     }
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct ValueSpan {
     start: usize,
     length: usize,
 }
 
 /// Where each of a dictionary's values lies; a string with its length before it.
-struct Places {
-    places: Vec<Place>,
+struct ValueSpans {
+    spans: Vec<ValueSpan>,
     longest: usize,
 }
 
-impl Places {
+impl ValueSpans {
     /// What stands for NULL is stored as the type's zero.
     fn of(keys: &mut Column, first_is_null: bool) -> Result<Self, NativeError> {
-        let places = match keys {
+        let spans = match keys {
             Column::Fixed { width, data } => {
                 if first_is_null {
                     data.iter_mut().take(*width).for_each(|byte| *byte = 0);
                 }
-                (0..data.len() / *width).map(|key| Place { start: key * *width, length: *width }).collect()
+                (0..data.len() / *width).map(|key| ValueSpan { start: key * *width, length: *width }).collect()
             }
             Column::Strings { rows, data } => {
-                let mut places = string_places(data, *rows);
-                if let Some(first) = places.first_mut().filter(|_| first_is_null) {
-                    *first = Place { start: data.len(), length: 1 };
+                let mut spans = string_places(data, *rows);
+                if let Some(first) = spans.first_mut().filter(|_| first_is_null) {
+                    *first = ValueSpan { start: data.len(), length: 1 };
                     data.push(0);
                 }
-                places
+                spans
             }
             _ => return Err(NativeError::Malformed("a dictionary of nested values")),
         };
-        let longest = places.iter().map(|place| place.length).max().unwrap_or(0);
-        Ok(Places { places, longest })
+        let longest = spans.iter().map(|span| span.length).max().unwrap_or(0);
+        Ok(ValueSpans { spans, longest })
     }
 
     fn unfold(
@@ -127,9 +127,9 @@ impl Places {
         let mut bytes = 0usize;
         let mut count = 0;
         for position in positions.clone() {
-            let place =
-                self.places.get(position).ok_or(NativeError::Malformed("a position outside of its dictionary"))?;
-            bytes = bytes.saturating_add(place.length);
+            let span =
+                self.spans.get(position).ok_or(NativeError::Malformed("a position outside of its dictionary"))?;
+            bytes = bytes.saturating_add(span.length);
             count += 1;
         }
         input.unfold(bytes)?;
@@ -154,8 +154,8 @@ impl Places {
             _ => {
                 data.reserve(bytes);
                 for position in positions {
-                    let place = self.places[position];
-                    data.extend_from_slice(&keys[place.start..place.start + place.length]);
+                    let span = self.spans[position];
+                    data.extend_from_slice(&keys[span.start..span.start + span.length]);
                 }
             }
         }
@@ -170,31 +170,31 @@ impl Places {
         bytes: usize,
         data: &mut Vec<u8>,
     ) {
-        let padded: Vec<[u8; SIZE]> = self.places.iter().map(|place| padded(keys, *place)).collect();
+        let padded: Vec<[u8; SIZE]> = self.spans.iter().map(|span| padded(keys, *span)).collect();
         let mut at = data.len();
         let end = at + bytes;
         data.resize(end + SIZE, 0);
         for position in positions {
             data[at..at + SIZE].copy_from_slice(&padded[position]);
-            at += self.places[position].length;
+            at += self.spans[position].length;
         }
         data.truncate(end);
     }
 }
 
-fn padded<const SIZE: usize>(keys: &[u8], place: Place) -> [u8; SIZE] {
+fn padded<const SIZE: usize>(keys: &[u8], span: ValueSpan) -> [u8; SIZE] {
     let mut padded = [0; SIZE];
-    padded[..place.length].copy_from_slice(&keys[place.start..place.start + place.length]);
+    padded[..span.length].copy_from_slice(&keys[span.start..span.start + span.length]);
     padded
 }
 
-fn string_places(data: &[u8], count: usize) -> Vec<Place> {
+fn string_places(data: &[u8], count: usize) -> Vec<ValueSpan> {
     let mut at = 0;
-    let place = |_| {
+    let span = |_| {
         let length = read_varint(&data[at..]).expect("the strings were walked when they were taken");
-        let place = Place { start: at, length: varint_length(length) + length as usize };
-        at += place.length;
-        place
+        let span = ValueSpan { start: at, length: varint_length(length) + length as usize };
+        at += span.length;
+        span
     };
-    (0..count).map(place).collect()
+    (0..count).map(span).collect()
 }

@@ -10,7 +10,7 @@ use crate::EmbeddedError;
 const VARIABLE: &str = "WINDROW_EMBEDDED_ENGINE";
 
 /// What is looked at; taken apart from the process so that it can be tested.
-struct Places<'a> {
+struct SearchPath<'a> {
     settings: Option<&'a Path>,
     variable: Option<PathBuf>,
     /// Folders that may have an `embedded/` beside or above them.
@@ -22,10 +22,10 @@ pub(crate) fn locate(settings: Option<&Path>) -> Result<PathBuf, EmbeddedError> 
     let starts = [env::current_exe().ok(), env::current_dir().ok()].into_iter().flatten().collect();
     let path = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Places { settings, variable, starts, path }.search()
+    SearchPath { settings, variable, starts, path }.search()
 }
 
-impl Places<'_> {
+impl SearchPath<'_> {
     fn search(&self) -> Result<PathBuf, EmbeddedError> {
         if let Some(path) = self.settings {
             return named(path, "the setting embedded.engine");
@@ -107,21 +107,21 @@ mod tests {
         let variable = folder.file(Path::new("env/libchdb.so"));
         let library = folder.file(&library_below(Path::new("")));
         let binary = folder.file(Path::new("bin/clickhouse"));
-        let mut places = Places {
+        let mut search_path = SearchPath {
             settings: Some(&settings),
             variable: Some(variable.clone()),
             starts: vec![folder.0.join("target/release")],
             path: vec![folder.0.join("bin")],
         };
-        assert_eq!(places.search().expect("found"), settings);
-        places.settings = None;
-        assert_eq!(places.search().expect("found"), variable);
-        places.variable = None;
-        assert_eq!(places.search().expect("found"), library);
-        places.starts.clear();
-        assert_eq!(places.search().expect("found"), binary);
-        places.path.clear();
-        let error = places.search().expect_err("nothing left");
+        assert_eq!(search_path.search().expect("found"), settings);
+        search_path.settings = None;
+        assert_eq!(search_path.search().expect("found"), variable);
+        search_path.variable = None;
+        assert_eq!(search_path.search().expect("found"), library);
+        search_path.starts.clear();
+        assert_eq!(search_path.search().expect("found"), binary);
+        search_path.path.clear();
+        let error = search_path.search().expect_err("nothing left");
         assert!(error.to_string().contains("make setup"), "{error}");
     }
 
@@ -130,9 +130,9 @@ mod tests {
         let folder = Folder::new("named");
         folder.file(Path::new("bin/clickhouse"));
         let missing = folder.0.join("nothing");
-        let places =
-            Places { settings: Some(&missing), variable: None, starts: vec![], path: vec![folder.0.join("bin")] };
-        let error = places.search().expect_err("it is not there").to_string();
+        let search_path =
+            SearchPath { settings: Some(&missing), variable: None, starts: vec![], path: vec![folder.0.join("bin")] };
+        let error = search_path.search().expect_err("it is not there").to_string();
         assert!(error.contains("embedded.engine") && error.contains("nothing"), "{error}");
     }
 

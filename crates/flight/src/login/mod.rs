@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tonic::metadata::MetadataMap;
 use tonic::Status;
 use windrow_client::Credentials;
-use windrow_http::Slot;
+use windrow_http::ConnectionPermit;
 
 /// On whose behalf something is done.
 #[derive(Debug, Clone)]
@@ -31,12 +31,12 @@ pub(crate) struct Caller {
 #[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
-    pub(crate) slot: Arc<Slot>,
+    pub(crate) permit: Arc<ConnectionPermit>,
 }
 
 impl Peer {
-    pub(crate) fn new(address: IpAddr, slot: Slot) -> Peer {
-        Peer { address, slot: Arc::new(slot) }
+    pub(crate) fn new(address: IpAddr, permit: ConnectionPermit) -> Peer {
+        Peer { address, permit: Arc::new(permit) }
     }
 }
 
@@ -59,7 +59,7 @@ impl Login {
                 None => self.checked(Credentials::from_basic(given.as_bytes()).ok_or_else(unreadable)?, peer).await?,
             },
         };
-        peer.slot.is_of_user();
+        peer.permit.is_of_user();
         Ok(Caller { credentials, readonly, database: database(fields) })
     }
 
@@ -70,7 +70,7 @@ impl Login {
             None => basic_auth(payload).unwrap_or_else(anonymous),
         };
         let (credentials, readonly) = self.checked(given, peer).await?;
-        peer.slot.is_of_user();
+        peer.permit.is_of_user();
         let token = self.tokens.issue(credentials, readonly).map_err(|_| Status::internal("no random numbers"))?;
         Ok(format!("Bearer {token}"))
     }

@@ -10,7 +10,9 @@ use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::net::TcpListener;
 use windrow_gatherer::Gatherer;
-use windrow_http::{Collected, Connection, Limits, Method, NextRequest, RequestHead, Slot, Slots, Stream};
+use windrow_http::{
+    Collected, Connection, ConnectionLimit, ConnectionPermit, Limits, Method, NextRequest, RequestHead, Stream,
+};
 use windrow_settings::Difference;
 
 use self::answer::Answer;
@@ -66,30 +68,30 @@ impl AdminServer {
     }
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {
-        let slots = Slots::new(MAX_ADMIN_CONNECTIONS);
+        let connection_limit = ConnectionLimit::new(MAX_ADMIN_CONNECTIONS);
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;
             };
-            let Some(slot) = slots.take() else { continue };
+            let Some(permit) = connection_limit.take() else { continue };
             let server = self.clone();
             tokio::spawn(async move {
                 let connection = Connection::new(Stream::Plain(stream), server.limits.clone());
                 // A scraper that goes away in the middle is its own business.
-                let _ = server.serve(connection, &slot).await;
+                let _ = server.serve(connection, &permit).await;
             });
         }
     }
 
-    async fn serve(&self, mut connection: Connection, slot: &Slot) -> std::io::Result<()> {
+    async fn serve(&self, mut connection: Connection, permit: &ConnectionPermit) -> std::io::Result<()> {
         let mut out = Vec::new();
-        while let Some(NextRequest::Request(head)) = slot.wait_for(connection.next_request()).await.transpose()? {
+        while let Some(NextRequest::Request(head)) = permit.wait_for(connection.next_request()).await.transpose()? {
             let answer = match self.is_allowed(&head) {
                 true => {
                     // Without a token nobody can be told from anybody.
                     if self.options.token.is_some() && self.is_authorised(&head) {
-                        slot.is_of_user();
+                        permit.is_of_user();
                     }
                     self.answer(&head, &mut connection).await?
                 }

@@ -105,7 +105,7 @@ impl Account {
 
 type Answer = Result<Arc<Account>, NotAdmitted>;
 
-struct Slot {
+struct AccountEntry {
     rounds: Arc<Rounds<(), Answer>>,
     account: Arc<Mutex<Option<Arc<Account>>>>,
 }
@@ -115,71 +115,71 @@ pub(crate) struct Accounts {
     client: Arc<Client>,
     facts: Arc<Facts>,
     hasher: RandomState,
-    slots: Mutex<HashMap<AccountKey, Arc<Slot>>>,
+    entries: Mutex<HashMap<AccountKey, Arc<AccountEntry>>>,
 }
 
 impl Accounts {
     pub(super) fn new(client: Arc<Client>, facts: Arc<Facts>) -> Accounts {
-        Accounts { client, facts, hasher: RandomState::new(), slots: Mutex::default() }
+        Accounts { client, facts, hasher: RandomState::new(), entries: Mutex::default() }
     }
 
     /// The account as it was at `since` or later.
     pub(super) async fn get(&self, key: &UserKey, since: Moment) -> Answer {
-        let slot = self.slot(AccountKey::of(key));
-        if let Some(account) = slot.known().filter(|known| known.standing.confirmed() >= since) {
+        let entry = self.entry(AccountKey::of(key));
+        if let Some(account) = entry.known().filter(|known| known.standing.confirmed() >= since) {
             return Ok(account);
         }
         // A round that broke off: the backend can't be asked now.
         let nobody = || NotAdmitted::Unreachable("the question was given up".to_owned());
-        let answer = slot.rounds.answer((), since).await.unwrap_or_else(|| Err(nobody()));
+        let answer = entry.rounds.answer((), since).await.unwrap_or_else(|| Err(nobody()));
         if let Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)) = &answer {
-            self.forget_stranger(&AccountKey::of(key), &slot);
+            self.forget_stranger(&AccountKey::of(key), &entry);
         }
         answer
     }
 
     /// Nothing is kept of a name and password that ClickHouse refuses, when nobody else waits for the answer.
-    fn forget_stranger(&self, key: &AccountKey, slot: &Arc<Slot>) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_idle = slot.rounds.running_since().is_none() && slot.known().is_none();
-        if is_idle && slots.get(key).is_some_and(|known| Arc::ptr_eq(known, slot)) {
-            slots.remove(key);
+    fn forget_stranger(&self, key: &AccountKey, entry: &Arc<AccountEntry>) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_idle = entry.rounds.running_since().is_none() && entry.known().is_none();
+        if is_idle && entries.get(key).is_some_and(|known| Arc::ptr_eq(known, entry)) {
+            entries.remove(key);
         }
     }
 
     /// Puts the question again, and waits for nothing.
     pub(super) fn renew(&self, key: &UserKey, since: Moment) {
-        self.slot(AccountKey::of(key)).rounds.begin((), since);
+        self.entry(AccountKey::of(key)).rounds.begin((), since);
     }
 
     /// The account as far as it is known, without asking.
     pub(super) fn known(&self, key: &UserKey) -> Option<Arc<Account>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(&AccountKey::of(key))?.known()
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&AccountKey::of(key))?.known()
     }
 
     /// Since when the account's question is under way.
     pub(super) fn asking_since(&self, key: &UserKey) -> Option<Moment> {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.get(&AccountKey::of(key))?.rounds.running_since()
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.get(&AccountKey::of(key))?.rounds.running_since()
     }
 
-    fn slot(&self, key: AccountKey) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.get(&key) {
-            return slot.clone();
+    fn entry(&self, key: AccountKey) -> Arc<AccountEntry> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(&key) {
+            return entry.clone();
         }
-        if slots.len() >= MOST_ACCOUNTS {
-            slots.retain(|_, slot| slot.is_in_use());
+        if entries.len() >= MOST_ACCOUNTS {
+            entries.retain(|_, entry| entry.is_in_use());
         }
-        if slots.len() >= MOST_ACCOUNTS {
-            slots.clear();
+        if entries.len() >= MOST_ACCOUNTS {
+            entries.clear();
         }
-        let slot = Arc::new(self.new_slot(key.clone()));
-        slots.insert(key, slot.clone());
-        slot
+        let entry = Arc::new(self.new_entry(key.clone()));
+        entries.insert(key, entry.clone());
+        entry
     }
 
-    fn new_slot(&self, key: AccountKey) -> Slot {
+    fn new_entry(&self, key: AccountKey) -> AccountEntry {
         let account = Arc::<Mutex<Option<Arc<Account>>>>::default();
         let (client, facts, hasher) = (self.client.clone(), self.facts.clone(), self.hasher.clone());
         let kept = account.clone();
@@ -191,11 +191,11 @@ impl Accounts {
                 Answers::from([((), keep(&kept, asked, began))])
             }
         });
-        Slot { rounds, account }
+        AccountEntry { rounds, account }
     }
 }
 
-impl Slot {
+impl AccountEntry {
     fn known(&self) -> Option<Arc<Account>> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

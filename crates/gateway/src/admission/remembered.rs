@@ -8,11 +8,11 @@ use super::NotAdmitted;
 
 /// Answers of the backend, each for a while. At most one question per key is under way: the others wait for its answer.
 pub(crate) struct Remembered<K, V> {
-    slots: Mutex<HashMap<K, Arc<Slot<V>>>>,
+    entries: Mutex<HashMap<K, Arc<Remembering<V>>>>,
     ttl: Duration,
 }
 
-struct Slot<V> {
+struct Remembering<V> {
     answer: tokio::sync::Mutex<Option<Answer<V>>>,
 }
 
@@ -28,15 +28,15 @@ const MAX_KEYS: usize = 10_000;
 
 impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
     pub(crate) fn new(ttl: Duration) -> Remembered<K, V> {
-        Remembered { slots: Mutex::default(), ttl }
+        Remembered { entries: Mutex::default(), ttl }
     }
 
     pub(crate) async fn get<F>(&self, key: &K, ask: impl FnOnce() -> F) -> Result<Arc<V>, NotAdmitted>
     where
         F: Future<Output = Result<V, NotAdmitted>>,
     {
-        let slot = self.slot(key);
-        let mut answer = slot.answer.lock().await;
+        let entry = self.entry(key);
+        let mut answer = entry.answer.lock().await;
         if let Some(known) = answer.as_ref().filter(|known| !known.is_doubted && known.at.elapsed() < self.ttl) {
             return Ok(known.value.clone());
         }
@@ -57,36 +57,36 @@ impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
 
     /// The last answer, however old.
     pub(crate) fn known(&self, key: &K) -> Option<Arc<V>> {
-        let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.clone();
-        let answer = slot.answer.try_lock().ok()?;
+        let entry = self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.clone();
+        let answer = entry.answer.try_lock().ok()?;
         answer.as_ref().map(|known| known.value.clone())
     }
 
     /// Lets the next who asks ask anew, unless the answer is younger than `age`.
     pub(crate) fn doubt(&self, key: &K, age: Duration) {
-        let slot = self.slot(key);
+        let entry = self.entry(key);
         // Who holds the lock is asking.
-        let Ok(mut answer) = slot.answer.try_lock() else { return };
+        let Ok(mut answer) = entry.answer.try_lock() else { return };
         if let Some(known) = answer.as_mut().filter(|known| known.at.elapsed() >= age) {
             known.is_doubted = true;
         }
     }
 
     pub(crate) fn clear(&self) {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn slot(&self, key: &K) -> Arc<Slot<V>> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.get(key) {
-            return slot.clone();
+    fn entry(&self, key: &K) -> Arc<Remembering<V>> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(key) {
+            return entry.clone();
         }
-        if slots.len() >= MAX_KEYS {
-            slots.clear();
+        if entries.len() >= MAX_KEYS {
+            entries.clear();
         }
-        let slot = Arc::new(Slot { answer: tokio::sync::Mutex::new(None) });
-        slots.insert(key.clone(), slot.clone());
-        slot
+        let entry = Arc::new(Remembering { answer: tokio::sync::Mutex::new(None) });
+        entries.insert(key.clone(), entry.clone());
+        entry
     }
 }
 

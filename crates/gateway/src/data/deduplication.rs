@@ -10,7 +10,7 @@ use std::time::Duration;
 use windrow_client::push_param;
 use windrow_gatherer::{AckLevel, DedupKeys, PushError, Resolved};
 use windrow_http::Connection;
-use windrow_statement::{takes_rows_away, DdlScope, InsertOutline, OtherStatement, TableName};
+use windrow_statement::{removes_rows, DdlScope, InsertOutline, OtherStatement, TableName};
 
 use super::answer::{After, Answering, Summary};
 use super::dispatch::{send, Exchange};
@@ -43,7 +43,7 @@ struct Deduplication {
 }
 
 /// Of which tables the rows are gone.
-pub(super) enum RowsGone {
+pub(super) enum RowRemoval {
     Of(Vec<u128>),
     OfAnyTable,
 }
@@ -123,9 +123,13 @@ impl Exchange<'_> {
     }
 
     /// What a forwarded statement takes away, if it does. Asked before it is: a table that is gone can't be asked about.
-    pub(super) async fn rows_gone(&self, statement: Option<&OtherStatement>, text: Option<&Text>) -> Option<RowsGone> {
+    pub(super) async fn row_removal(
+        &self,
+        statement: Option<&OtherStatement>,
+        text: Option<&Text>,
+    ) -> Option<RowRemoval> {
         let (statement, text) = statement.zip(text).filter(|(statement, _)| statement.is_ddl())?;
-        if !takes_rows_away(&text.joined()) {
+        if !removes_rows(&text.joined()) {
             return None;
         }
         let admission = &self.state.admission;
@@ -135,9 +139,9 @@ impl Exchange<'_> {
             // Dropping one that isn't there, IF EXISTS, is something that anybody may do.
             DdlScope::Database(database) => {
                 let tables = admission.tables_of(database, &self.request.user_key(credentials)).await;
-                return Some(tables.map_or(RowsGone::OfAnyTable, RowsGone::Of));
+                return Some(tables.map_or(RowRemoval::OfAnyTable, RowRemoval::Of));
             }
-            DdlScope::None | DdlScope::Anything => return Some(RowsGone::OfAnyTable),
+            DdlScope::None | DdlScope::Anything => return Some(RowRemoval::OfAnyTable),
         };
         let database = self.current_database(credentials).await;
         let mut gone = Vec::new();
@@ -146,18 +150,18 @@ impl Exchange<'_> {
             let schema = admission.table(&key, &self.request.user_key(credentials)).await.ok();
             gone.extend(identities(&key, schema.as_deref()));
         }
-        Some(RowsGone::Of(gone))
+        Some(RowRemoval::Of(gone))
     }
 
-    pub(super) async fn forget_rows(&self, gone: Option<&RowsGone>) {
+    pub(super) async fn forget_rows(&self, gone: Option<&RowRemoval>) {
         let (Some(gone), Some(deduplication)) = (gone, self.state.gatherer.deduplication()) else { return };
         match gone {
-            RowsGone::Of(tables) => {
+            RowRemoval::Of(tables) => {
                 for &table in tables {
                     deduplication.forget(table).await;
                 }
             }
-            RowsGone::OfAnyTable => deduplication.forget_all().await,
+            RowRemoval::OfAnyTable => deduplication.forget_all().await,
         }
     }
 

@@ -62,7 +62,7 @@ pub(crate) async fn exchange(
     let mut read = Read::nothing();
     let mut has_room = true;
     if let Some(prepared) = state.known_heads.get(head, latest, &state.admission, Moment::of(origin.arrived)) {
-        peer.slot.is_of_user();
+        peer.permit.is_of_user();
         match repeat(state, connection, head, prepared, origin, &mut read, out).await {
             Repeated::Answered(after) => return after,
             Repeated::Differs => {}
@@ -77,7 +77,7 @@ pub(crate) async fn exchange(
     let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin };
     if state.backend.duckdb().is_some() && exchange.credentials().is_some() {
         // The gateway has looked at the password itself.
-        peer.slot.is_of_user();
+        peer.permit.is_of_user();
     }
     if let Some(backend) = state.backend.duckdb().filter(|_| is_for_anyone(&exchange.request)) {
         return exchange.answer_anyone(backend, connection, out).await;
@@ -212,7 +212,7 @@ impl Exchange<'_> {
         let (mut body, _) = connection.body().await.map_err(|_| ReadError::Body)?;
         let room = &self.state.body_room;
         if !read.has_begun() {
-            *read = self.peer.slot.wait_for(room.begin(&mut body)).await.ok_or(ReadError::Body)??;
+            *read = self.peer.permit.wait_for(room.begin(&mut body)).await.ok_or(ReadError::Body)??;
             let is_all = read.whole && (encoding.is_none() || read.bytes.is_empty());
             if !is_all {
                 if let Some(plan) = self.plan_for_stranger("credentials").await {
@@ -368,7 +368,7 @@ impl Exchange<'_> {
                 return self.not_gathered(connection, out, reason, pending).await;
             }
         };
-        self.peer.slot.is_of_user();
+        self.peer.permit.is_of_user();
         let claim = match claim_for_insert(self.state, &self.request, credentials).await {
             Ok(claim) => claim,
             Err(NotClaimed::Forward) => {

@@ -10,7 +10,7 @@ use windrow_statement::{own_table_references, without_system_prefix, InsertOutli
 use super::answer::{self, After};
 use super::body::Read;
 use super::claim::claim_for_forwarded;
-use super::deduplication::{Passage, RowsGone};
+use super::deduplication::{Passage, RowRemoval};
 use super::dispatch::Exchange;
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient, WhenDone};
 use super::own_tables::{self, Visible};
@@ -118,7 +118,7 @@ impl Exchange<'_> {
             Sender::Away(_) | Sender::Behind | Sender::Unclear => false,
         };
         // Asked before the statement runs: a table that is gone can't be asked about.
-        let gone = if changes.learnt { self.rows_gone(statement, text).await } else { None };
+        let gone = if changes.learnt { self.row_removal(statement, text).await } else { None };
         Changes { gone, session, ..changes }
     }
 
@@ -156,7 +156,7 @@ impl Exchange<'_> {
         }
         let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes).await;
         if is_done && matches!(self.request.head.method(), Method::Get | Method::Post) {
-            self.peer.slot.is_of_user();
+            self.peer.permit.is_of_user();
         }
         self.conclude(passage, is_done).await;
         (after, exception)
@@ -333,7 +333,7 @@ struct CredentialFields {
 pub(super) struct Changes {
     session: bool,
     learnt: bool,
-    gone: Option<RowsGone>,
+    gone: Option<RowRemoval>,
 }
 
 impl Changes {

@@ -14,8 +14,8 @@ use crate::admission::NotAdmitted;
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{
-    memory_to_ask, role, AnswerForm, BatchCompatibility, DedupSettings, Gatherable, NotGatherable, Prepared, Role,
-    Said, Unread,
+    memory_to_ask, role, AnswerForm, BatchCompatibility, DedupSettings, Gatherable, NotGatherable, Prepared,
+    RequestedSettings, Role, Unread,
 };
 
 /// What became of an insert.
@@ -350,5 +350,5 @@ fn invalid_own_setting(request: &Request<'_>, statement: &InsertStatement) -> Op
     let in_url = request.params.iter().map(|param| (param.name(), param.text().unwrap_or("")));
     let in_text = statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let mut own = in_url.chain(in_text).filter(|(name, _)| role(name) == Role::Windrow);
-    own.find_map(|(name, value)| Said::check_own(name, value).err()).map(Refusal::bad_argument)
+    own.find_map(|(name, value)| RequestedSettings::check_own(name, value).err()).map(Refusal::bad_argument)
 }

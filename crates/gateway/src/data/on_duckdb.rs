@@ -52,7 +52,7 @@ impl Exchange<'_> {
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         self.state.metrics.forwarded(reason);
-        let gone = self.rows_gone(statement, text.as_ref()).await;
+        let gone = self.row_removal(statement, text.as_ref()).await;
         let asking = Asking { access, gone: gone.as_ref() };
         self.answer_from_duckdb(&backend.duckdb, asking, connection, out, read).await
     }

@@ -11,7 +11,7 @@ use windrow_block::ReadPlans;
 use windrow_client::Strangers;
 use windrow_gatherer::dead_letters::DeadLetters;
 use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
-use windrow_http::{Connection, NextRequest, Slots, Stream};
+use windrow_http::{Connection, ConnectionLimit, NextRequest, Stream};
 use windrow_settings::{GatherSettings, Settings};
 
 use super::answer::{self, After};
@@ -91,7 +91,7 @@ pub struct DataServer {
     /// What new connections are shown, if the port speaks TLS.
     tls: Live<Option<TlsAcceptor>>,
     stop: watch::Sender<bool>,
-    slots: Arc<Slots>,
+    connection_limit: Arc<ConnectionLimit>,
 }
 
 /// What was worked out for inserts is forgotten when it has not been used for once to twice this time.
@@ -158,7 +158,7 @@ impl DataServer {
             ..Stores::none()
         };
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
-        let slots = Slots::new(settings.http.max_connections);
+        let connection_limit = ConnectionLimit::new(settings.http.max_connections);
         let state = State {
             kept_files: KeptFiles::default(),
             temporary_files: TemporaryFiles::new(
@@ -190,7 +190,7 @@ impl DataServer {
             state: Arc::new(state),
             tls: Live::new(tls.map(TlsAcceptor::from)),
             stop: watch::Sender::new(false),
-            slots,
+            connection_limit,
         }
     }
 
@@ -251,7 +251,7 @@ impl DataServer {
                     continue;
                 }
             };
-            let Some(slot) = self.slots.take() else {
+            let Some(permit) = self.connection_limit.take() else {
                 self.state.metrics.refused_connections.inc();
                 continue;
             };
@@ -259,8 +259,8 @@ impl DataServer {
             let id = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move {
                 state.metrics.connections.inc();
-                let peer = Peer { address: address.ip(), slot };
-                if let Some(Some(stream)) = peer.slot.wait_for(handshake(stream, tls)).await {
+                let peer = Peer { address: address.ip(), permit };
+                if let Some(Some(stream)) = peer.permit.wait_for(handshake(stream, tls)).await {
                     let connection = Connection::new(stream, state.options.limits.clone());
                     serve(&state, connection, id, &peer, stop).await;
                 }
@@ -286,10 +286,10 @@ impl DataServer {
         if closed.is_err() {
             tracing::warn!("some ordered appends were still being committed at the end");
         }
-        // Every connection holds a slot until its last answer is out.
+        // Every connection holds a permit until its last answer is out.
         // Those whose inserts could not be stored in time have just been told, and that has to go out.
         let answers_until = deadline.max(tokio::time::Instant::now() + LAST_ANSWERS);
-        let answered = tokio::time::timeout_at(answers_until, self.slots.emptied()).await;
+        let answered = tokio::time::timeout_at(answers_until, self.connection_limit.emptied()).await;
         if answered.is_err() {
             tracing::warn!("some requests were still being answered at the end");
         }
@@ -318,10 +318,10 @@ async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &P
     loop {
         let next = tokio::select! {
             biased;
-            next = peer.slot.wait_for(connection.next_request()) => next,
+            next = peer.permit.wait_for(connection.next_request()) => next,
             _ = &mut stop => return,
         };
-        // Somebody else has its slot.
+        // Somebody else has its permit.
         let Some(next) = next else { return };
         let refused = match next {
             Ok(NextRequest::Request(head)) => {

@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use windrow_http::Slot;
+use windrow_http::ConnectionPermit;
 
 use super::dispatch::{Exchange, Plan};
 use crate::admission::{NotAdmitted, UNKNOWN_USER};
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Whom a connection belongs to, as far as is known.
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
-    pub(crate) slot: Slot,
+    pub(crate) permit: ConnectionPermit,
 }
 
 /// Who sent a request, as far as ClickHouse says.
@@ -48,7 +48,7 @@ impl Exchange<'_> {
         let Some(credentials) = self.credentials() else { return Sender::Unclear };
         let (admission, key) = (&self.state.admission, self.request.user_key(credentials));
         if self.state.backend.duckdb().is_some() || admission.known_user(&key).is_some() {
-            self.peer.slot.is_of_user();
+            self.peer.permit.is_of_user();
             return Sender::User;
         }
         let asked = async {
@@ -61,7 +61,7 @@ impl Exchange<'_> {
             Ok(Err(NotAdmitted::Unreachable(cause))) => Sender::Away(cause),
             // Known, or known well enough to be refused something.
             Ok(_) => {
-                self.peer.slot.is_of_user();
+                self.peer.permit.is_of_user();
                 Sender::User
             }
         }

@@ -25,7 +25,7 @@ pub(crate) use dedup_plan::{identities, DedupPlan};
 pub(crate) use dedup_settings::{is_dedup_setting, switched_on, DedupSettings, DefaultProfile, TOKEN};
 pub(crate) use logged_query::is_of_one_insert;
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
-pub(crate) use own_settings::Said;
+pub(crate) use own_settings::RequestedSettings;
 pub(crate) use prepare::{canonical_database, prepare, InsertRequest, PrepareWith};
 pub(crate) use prepared::{Prepared, PreparedInserts};
 pub(crate) use questions::Questions;

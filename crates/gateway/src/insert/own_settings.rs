@@ -28,7 +28,7 @@ pub(crate) struct InvalidValue;
 
 /// What the user's profile and then the request say; `None` where neither does.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct RequestedSettings {
     async_insert: Option<bool>,
     wait: Option<bool>,
     ack: Option<AckLevel>,
@@ -43,7 +43,7 @@ pub(crate) struct Said {
     max_query_number: Option<u64>,
 }
 
-impl Said {
+impl RequestedSettings {
     /// Takes one setting; later ones of the same name win.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidValue> {
         match name {
@@ -68,7 +68,7 @@ impl Said {
 
     /// For a parameter that begins with `windrow_`: what is wrong with it, for the client.
     pub(crate) fn check_own(name: &str, value: &str) -> Result<(), String> {
-        Said::default().set(name, value).map_err(|_| explain(name, value))
+        RequestedSettings::default().set(name, value).map_err(|_| explain(name, value))
     }
 
     pub(crate) fn resolve(&self, rules: &TableRules, defaults: &GatherSettings, table: TableSays) -> OwnSettings {

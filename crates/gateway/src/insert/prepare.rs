@@ -13,7 +13,7 @@ use super::dedup_plan::DedupPlan;
 use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
 use super::logged_query::logged_query;
 use super::not_taken::not_admitted;
-use super::own_settings::{Said, TableSays};
+use super::own_settings::{RequestedSettings, TableSays};
 use super::prepare_backend_reader::{may_be_asked_for, BackendReaderRequest};
 use super::prepare_passthrough::PassthroughRequest;
 use super::prepared::Prepared;
@@ -83,7 +83,7 @@ async fn admit(
 ) -> Result<Prepared, NotAdmitted> {
     let PrepareWith { settings, reloads, plans } = with;
     let statement = &request.statement;
-    let mut sorted = Sorted::new(&request.settings)?;
+    let mut by_role = SettingsByRole::new(&request.settings)?;
     let user_key = request.user_key();
     let asked_at = Moment::now();
     let account = admission.account_at(&user_key, since).await?;
@@ -93,7 +93,7 @@ async fn admit(
     if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
         return Err(NotAdmitted::Refused(Arc::new(refusal)));
     }
-    let format_name = sorted.query.format(statement, &user)?;
+    let format_name = by_role.query.format(statement, &user)?;
     let format = Format::named(format_name).or_else(|| windrow_interchange::format(format_name));
     let passthrough_format = PassthroughFormat::named(format_name);
     let may_ask = !alone_here && may_be_asked_for(format_name, format);
@@ -111,11 +111,11 @@ async fn admit(
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
     let table =
         TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
-    let own = sorted.said(&user)?.resolve(&rules, &settings.gather, table);
-    let dedup = sorted.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
+    let own = by_role.requested(&user)?.resolve(&rules, &settings.gather, table);
+    let dedup = by_role.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
     let dedup = dedup.then(|| DedupPlan::new(&key, &schema, &user.timezone));
     // One that names itself goes the way of its repeats, of which some may be asynchronous.
-    let names_itself = dedup.is_some() && sorted.dedup.token().is_some();
+    let names_itself = dedup.is_some() && by_role.dedup.token().is_some();
     let at_once = !own.async_insert && (alone_here || names_itself);
     if !own.async_insert && !at_once {
         return Err(NotAdmitted::Forward("async_insert=0"));
@@ -129,13 +129,13 @@ async fn admit(
     let deduplicates = admission.windows.will_recognise_batches(schema.window);
     if !alone_here && (deduplicates || schema.has_views) {
         // The profile may have it off, and the batch's own token is all that a repeat is known by.
-        sorted.shape.extend(switched_on(&user));
-        sorted.shape.sort_unstable();
+        by_role.shape.extend(switched_on(&user));
+        by_role.shape.sort_unstable();
     }
     if schema.async_insert {
         // The backend may gather the batch once more, and is to answer when it is stored.
-        sorted.shape.push(("wait_for_async_insert", "1"));
-        sorted.shape.sort_unstable();
+        by_role.shape.push(("wait_for_async_insert", "1"));
+        by_role.shape.sort_unstable();
     }
     let targets = schema.target_columns(&key.table, statement.columns.as_deref(), &statement.except)?;
     let destination = Destination {
@@ -151,23 +151,23 @@ async fn admit(
         deduplicates,
         has_views: schema.has_views,
         hands_on: schema.hands_on,
-        partitioning: sorted.partitioning(&schema, &user),
+        partitioning: by_role.partitioning(&schema, &user),
     };
     let kind = InsertKind {
         query: logged_query(&key, &targets, statement, format_name),
         format: format_name.to_owned(),
         limits: own.limits,
     };
-    sorted.ask_for_one_block(&user);
-    let mut parsing = sorted.parsing_reader(format, &targets, &user, &destination, schema.computes, plans);
+    by_role.ask_for_one_block(&user);
+    let mut parsing = by_role.parsing_reader(format, &targets, &user, &destination, schema.computes, plans);
     if let (Ok(parsing), true) = (&mut parsing, alone_here) {
         parsing.take_all();
     }
-    let may_be_text = |dedup: &DedupPlan| dedup.takes_texts() && sorted.dedup.token().is_some();
+    let may_be_text = |dedup: &DedupPlan| dedup.takes_texts() && by_role.dedup.token().is_some();
     let passthrough_format = passthrough_format.filter(|_| !alone_here);
     let passthrough = passthrough_format.filter(|_| dedup.as_ref().is_none_or(may_be_text)).and_then(|format| {
-        let formatting = if schema.computes { sorted.formatting.as_slice() } else { &[] };
-        let (targets, user, settings, kind) = (targets.as_slice(), &*user, sorted.shape.as_slice(), &kind);
+        let formatting = if schema.computes { by_role.formatting.as_slice() } else { &[] };
+        let (targets, user, settings, kind) = (targets.as_slice(), &*user, by_role.shape.as_slice(), &kind);
         let not_parsed = parsing.as_ref().err().copied();
         PassthroughRequest { format, targets, user, settings, formatting, kind, not_parsed }
             .reader(&destination)
@@ -178,8 +178,8 @@ async fn admit(
             format_name,
             targets: &targets,
             user: &user,
-            settings: &sorted.shape,
-            formatting: &sorted.formatting,
+            settings: &by_role.shape,
+            formatting: &by_role.formatting,
             computes: schema.computes,
             database: request.database.as_deref(),
             kind: &kind,
@@ -190,14 +190,14 @@ async fn admit(
     });
     // Where the table itself lies in the request's database, that one is there.
     let database = request.database.as_deref().filter(|database| *database != key.database);
-    let asker = Asker { admission, account: &account, schema: &schema, other_settings: &sorted.others, database };
+    let asker = Asker { admission, account: &account, schema: &schema, other_settings: &by_role.others, database };
     let mut readers = asker.admitted_readers(parsing, passthrough, backend.flatten()).await?;
     // Not before: a table is changed for those only who may insert into it.
     if !admission.settle_window(&key, schema.window).await && deduplicates {
         readers.no_repeat_is_recognised();
     }
     let ack = if at_once { AckLevel::Stored } else { own.ack };
-    let answer_form = sorted.answer_form(&user);
+    let answer_form = by_role.answer_form(&user);
     // Nothing else tells whether that database is there still, or what roles may do that the request names.
     let is_limited = database.is_some() || account.grants.is_none();
     let asked_at = is_limited.then_some(asked_at);
@@ -279,7 +279,7 @@ impl Asker<'_> {
 
 /// A request's settings by what they are for.
 #[derive(Default)]
-struct Sorted<'a> {
+struct SettingsByRole<'a> {
     gathering: Vec<(&'a str, &'a str)>,
     /// Sorted by name, one of each.
     shape: Vec<(&'a str, &'a str)>,
@@ -291,51 +291,51 @@ struct Sorted<'a> {
     others: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Sorted<'a> {
-    fn new(settings: &'a [(String, String)]) -> Result<Sorted<'a>, NotAdmitted> {
-        let mut sorted = Sorted::default();
+impl<'a> SettingsByRole<'a> {
+    fn new(settings: &'a [(String, String)]) -> Result<SettingsByRole<'a>, NotAdmitted> {
+        let mut by_role = SettingsByRole::default();
         for (name, value) in settings {
-            sorted.query.set(name, value);
+            by_role.query.set(name, value);
             match role(name) {
                 // Such names stand in a URL to say something else, and are no settings in a statement.
                 Role::Request => return Err(NotAdmitted::Forward("setting")),
                 Role::Query => {}
-                Role::Private | Role::Harmless => sorted.others.push((name, value)),
-                Role::Windrow => sorted.gathering.push((name, value)),
+                Role::Private | Role::Harmless => by_role.others.push((name, value)),
+                Role::Windrow => by_role.gathering.push((name, value)),
                 Role::Gathering => {
-                    sorted.gathering.push((name, value));
+                    by_role.gathering.push((name, value));
                     if name != "async_insert" {
-                        sorted.others.push((name, value));
+                        by_role.others.push((name, value));
                     }
                 }
-                Role::Formatting => sorted.formatting.push((name, value)),
+                Role::Formatting => by_role.formatting.push((name, value)),
                 Role::Deduplication => {
-                    sorted.dedup.set(name, value);
+                    by_role.dedup.set(name, value);
                     if name != "insert_deduplication_token" {
-                        sorted.others.push((name, value));
+                        by_role.others.push((name, value));
                     }
                 }
                 Role::Alone => return Err(NotAdmitted::Forward("setting")),
-                Role::Shape => sorted.shape.push((name, value)),
+                Role::Shape => by_role.shape.push((name, value)),
             }
         }
-        sorted.dedup.check().map_err(|_| NotAdmitted::Forward("setting"))?;
+        by_role.dedup.check().map_err(|_| NotAdmitted::Forward("setting"))?;
         // There may be tens of thousands, of somebody who is not known yet.
-        keep_the_last(&mut sorted.shape);
-        keep_the_last(&mut sorted.formatting);
-        Ok(sorted)
+        keep_the_last(&mut by_role.shape);
+        keep_the_last(&mut by_role.formatting);
+        Ok(by_role)
     }
 
     /// What the profile and, over it, the request say about gathering. Whether to gather at all is not the profile's to
     /// say: ClickHouse versions differ in their default, and the operator has `[[tables]]` for it.
-    fn said(&self, user: &UserContext) -> Result<Said, NotAdmitted> {
-        let mut said = Said::default();
+    fn requested(&self, user: &UserContext) -> Result<RequestedSettings, NotAdmitted> {
+        let mut requested = RequestedSettings::default();
         let profile = user.changed_settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let profile = profile.filter(|(name, _)| role(name) == Role::Gathering && *name != "async_insert");
         for (name, value) in profile.chain(self.gathering.iter().copied()) {
-            said.set(name, value).map_err(|_| NotAdmitted::Forward("setting"))?;
+            requested.set(name, value).map_err(|_| NotAdmitted::Forward("setting"))?;
         }
-        Ok(said)
+        Ok(requested)
     }
 
     /// Fails with the reason why payloads can't be parsed.

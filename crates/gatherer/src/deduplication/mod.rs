@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windrow_journal::log::{self, Committer, Durable, Log, LogOptions, OpenError, RecordId, Room};
 use windrow_journal::Disk;
 
+use crate::environment::Environment;
 use crate::insert::AckLevel;
-use crate::surroundings::Surroundings;
 pub(crate) use admit::{enter_stored, Admitted};
 pub use claim::ClaimHandle;
 use claim::{Claim, Flight};
@@ -43,7 +43,7 @@ pub struct DeduplicationIndex {
 struct Shared {
     state: Mutex<State>,
     log: Option<Log>,
-    surroundings: Arc<dyn Surroundings>,
+    environment: Arc<dyn Environment>,
 }
 
 /// What an insert is to the deduplication index.
@@ -102,15 +102,15 @@ const TIMES_TO_MAKE_ROOM: u32 = 8;
 
 impl DeduplicationIndex {
     /// Remembers nothing over restarts.
-    pub fn in_memory(surroundings: Arc<dyn Surroundings>) -> DeduplicationIndex {
-        DeduplicationIndex { shared: Arc::new(Shared { state: Mutex::default(), log: None, surroundings }) }
+    pub fn in_memory(environment: Arc<dyn Environment>) -> DeduplicationIndex {
+        DeduplicationIndex { shared: Arc::new(Shared { state: Mutex::default(), log: None, environment }) }
     }
 
     /// Reads what is remembered. The committer is to be run on a thread of its own.
     pub fn open<D: Disk>(
         disk: D,
         options: LogOptions,
-        surroundings: Arc<dyn Surroundings>,
+        environment: Arc<dyn Environment>,
     ) -> Result<(DeduplicationIndex, Committer<D>), DeduplicationIndexError> {
         let (mut state, mut forgotten, mut unknown) = (State::default(), Vec::new(), None);
         let opened =
@@ -131,7 +131,7 @@ impl DeduplicationIndex {
             return Err(unknown);
         }
         let deduplication =
-            DeduplicationIndex { shared: Arc::new(Shared { state: Mutex::new(state), log: Some(log), surroundings }) };
+            DeduplicationIndex { shared: Arc::new(Shared { state: Mutex::new(state), log: Some(log), environment }) };
         deduplication.release_free_records();
         // After what they made free.
         deduplication.release(forgotten);
@@ -143,7 +143,7 @@ impl DeduplicationIndex {
         // Who doesn't wait until it is stored is answered when it can't be lost.
         let durable_will_do = ack != AckLevel::Stored;
         loop {
-            let now_micros = self.shared.surroundings.wall_micros();
+            let now_micros = self.shared.environment.wall_micros();
             let known = self.shared.lock().look(&keys, durable_will_do, now_micros);
             self.release_free_records();
             match known {
@@ -207,7 +207,7 @@ impl DeduplicationIndex {
         for claim in stored.iter_mut().filter_map(|keys| keys.claim.take()) {
             claims.push(claim);
         }
-        let at_micros = self.shared.surroundings.wall_micros();
+        let at_micros = self.shared.environment.wall_micros();
         let mut durables = Vec::new();
         for inserts in stored.chunk_by(|one, other| one.table == other.table) {
             let appended = self.append_stored(at_micros, inserts);

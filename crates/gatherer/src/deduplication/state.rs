@@ -26,17 +26,17 @@ pub(super) struct State {
 
 #[derive(Default)]
 struct Entries {
-    by_key: HashMap<u128, Vec<Place>>,
+    by_key: HashMap<u128, Vec<Entry>>,
     /// The oldest first.
     stored: VecDeque<Stored>,
 }
 
-struct Place {
+struct Entry {
     partition: Partition,
-    state: PlaceState,
+    state: EntryState,
 }
 
-enum PlaceState {
+enum EntryState {
     InFlight(Arc<Flight>),
     Stored,
 }
@@ -62,19 +62,19 @@ impl State {
     /// `durable_will_do`: an insert that can't be lost any more counts as stored.
     pub(super) fn look(&mut self, keys: &DedupKeys, durable_will_do: bool, now_micros: u64) -> Known {
         self.expire(keys.table, keys.bounds, now_micros);
-        let places = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
-        let places = places.map(Vec::as_slice).unwrap_or_default();
+        let entries_of_key = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
+        let entries_of_key = entries_of_key.map(Vec::as_slice).unwrap_or_default();
         let (mut new, mut under_way) = (Vec::new(), None);
         for wanted in wanted(keys) {
-            let mut known = places.iter().filter(|place| overlap(place.partition, wanted)).peekable();
+            let mut known = entries_of_key.iter().filter(|entry| overlap(entry.partition, wanted)).peekable();
             if known.peek().is_none() {
                 new.push(wanted);
             }
-            for place in known {
-                match &place.state {
-                    PlaceState::Stored => {}
-                    PlaceState::InFlight(flight) if durable_will_do && flight.is_durable() => {}
-                    PlaceState::InFlight(flight) => under_way = Some(flight),
+            for entry in known {
+                match &entry.state {
+                    EntryState::Stored => {}
+                    EntryState::InFlight(flight) if durable_will_do && flight.is_durable() => {}
+                    EntryState::InFlight(flight) => under_way = Some(flight),
                 }
             }
         }
@@ -88,11 +88,11 @@ impl State {
     /// An insert sets out under these keys.
     pub(super) fn claim(&mut self, keys: &DedupKeys, flight: &Arc<Flight>) {
         let entries = self.tables.entry(keys.table).or_default();
-        let places = entries.by_key.entry(keys.key).or_default();
+        let entries_of_key = entries.by_key.entry(keys.key).or_default();
         for partition in wanted(keys) {
             // What is stored stays so: a claim from before a crash may be of what was stored.
-            if !places.iter().any(|place| place.partition == partition) {
-                places.push(Place { partition, state: PlaceState::InFlight(flight.clone()) });
+            if !entries_of_key.iter().any(|entry| entry.partition == partition) {
+                entries_of_key.push(Entry { partition, state: EntryState::InFlight(flight.clone()) });
             }
         }
     }
@@ -100,9 +100,10 @@ impl State {
     /// Whose insert was not stored.
     pub(super) fn release(&mut self, table: u128, key: u128, flight: &Arc<Flight>) {
         let Some(entries) = self.tables.get_mut(&table) else { return };
-        let Some(places) = entries.by_key.get_mut(&key) else { return };
-        places.retain(|place| !matches!(&place.state, PlaceState::InFlight(other) if Arc::ptr_eq(other, flight)));
-        if places.is_empty() {
+        let Some(entries_of_key) = entries.by_key.get_mut(&key) else { return };
+        entries_of_key
+            .retain(|entry| !matches!(&entry.state, EntryState::InFlight(other) if Arc::ptr_eq(other, flight)));
+        if entries_of_key.is_empty() {
             entries.by_key.remove(&key);
         }
         self.drop_if_empty(table);
@@ -110,34 +111,34 @@ impl State {
 
     /// Whether an insert of this name is stored in every partition that this one has rows for.
     pub(super) fn is_stored(&self, keys: &DedupKeys) -> bool {
-        let places = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
-        let places = places.map(Vec::as_slice).unwrap_or_default();
+        let entries_of_key = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
+        let entries_of_key = entries_of_key.map(Vec::as_slice).unwrap_or_default();
         let is_stored = |wanted: Partition| {
-            let mut known = places.iter().filter(|place| overlap(place.partition, wanted));
-            known.any(|place| matches!(place.state, PlaceState::Stored))
+            let mut known = entries_of_key.iter().filter(|entry| overlap(entry.partition, wanted));
+            known.any(|entry| matches!(entry.state, EntryState::Stored))
         };
         wanted(keys).all(is_stored)
     }
 
     /// The flight of an insert that sets out again under keys that it had already.
     pub(super) fn flight(&self, keys: &DedupKeys) -> Option<Arc<Flight>> {
-        let places = self.tables.get(&keys.table)?.by_key.get(&keys.key)?;
-        let ours = places.iter().filter(|place| wanted(keys).any(|partition| partition == place.partition));
-        ours.into_iter().find_map(|place| match &place.state {
-            PlaceState::InFlight(flight) => Some(flight.clone()),
-            PlaceState::Stored => None,
+        let entries_of_key = self.tables.get(&keys.table)?.by_key.get(&keys.key)?;
+        let ours = entries_of_key.iter().filter(|entry| wanted(keys).any(|partition| partition == entry.partition));
+        ours.into_iter().find_map(|entry| match &entry.state {
+            EntryState::InFlight(flight) => Some(flight.clone()),
+            EntryState::Stored => None,
         })
     }
 
     /// An insert is stored. `record` is where that stands in the log.
     pub(super) fn enter(&mut self, keys: &DedupKeys, at_micros: u64, record: Option<u64>) {
         let entries = self.tables.entry(keys.table).or_default();
-        let places = entries.by_key.entry(keys.key).or_default();
+        let entries_of_key = entries.by_key.entry(keys.key).or_default();
         for partition in wanted(keys) {
-            match places.iter_mut().find(|place| place.partition == partition) {
-                Some(Place { state: PlaceState::Stored, .. }) => continue,
-                Some(place) => place.state = PlaceState::Stored,
-                None => places.push(Place { partition, state: PlaceState::Stored }),
+            match entries_of_key.iter_mut().find(|entry| entry.partition == partition) {
+                Some(Entry { state: EntryState::Stored, .. }) => continue,
+                Some(entry) => entry.state = EntryState::Stored,
+                None => entries_of_key.push(Entry { partition, state: EntryState::Stored }),
             }
             entries.stored.push_back(Stored { key: keys.key, partition, at_micros, record });
             if let Some(record) = record {
@@ -197,11 +198,11 @@ impl State {
     fn drop_oldest(&mut self, table: u128) -> bool {
         let Some(entries) = self.tables.get_mut(&table) else { return false };
         let Some(oldest) = entries.stored.pop_front() else { return false };
-        if let Some(places) = entries.by_key.get_mut(&oldest.key) {
+        if let Some(entries_of_key) = entries.by_key.get_mut(&oldest.key) {
             let is_it =
-                |place: &Place| place.partition == oldest.partition && matches!(place.state, PlaceState::Stored);
-            places.retain(|place| !is_it(place));
-            if places.is_empty() {
+                |entry: &Entry| entry.partition == oldest.partition && matches!(entry.state, EntryState::Stored);
+            entries_of_key.retain(|entry| !is_it(entry));
+            if entries_of_key.is_empty() {
                 entries.by_key.remove(&oldest.key);
             }
         }

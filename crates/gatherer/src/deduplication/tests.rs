@@ -19,7 +19,7 @@ const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 10, max_bytes: 1 <<
 #[derive(Default)]
 struct Clock(AtomicU64);
 
-impl Surroundings for Clock {
+impl Environment for Clock {
     fn wall_micros(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

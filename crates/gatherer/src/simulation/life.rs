@@ -14,7 +14,7 @@ use windrow_journal::simulation::SimDisk;
 use super::scenario::Ending;
 use super::system::SimSink;
 use super::weather::{calm, weather};
-use super::world::{SimSurroundings, World};
+use super::world::{SimEnvironment, World};
 use super::writer::Writer;
 use crate::{open_journal, Gatherer, GathererOptions, OpenedJournal, Stores};
 
@@ -97,8 +97,7 @@ impl Life {
         let scenario = &self.world.scenario;
         let (log, died) = (journal.log(), Arc::new(Notify::new()));
         tokio::spawn(commit(self.world.clone(), log.clone(), committer, died.clone(), Rng::with_seed(!self.seed())));
-        let surroundings =
-            SimSurroundings { time: self.world.time.clone(), drawn: AtomicU64::new(0), seed: self.seed() };
+        let environment = SimEnvironment { time: self.world.time.clone(), drawn: AtomicU64::new(0), seed: self.seed() };
         let options = GathererOptions {
             max_buffer_bytes: scenario.max_buffer_bytes,
             max_table_bytes: scenario.max_buffer_bytes / 2,
@@ -109,7 +108,7 @@ impl Life {
             journal: Some(journal),
             dead_letters: Some(Arc::new(self.world.dead_letters())),
             deduplication: None,
-            surroundings: Arc::new(surroundings),
+            environment: Arc::new(environment),
         };
         let gatherer = Gatherer::open(self.world.sink(), options, stores, &mut Registry::default(), |_| {});
         let mut writers = JoinSet::new();

@@ -12,7 +12,7 @@ use super::sabotage::{self, Sabotage};
 use super::scenario::Scenario;
 use super::system::{SimSink, System};
 use super::time::SimTime;
-use crate::surroundings::Surroundings;
+use crate::environment::Environment;
 
 #[derive(Clone)]
 pub(super) struct World {
@@ -107,13 +107,13 @@ impl World {
 }
 
 /// Time and chance of one life.
-pub(super) struct SimSurroundings {
+pub(super) struct SimEnvironment {
     pub(super) time: SimTime,
     pub(super) drawn: AtomicU64,
     pub(super) seed: u64,
 }
 
-impl Surroundings for SimSurroundings {
+impl Environment for SimEnvironment {
     fn wall_micros(&self) -> u64 {
         1_700_000_000_000_000 + self.time.now_ms() * 1000
     }

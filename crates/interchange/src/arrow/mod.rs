@@ -52,7 +52,7 @@ struct Reader<'p> {
 
 /// Where the messages of a file lie.
 #[derive(Default, PartialEq)]
-struct Places {
+struct MessageOffsets {
     dictionaries: Vec<Block>,
     batches: Vec<Block>,
 }
@@ -82,7 +82,7 @@ impl<'p> Reader<'p> {
         input: &mut Input<'_>,
         payload_bytes: usize,
         expected: Option<&[Field]>,
-    ) -> Result<Places, NotParsedReason> {
+    ) -> Result<MessageOffsets, NotParsedReason> {
         let schema_message = next_message(input).ok_or(NotParsedReason::Syntax)?;
         let Some(Message { table, header_kind: message::SCHEMA, body: [], .. }) = schema_message else {
             return Err(NotParsedReason::Syntax);
@@ -92,18 +92,18 @@ impl<'p> Reader<'p> {
             return Err(NotParsedReason::Syntax);
         }
         let positions = positions(fields.iter().map(|field| field.name.as_str()), self.plan)?;
-        let mut places = Places::default();
+        let mut offsets = MessageOffsets::default();
         loop {
             let offset = payload_bytes - input.rest().len();
-            let Some(message) = next_message(input).ok_or(NotParsedReason::Syntax)? else { return Ok(places) };
+            let Some(message) = next_message(input).ok_or(NotParsedReason::Syntax)? else { return Ok(offsets) };
             let block = Block::of(&message, offset);
             match message.header_kind {
                 message::DICTIONARY => {
-                    places.dictionaries.push(block);
+                    offsets.dictionaries.push(block);
                     self.dictionaries.read(&message, &fields, &mut self.budget)?;
                 }
                 message::BATCH => {
-                    places.batches.push(block);
+                    offsets.batches.push(block);
                     self.read_batch(&message, &fields, &positions)?;
                 }
                 _ => return Err(NotParsedReason::Syntax),
@@ -140,12 +140,12 @@ impl<'p> Reader<'p> {
         let mut input = Input::new(messages);
         // ClickHouse takes the schema from here.
         let schema = footer.table(1).flatten().and_then(|schema| schema::fields(&schema)).ok_or(broken)?;
-        let places = self.read_messages(&mut input, FILE_START.len() + messages.len(), Some(&schema))?;
-        let listed = Places {
+        let offsets = self.read_messages(&mut input, FILE_START.len() + messages.len(), Some(&schema))?;
+        let listed = MessageOffsets {
             dictionaries: message::blocks(&footer, 2).ok_or(broken)?,
             batches: message::blocks(&footer, 3).ok_or(broken)?,
         };
-        match input.is_empty() && listed == places {
+        match input.is_empty() && listed == offsets {
             true => Ok(()),
             false => Err(broken),
         }

@@ -99,7 +99,7 @@ pub struct AvroRows<'p> {
 }
 
 /// Where reading a message has stopped.
-struct Place {
+struct ReadPosition {
     row: usize,
     column: Option<usize>,
 }
@@ -128,11 +128,11 @@ impl<'p> AvroRows<'p> {
                 decoder
             }
         };
-        Ok(self.read_whole(|rows, place| {
+        Ok(self.read_whole(|rows, position| {
             while let Some(block) = container.next_block(&mut budget)? {
                 let mut input = Input::new(&block.bytes);
                 for _ in 0..block.rows {
-                    rows.read_row(&decoder, &mut input, &mut budget, place)?;
+                    rows.read_row(&decoder, &mut input, &mut budget, position)?;
                     // Rows of no bytes could be any number.
                     budget.take(1)?;
                 }
@@ -146,9 +146,9 @@ impl<'p> AvroRows<'p> {
 
     /// Reads one row, which is all of `payload`.
     pub fn read_datum(&mut self, payload: &[u8], decoder: &AvroDecoder) -> Result<usize, SeriesError> {
-        self.read_whole(|rows, place| {
+        self.read_whole(|rows, position| {
             let mut input = Input::new(payload);
-            rows.read_row(decoder, &mut input, &mut Budget::of_message(), place)?;
+            rows.read_row(decoder, &mut input, &mut Budget::of_message(), position)?;
             match input.is_empty() {
                 true => Ok(()),
                 false => Err(BROKEN),
@@ -158,12 +158,12 @@ impl<'p> AvroRows<'p> {
 
     fn read_whole(
         &mut self,
-        read: impl FnOnce(&mut Self, &mut Place) -> Result<(), NotParsedReason>,
+        read: impl FnOnce(&mut Self, &mut ReadPosition) -> Result<(), NotParsedReason>,
     ) -> Result<usize, SeriesError> {
         let before = self.rows;
         self.columns.pass(before);
-        let mut place = Place { row: 0, column: None };
-        match read(self, &mut place) {
+        let mut position = ReadPosition { row: 0, column: None };
+        match read(self, &mut position) {
             Ok(()) => Ok(self.rows - before),
             Err(reason) => {
                 self.columns.truncate(before);
@@ -172,7 +172,13 @@ impl<'p> AvroRows<'p> {
                     self.left_out = Present::default();
                 }
                 // What can't be read here is not left to ClickHouse: it would read other values.
-                Err(SeriesError { reason, row: place.row as u64, column: place.column, at: None, is_refused: true })
+                Err(SeriesError {
+                    reason,
+                    row: position.row as u64,
+                    column: position.column,
+                    at: None,
+                    is_refused: true,
+                })
             }
         }
     }
@@ -182,7 +188,7 @@ impl<'p> AvroRows<'p> {
         decoder: &AvroDecoder,
         input: &mut Input<'_>,
         budget: &mut Budget,
-        place: &mut Place,
+        position: &mut ReadPosition,
     ) -> Result<(), NotParsedReason> {
         for &column in &decoder.left_out {
             self.leave_out(column)?;
@@ -192,13 +198,13 @@ impl<'p> AvroRows<'p> {
             self.columns.push_zero(column);
         }
         for step in &decoder.steps {
-            self.read_step(step, input, budget, place)?;
+            self.read_step(step, input, budget, position)?;
         }
         if !self.nested_lengths_agree() {
             return Err(NotParsedReason::Value);
         }
         self.rows += 1;
-        place.row += 1;
+        position.row += 1;
         Ok(())
     }
 
@@ -207,14 +213,14 @@ impl<'p> AvroRows<'p> {
         step: &Step,
         input: &mut Input<'_>,
         budget: &mut Budget,
-        place: &mut Place,
+        position: &mut ReadPosition,
     ) -> Result<(), NotParsedReason> {
         match step {
             Step::Skip(data_type) => skip(data_type, input),
             Step::Column { column, value } => {
                 let outcome = self.read_column(*column, value, input, budget);
                 if outcome.is_err() {
-                    place.column = Some(*column);
+                    position.column = Some(*column);
                 }
                 outcome
             }
@@ -224,7 +230,7 @@ impl<'p> AvroRows<'p> {
                         return columns.iter().try_for_each(|column| self.absent(*column, budget));
                     }
                 }
-                steps.iter().try_for_each(|step| self.read_step(step, input, budget, place))
+                steps.iter().try_for_each(|step| self.read_step(step, input, budget, position))
             }
         }
     }

@@ -36,10 +36,10 @@ fn collect(field: &Field, above: Levels, found: &mut Vec<(usize, Leaf, Levels)>)
 /// A leaf with what of it belongs to the field at hand.
 pub(super) struct Part {
     data: LeafData,
-    slots: Slots,
+    slots: ValueSlots,
 }
 
-enum Slots {
+enum ValueSlots {
     /// Every entry is one.
     All,
     At(Vec<u32>),
@@ -48,12 +48,12 @@ enum Slots {
 impl Part {
     pub(super) fn new(data: LeafData, rows: usize) -> Read<Self> {
         let slots = match data.repetitions.is_empty() {
-            true => Slots::All,
+            true => ValueSlots::All,
             false => {
                 if data.repetitions.len() > u32::MAX as usize {
                     return Err(NotParsedReason::Value);
                 }
-                Slots::At(starts(&data.repetitions))
+                ValueSlots::At(starts(&data.repetitions))
             }
         };
         let part = Part { data, slots };
@@ -62,15 +62,15 @@ impl Part {
 
     fn count(&self) -> usize {
         match &self.slots {
-            Slots::All => self.data.entries,
-            Slots::At(slots) => slots.len(),
+            ValueSlots::All => self.data.entries,
+            ValueSlots::At(slots) => slots.len(),
         }
     }
 
     fn slot(&self, index: usize) -> usize {
         match &self.slots {
-            Slots::All => index,
-            Slots::At(slots) => slots[index] as usize,
+            ValueSlots::All => index,
+            ValueSlots::At(slots) => slots[index] as usize,
         }
     }
 
@@ -95,7 +95,7 @@ impl Part {
             }
             ends.push(slots.len() as u64);
         }
-        self.slots = Slots::At(slots);
+        self.slots = ValueSlots::At(slots);
         ends
     }
 }

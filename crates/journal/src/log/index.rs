@@ -42,7 +42,7 @@ pub(crate) struct Index {
 }
 
 /// Where to look for a record.
-pub(crate) struct Place {
+pub(crate) struct RecordLocation {
     pub(crate) segment: u64,
     /// Changes when a segment is rewritten.
     pub(crate) salt: u64,
@@ -106,12 +106,12 @@ impl Index {
         self.segment_of(id).is_some_and(|at| self.segments[at].contents.is_live(id))
     }
 
-    pub(crate) fn place(&self, id: u64) -> Option<Place> {
+    pub(crate) fn place(&self, id: u64) -> Option<RecordLocation> {
         let segment = &self.segments[self.segment_of(id)?];
         if !segment.contents.is_live(id) {
             return None;
         }
-        Some(Place {
+        Some(RecordLocation {
             segment: segment.header.number,
             salt: segment.header.salt,
             file: segment.file.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::error::ReadError;
 use super::format::{RecordHeader, KIND_CLOSED, KIND_CONTEXT, RECORD_HEADER_BYTES};
-use super::index::Place;
+use super::index::RecordLocation;
 use super::scan::{record_at, Found, Window};
 use super::{RecordId, Shared};
 
@@ -56,7 +56,7 @@ impl Reader {
         Err(ReadError::Gone)
     }
 
-    fn find(&mut self, id: u64, place: Place) -> Result<FoundRecord, ReadError> {
+    fn find(&mut self, id: u64, place: RecordLocation) -> Result<FoundRecord, ReadError> {
         let name = super::segment::file_name(place.segment);
         let mut offset = self.start(id, &place);
         loop {
@@ -92,7 +92,7 @@ impl Reader {
     }
 
     /// Goes on where the last record ended, if that is nearer than where the index would begin.
-    fn start(&mut self, id: u64, place: &Place) -> u64 {
+    fn start(&mut self, id: u64, place: &RecordLocation) -> u64 {
         let near = u64::from(place.near);
         match &self.at {
             Some(at) if at.segment == place.segment && at.salt == place.salt => match at.behind_id < id {
@@ -107,7 +107,7 @@ impl Reader {
         }
     }
 
-    fn header_at(&mut self, place: &Place, offset: u64) -> std::io::Result<Option<RecordHeader>> {
+    fn header_at(&mut self, place: &RecordLocation, offset: u64) -> std::io::Result<Option<RecordHeader>> {
         if offset >= place.valid_bytes {
             return Ok(None);
         }

@@ -42,7 +42,7 @@ struct Inner {
     dialer: Dialer,
     seeds: Vec<Address>,
     brokers: Mutex<BTreeMap<i32, Address>>,
-    slots: Mutex<HashMap<(i32, Purpose), Slot>>,
+    slots: Mutex<HashMap<(i32, Purpose), SharedConnection>>,
     /// To any broker, for questions that all can answer.
     any: tokio::sync::Mutex<Option<Any>>,
 }
@@ -59,7 +59,7 @@ impl Any {
 }
 
 /// Locked while a connection is made, so that only one is.
-type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
+type SharedConnection = Arc<tokio::sync::Mutex<Option<Connection>>>;
 
 impl Client {
     /// Asks a first broker for the others.

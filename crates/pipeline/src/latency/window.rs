@@ -21,13 +21,13 @@ static BOUNDS_SECONDS: LazyLock<Vec<f64>> = LazyLock::new(|| {
 /// Times that go back count as the latest that was told.
 #[derive(Debug)]
 pub(crate) struct Window {
-    slots: Vec<Slot>,
+    intervals: Vec<Interval>,
     /// Which ten seconds the newest slot is for.
     newest: i64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Slot {
+struct Interval {
     counts: Vec<u32>,
     messages: u64,
     kafka_seconds: f64,
@@ -55,29 +55,29 @@ pub(crate) struct Means {
 
 impl Default for Window {
     fn default() -> Self {
-        Window { slots: vec![Slot::default(); SLOTS], newest: 0 }
+        Window { intervals: vec![Interval::default(); SLOTS], newest: 0 }
     }
 }
 
 impl Window {
     pub(crate) fn observe(&mut self, now_ms: i64, took: Took, messages: u64) {
         self.turn(now_ms);
-        let slot = &mut self.slots[self.newest.rem_euclid(SLOTS as i64) as usize];
-        slot.counts.resize(BUCKETS + 1, 0);
+        let interval = &mut self.intervals[self.newest.rem_euclid(SLOTS as i64) as usize];
+        interval.counts.resize(BUCKETS + 1, 0);
         spread(&BOUNDS_SECONDS, took.low, took.high, messages, |bucket, more| {
-            slot.counts[bucket] = slot.counts[bucket].saturating_add(more.min(u64::from(u32::MAX)) as u32);
+            interval.counts[bucket] = interval.counts[bucket].saturating_add(more.min(u64::from(u32::MAX)) as u32);
         });
-        slot.messages += messages;
-        slot.kafka_seconds += took.kafka * messages as f64;
-        slot.gathering_seconds += took.gathering * messages as f64;
-        slot.storing_seconds += took.storing * messages as f64;
+        interval.messages += messages;
+        interval.kafka_seconds += took.kafka * messages as f64;
+        interval.gathering_seconds += took.gathering * messages as f64;
+        interval.storing_seconds += took.storing * messages as f64;
     }
 
     pub(crate) fn quantiles(&mut self, now_ms: i64) -> Option<Quantiles> {
         self.turn(now_ms);
         let mut counts = vec![0u64; BUCKETS + 1];
-        for slot in &self.slots {
-            counts.iter_mut().zip(&slot.counts).for_each(|(all, of_slot)| *all += u64::from(*of_slot));
+        for interval in &self.intervals {
+            counts.iter_mut().zip(&interval.counts).for_each(|(all, of_slot)| *all += u64::from(*of_slot));
         }
         let all: u64 = counts.iter().sum();
         let quantile = |share: f64| {
@@ -98,12 +98,12 @@ impl Window {
 
     pub(crate) fn means(&mut self, now_ms: i64) -> Means {
         self.turn(now_ms);
-        let messages = self.slots.iter().map(|slot| slot.messages).sum::<u64>().max(1) as f64;
-        let mean = |of: fn(&Slot) -> f64| self.slots.iter().map(of).sum::<f64>() / messages;
+        let messages = self.intervals.iter().map(|interval| interval.messages).sum::<u64>().max(1) as f64;
+        let mean = |of: fn(&Interval) -> f64| self.intervals.iter().map(of).sum::<f64>() / messages;
         Means {
-            kafka_seconds: mean(|slot| slot.kafka_seconds),
-            gathering_seconds: mean(|slot| slot.gathering_seconds),
-            storing_seconds: mean(|slot| slot.storing_seconds),
+            kafka_seconds: mean(|interval| interval.kafka_seconds),
+            gathering_seconds: mean(|interval| interval.gathering_seconds),
+            storing_seconds: mean(|interval| interval.storing_seconds),
         }
     }
 
@@ -111,8 +111,8 @@ impl Window {
     fn turn(&mut self, now_ms: i64) {
         let newest = now_ms.div_euclid(SLOT_MS).max(self.newest);
         let first = (self.newest + 1).max(newest - SLOTS as i64 + 1);
-        for slot in first..=newest {
-            self.slots[slot.rem_euclid(SLOTS as i64) as usize] = Slot::default();
+        for interval in first..=newest {
+            self.intervals[interval.rem_euclid(SLOTS as i64) as usize] = Interval::default();
         }
         self.newest = newest;
     }

@@ -66,7 +66,7 @@ mod tests;
 use crate::Micros;
 use credit::Credit;
 use flights::Flights;
-use slots::Slots;
+use slots::FlushSlots;
 use waiting::Waiting;
 
 /// Before anybody has said how many CPUs there are.
@@ -99,7 +99,7 @@ pub struct BackendPolicy {
     now: Micros,
     waiting: Waiting,
     flights: Flights,
-    slots: Slots,
+    slots: FlushSlots,
     credit: Credit,
     /// The last turn was that of a lane which nobody waits for.
     unwaited_went: bool,
@@ -119,7 +119,7 @@ impl BackendPolicy {
             now: Micros::ZERO,
             waiting: Waiting::default(),
             flights: Flights::new(CPUS_UNKNOWN),
-            slots: Slots::new(CPUS_UNKNOWN),
+            slots: FlushSlots::new(CPUS_UNKNOWN),
             credit: Credit::new(CPUS_UNKNOWN),
             unwaited_went: false,
             longest_hold: LONGEST_HOLD,

@@ -14,20 +14,20 @@ const ROOM: f64 = 2.0;
 const NO_ROOM: f64 = 2.5;
 
 #[derive(Clone, Debug)]
-pub(super) struct Slots {
+pub(super) struct FlushSlots {
     count: f64,
     /// Not counting overloads.
     least: f64,
 }
 
-impl Slots {
+impl FlushSlots {
     pub(super) fn new(cpus: u32) -> Self {
         let least = f64::from(cpus.saturating_mul(SLOTS_PER_CPU).min(MOST_SLOTS));
-        Slots { count: least, least }
+        FlushSlots { count: least, least }
     }
 
     pub(super) fn set_cpus(&mut self, cpus: u32) {
-        let new = Slots::new(cpus);
+        let new = FlushSlots::new(cpus);
         if new.least != self.least {
             *self = new;
         }

@@ -6,14 +6,14 @@ use super::{LaneId, Urgency};
 use crate::Micros;
 
 /// When a lane was due, and what tells it from others that were due at that moment.
-type Place = (Micros, u64);
+type LinePosition = (Micros, u64);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     next: u64,
-    places: HashMap<LaneId, (Urgency, Place)>,
-    urgent: BTreeMap<Place, LaneId>,
-    unwaited: BTreeMap<Place, LaneId>,
+    places: HashMap<LaneId, (Urgency, LinePosition)>,
+    urgent: BTreeMap<LinePosition, LaneId>,
+    unwaited: BTreeMap<LinePosition, LaneId>,
 }
 
 impl Waiting {
@@ -72,7 +72,7 @@ impl Waiting {
         self.unwaited.first_key_value().map(|((due_at, _), _)| *due_at)
     }
 
-    fn of(&mut self, urgency: Urgency) -> &mut BTreeMap<Place, LaneId> {
+    fn of(&mut self, urgency: Urgency) -> &mut BTreeMap<LinePosition, LaneId> {
         match urgency {
             Urgency::Urgent => &mut self.urgent,
             Urgency::Unwaited => &mut self.unwaited,

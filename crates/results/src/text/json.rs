@@ -1,6 +1,6 @@
 //! Values in JSON: on one line, or as the format JSON spreads them out.
 
-use super::{append, escape::json_string, write_bare, write_value, Place};
+use super::{append, escape::json_string, write_bare, write_value, TextContext};
 use crate::settings::OutputSettings;
 use crate::values::{Column, Values};
 
@@ -136,7 +136,7 @@ fn in_quotes(out: &mut Vec<u8>, write: impl Fn(&mut Vec<u8>)) {
 /// Keys of objects are strings, whatever the map's are.
 fn map_key(out: &mut Vec<u8>, key: &Column, item: usize, settings: &OutputSettings) {
     let mut text = Vec::new();
-    write_value(&mut text, key, item, Place::Raw);
+    write_value(&mut text, key, item, TextContext::Raw);
     json_string(out, &text, settings.escape_forward_slashes);
 }
 

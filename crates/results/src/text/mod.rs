@@ -15,7 +15,7 @@ use crate::values::{Column, Values};
 
 /// Where a value stands, which decides how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TextContext {
     /// A field of TabSeparated.
     Escaped,
     /// A field of TabSeparatedRaw: nothing is escaped.
@@ -26,34 +26,34 @@ pub(crate) enum Place {
     Quoted,
 }
 
-pub(crate) fn write_value(out: &mut Vec<u8>, column: &Column, row: usize, place: Place) {
+pub(crate) fn write_value(out: &mut Vec<u8>, column: &Column, row: usize, place: TextContext) {
     if column.is_null(row) {
-        return out.extend_from_slice(if place == Place::Quoted { b"NULL" } else { b"\\N" });
+        return out.extend_from_slice(if place == TextContext::Quoted { b"NULL" } else { b"\\N" });
     }
     match &column.values {
         Values::String(strings) => write_string(out, strings.bytes(row), place),
         Values::FixedString(array) => write_string(out, array.value(row), place),
         Values::Enum { numbers, names } => write_string(out, names[numbers[row] as usize].as_bytes(), place),
         Values::Array { .. } | Values::Map { .. } | Values::Tuple { .. } => match place {
-            Place::Csv => csv_string(out, |out| write_nested(out, column, row)),
+            TextContext::Csv => csv_string(out, |out| write_nested(out, column, row)),
             _ => write_nested(out, column, row),
         },
         values if is_bare(values) => write_bare(out, values, row),
         // Letters and signs that need no escape, but do need their quotes.
         values => match place {
-            Place::Escaped | Place::Raw => write_bare(out, values, row),
-            Place::Csv => around(out, b'"', |out| write_bare(out, values, row)),
-            Place::Quoted => around(out, b'\'', |out| write_bare(out, values, row)),
+            TextContext::Escaped | TextContext::Raw => write_bare(out, values, row),
+            TextContext::Csv => around(out, b'"', |out| write_bare(out, values, row)),
+            TextContext::Quoted => around(out, b'\'', |out| write_bare(out, values, row)),
         },
     }
 }
 
-fn write_string(out: &mut Vec<u8>, text: &[u8], place: Place) {
+fn write_string(out: &mut Vec<u8>, text: &[u8], place: TextContext) {
     match place {
-        Place::Escaped => escaped(out, text),
-        Place::Raw => out.extend_from_slice(text),
-        Place::Csv => csv_string(out, |out| out.extend_from_slice(text)),
-        Place::Quoted => quoted(out, text),
+        TextContext::Escaped => escaped(out, text),
+        TextContext::Raw => out.extend_from_slice(text),
+        TextContext::Csv => csv_string(out, |out| out.extend_from_slice(text)),
+        TextContext::Quoted => quoted(out, text),
     }
 }
 
@@ -106,7 +106,7 @@ fn write_nested(out: &mut Vec<u8>, column: &Column, row: usize) {
             out.push(b'[');
             for (at, item) in offsets.range(row).enumerate() {
                 comma(out, at);
-                write_value(out, element, item, Place::Quoted);
+                write_value(out, element, item, TextContext::Quoted);
             }
             out.push(b']');
         }
@@ -114,9 +114,9 @@ fn write_nested(out: &mut Vec<u8>, column: &Column, row: usize) {
             out.push(b'{');
             for (at, item) in offsets.range(row).enumerate() {
                 comma(out, at);
-                write_value(out, key, item, Place::Quoted);
+                write_value(out, key, item, TextContext::Quoted);
                 out.push(b':');
-                write_value(out, value, item, Place::Quoted);
+                write_value(out, value, item, TextContext::Quoted);
             }
             out.push(b'}');
         }
@@ -124,11 +124,11 @@ fn write_nested(out: &mut Vec<u8>, column: &Column, row: usize) {
             out.push(b'(');
             for (at, element) in elements.iter().enumerate() {
                 comma(out, at);
-                write_value(out, element, row, Place::Quoted);
+                write_value(out, element, row, TextContext::Quoted);
             }
             out.push(b')');
         }
-        _ => write_value(out, column, row, Place::Quoted),
+        _ => write_value(out, column, row, TextContext::Quoted),
     }
 }
 

@@ -6,7 +6,7 @@ use super::options::DiskOptions;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordLocation {
     pub(super) segment: u64,
     pub(super) offset: u64,
 }
@@ -14,7 +14,7 @@ pub(super) struct Place {
 /// Rows one after the other; the first of them is in the record at `place` or in one that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
-    pub(super) place: Place,
+    pub(super) place: RecordLocation,
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) bytes: u64,

@@ -8,7 +8,7 @@ use super::folder::Folder;
 use super::format::{
     record_bytes, rows_payload_bytes, Kind, Members, MAX_PAYLOAD_BYTES, MEMBERS_BYTES, SEGMENT_HEADER_BYTES,
 };
-use super::groups::{Group, Groups, Place};
+use super::groups::{Group, Groups, RecordLocation};
 use super::options::DiskOptions;
 use super::read::{Part, Reading};
 use super::segment::{Active, Blank, NewRecord, Segment};
@@ -41,7 +41,7 @@ pub(super) struct Log {
 /// A batch that is sealed and not done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
-    pub(super) place: Place,
+    pub(super) place: RecordLocation,
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) held_bytes: u64,
@@ -250,7 +250,7 @@ impl Log {
         let (active, segment) = (self.active.as_mut(), self.segments.back_mut());
         let (active, segment) = active.zip(segment).expect("room was made in a segment that is written to");
         let count = rows.count() as u64;
-        let place = Place { segment: segment.number, offset: active.end };
+        let place = RecordLocation { segment: segment.number, offset: active.end };
         let lengths: &[u8] = as_bytes(rows.lengths());
         let (position, payload) = (self.next_position, [lengths, rows.bytes()]);
         active.push(NewRecord { kind: Kind::Rows, position, rows: count as u32, payload });
@@ -340,7 +340,7 @@ impl Log {
 
     pub(super) fn reading(&self, id: BatchId) -> Result<Reading, BufferError> {
         let batch = self.batches.get(&id).ok_or(BufferError::UnknownBatch(id))?;
-        let Place { segment: first_segment, offset } = batch.place;
+        let RecordLocation { segment: first_segment, offset } = batch.place;
         let end = batch.first + batch.rows;
         let concerned = self.segments.iter().filter(|segment| segment.number >= first_segment);
         let parts = concerned.take_while(|segment| segment.number == first_segment || segment.from < end);

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use options::{DiskOptions, DiskSync};
 
-use crate::buffer::{AppendError, Appended, Buffer, BufferError, Kept, LeftOvers, News, Open, Sealed};
+use crate::buffer::{AppendError, Appended, Buffer, BufferError, BufferEvents, Kept, LeftOvers, Open, Sealed};
 use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::{Body, Rows};
@@ -135,9 +135,9 @@ impl DiskBuffer {
 }
 
 impl Buffer for DiskBuffer {
-    fn attach(&self, news: Arc<dyn News>) {
+    fn attach(&self, events: Arc<dyn BufferEvents>) {
         if self.options.sync != DiskSync::Never {
-            let syncer = Syncer::start(self.options.sync, news, self.own().dirt());
+            let syncer = Syncer::start(self.options.sync, events, self.own().dirt());
             let _ = self.syncer.set(syncer);
         }
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::folder::Folder;
 use super::format::{id_of, Checksums, HeaderError, Kind, Members, RecordHeader, SegmentHeader, SEGMENT_HEADER_BYTES};
-use super::groups::{Group, Groups, Place};
+use super::groups::{Group, Groups, RecordLocation};
 use super::log::{Batch, Contents, Log};
 use super::options::DiskOptions;
 use super::runs::{Run, Runs};
@@ -156,7 +156,7 @@ impl Reading<'_> {
         let expected = self.next_position.unwrap_or(position);
         let Some(end) = position.checked_add(rows).filter(|_| position >= expected) else { return false };
         self.expect(segment, position, found.offset);
-        self.runs.push(Place { segment: segment.number, offset: found.offset }, found.header);
+        self.runs.push(RecordLocation { segment: segment.number, offset: found.offset }, found.header);
         self.next_position = Some(end);
         segment.to = end;
         true

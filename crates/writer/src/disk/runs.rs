@@ -1,7 +1,7 @@
 //! Rows that were found in a dead writer's segments, in runs short enough to be looked through again.
 
 use super::format::RecordHeader;
-use super::groups::Place;
+use super::groups::RecordLocation;
 
 /// A run ends at so many rows or bytes. What is kept in memory of a large log is small even so.
 const RUN_ROWS: u64 = 1024;
@@ -10,7 +10,7 @@ const RUN_BYTES: u64 = 1 << 20;
 /// Rows whose positions follow each other, in one segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
-    pub(super) place: Place,
+    pub(super) place: RecordLocation,
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) bytes: u64,
@@ -26,7 +26,7 @@ impl Run {
 pub(super) struct Runs(pub(super) Vec<Run>);
 
 impl Runs {
-    pub(super) fn push(&mut self, place: Place, header: RecordHeader) {
+    pub(super) fn push(&mut self, place: RecordLocation, header: RecordHeader) {
         let rows = u64::from(header.rows);
         let bytes = u64::from(header.payload_bytes) - 4 * rows;
         let last = self.0.last_mut().filter(|last| {

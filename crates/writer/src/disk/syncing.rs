@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::options::DiskSync;
-use crate::buffer::News;
+use crate::buffer::BufferEvents;
 
 /// How long a disk is left alone after a sync has failed.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -72,10 +72,10 @@ pub(super) struct Syncer {
 }
 
 impl Syncer {
-    pub(super) fn start(sync: DiskSync, news: Arc<dyn News>, dirt: Arc<Dirt>) -> Syncer {
+    pub(super) fn start(sync: DiskSync, events: Arc<dyn BufferEvents>, dirt: Arc<Dirt>) -> Syncer {
         let shared = Arc::new(Shared { wanted: Mutex::default(), changed: Condvar::new(), sync });
         let its = shared.clone();
-        let thread = std::thread::Builder::new().name("windrow-sync".into()).spawn(move || its.run(&*news, &dirt));
+        let thread = std::thread::Builder::new().name("windrow-sync".into()).spawn(move || its.run(&*events, &dirt));
         // Without a thread nothing is confirmed, which is what `Always` promises.
         Syncer { shared, thread: Mutex::new(thread.ok()) }
     }
@@ -113,14 +113,14 @@ impl Drop for Syncer {
 }
 
 impl Shared {
-    fn run(&self, news: &dyn News, dirt: &Dirt) {
+    fn run(&self, events: &dyn BufferEvents, dirt: &Dirt) {
         loop {
             let (reached, is_stopped) = self.wait();
             let synced = dirt.sync();
             if synced.is_ok() {
                 lock(&self.wanted).synced = reached;
-                news.kept(reached.before);
-                news.wake();
+                events.kept(reached.before);
+                events.wake();
             }
             if is_stopped {
                 return;

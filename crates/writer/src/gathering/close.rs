@@ -57,7 +57,7 @@ impl Gathering {
                 false => report.rows_handed_over = self.hand_over_all(&mut state, &mut calls),
             }
             state.is_abandoned = true;
-            // It may wait for its own thread, which may be about to tell news.
+            // It may wait for its own thread, which may be about to tell of an event.
             drop(state);
             self.buffer.close();
             if !self.buffer.survives() {

@@ -9,7 +9,7 @@ use crate::id::BatchId;
 /// Where a batch stands in line: the number of its seal, then its first row in what was sealed. So the pieces of a batch have
 /// its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct LinePosition {
     number: u64,
     row: u64,
 }
@@ -35,10 +35,10 @@ pub(super) enum Stage {
 #[derive(Default)]
 pub(super) struct Flights {
     sealed: u64,
-    in_line: BTreeMap<Place, Flight>,
-    by_id: HashMap<BatchId, Place>,
-    ready: BTreeSet<Place>,
-    waiting: BTreeSet<(u64, Place)>,
+    in_line: BTreeMap<LinePosition, Flight>,
+    by_id: HashMap<BatchId, LinePosition>,
+    ready: BTreeSet<LinePosition>,
+    waiting: BTreeSet<(u64, LinePosition)>,
     /// Those that are sent, or keep their share while they wait.
     shares: usize,
     pub(super) rows: u64,
@@ -63,10 +63,10 @@ impl Flights {
 
     pub(super) fn push(&mut self, sealed: Sealed) {
         self.sealed += 1;
-        self.insert(Place { number: self.sealed, row: 0 }, sealed);
+        self.insert(LinePosition { number: self.sealed, row: 0 }, sealed);
     }
 
-    fn insert(&mut self, place: Place, sealed: Sealed) {
+    fn insert(&mut self, place: LinePosition, sealed: Sealed) {
         self.rows += sealed.rows;
         self.by_id.insert(sealed.id, place);
         self.ready.insert(place);

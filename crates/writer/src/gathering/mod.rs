@@ -10,10 +10,10 @@
 //!
 //! Locks: `state`, then the buffer's own. Callbacks run under neither. [`Gathering::append`] takes the buffer's alone.
 
+mod buffer_events;
 mod calls;
 mod close;
 mod flights;
-mod news;
 mod room;
 mod schedule;
 mod settle;
@@ -83,7 +83,7 @@ impl Gathering {
             waker: OnceLock::new(),
             error_hook: OnceLock::new(),
         });
-        buffer.attach(Arc::new(news::Reporter::new(&gathering)));
+        buffer.attach(Arc::new(buffer_events::Reporter::new(&gathering)));
         gathering
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::buffer_events::KeptRows;
 use super::flights::Flights;
-use super::news::KeptRows;
 use super::room::RoomWaiter;
 use super::settled::Settled;
 use crate::errors::ErrorRing;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::book::Book;
 use super::connection::ConnectionError;
 use super::lane::{Bucket, Lane};
+use super::lane_index::LaneIndex;
 use super::link::{Contents, Link, Surveyed};
 use super::process;
 use super::resp::Reply;
@@ -72,17 +72,17 @@ impl State {
     /// Enters a lane that was adopted: its batches become ours.
     pub(super) fn enter(&mut self, adopted: Adopted, own_destination: &Destination, limits: BatchLimits) {
         let Adopted { lane, serial, destination, contents } = adopted;
-        let mut book = Book::default();
+        let mut index = LaneIndex::default();
         let sizes = contents.entries.iter().map(|(rows, bytes)| (rows.start, *bytes)).collect();
-        contents.entries.iter().for_each(|(rows, _)| book.add_entry(rows.start, rows.end - rows.start));
-        contents.batches.into_iter().for_each(|(id, members)| book.add_recorded(id, members));
+        contents.entries.iter().for_each(|(rows, _)| index.add_entry(rows.start, rows.end - rows.start));
+        contents.batches.into_iter().for_each(|(id, members)| index.add_recorded(id, members));
         self.found.complaints.extend(contents.complaints);
         let destination = (destination != *own_destination).then(|| Arc::new(destination));
         let number = self.lanes.len();
-        let tidied = book.tidy();
-        self.lanes.push(LaneState { lane, book, serial, is_gone: false, destination });
+        let tidied = index.tidy();
+        self.lanes.push(LaneState { lane, index, serial, is_gone: false, destination });
         self.record(number, tidied);
-        for id in self.lanes[number].book.live_batches() {
+        for id in self.lanes[number].index.live_batches() {
             self.offer(number, id, true);
         }
         self.seal_unsealed(number, &sizes, limits);
@@ -91,7 +91,7 @@ impl State {
     /// Joins neighbours to batches as large as they may be.
     fn seal_unsealed(&mut self, lane: usize, sizes: &HashMap<u64, u64>, limits: BatchLimits) {
         let mut groups: Vec<(Range<u64>, u64)> = Vec::new();
-        for rows in self.lanes[lane].book.unsealed() {
+        for rows in self.lanes[lane].index.unsealed() {
             let bytes = sizes.get(&rows.start).copied().unwrap_or(0);
             match groups.last_mut() {
                 Some((all, sum))
@@ -108,14 +108,14 @@ impl State {
         for (rows, _) in groups {
             // Without random numbers nothing else works either; the rows stay where they are, for the next one.
             let Ok(id) = BatchId::random() else { continue };
-            let change = self.lanes[lane].book.seal(id, rows);
+            let change = self.lanes[lane].index.seal(id, rows);
             self.record(lane, change);
             self.offer(lane, id, false);
         }
     }
 
     fn offer(&mut self, lane: usize, id: BatchId, is_recorded: bool) {
-        let Some(members) = self.lanes[lane].book.members(id) else { return };
+        let Some(members) = self.lanes[lane].index.members(id) else { return };
         let members = members.rows.clone();
         let sealed = Sealed {
             id,

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::address::RedisAddress;
-use super::book::Change;
 use super::entry;
+use super::lane_index::Change;
 use super::resp;
 use super::scripts::{Script, Scripts};
 use crate::id::BatchId;

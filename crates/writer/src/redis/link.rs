@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::address::RedisAddress;
-use super::book::{self, Members};
 use super::connection::{Connection, ConnectionError};
 use super::entry;
 use super::lane::{Bucket, Lane, Pipeline};
+use super::lane_index::{self, Members};
 use super::resp::Reply;
 use super::scripts::{text, verdict, Scripts, Verdict};
 use crate::buffer::BufferError;
@@ -98,7 +98,7 @@ impl Link {
             })?;
             for (name, size) in names.iter().filter_map(text).zip(sizes) {
                 let size = if let Reply::Integer(size) = size { size.max(0) as u64 } else { 0 };
-                match book::parse_field(name) {
+                match lane_index::parse_field(name) {
                     Some(rows) => contents.entries.push((rows, size)),
                     None => contents.complaints.push(format!("Redis, {}: no entry is called {name}", lane.rows)),
                 }
@@ -119,7 +119,7 @@ impl Link {
         let (mut bytes, mut lengths) = (Vec::new(), Vec::new());
         for part in entries.chunks(READ_ENTRIES) {
             let fields: Vec<String> =
-                part.iter().map(|entry| book::field(entry.start, entry.end - entry.start)).collect();
+                part.iter().map(|entry| lane_index::field(entry.start, entry.end - entry.start)).collect();
             let replies = self.talk(bucket, |pipeline| {
                 let mut command = vec![&b"HMGET"[..], lane.rows.as_bytes()];
                 command.extend(fields.iter().map(String::as_bytes));

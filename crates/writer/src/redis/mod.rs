@@ -45,10 +45,10 @@
 
 mod address;
 mod adoption;
-mod book;
 mod connection;
 mod entry;
 mod lane;
+mod lane_index;
 mod link;
 mod process;
 mod replace;
@@ -64,7 +64,7 @@ use std::time::Instant;
 
 pub use address::{AddressError, RedisAddress};
 
-use crate::buffer::{AppendError, Appended, Buffer, BufferError, Kept, LeftOvers, News, Open, Ready, Sealed};
+use crate::buffer::{AppendError, Appended, Buffer, BufferError, BufferEvents, Kept, LeftOvers, Open, Ready, Sealed};
 use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::{Body, Rows};
@@ -119,8 +119,8 @@ impl RedisBuffer {
 }
 
 impl Buffer for RedisBuffer {
-    fn attach(&self, news: Arc<dyn News>) {
-        self.shared.attach(news);
+    fn attach(&self, events: Arc<dyn BufferEvents>) {
+        self.shared.attach(events);
     }
 
     fn survives(&self) -> bool {

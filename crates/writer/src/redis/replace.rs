@@ -4,9 +4,9 @@
 //! one's, and this writer only waits to hear that they are stored. Or Redis itself has forgotten them (it was started again
 //! without its data): then what is still in this process's memory is written there once more.
 
-use super::book::Members;
 use super::connection::ConnectionError;
 use super::lane::Lane;
+use super::lane_index::Members;
 use super::link::Link;
 use super::scripts::Verdict;
 use super::state::{GivenAway, HeldRows, Op, Piece, State};
@@ -72,7 +72,7 @@ pub(super) fn restore(shared: &Shared, link: &mut Link, lane: &Lane) -> Result<O
     };
     let first = pieces.first().map_or(end, |piece| piece.first);
     register(shared, link, lane, first)?;
-    let mut change = super::book::Change::default();
+    let mut change = super::lane_index::Change::default();
     change.writes.extend(batches.iter().cloned());
     let verdicts = link.judge(&shared.bucket, |pipeline| {
         let mut next = first;
@@ -98,20 +98,20 @@ pub(super) fn restore(shared: &Shared, link: &mut Link, lane: &Lane) -> Result<O
     state.lanes[own].serial = 1;
     for piece in &pieces {
         let rows = piece.positions();
-        state.lanes[own].book.add_entry(rows.start, rows.end - rows.start);
+        state.lanes[own].index.add_entry(rows.start, rows.end - rows.start);
     }
     for (id, members) in batches {
-        state.lanes[own].book.add_recorded(id, members);
+        state.lanes[own].index.add_recorded(id, members);
         if let Some(batch) = state.batches.get_mut(&id) {
             (batch.lane, batch.is_recorded) = (own, true);
         }
     }
     state.ops.retain(|op| !matches!(op, Op::Record { lane, .. } if *lane == former));
     // What became done meanwhile is still in the lane: as nobody's, it would be sent again after a crash.
-    let done: Vec<BatchId> = state.lanes[own].book.live_batches();
+    let done: Vec<BatchId> = state.lanes[own].index.live_batches();
     for id in done {
         if !state.batches.contains_key(&id) {
-            let change = state.lanes[own].book.done(id);
+            let change = state.lanes[own].index.done(id);
             state.record(own, change);
         }
     }

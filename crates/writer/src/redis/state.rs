@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::book::{Book, Change};
 use super::lane::Lane;
+use super::lane_index::{Change, LaneIndex};
 use crate::buffer::{BufferError, LeftOvers, Open, Sealed};
 use crate::destination::Destination;
 use crate::id::BatchId;
@@ -69,7 +69,7 @@ pub(super) enum Op {
 
 pub(super) struct LaneState {
     pub(super) lane: Lane,
-    pub(super) book: Book,
+    pub(super) index: LaneIndex,
     pub(super) serial: u64,
     /// Somebody else has it, or it is empty and was left.
     pub(super) is_gone: bool,
@@ -160,7 +160,7 @@ impl State {
         let mut before = 0;
         for piece in self.half.drain(..) {
             let positions = piece.positions();
-            self.lanes[own].book.add_entry(positions.start, positions.end - positions.start);
+            self.lanes[own].index.add_entry(positions.start, positions.end - positions.start);
             self.waiting_rows += positions.end - positions.start;
             self.waiting_bytes += piece.chunk.bytes.len() as u64;
             before = positions.end;
@@ -249,7 +249,7 @@ impl State {
             destination: None,
         };
         let own = self.own;
-        let change = self.lanes[own].book.seal(id, positions.clone());
+        let change = self.lanes[own].index.seal(id, positions.clone());
         self.record(own, change);
         self.add_batch(own, sealed.clone(), positions, Some(Ok(Body::of(piece.chunk))), false);
         Some(sealed)
@@ -286,7 +286,7 @@ impl State {
             from = to;
         }
         let members = children.iter().map(|(sealed, members, _)| (sealed.id, members.clone())).collect();
-        let change = self.lanes[lane].book.split(id, members);
+        let change = self.lanes[lane].index.split(id, members);
         self.record(lane, change);
         self.batches.remove(&id);
         let sealed = children.iter().map(|(sealed, ..)| sealed.clone()).collect();
@@ -314,7 +314,7 @@ impl State {
 
     pub(super) fn done(&mut self, id: BatchId) -> Result<(), BufferError> {
         let batch = self.batches.remove(&id).ok_or(BufferError::UnknownBatch(id))?;
-        let change = self.lanes[batch.lane].book.done(id);
+        let change = self.lanes[batch.lane].index.done(id);
         self.record(batch.lane, change);
         Ok(())
     }
@@ -487,6 +487,6 @@ mod tests {
         assert!(matches!(state.load(BatchId(1)), Err(BufferError::UnknownBatch(_))));
         state.done(BatchId(2)).unwrap();
         state.done(BatchId(3)).unwrap();
-        assert!(state.lanes[0].book.is_empty());
+        assert!(state.lanes[0].index.is_empty());
     }
 }

@@ -14,7 +14,7 @@ use super::lane::{Bucket, Lane};
 use super::link::Link;
 use super::scripts::Verdict;
 use super::state::{BatchLimits, HeldRows, LaneState, Op, State};
-use crate::buffer::{BufferError, News};
+use crate::buffer::{BufferError, BufferEvents};
 use crate::destination::Destination;
 
 /// What one pipeline carries at most.
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
     wake: Condvar,
     ended: Condvar,
-    news: Mutex<Option<Arc<dyn News>>>,
+    events: Mutex<Option<Arc<dyn BufferEvents>>>,
 }
 
 impl Shared {
@@ -58,7 +58,7 @@ impl Shared {
             state: Mutex::default(),
             wake: Condvar::new(),
             ended: Condvar::new(),
-            news: Mutex::default(),
+            events: Mutex::default(),
         }
     }
 
@@ -66,14 +66,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn attach(&self, news: Arc<dyn News>) {
-        *self.news.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
+    pub(super) fn attach(&self, events: Arc<dyn BufferEvents>) {
+        *self.events.lock().unwrap_or_else(PoisonError::into_inner) = Some(events);
     }
 
-    fn tell(&self, tell: impl FnOnce(&dyn News)) {
-        let news = self.news.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(news) = news {
-            tell(&*news);
+    fn tell(&self, tell: impl FnOnce(&dyn BufferEvents)) {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(events) = events {
+            tell(&*events);
         }
     }
 
@@ -230,7 +230,7 @@ impl Worker {
             }
         };
         for HeldRows { positions, held_bytes } in refused {
-            self.shared.tell(|news| news.refused(positions, held_bytes, BufferError::Other(text.clone())));
+            self.shared.tell(|events| events.refused(positions, held_bytes, BufferError::Other(text.clone())));
         }
     }
 
@@ -335,10 +335,10 @@ impl Worker {
         again.into_iter().rev().for_each(|op| state.ops.push_front(op));
         drop(state);
         if let Some(before) = kept_before {
-            self.shared.tell(|news| news.kept(before));
+            self.shared.tell(|events| events.kept(before));
         }
         if is_recorded {
-            self.shared.tell(|news| news.wake());
+            self.shared.tell(|events| events.wake());
         }
         for (lane, verdict) in lost {
             self.lose(lane, verdict);
@@ -354,7 +354,7 @@ impl Worker {
             let state = self.shared.lock();
             state.batches.get(&id).map(|batch| {
                 let lane = &state.lanes[batch.lane];
-                (lane.lane.clone(), lane.book.entries_of(&batch.members), batch.members.clone())
+                (lane.lane.clone(), lane.index.entries_of(&batch.members), batch.members.clone())
             })
         };
         let Some((lane, entries, rows)) = wanted else { return Ok(()) };
@@ -373,7 +373,7 @@ impl Worker {
         if let Some(batch) = self.shared.lock().batches.get_mut(&id) {
             batch.body = Some(body);
         }
-        self.shared.tell(|news| news.wake());
+        self.shared.tell(|events| events.wake());
         Ok(())
     }
 
@@ -419,7 +419,7 @@ impl Worker {
             let has_ops = state.has_ops();
             let lanes = state.lanes.iter_mut().enumerate();
             let empty =
-                lanes.filter(|(number, lane)| !has_ops && *number != own && !lane.is_gone && lane.book.is_empty());
+                lanes.filter(|(number, lane)| !has_ops && *number != own && !lane.is_gone && lane.index.is_empty());
             empty.map(|(_, lane)| (lane.is_gone = true, lane.lane.clone()).1).collect()
         };
         if empty.is_empty() {
@@ -458,7 +458,7 @@ impl Worker {
             let given = state.given_away.swap_remove(at);
             drop(state);
             for HeldRows { positions, held_bytes } in given.rows {
-                self.shared.tell(|news| news.stored_elsewhere(positions, held_bytes));
+                self.shared.tell(|events| events.stored_elsewhere(positions, held_bytes));
             }
         }
         Ok(())
@@ -474,7 +474,7 @@ impl Worker {
         if number != state.own {
             state.batches.retain(|_, batch| batch.lane != number);
             drop(state);
-            self.shared.tell(|news| news.wake());
+            self.shared.tell(|events| events.wake());
             return;
         }
         let name = format!("{}+", state.lanes[number].lane.name);
@@ -508,9 +508,9 @@ impl Worker {
         match outcome {
             Ok(kept_before) => {
                 if let Some(before) = kept_before {
-                    self.shared.tell(|news| news.kept(before));
+                    self.shared.tell(|events| events.kept(before));
                 }
-                self.shared.tell(|news| news.wake());
+                self.shared.tell(|events| events.wake());
                 Ok(())
             }
             Err(error) => {
@@ -531,7 +531,7 @@ impl Worker {
 /// Enters a lane that has just been registered as the one of this writer's own rows.
 pub(super) fn enter_own(state: &mut State, lane: Lane) {
     state.own = state.lanes.len();
-    state.lanes.push(LaneState { lane, book: Default::default(), serial: 0, is_gone: false, destination: None });
+    state.lanes.push(LaneState { lane, index: Default::default(), serial: 0, is_gone: false, destination: None });
 }
 
 fn no_link() -> ConnectionError {

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use windrow_writer::{
-    AppendError, Buffer, BufferError, Destination, DiskBuffer, DiskOptions, DiskSync, Gathering, Kept, News, Next,
-    Options, Reason, Rows,
+    AppendError, Buffer, BufferError, BufferEvents, Destination, DiskBuffer, DiskOptions, DiskSync, Gathering, Kept,
+    Next, Options, Reason, Rows,
 };
 
 use crate::support::{append, left_overs, load, open, table, Folder};
@@ -166,7 +166,7 @@ fn left_overs_of_one_who_died_later_are_found_then() {
 #[derive(Default)]
 struct Told(Mutex<Vec<u64>>);
 
-impl News for Told {
+impl BufferEvents for Told {
     fn kept(&self, before: u64) {
         self.0.lock().unwrap().push(before);
     }

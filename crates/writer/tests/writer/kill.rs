@@ -31,13 +31,13 @@ fn row(number: u64) -> String {
 
 /// What the victim says when a call has returned, or, for a done, before it is made.
 #[derive(Default)]
-struct Said {
+struct VictimReport {
     rows: u64,
     sealed: HashMap<BatchId, (u64, u64)>,
     releasing: Vec<BatchId>,
 }
 
-impl Said {
+impl VictimReport {
     fn line(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
@@ -80,22 +80,22 @@ fn a_killed_process_loses_no_row_of_a_call_that_returned() {
         let folder = Folder::new();
         let mut victim = child("kill::victim", &folder);
         let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines();
-        let mut said = Said::default();
+        let mut report = VictimReport::default();
         let lines_before_death = fastrand::Rng::with_seed(seed).usize(1..3000);
-        lines.by_ref().take(lines_before_death).for_each(|line| said.line(&line.unwrap()));
+        lines.by_ref().take(lines_before_death).for_each(|line| report.line(&line.unwrap()));
         victim.kill().unwrap();
         victim.wait().unwrap();
         // What it said before it died: each line is one write.
-        lines.map_while(Result::ok).for_each(|line| said.line(&line));
-        check(&folder, &said, seed);
+        lines.map_while(Result::ok).for_each(|line| report.line(&line));
+        check(&folder, &report, seed);
     }
 }
 
-fn check(folder: &Folder, said: &Said, seed: u64) {
+fn check(folder: &Folder, report: &VictimReport, seed: u64) {
     let buffer = open(folder.path(), &options());
     let found = left_overs(&buffer);
     assert!(found.complaints.is_empty(), "seed {seed}: {:?}", found.complaints);
-    let mut there = vec![0; said.rows as usize + 10_000];
+    let mut there = vec![0; report.rows as usize + 10_000];
     for batch in &found.batches {
         let rows = load(&buffer, batch);
         let first: u64 = rows[0].split(' ').nth(1).unwrap().parse().unwrap();
@@ -103,18 +103,18 @@ fn check(folder: &Folder, said: &Said, seed: u64) {
             assert_eq!(*text, row(number), "seed {seed}");
             there[number as usize] += 1;
         }
-        if let Some(members) = said.sealed.get(&batch.id) {
+        if let Some(members) = report.sealed.get(&batch.id) {
             assert_eq!(*members, (first, first + batch.rows), "seed {seed}: a batch keeps its members");
         }
     }
     let found: Vec<BatchId> = found.batches.iter().map(|batch| batch.id).collect();
     let mut may_be_gone = vec![false; there.len()];
-    for (id, (first, end)) in &said.sealed {
-        let is_released = said.releasing.contains(id);
+    for (id, (first, end)) in &report.sealed {
+        let is_released = report.releasing.contains(id);
         assert!(is_released || found.contains(id), "seed {seed}: batch {id} is lost");
         (*first..*end).for_each(|number| may_be_gone[number as usize] = is_released);
     }
-    for number in 0..said.rows as usize {
+    for number in 0..report.rows as usize {
         assert!(there[number] == 1 || may_be_gone[number] && there[number] == 0, "seed {seed}: row {number}");
     }
 }

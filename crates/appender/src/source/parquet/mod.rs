@@ -1,11 +1,11 @@
 //! Parquet files. Their row groups are decoded on several threads and handed on in order.
 //!
-//! A thread takes the next row group, decodes it batch by batch and puts the batches on the group's shelf. Whoever reads
-//! empties the shelves in the order of the groups. The group whose turn it is may always go on; the others stop when
-//! what lies on all shelves has [`shelves::MAX_AHEAD_BYTES`], so that memory is bounded whatever the groups' sizes.
+//! A thread takes the next row group, decodes it batch by batch and puts the batches on the group's queue. Whoever reads
+//! empties the queues in the order of the groups. The group whose turn it is may always go on; the others stop when
+//! what lies on all queues has [`row_group_queues::MAX_AHEAD_BYTES`], so that memory is bounded whatever the groups' sizes.
 
 mod file;
-mod shelves;
+mod row_group_queues;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::columns::{for_all, Order};
 use super::guarded::guarded;
 use super::{Source, SourceError};
 use file::ParquetFile;
-use shelves::Shelves;
+use row_group_queues::RowGroupQueues;
 
 const MAX_THREADS: usize = 8;
 
@@ -26,7 +26,7 @@ pub(super) struct ParquetSource {
     schema: SchemaRef,
     whole_bytes: u64,
     groups: Arc<Vec<Group>>,
-    shelves: Arc<Shelves>,
+    queues: Arc<RowGroupQueues>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -58,20 +58,20 @@ impl ParquetSource {
             (0..file.groups()).map(move |index| Group { file: file.clone(), order: order.clone(), index })
         };
         let groups: Vec<Group> = files.into_iter().flat_map(groups_of).collect();
-        let shelves = Arc::new(Shelves::new(groups.len()));
-        Ok(ParquetSource { schema, whole_bytes, groups: Arc::new(groups), shelves, threads: Vec::new() })
+        let queues = Arc::new(RowGroupQueues::new(groups.len()));
+        Ok(ParquetSource { schema, whole_bytes, groups: Arc::new(groups), queues, threads: Vec::new() })
     }
 
     /// When the first row is asked for: a source that is only looked at needs no threads.
     fn start(&mut self) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         for _ in 0..cores.min(MAX_THREADS).min(self.groups.len()) {
-            let (groups, shelves) = (self.groups.clone(), self.shelves.clone());
+            let (groups, queues) = (self.groups.clone(), self.queues.clone());
             self.threads.push(std::thread::spawn(move || {
-                while let Some(number) = shelves.next_group() {
+                while let Some(number) = queues.next_group() {
                     let group = &groups[number];
-                    let decoded = guarded(|| decode(group, number, &shelves));
-                    shelves.end_group(number, decoded.map_err(|error| in_file(group, error)));
+                    let decoded = guarded(|| decode(group, number, &queues));
+                    queues.end_group(number, decoded.map_err(|error| in_file(group, error)));
                 }
             }));
         }
@@ -82,9 +82,9 @@ fn in_file(group: &Group, error: SourceError) -> SourceError {
     SourceError { file: Some(group.file.path().to_owned()), ..error }
 }
 
-fn decode(group: &Group, number: usize, shelves: &Shelves) -> Result<(), SourceError> {
+fn decode(group: &Group, number: usize, queues: &RowGroupQueues) -> Result<(), SourceError> {
     for batch in group.file.read_group(group.index)? {
-        if !shelves.put(number, group.order.apply(batch.map_err(SourceError::new)?)?) {
+        if !queues.put(number, group.order.apply(batch.map_err(SourceError::new)?)?) {
             break;
         }
     }
@@ -100,7 +100,7 @@ impl Source for ParquetSource {
         if self.threads.is_empty() {
             self.start();
         }
-        self.shelves.take()
+        self.queues.take()
     }
 
     fn whole_bytes(&self) -> Option<u64> {
@@ -110,7 +110,7 @@ impl Source for ParquetSource {
 
 impl Drop for ParquetSource {
     fn drop(&mut self) {
-        self.shelves.close();
+        self.queues.close();
         for thread in self.threads.drain(..) {
             // What it had to say was said by its group.
             let _ = thread.join();

@@ -55,7 +55,7 @@ impl Exchange<'_> {
             self.state.metrics.error(code);
         }
         // A stranger's body is not waited for.
-        if !connection.body_is_done() && self.peer.slot.is_known() {
+        if !connection.body_is_done() && self.peer.permit.is_known() {
             payload::skip(connection, self.state.options.settings.get().append.max_batch_bytes as u64).await;
         }
         let after = reply.write(out, self.request.head, connection);

@@ -25,7 +25,7 @@ use super::text::NoText;
 use crate::admission::BackendFacts;
 use crate::data::answer::{after, After};
 use crate::data::body::Read;
-use crate::data::deduplication::RowsGone;
+use crate::data::deduplication::RowRemoval;
 use crate::data::dispatch::Exchange;
 use crate::data::gather::query_id;
 use crate::error::Refusal;
@@ -80,14 +80,14 @@ pub(super) struct Run<'a> {
     pub(super) started: Instant,
     pub(super) tag: String,
     pub(super) facts: &'a BackendFacts,
-    gone: Option<&'a RowsGone>,
+    gone: Option<&'a RowRemoval>,
 }
 
 /// What is known of a statement before it is taken apart.
 pub(in crate::data) struct Asking<'a> {
     pub(in crate::data) access: Access,
     /// Of which tables it takes rows away, if it is done.
-    pub(in crate::data) gone: Option<&'a RowsGone>,
+    pub(in crate::data) gone: Option<&'a RowRemoval>,
 }
 
 impl Exchange<'_> {

@@ -11,13 +11,13 @@ use crate::source::SourceError;
 /// What may lie ready of groups whose turn has not come.
 pub(super) const MAX_AHEAD_BYTES: u64 = 192 << 20;
 
-pub(super) struct Shelves {
+pub(super) struct RowGroupQueues {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
-    shelves: Vec<Shelf>,
+    queues: Vec<RowGroupQueue>,
     /// The next group that a thread takes.
     next: usize,
     /// The group whose batches are being read.
@@ -27,16 +27,16 @@ struct State {
 }
 
 #[derive(Default)]
-struct Shelf {
+struct RowGroupQueue {
     batches: VecDeque<RecordBatch>,
     end: Option<Result<(), SourceError>>,
 }
 
-impl Shelves {
-    pub(super) fn new(groups: usize) -> Shelves {
-        let shelves = std::iter::repeat_with(Shelf::default).take(groups).collect();
-        let state = State { shelves, next: 0, current: 0, ahead_bytes: 0, closed: false };
-        Shelves { state: Mutex::new(state), changed: Condvar::new() }
+impl RowGroupQueues {
+    pub(super) fn new(groups: usize) -> RowGroupQueues {
+        let queues = std::iter::repeat_with(RowGroupQueue::default).take(groups).collect();
+        let state = State { queues, next: 0, current: 0, ahead_bytes: 0, closed: false };
+        RowGroupQueues { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -53,7 +53,7 @@ impl Shelves {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        (!state.closed && number < state.shelves.len()).then_some(number)
+        (!state.closed && number < state.queues.len()).then_some(number)
     }
 
     /// Waits for room. False: nobody wants it any more.
@@ -67,14 +67,14 @@ impl Shelves {
             return false;
         }
         state.ahead_bytes += bytes;
-        state.shelves[number].batches.push_back(batch);
+        state.queues[number].batches.push_back(batch);
         drop(state);
         self.changed.notify_all();
         true
     }
 
     pub(super) fn end_group(&self, number: usize, outcome: Result<(), SourceError>) {
-        self.lock().shelves[number].end = Some(outcome);
+        self.lock().queues[number].end = Some(outcome);
         self.changed.notify_all();
     }
 
@@ -83,14 +83,14 @@ impl Shelves {
         let mut state = self.lock();
         loop {
             let current = state.current;
-            let Some(shelf) = state.shelves.get_mut(current) else { return Ok(None) };
-            if let Some(batch) = shelf.batches.pop_front() {
+            let Some(queue) = state.queues.get_mut(current) else { return Ok(None) };
+            if let Some(batch) = queue.batches.pop_front() {
                 state.ahead_bytes -= batch_bytes(&batch);
                 drop(state);
                 self.changed.notify_all();
                 return Ok(Some(batch));
             }
-            match &shelf.end {
+            match &queue.end {
                 Some(Err(error)) => return Err(error.clone()),
                 Some(Ok(())) => {
                     state.current += 1;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::calls::{Calls, OnKept};
 use super::Gathering;
-use crate::buffer::{BufferError, News};
+use crate::buffer::{BufferError, BufferEvents};
 
 /// Who waits for the buffer's promise.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Reporter {
     }
 }
 
-impl News for Reporter {
+impl BufferEvents for Reporter {
     fn kept(&self, before: u64) {
         self.report(|gathering, calls| gathering.lock().kept.reach(before, calls));
     }

@@ -21,15 +21,15 @@ use crate::spool::Spooled;
 use crate::target::{Target, Totals};
 
 /// A batch that waits for its turn, and the room that it takes.
-pub(crate) enum Kept<B> {
+pub(crate) enum HeldBatch<B> {
     Memory { batch: B, grant: Grant },
     Spooled { file: Spooled, grant: Grant },
 }
 
-impl<B> Kept<B> {
+impl<B> HeldBatch<B> {
     fn bytes(&self) -> u64 {
         match self {
-            Kept::Memory { grant, .. } | Kept::Spooled { grant, .. } => grant.bytes(),
+            HeldBatch::Memory { grant, .. } | HeldBatch::Spooled { grant, .. } => grant.bytes(),
         }
     }
 }
@@ -48,7 +48,7 @@ pub(crate) struct Append<T: Target> {
 }
 
 struct Inner<B> {
-    sequence: Sequence<Kept<B>>,
+    sequence: Sequence<HeldBatch<B>>,
     idleness: Idleness,
     rows: u64,
     bytes: u64,
@@ -60,7 +60,7 @@ struct Inner<B> {
 
 /// What the applying task is to do.
 pub(crate) enum Step<B> {
-    Apply(Vec<(u64, Kept<B>)>),
+    Apply(Vec<(u64, HeldBatch<B>)>),
     Commit(Totals),
     /// It has ended.
     Stop,
@@ -152,7 +152,13 @@ impl<T: Target> Append<T> {
     }
 
     /// Keeps a batch, if none of its number has come meanwhile.
-    pub(crate) fn keep(&self, number: u64, kept: Kept<T::Batch>, rows: u64, bytes: u64) -> Result<Put, AppendError> {
+    pub(crate) fn keep(
+        &self,
+        number: u64,
+        kept: HeldBatch<T::Batch>,
+        rows: u64,
+        bytes: u64,
+    ) -> Result<Put, AppendError> {
         let mut inner = self.lock();
         if let Some(end) = &inner.end {
             return late_put(self.id, number, end);
@@ -195,7 +201,7 @@ impl<T: Target> Append<T> {
         if inner.end.is_some() {
             return Step::Stop;
         }
-        match inner.sequence.next(max_bytes, Kept::bytes) {
+        match inner.sequence.next(max_bytes, HeldBatch::bytes) {
             Next::Apply(batches) => Step::Apply(batches),
             Next::Finish => {
                 inner.is_committing = true;

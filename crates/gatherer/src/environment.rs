@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub trait Surroundings: Send + Sync + 'static {
+pub trait Environment: Send + Sync + 'static {
     /// Microseconds since 1970, for people and logs only: this clock may jump.
     fn wall_micros(&self) -> u64;
 
@@ -18,7 +18,7 @@ pub trait Surroundings: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Machine;
 
-impl Surroundings for Machine {
+impl Environment for Machine {
     fn wall_micros(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
     }

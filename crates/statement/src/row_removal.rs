@@ -8,7 +8,7 @@ use crate::lexer::TokenKind;
 const WHOLE: [&str; 3] = ["RENAME", "EXCHANGE", "REPLACE"];
 
 /// `text` is a statement other than an INSERT.
-pub fn takes_rows_away(text: &[u8]) -> bool {
+pub fn removes_rows(text: &[u8]) -> bool {
     let mut cursor = Cursor::new(text, false);
     // Nobody inserts into temporary tables through here.
     if cursor.eat_keyword("TRUNCATE") || cursor.eat_keywords("CREATE OR REPLACE") {
@@ -53,7 +53,7 @@ mod tests {
             "ALTER TABLE t ADD COLUMN b UInt8, DETACH PART 'all_1_1_0'",
             "ALTER TABLE t MOVE PARTITION 1 TO TABLE u",
         ] {
-            assert!(takes_rows_away(text.as_bytes()), "{text}");
+            assert!(removes_rows(text.as_bytes()), "{text}");
         }
     }
 
@@ -74,7 +74,7 @@ mod tests {
             "ALTER TABLE t DROP",
             "",
         ] {
-            assert!(!takes_rows_away(text.as_bytes()), "{text}");
+            assert!(!removes_rows(text.as_bytes()), "{text}");
         }
     }
 }

@@ -10,15 +10,15 @@ use pyo3::prelude::*;
 const TURN: Duration = Duration::from_micros(500);
 const STEP_BACK: Duration = Duration::from_micros(30);
 
-pub(super) struct GiveWay {
+pub(super) struct InterpreterYield {
     shared: bool,
     since: Instant,
 }
 
-impl GiveWay {
+impl InterpreterYield {
     /// `shared`: this is a worker thread, and others wait for the interpreter.
     pub(super) fn new(shared: bool) -> Self {
-        GiveWay { shared, since: Instant::now() }
+        InterpreterYield { shared, since: Instant::now() }
     }
 
     /// After every few hundred values. Other Python code may run in here.

@@ -8,7 +8,7 @@ use crate::errors;
 use crate::id::AppendId;
 use crate::request::OpenRequest;
 
-pub(crate) fn check_same(id: AppendId, first: &OpenRequest, now: &OpenRequest) -> Result<(), AppendError> {
+pub(crate) fn check_reopening(id: AppendId, first: &OpenRequest, now: &OpenRequest) -> Result<(), AppendError> {
     let differs = |what: &str, first: String, now: String| Err(errors::opened_otherwise(id, what, &first, &now));
     let table = |of: &OpenRequest| format!("{}.{}", of.database, of.table);
     if (&first.database, &first.table) != (&now.database, &now.table) {
@@ -56,8 +56,8 @@ mod tests {
     fn whatever_decides_what_batches_hold_has_to_be_the_same() {
         let id = AppendId::from_u128(1);
         let (same, silent) = (opening(), OpenRequest { source: None, ..opening() });
-        assert!(check_same(id, &opening(), &same).is_ok());
-        assert!(check_same(id, &opening(), &silent).is_ok(), "who says nothing of its source says nothing else");
+        assert!(check_reopening(id, &opening(), &same).is_ok());
+        assert!(check_reopening(id, &opening(), &silent).is_ok(), "who says nothing of its source says nothing else");
         for (other, what) in [
             (OpenRequest { table: "u".into(), ..opening() }, "table"),
             (OpenRequest { database: "e".into(), ..opening() }, "table"),
@@ -65,10 +65,10 @@ mod tests {
             (OpenRequest { ordered: false, ..opening() }, "ordered"),
             (OpenRequest { source: Some("b.csv 17".into()), ..opening() }, "source"),
         ] {
-            let error = check_same(id, &opening(), &other).unwrap_err();
+            let error = check_reopening(id, &opening(), &other).unwrap_err();
             assert_eq!((error.status, error.exception.code), (409, 36), "{error}");
             assert!(error.exception.line.contains(&format!("with {what} ")), "{error}");
         }
-        assert!(check_same(id, &silent, &opening()).is_err(), "it was begun by somebody else");
+        assert!(check_reopening(id, &silent, &opening()).is_err(), "it was begun by somebody else");
     }
 }

@@ -36,12 +36,12 @@ struct EntryState {
 }
 
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct LaneIndex {
     entries: BTreeMap<u64, EntryState>,
     batches: HashMap<BatchId, Members>,
 }
 
-impl Book {
+impl LaneIndex {
     pub(super) fn add_entry(&mut self, first_row: u64, rows: u64) {
         self.entries.insert(first_row, EntryState { rows, open_rows: rows });
     }
@@ -190,56 +190,56 @@ mod tests {
         BatchId(number)
     }
 
-    fn book() -> Book {
-        let mut book = Book::default();
-        book.add_entry(0, 10);
-        book.add_entry(10, 5);
-        book.add_entry(15, 5);
-        book
+    fn index() -> LaneIndex {
+        let mut index = LaneIndex::default();
+        index.add_entry(0, 10);
+        index.add_entry(10, 5);
+        index.add_entry(15, 5);
+        index
     }
 
     #[test]
     fn a_batch_releases_what_it_had_and_nothing_else() {
-        let mut book = book();
-        book.seal(id(1), 0..15);
-        assert_eq!(book.unsealed().first(), Some(&(15..20)));
-        let change = book.done(id(1));
+        let mut index = index();
+        index.seal(id(1), 0..15);
+        assert_eq!(index.unsealed().first(), Some(&(15..20)));
+        let change = index.done(id(1));
         assert_eq!(
             change,
             Change { writes: vec![], forgets: vec![id(1)], releases: vec!["0:10".into(), "10:5".into()] }
         );
-        assert_eq!(book.unsealed().first(), Some(&(15..20)));
-        assert!(book.done(id(1)).is_empty(), "a second time is no time");
+        assert_eq!(index.unsealed().first(), Some(&(15..20)));
+        assert!(index.done(id(1)).is_empty(), "a second time is no time");
     }
 
     #[test]
     fn halves_share_an_entry_until_both_are_done() {
-        let mut book = book();
-        book.seal(id(1), 0..10);
-        let change = book.split(id(1), vec![(id(2), 0..5), (id(3), 5..10)]);
+        let mut index = index();
+        index.seal(id(1), 0..10);
+        let change = index.split(id(1), vec![(id(2), 0..5), (id(3), 5..10)]);
         assert_eq!((change.forgets, change.writes.len()), (vec![id(1)], 2));
-        let change = book.done(id(2));
+        let change = index.done(id(2));
         assert_eq!(change.writes, [(id(2), Members { rows: 0..5, is_done: true })]);
         assert!(change.releases.is_empty() && change.forgets.is_empty());
-        let mut change = book.done(id(3));
+        let mut change = index.done(id(3));
         change.forgets.sort();
         assert_eq!(change, Change { writes: vec![], forgets: vec![id(2), id(3)], releases: vec!["0:10".into()] });
     }
 
     #[test]
     fn what_a_crash_left_is_told_apart() {
-        let mut book = book();
-        book.add_recorded(id(2), Members { rows: 0..5, is_done: true });
-        book.add_recorded(id(3), Members { rows: 5..12, is_done: false });
-        assert!(book.tidy().is_empty());
-        assert_eq!(book.live_batches(), [id(3)]);
+        let mut index = index();
+        index.add_recorded(id(2), Members { rows: 0..5, is_done: true });
+        index.add_recorded(id(3), Members { rows: 5..12, is_done: false });
+        assert!(index.tidy().is_empty());
+        assert_eq!(index.live_batches(), [id(3)]);
         assert_eq!(
-            book.unsealed().first(),
+            index.unsealed().first(),
             Some(&(15..20)),
             "the rest of 10..15 is not lost: the batch's other half is recorded with it"
         );
-        assert_eq!(book.entries_of(&(5..12)), [0..10, 10..15]);
-        assert_eq!(book.done(id(3)).releases, ["0:10"]);
+        assert_eq!(index.entries_of(&(5..12)), [0..10, 10..15]);
+        assert_eq!(index.done(id(3)).releases, ["0:10"]);
     }
 
     #[test]

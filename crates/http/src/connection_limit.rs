@@ -1,7 +1,7 @@
 //! Connections that may be open at a time, and who leaves when there are too many.
 //!
 //! Of a new connection nothing is known. It is a stranger until its first request is found to be of a user; only then does it
-//! keep its slot for as long as it likes. Where all slots are taken, a new connection takes that of the stranger that has
+//! keep its permit for as long as it likes. Where all permits are taken, a new connection takes that of the stranger that has
 //! waited longest without asking for anything.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use std::task::Poll;
 
 use tokio::sync::Notify;
 
-/// The slots of one port.
-pub struct Slots {
+/// The permits of one port.
+pub struct ConnectionLimit {
     most: usize,
     state: Mutex<State>,
     /// The last connection has gone.
@@ -34,31 +34,31 @@ struct State {
 /// Whether a stranger has to leave.
 #[derive(Default)]
 struct Leaving {
-    /// Changed under the lock of the slots only.
+    /// Changed under the lock of the permits only.
     is_told: AtomicBool,
     told: Notify,
 }
 
-/// One connection's slot, free again when it is dropped.
-pub struct Slot {
-    slots: Arc<Slots>,
+/// One connection's permit, free again when it is dropped.
+pub struct ConnectionPermit {
+    limit: Arc<ConnectionLimit>,
     is_known: AtomicBool,
     /// What it waits under, if it does.
     waits_as: Mutex<Option<u64>>,
     leaving: Arc<Leaving>,
 }
 
-impl Slots {
-    pub fn new(most: usize) -> Arc<Slots> {
-        Arc::new(Slots { most, state: Mutex::default(), emptied: Notify::new() })
+impl ConnectionLimit {
+    pub fn new(most: usize) -> Arc<ConnectionLimit> {
+        Arc::new(ConnectionLimit { most, state: Mutex::default(), emptied: Notify::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot for one more connection. `None`: all are taken, by users or by requests.
-    pub fn take(self: &Arc<Slots>) -> Option<Slot> {
+    /// A permit for one more connection. `None`: all are taken, by users or by requests.
+    pub fn take(self: &Arc<ConnectionLimit>) -> Option<ConnectionPermit> {
         let mut state = self.lock();
         // More than one where somebody who was told to leave has turned out to be a user, and stays.
         while state.taken - state.leaving >= self.most {
@@ -69,18 +69,18 @@ impl Slots {
         }
         state.taken += 1;
         drop(state);
-        let slot = Slot {
-            slots: self.clone(),
+        let permit = ConnectionPermit {
+            limit: self.clone(),
             is_known: AtomicBool::new(false),
             waits_as: Mutex::default(),
             leaving: Arc::default(),
         };
         // From the start: before it is looked at, a hundred others may come.
-        slot.waits();
-        Some(slot)
+        permit.waits();
+        Some(permit)
     }
 
-    /// Ends when no slot is taken.
+    /// Ends when no permit is taken.
     pub async fn emptied(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -94,12 +94,12 @@ impl Slots {
     }
 }
 
-impl Slot {
-    /// The peer is a user: it keeps its slot.
+impl ConnectionPermit {
+    /// The peer is a user: it keeps its permit.
     pub fn is_of_user(&self) {
         if !self.is_known.swap(true, Ordering::Relaxed) {
             self.works();
-            self.stays(&mut self.slots.lock());
+            self.stays(&mut self.limit.lock());
         }
     }
 
@@ -107,7 +107,7 @@ impl Slot {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Waits for something that the peer has to send. Ends early, with `None`, if a stranger's slot is wanted for somebody else.
+    /// Waits for something that the peer has to send. Ends early, with `None`, if a stranger's permit is wanted for somebody else.
     pub async fn wait_for<T>(&self, something: impl Future<Output = T>) -> Option<T> {
         if self.is_known() {
             return Some(something.await);
@@ -130,7 +130,7 @@ impl Slot {
         came
     }
 
-    /// Ends when a stranger's slot is wanted for somebody else: for those that wait by other means.
+    /// Ends when a stranger's permit is wanted for somebody else: for those that wait by other means.
     pub fn has_to_leave(&self) -> impl Future<Output = ()> + Send + 'static {
         let leaving = self.leaving.clone();
         async move { leaving.told.notified().await }
@@ -138,7 +138,7 @@ impl Slot {
 
     /// A stranger that waits still keeps its place among those that wait.
     fn waits(&self) {
-        let mut state = self.slots.lock();
+        let mut state = self.limit.lock();
         let mut waits_as = self.waits_as();
         if waits_as.is_none() {
             let id = state.next_id;
@@ -149,7 +149,7 @@ impl Slot {
     }
 
     fn works(&self) {
-        let mut state = self.slots.lock();
+        let mut state = self.limit.lock();
         if let Some(id) = self.waits_as().take() {
             state.waiting.remove(&id);
         }
@@ -167,14 +167,14 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.works();
-        let mut state = self.slots.lock();
+        let mut state = self.limit.lock();
         self.stays(&mut state);
         state.taken -= 1;
         if state.taken == 0 {
-            self.slots.emptied.notify_waiters();
+            self.limit.emptied.notify_waiters();
         }
     }
 }
@@ -185,13 +185,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_newcomer_takes_the_slot_of_the_stranger_that_has_waited_longest() {
-        let slots = Slots::new(3);
-        let (known, first, second) = (slots.take().unwrap(), slots.take().unwrap(), slots.take().unwrap());
+        let limit = ConnectionLimit::new(3);
+        let (known, first, second) = (limit.take().unwrap(), limit.take().unwrap(), limit.take().unwrap());
         known.is_of_user();
         for working in [&first, &second] {
             assert_eq!(working.wait_for(std::future::ready(1)).await, Some(1));
         }
-        assert!(slots.take().is_none(), "nobody waits: all are at work");
+        assert!(limit.take().is_none(), "nobody waits: all are at work");
         let silence = std::future::pending::<()>;
         let (newcomer, another) = {
             let mut known_waits = pin!(known.wait_for(silence()));
@@ -200,50 +200,50 @@ mod tests {
             for waits in [&mut known_waits, &mut first_waits, &mut second_waits] {
                 assert!(poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx))).await.is_pending());
             }
-            let newcomer = slots.take().unwrap();
+            let newcomer = limit.take().unwrap();
             assert_eq!(first_waits.await, None);
             assert!(poll_fn(|cx| Poll::Ready(second_waits.as_mut().poll(cx))).await.is_pending());
-            let another = slots.take().unwrap();
+            let another = limit.take().unwrap();
             assert_eq!(second_waits.await, None);
             (newcomer, another)
         };
         another.is_of_user();
         assert_eq!(newcomer.wait_for(std::future::ready(7)).await, Some(7));
-        assert!(slots.take().is_none(), "a user's slot is nobody else's");
+        assert!(limit.take().is_none(), "a user's permit is nobody else's");
         drop((first, second, newcomer, another));
-        assert!(slots.take().is_some());
+        assert!(limit.take().is_some());
     }
 
     #[tokio::test]
     async fn who_turns_out_to_be_a_user_stays_and_counts() {
-        let slots = Slots::new(2);
-        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
-        let third = slots.take().unwrap();
+        let limit = ConnectionLimit::new(2);
+        let (first, second) = (limit.take().unwrap(), limit.take().unwrap());
+        let third = limit.take().unwrap();
         // Told to leave, and served before it was looked at.
         first.is_of_user();
         assert_eq!(first.wait_for(std::future::ready(1)).await, Some(1));
-        let fourth = slots.take().unwrap();
-        assert_eq!(slots.lock().leaving, 2, "the second and the third make room for it");
+        let fourth = limit.take().unwrap();
+        assert_eq!(limit.lock().leaving, 2, "the second and the third make room for it");
         drop((second, third));
         fourth.is_of_user();
-        assert!(slots.take().is_none());
+        assert!(limit.take().is_none());
         drop((first, fourth));
-        let state = slots.lock();
+        let state = limit.lock();
         assert_eq!((state.taken, state.leaving, state.waiting.len()), (0, 0, 0));
     }
 
     #[tokio::test]
     async fn the_end_is_told_when_all_have_gone() {
-        let slots = Slots::new(2);
-        slots.emptied().await;
-        let slot = slots.take().unwrap();
+        let limit = ConnectionLimit::new(2);
+        limit.emptied().await;
+        let permit = limit.take().unwrap();
         let told = tokio::spawn({
-            let slots = slots.clone();
-            async move { slots.emptied().await }
+            let limit = limit.clone();
+            async move { limit.emptied().await }
         });
         tokio::task::yield_now().await;
         assert!(!told.is_finished());
-        drop(slot);
+        drop(permit);
         told.await.unwrap();
     }
 }

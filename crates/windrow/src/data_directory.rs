@@ -10,15 +10,15 @@ use windrow_settings::Settings;
 
 use crate::log_writer::LogWriter;
 
-pub(crate) struct Kept {
+pub(crate) struct DataDirectory {
     writers: Vec<LogWriter>,
     /// Two gateways on one directory would destroy each other's data. Given back last.
     _lock: DataDirLock,
 }
 
-impl Kept {
-    pub(crate) fn new(lock: DataDirLock, writers: Vec<LogWriter>) -> Kept {
-        Kept { writers, _lock: lock }
+impl DataDirectory {
+    pub(crate) fn new(lock: DataDirLock, writers: Vec<LogWriter>) -> DataDirectory {
+        DataDirectory { writers, _lock: lock }
     }
 
     /// After the last who appends to them.
