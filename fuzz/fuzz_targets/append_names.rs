@@ -3,22 +3,16 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/gateway/src/data/appends/names.rs"]
-#[allow(dead_code)]
-mod names;
+use windrow_statement::{backquote, column_names, TableName};
 
 fuzz_target!(|text: &str| {
-    if let Some(columns) = names::column_names(text) {
+    if let Some(columns) = column_names(text) {
         assert!(columns.iter().all(|column| !column.is_empty()));
-        let written = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(",");
-        assert_eq!(names::column_names(&written), Some(columns));
+        let written = columns.iter().map(|column| backquote(column)).collect::<Vec<_>>().join(",");
+        assert_eq!(column_names(&written), Some(columns));
     }
-    if let Some(table) = names::table_name(text) {
-        let database = table.database.iter().map(|name| format!("{}.", quoted(name))).collect::<String>();
-        assert_eq!(names::table_name(&format!("{database}{}", quoted(&table.table))), Some(table));
+    if let Some(table) = TableName::parse(text) {
+        let database = table.database.iter().map(|name| format!("{}.", backquote(name))).collect::<String>();
+        assert_eq!(TableName::parse(&format!("{database}{}", backquote(&table.table))), Some(table));
     }
 });
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"))
-}

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use windrow_statement::Dialect;
+
 use crate::calendar::datetime64_text;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl Engine {
     /// The demo's table, as it stands in a statement.
     pub(crate) fn table(self, database: &str) -> String {
         match self {
-            Self::ClickHouse => format!("`{}`.upclick", database.replace('\\', "\\\\").replace('`', "\\`")),
+            Self::ClickHouse => format!("{}.upclick", Dialect::ClickHouse.name(database)),
             Self::DuckDb => format!("{}.upclick", duckdb_schema(database)),
         }
     }
@@ -84,11 +86,11 @@ impl Engine {
 /// DuckDB's name of a database.
 fn duckdb_schema(database: &str) -> String {
     let schema = if database == "default" { "main" } else { database };
-    format!("\"{}\"", schema.replace('"', "\"\""))
+    Dialect::DuckDb.name(schema)
 }
 
 fn sql_text(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+    Dialect::ClickHouse.text(text)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use arrow_schema::Field;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 use windrow_block::DataType;
 use windrow_client::Exception;
-use windrow_statement::WINDROWS_SCHEMAS;
+use windrow_statement::{Dialect, WINDROWS_SCHEMAS};
 
 use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};
@@ -54,12 +54,12 @@ pub fn is_windrows(schema: &str) -> bool {
 
 /// A name as it stands in a statement.
 pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    Dialect::DuckDb.name(name)
 }
 
 /// A text as it stands in a statement.
 pub(crate) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    Dialect::DuckDb.text(text)
 }
 
 #[derive(Debug, Clone, PartialEq)]

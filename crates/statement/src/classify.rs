@@ -3,14 +3,9 @@
 use crate::cursor::Cursor;
 use crate::insert::{self, InsertForm, InsertStatement};
 use crate::lexer::TokenKind;
+use crate::names::TableName;
 use crate::other::{self, OtherStatement};
 use crate::system;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableName {
-    pub database: Option<String>,
-    pub table: String,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {

@@ -3,9 +3,9 @@
 //! In a text that may continue, every look at a token that more bytes could change is remembered (`starved`): whatever was
 //! concluded after it is not final. `ended` remembers that a step failed for want of tokens, not because of a wrong one.
 
-use crate::classify::TableName;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::literal;
+use crate::names::TableName;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'t> {

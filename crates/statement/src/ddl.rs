@@ -1,7 +1,7 @@
 //! Which tables a DDL statement names, where that is easy to tell.
 
-use crate::classify::TableName;
 use crate::cursor::Cursor;
+use crate::names::TableName;
 use crate::other::{DdlScope, Effects, Leading};
 
 /// Nobody names more tables in one statement.

@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use crate::classify::TableName;
 use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
 use crate::literal;
+use crate::names::TableName;
 
 /// No table has more; keeps a hostile list from becoming a vector of a million strings.
 const MAX_COLUMNS: usize = 10_000;

@@ -2,11 +2,11 @@
 //! cached schemas are stale), the session (inserts of this session must not be gathered any more), or access (remembered
 //! privileges are stale). Where it isn't certain, the answer is yes.
 
-use crate::classify::TableName;
 use crate::cursor::Cursor;
 use crate::ddl;
 use crate::insert::InsertForm;
 use crate::lexer::TokenKind;
+use crate::names::TableName;
 
 /// The word a statement begins with, behind any opening parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

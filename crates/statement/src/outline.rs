@@ -1,10 +1,10 @@
 //! The table that an INSERT of any form writes to, and settings that it names anywhere: also in the SELECT behind it.
 
-use crate::classify::TableName;
 use crate::cursor::Cursor;
 use crate::insert::{self, InsertTable};
 use crate::lexer::TokenKind;
 use crate::literal;
+use crate::names::TableName;
 
 /// An INSERT, as far as is known without understanding all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

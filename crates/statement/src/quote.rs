@@ -1,4 +1,36 @@
-//! Writing names and strings so that ClickHouse reads the same ones back.
+//! Writing names and strings so that ClickHouse, or DuckDB, reads the same ones back.
+
+/// Whose SQL a name or a string is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    ClickHouse,
+    DuckDb,
+}
+
+impl Dialect {
+    /// `` `name` `` or `"name"`, whatever the name contains.
+    pub fn name(self, name: &str) -> String {
+        match self {
+            Dialect::ClickHouse => backquote(name),
+            Dialect::DuckDb => format!("\"{}\"", name.replace('"', "\"\"")),
+        }
+    }
+
+    /// `'text'`, whatever the text contains.
+    pub fn text(self, text: &str) -> String {
+        match self {
+            Dialect::ClickHouse => quote_string(text),
+            Dialect::DuckDb => format!("'{}'", text.replace('\'', "''")),
+        }
+    }
+
+    pub fn table(self, database: Option<&str>, table: &str) -> String {
+        match database {
+            Some(database) => format!("{}.{}", self.name(database), self.name(table)),
+            None => self.name(table),
+        }
+    }
+}
 
 /// `` `name` ``, whatever the name contains.
 pub fn backquote(identifier: &str) -> String {

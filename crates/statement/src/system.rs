@@ -1,8 +1,8 @@
 //! `SYSTEM FLUSH ASYNC INSERT QUEUE [[db.]table, ..]`: the one SYSTEM statement that the gateway answers itself.
 
-use crate::classify::TableName;
 use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
+use crate::names::TableName;
 
 /// The tables named, or None if it is another statement (also with ON CLUSTER: the other servers' queues are theirs).
 /// The cursor moves only if it is this statement.

@@ -12,6 +12,7 @@ use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::RecordBatch;
 use windrow_duckdb::{DuckDb, RecordStream};
 use windrow_exception::Exception;
+use windrow_statement::Dialect;
 
 use crate::answer::{Atomicity, Committed, State};
 use crate::id::AppendId;
@@ -128,7 +129,7 @@ fn list(duckdb: &DuckDb) -> String {
 /// What writes an append's row.
 pub(super) fn insert_statement(duckdb: &DuckDb, entry: &Entry, target: &str) -> String {
     let Committed { id, rows, bytes, batches, seconds, .. } = &entry.committed;
-    let text = |of: &str| format!("'{}'", of.replace('\'', "''"));
+    let text = |of: &str| Dialect::DuckDb.text(of);
     let (own, user, target) = (table(duckdb), text(&entry.user), text(target));
     format!("INSERT INTO {own} VALUES ('{id}', {user}, {target}, {rows}, {bytes}, {batches}, {seconds:?}, now())")
 }

@@ -269,11 +269,7 @@ fn strange(error: serde_json::Error) -> Trouble {
 
 /// A name as the `columns` parameter takes it.
 fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if !name.is_empty() && name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
-        return name.to_owned();
-    }
-    format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"))
+    windrow_statement::backquote_if_need(name)
 }
 
 #[cfg(test)]

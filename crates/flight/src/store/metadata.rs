@@ -20,7 +20,7 @@ pub(crate) struct TableFilter {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TableName {
+pub(crate) struct ListedTable {
     pub(crate) database: String,
     pub(crate) table: String,
     pub(crate) kind: String,
@@ -64,7 +64,7 @@ impl Store {
 
     /// A table whose name is the very pattern comes first, the caller's own before others': clients that want one table take the
     /// first.
-    pub(crate) async fn tables(&self, caller: &Caller, filter: &TableFilter) -> Result<Vec<TableName>, Exception> {
+    pub(crate) async fn tables(&self, caller: &Caller, filter: &TableFilter) -> Result<Vec<ListedTable>, Exception> {
         let from = match self {
             Store::ClickHouse(_) => {
                 "(SELECT database AS d, name AS t, multiIf(engine LIKE '%View', 'VIEW', \
@@ -93,7 +93,7 @@ impl Store {
         let rows = self.texts(caller, &sql).await?;
         let name = |row: Vec<String>| {
             let [database, table, kind] = <[String; 3]>::try_from(row).ok()?;
-            Some(TableName { database, table, kind })
+            Some(ListedTable { database, table, kind })
         };
         Ok(rows.into_iter().filter_map(name).collect())
     }

@@ -27,6 +27,10 @@ impl Backoff {
         Duration::from_millis(self.max_ms)
     }
 
+    pub async fn pause(&mut self) {
+        tokio::time::sleep(self.next_delay()).await;
+    }
+
     /// Between half of the present time and all of it.
     pub fn next_delay(&mut self) -> Duration {
         let upper_ms = self.next_ms;

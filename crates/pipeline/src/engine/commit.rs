@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windrow_kafka::consumer::{Claim, Commit, CommitError, Consumer};
 
 use crate::accounts::Entry;
-use crate::engine::backoff::Backoff;
+use crate::engine::endless_retries;
 use crate::view::View;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ const MOST_REFUSALS: u32 = 5;
 /// Goes on until it is clear what has become of it.
 pub(crate) async fn commit(consumer: Consumer, entries: Vec<Entry>, view: Arc<View>) -> CommitEnd {
     let commits: Vec<Commit> = entries.into_iter().map(as_commit).collect();
-    let mut backoff = Backoff::default();
+    let mut backoff = endless_retries();
     let mut refusals = 0;
     loop {
         match consumer.commit(&commits).await {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use windrow_gatherer::dead_letters::{DeadLetters, MessageDeadLetter, MessageSource, MessagesNotKept};
 
-use crate::engine::backoff::Backoff;
 use crate::engine::chunk::BadMessage;
+use crate::engine::endless_retries;
 use crate::latency::wall_ms;
 use crate::metrics::ErrorKind;
 use crate::options::PipelineOptions;
@@ -34,7 +34,7 @@ pub(crate) async fn keep(
     let source = Arc::new(source(options, range));
     let mut dead_letters: Vec<MessageDeadLetter> =
         bad.into_iter().map(|message| dead_letter(source.clone(), range.partition, message)).collect();
-    let mut backoff = Backoff::default();
+    let mut backoff = endless_retries();
     while !dead_letters.is_empty() {
         match store.keep_messages(dead_letters).await {
             Ok(()) => return,

@@ -18,7 +18,6 @@
 //! The command to stop; a message that can't be stored where that is to stop the pipeline; the consumer, when what is wrong doesn't
 //! pass by itself; and a table that begins, or ceases, to recognise repeated batches. All but the first two begin another.
 
-mod backoff;
 mod chunk;
 mod commit;
 mod dead_letters;
@@ -35,6 +34,15 @@ mod setup;
 mod sizes;
 mod start;
 
+use windrow_kafka::Backoff;
+
 pub(crate) use read::Readers;
 pub(crate) use revive::{revive, Current};
 pub(crate) use setup::{run, Pipeline};
+
+/// Pauses between attempts that go on for ever.
+fn endless_retries() -> Backoff {
+    const FIRST_MS: u64 = 100;
+    const LONGEST_MS: u64 = 5_000;
+    Backoff::new(FIRST_MS, LONGEST_MS)
+}

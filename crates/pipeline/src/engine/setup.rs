@@ -12,8 +12,8 @@ use windrow_kafka::Client;
 use windrow_policy::FlushLimits;
 use windrow_sink::Sink;
 
-use crate::engine::backoff::Backoff;
 use crate::engine::chunk::Reading;
+use crate::engine::endless_retries;
 use crate::engine::push::Pusher;
 use crate::engine::read::Readers;
 use crate::engine::revive::Current;
@@ -62,7 +62,7 @@ const LASTING: Duration = Duration::from_secs(30);
 
 /// One of the pipeline's consumers, session after session.
 pub(crate) async fn run<S: Sink>(mut pipeline: Pipeline<S>) {
-    let mut backoff = Backoff::default();
+    let mut backoff = endless_retries();
     loop {
         pipeline.view.set_state(State::Waiting);
         let mut stop = pipeline.stop.clone();

@@ -8,7 +8,7 @@ use windrow_kafka::consumer::Claim;
 use windrow_kafka::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, OffsetQuery, TopicId, TopicPartition};
 
 use crate::accounts::{judge, Shown, Void};
-use crate::engine::backoff::Backoff;
+use crate::engine::endless_retries;
 use crate::options::{StartAt, Topics};
 use crate::record::{BatchRecord, Range, RecordError};
 use crate::view::View;
@@ -94,7 +94,7 @@ pub(crate) async fn look_up(
     given: Vec<Given>,
     view: Arc<View>,
 ) -> Vec<(Given, Option<Beginning>)> {
-    let mut backoff = Backoff::default();
+    let mut backoff = endless_retries();
     loop {
         match try_look_up(&client, &group, &beginner, &given, &view).await {
             Ok(beginnings) => return given.into_iter().zip(beginnings).collect(),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use crate::backend::Backend;
 use crate::entries::Entry;
 use crate::kafka::catalogue::FORMATS;
-use crate::kafka::names::{group_of, name_of, TableName};
+use windrow_statement::TableName;
+
+use crate::kafka::names::{group_of, name_of};
 use crate::kafka::{
     KafkaClientCertificate, KafkaColumn, KafkaOnError, KafkaSasl, KafkaSettings, KafkaStart, KafkaTls, KafkaToken,
     KafkaTopics, SchemaRegistry, SchemaRegistryLogin,

@@ -2,7 +2,9 @@
 
 use crate::entries::Entry;
 use crate::kafka::assemble::{format_of, has_tls};
-use crate::kafka::names::{group_of, is_address, is_topic, name_of, TableName};
+use windrow_statement::TableName;
+
+use crate::kafka::names::{group_of, is_address, is_topic, name_of};
 use crate::units::{show_duration_ms, show_size_bytes};
 
 /// Everything that doesn't fit, as clauses that say what to do.

@@ -1,5 +1,7 @@
 //! Names within `[[kafka]]`: of pipelines, tables, topics, addresses.
 
+use windrow_statement::TableName;
+
 use crate::entries::Entry;
 
 /// What a pipeline is called: by its name, else its group, else its table.
@@ -10,36 +12,6 @@ pub(crate) fn name_of(entry: &Entry) -> Option<String> {
 pub(crate) fn group_of(entry: &Entry) -> Option<String> {
     let given = entry.given("group").map(str::to_owned);
     given.or_else(|| Some(format!("windrow-{}", TableName::parse(entry.given("table")?)?.table)))
-}
-
-/// `table` or `database.table`, each of them perhaps in backquotes or double quotes.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TableName {
-    pub database: Option<String>,
-    pub table: String,
-}
-
-impl TableName {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (first, rest) = identifier(text)?;
-        match rest.strip_prefix('.') {
-            None => rest.is_empty().then_some(Self { database: None, table: first }),
-            Some(second) => {
-                let (table, rest) = identifier(second)?;
-                rest.is_empty().then_some(Self { database: Some(first), table })
-            }
-        }
-    }
-}
-
-/// A name and what comes after it.
-fn identifier(text: &str) -> Option<(String, &str)> {
-    let (name, rest) = match text.chars().next()? {
-        quote @ ('`' | '"') => text[1..].split_once(quote)?,
-        _ => text.split_at(text.find('.').unwrap_or(text.len())),
-    };
-    let is_plain = !name.contains(['`', '"']) && name.trim() == name;
-    (!name.is_empty() && is_plain).then(|| (name.to_owned(), rest))
 }
 
 /// Whether Kafka takes this as a topic's name.
@@ -63,29 +35,6 @@ pub(crate) fn is_address(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_are_read_with_their_quotes() {
-        let name = |database: Option<&str>, table: &str| {
-            Some(TableName { database: database.map(str::to_owned), table: table.to_owned() })
-        };
-        for (text, expected) in [
-            ("events", name(None, "events")),
-            ("d.events", name(Some("d"), "events")),
-            ("`a.b`.\"c.d\"", name(Some("a.b"), "c.d")),
-            ("ü.ß", name(Some("ü"), "ß")),
-            ("", None),
-            (".t", None),
-            ("d.", None),
-            ("a.b.c", None),
-            ("`a", None),
-            ("`a`b", None),
-            ("``", None),
-            (" a", None),
-        ] {
-            assert_eq!(TableName::parse(text), expected, "{text}");
-        }
-    }
 
     #[test]
     fn topics_and_addresses_are_those_that_kafka_knows() {

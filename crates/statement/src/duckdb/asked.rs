@@ -4,7 +4,7 @@ use super::clauses::{self, Clauses};
 use super::kind::Kind;
 use super::lexer::{tokens, Token, TokenKind};
 use super::rewrite::rewrite;
-use crate::classify::TableName;
+use crate::names::TableName;
 
 /// A statement for DuckDB, and what was asked beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use super::asked::{NotAsked, Parameter};
 use super::lexer::{Token, TokenKind};
+use crate::quote::Dialect;
 
 /// The text from the first to the last token, rewritten.
 pub(super) fn rewrite(
@@ -43,12 +44,7 @@ struct Replaced {
 
 fn back_quoted(text: &str, tokens: &[Token], at: usize) -> Option<Replaced> {
     let name = tokens[at].name(text).filter(|_| tokens[at].kind == TokenKind::BackQuotedName)?;
-    Some(Replaced { by: quote(&name), tokens: 1 })
-}
-
-/// `"name"`, whatever the name contains.
-fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    Some(Replaced { by: Dialect::DuckDb.name(&name), tokens: 1 })
 }
 
 /// Whether the name stands before a dot, and behind none.

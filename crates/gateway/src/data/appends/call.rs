@@ -3,9 +3,9 @@
 use windrow_append::AppendId;
 use windrow_http::Method;
 
-use super::names::{column_names, table_name, TableName};
 use crate::data::request::Request;
 use crate::error::Refusal;
+use windrow_statement::{column_names, TableName};
 
 const PREFIX: &str = "/windrow/v1/appends";
 
@@ -103,7 +103,7 @@ pub(super) fn opening(request: &Request<'_>) -> Result<Option<Opening>, Refusal>
     if request.param("table").is_none() {
         return Ok(None);
     }
-    let table = request.param_str("table").and_then(table_name);
+    let table = request.param_str("table").and_then(TableName::parse);
     let table = table.ok_or_else(|| bad("table: a name, or a database's and a table's with a dot between"))?;
     let columns = match request.param("columns") {
         None => None,

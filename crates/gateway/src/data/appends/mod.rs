@@ -1,7 +1,6 @@
 //! Ordered appends on the data port: `/windrow/v1/appends`. What they mean is in crate `append`; here is how they are spoken.
 
 mod call;
-mod names;
 mod payload;
 mod reply;
 

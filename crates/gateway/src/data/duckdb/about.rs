@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema};
 use windrow_client::Exception;
 use windrow_duckdb::{schema_of, ColumnInfo, DuckDb, Session, TableInfo, TableRef};
 use windrow_results::Columns;
-use windrow_statement::{About, TableName};
+use windrow_statement::{About, Dialect, TableName};
 
 use super::source::Source;
 
@@ -43,7 +43,7 @@ pub(super) async fn answer(duckdb: &DuckDb, about: &About, session: &Session) ->
             let sql = format!(
                 "SELECT name FROM {} WHERE database = {} ORDER BY name",
                 duckdb.own_table("system_tables"),
-                quoted(database(wanted))
+                Dialect::DuckDb.text(database(wanted))
             );
             Ok(Source::Stream(duckdb.query(&sql, session).await?))
         }
@@ -104,8 +104,4 @@ fn described(names: Vec<String>, types: Vec<String>, kinds: Vec<String>) -> Reco
 fn one_column(name: &str, data_type: DataType, array: ArrayRef) -> RecordBatch {
     let schema = Arc::new(Schema::new(vec![Field::new(name, data_type, false)]));
     RecordBatch::try_new(schema, vec![array]).expect("the column has the schema's type")
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }

@@ -5,6 +5,7 @@
 
 use windrow_client::Exception;
 use windrow_duckdb::DuckDb;
+use windrow_statement::Dialect;
 
 use super::settings::clickhouse_settings;
 
@@ -80,9 +81,9 @@ pub async fn install_duckdb_functions(duckdb: &DuckDb) -> Result<(), Exception> 
 }
 
 fn settings_view() -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    let rows: Vec<String> =
-        clickhouse_settings().map(|(name, value)| format!("({}, {})", quoted(name), quoted(value))).collect();
+    let rows: Vec<String> = clickhouse_settings()
+        .map(|(name, value)| format!("({}, {})", Dialect::DuckDb.text(name), Dialect::DuckDb.text(value)))
+        .collect();
     format!(
         "system_settings AS SELECT name, value, 0::UTINYINT AS changed, '' AS description, NULL::VARCHAR AS min, \
          NULL::VARCHAR AS max, 0::UTINYINT AS readonly, '' AS type, value AS \"default\" FROM (VALUES {}) AS t(name, value)",

@@ -3,7 +3,7 @@
 //! Whatever a value holds, it ends up inside of quotes, or is one of the few bare words below: no value is ever SQL.
 
 use windrow_block::DataType;
-use windrow_statement::Parameter;
+use windrow_statement::{Dialect, Parameter};
 
 const MAX_DEPTH: usize = 16;
 const NOT_A_VALUE: &str = "it is not a value of that type";
@@ -13,7 +13,7 @@ pub(super) fn parameter(value: Option<&str>, data_type: &str) -> Parameter {
     let compact = data_type.trim();
     if compact == "Identifier" {
         return match value {
-            Some(name) => Parameter::Literal(format!("\"{}\"", name.replace('"', "\"\""))),
+            Some(name) => Parameter::Literal(Dialect::DuckDb.name(name)),
             None => Parameter::Missing,
         };
     }
@@ -68,7 +68,7 @@ fn scalar(data_type: &DataType, value: &str) -> Result<String, String> {
         _ => true,
     };
     match fits {
-        true => Ok(format!("CAST({} AS {name})", quoted(value))),
+        true => Ok(format!("CAST({} AS {name})", Dialect::DuckDb.text(value))),
         false => Err(NOT_A_VALUE.to_owned()),
     }
 }
@@ -199,10 +199,6 @@ fn unescaped(text: &str) -> Result<String, String> {
         true => Err("it has a zero byte in it".to_owned()),
         false => Ok(out),
     }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ use windrow_sink::{BatchId, Sink};
 
 use self::truncated::Truncation;
 use crate::accounts::{Accounts, Phase, Step};
-use crate::engine::backoff::Backoff;
 use crate::engine::chunk::{Chunk, RangeRows, Reading};
 use crate::engine::commit::{commit, CommitEnd};
+use crate::engine::endless_retries;
 use crate::engine::partition::{Job, Partition};
 use crate::engine::push::{Due, PushEnd, Pusher, StoredBatch, Trouble};
 use crate::engine::read::ReadTrouble;
@@ -30,6 +30,7 @@ use crate::engine::sizes::Sizes;
 use crate::engine::start::{look_up, Beginner, Beginning, Given};
 use crate::metrics::ErrorKind;
 use crate::record::{token, BatchRecord};
+use windrow_kafka::Backoff;
 
 pub(crate) struct Session<S: Sink> {
     pipeline: Pipeline<S>,
@@ -149,7 +150,7 @@ impl<S: Sink> Session<S> {
             described_at: now,
             turn_began: None,
             failing: None,
-            backoff: Backoff::default(),
+            backoff: endless_retries(),
             ending: None,
             ends_by: None,
             started_at: now,
@@ -420,7 +421,7 @@ impl<S: Sink> Session<S> {
         self.accounts.push_failed();
         self.pipeline.view.trouble(trouble.kind, &trouble.text);
         let failures = self.failures(batch) + 1;
-        self.failing = Some(Failing { batch, until: Instant::now() + self.backoff.next(), failures });
+        self.failing = Some(Failing { batch, until: Instant::now() + self.backoff.next_delay(), failures });
         // The table may be another one than it was taken for.
         self.describe();
         self.show_partitions();

@@ -1,25 +1,29 @@
-//! Names of tables and columns as they stand in a URL's parameters: like identifiers in a statement.
+//! Names of tables and columns outside of a statement, in a URL's parameters and in settings: written like identifiers.
 
-/// A table, perhaps with its database: `t`, `db.t`, `` `my db`.`t` ``.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct TableName {
-    pub(super) database: Option<String>,
-    pub(super) table: String,
+/// A table, perhaps with its database.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableName {
+    pub database: Option<String>,
+    pub table: String,
 }
 
-pub(super) fn table_name(text: &str) -> Option<TableName> {
-    let mut names = split(text, '.')?;
-    match names.len() {
-        1 => Some(TableName { database: None, table: names.pop()? }),
-        2 => {
-            let table = names.pop()?;
-            Some(TableName { database: names.pop(), table })
+impl TableName {
+    /// `t`, `db.t`, `` `my db`.`t` ``.
+    pub fn parse(text: &str) -> Option<TableName> {
+        let mut names = split(text, '.')?;
+        match names.len() {
+            1 => Some(TableName { database: None, table: names.pop()? }),
+            2 => {
+                let table = names.pop()?;
+                Some(TableName { database: names.pop(), table })
+            }
+            _ => None,
         }
-        _ => None,
     }
 }
 
-pub(super) fn column_names(text: &str) -> Option<Vec<String>> {
+/// `` a, b, `c,d` ``.
+pub fn column_names(text: &str) -> Option<Vec<String>> {
     split(text, ',')
 }
 
@@ -31,7 +35,8 @@ fn split(text: &str, separator: char) -> Option<Vec<String>> {
             quote @ ('`' | '"') => quoted(&rest[1..], quote)?,
             _ => {
                 let end = rest.find(separator).unwrap_or(rest.len());
-                (rest[..end].trim_end().to_owned(), &rest[end..])
+                let name = rest[..end].trim_end();
+                (Some(name).filter(|name| !name.contains(['`', '"']))?.to_owned(), &rest[end..])
             }
         };
         if name.is_empty() || name.contains('\0') {
@@ -71,12 +76,13 @@ mod tests {
         let name = |database: Option<&str>, table: &str| {
             Some(TableName { database: database.map(str::to_owned), table: table.to_owned() })
         };
-        assert_eq!(table_name("t"), name(None, "t"));
-        assert_eq!(table_name("db.t"), name(Some("db"), "t"));
-        assert_eq!(table_name("`a.b`.\"c\"\"d\""), name(Some("a.b"), "c\"d"));
-        assert_eq!(table_name("`a\\`b`"), name(None, "a`b"));
-        for bad in ["", ".", "a.", ".t", "a.b.c", "`a", "`a`b", "``", "`a\\"] {
-            assert_eq!(table_name(bad), None, "{bad}");
+        assert_eq!(TableName::parse("t"), name(None, "t"));
+        assert_eq!(TableName::parse("db.t"), name(Some("db"), "t"));
+        assert_eq!(TableName::parse("`a.b`.\"c\"\"d\""), name(Some("a.b"), "c\"d"));
+        assert_eq!(TableName::parse("`a\\`b`"), name(None, "a`b"));
+        assert_eq!(TableName::parse(" ü . ß "), name(Some("ü"), "ß"));
+        for bad in ["", ".", "a.", ".t", "a.b.c", "`a", "`a`b", "a`b", "``", "`a\\"] {
+            assert_eq!(TableName::parse(bad), None, "{bad}");
         }
     }
 
