@@ -2,9 +2,7 @@
 //! A log whose files hold anything: it opens, or says why not, and is left alone then; what was read once is read again.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_journal::log::{self, LogOptions, Room};
-use windrow_journal::simulation::SimDisk;
-use windrow_journal::{Disk, DiskFile};
+use windrow_log::{Disk, DiskFile, LogOptions, Room, simulation::SimDisk};
 
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4096, max_bytes: 1 << 16, reserve_bytes: 512 };
 
@@ -20,14 +18,14 @@ fuzz_target!(|changes: &[u8]| {
         file.write_at(offset, &change[3..]).expect("a calm disk takes it");
     }
     let mut ids = Vec::new();
-    let Ok((log, committer)) = log::open(disk.clone(), OPTIONS, &mut |record| ids.push(record.id)) else { return };
+    let Ok((log, committer)) = windrow_log::open(disk.clone(), OPTIONS, &mut |record| ids.push(record.id)) else { return };
     assert!(ids.is_sorted());
     ids.iter().for_each(|id| drop(log.read(*id).expect("what was found can be read")));
     drop((log, committer));
 });
 
 fn write(disk: &SimDisk) {
-    let Ok((log, mut committer)) = log::open(disk.clone(), OPTIONS, &mut |_| ()) else { return };
+    let Ok((log, mut committer)) = windrow_log::open(disk.clone(), OPTIONS, &mut |_| ()) else { return };
     let context = log.context(b"shared".to_vec());
     for number in 0..40u8 {
         let _ = log.append(1, Some(&context), vec![number; 150], Room::Ordinary);

@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use windrow_block::DataType;
 use windrow_client::Credentials;
-use windrow_journal::records::*;
-use windrow_sink::{Destination, Form};
+use windrow_engine::{records::*, sink::{Destination, Form}};
 
 static CONTEXTS: LazyLock<[RecordedContext; 2]> = LazyLock::new(|| {
     let types = ["UInt64", "LowCardinality(String)", "Array(Nullable(String))", "Map(String, UInt8)"];

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windrow_journal::log::{self, LogOptions, Room};
-use windrow_journal::Folder;
+use windrow_log::{Folder, LogOptions, Room};
 
 use super::goals::Goals;
 use super::{megabytes, Part};
@@ -98,7 +97,7 @@ impl JournalOptions {
     fn appends(&self, scratch: &Scratch, writers: usize) -> Result<Appends, BenchError> {
         let folder =
             Folder::open(scratch.0.join(format!("{writers}"))).map_err(BenchError::io("opening the journal"))?;
-        let (log, committer) = log::open(folder, options(), &mut |_| ()).map_err(unsound)?;
+        let (log, committer) = windrow_log::open(folder, options(), &mut |_| ()).map_err(unsound)?;
         let committing = thread::spawn(move || committer.run());
         let (began, until) = (Instant::now(), Instant::now() + self.duration());
         let threads: Vec<_> = (0..writers)
@@ -134,7 +133,7 @@ impl JournalOptions {
     fn replay(&self, scratch: &Scratch) -> Result<f64, BenchError> {
         let path = scratch.0.join("replay");
         let open = || Folder::open(&path).map_err(BenchError::io("opening the journal"));
-        let (log, committer) = log::open(open()?, options(), &mut |_| ()).map_err(unsound)?;
+        let (log, committer) = windrow_log::open(open()?, options(), &mut |_| ()).map_err(unsound)?;
         let committing = thread::spawn(move || committer.run());
         let mut written = 0u64;
         while written < self.megabytes * 1_000_000 {
@@ -152,7 +151,7 @@ impl JournalOptions {
         drop(log);
         committing.join().map_err(|_| BenchError::Unsound("the journal's thread has panicked".to_owned()))?;
         let (began, mut records) = (Instant::now(), 0u64);
-        drop(log::open(open()?, options(), &mut |_| records += 1).map_err(unsound)?);
+        drop(windrow_log::open(open()?, options(), &mut |_| records += 1).map_err(unsound)?);
         if records * (PAYLOAD_BYTES as u64 + 24) < written {
             return Err(BenchError::Unsound(format!("{records} records were read again, which are too few")));
         }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow_client::Exception;
-use windrow_sink::BatchId;
+use windrow_engine::sink::BatchId;
 
 use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};

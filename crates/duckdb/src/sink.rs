@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use windrow_block::Rows;
 use windrow_client::Exception;
-use windrow_sink::{Batch, BatchId, Destination, Form, Sink, StoreError, Stored};
+use windrow_engine::sink::{Batch, BatchId, Destination, Form, Sink, StoreError, Stored};
 
 use crate::batches::Batches;
 use crate::connection::Connection;

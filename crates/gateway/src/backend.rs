@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windrow_client::{Client, Credentials};
 use windrow_duckdb::{DuckDb, DuckDbSink};
-use windrow_sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableName};
+use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableName};
 
 use crate::users::Users;
 

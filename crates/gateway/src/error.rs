@@ -1,7 +1,7 @@
 //! The gateway's own errors, in ClickHouse's form.
 
 use windrow_client::Exception;
-use windrow_gatherer::{InsertError, PushError};
+use windrow_engine::{InsertError, PushError};
 
 /// An error to be answered: ClickHouse's code and text, and whether trying again soon makes sense.
 #[derive(Debug, Clone)]

@@ -3,8 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_client::Credentials;
-use windrow_gatherer::dead_letters::DeadLetters;
-use windrow_gatherer::{DeduplicationIndex, OpenedJournal};
+use windrow_engine::{dead_letters::DeadLetters, DeduplicationIndex, OpenedJournal};
 use windrow_http::Limits;
 use windrow_settings::Settings;
 

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use base64::Engine;
+use windrow_engine::sink::BatchId;
 use windrow_kafka::{TopicId, TopicPartition};
-use windrow_sink::BatchId;
 
 /// What a coordinator takes unless it is told otherwise.
 pub const MAX_TEXT_BYTES: usize = 4096;

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use windrow_gatherer::dead_letters::{DeadLetters, MessageDeadLetter, MessageRows};
-use windrow_gatherer::Gatherer;
-use windrow_sink::Sink;
+use windrow_engine::{
+    dead_letters::{DeadLetters, MessageDeadLetter, MessageRows},
+    sink::Sink,
+    Gatherer,
+};
 
 use crate::engine;
 use crate::engine::{Current, Readers};

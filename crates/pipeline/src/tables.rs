@@ -7,7 +7,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use windrow_block::{Block, ColumnSpec, DataType, DefaultKind};
 use windrow_client::Exception;
-use windrow_sink::{Destination, Form};
+use windrow_engine::sink::{Destination, Form};
 
 pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use windrow_gatherer::BatchProgress;
+use windrow_engine::BatchProgress;
 use windrow_kafka::TopicPartition;
 
 use crate::latency::{wall_ms, MissedReason, Timing, Took, Window};

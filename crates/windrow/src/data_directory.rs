@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use windrow_embedded::DataDirLock;
-use windrow_gatherer::{open_journal, OpenedJournal};
-use windrow_journal::log::LogOptions;
-use windrow_journal::Folder;
+use windrow_engine::{open_journal, OpenedJournal};
+use windrow_log::{Folder, LogOptions};
 use windrow_settings::Settings;
 
 use crate::log_writer::LogWriter;

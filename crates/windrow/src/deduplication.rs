@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windrow_gatherer::{DeduplicationIndex, Machine};
-use windrow_journal::log::LogOptions;
-use windrow_journal::Folder;
+use windrow_engine::{DeduplicationIndex, Machine};
+use windrow_log::{Folder, LogOptions};
 use windrow_settings::Settings;
 
 use crate::log_writer::LogWriter;

@@ -7,9 +7,9 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use windrow_append::Appends;
 use windrow_embedded::{DataDirLock, EngineState};
+use windrow_engine::{Leftovers, ShutDown};
 use windrow_flight::FlightServer;
 use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions, GatewayStores};
-use windrow_gatherer::{Leftovers, ShutDown};
 use windrow_settings::Settings;
 
 use crate::appends;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use windrow_embedded::DataDirLock;
-use windrow_journal::{log, Folder};
+use windrow_log::Folder;
 use windrow_settings::Settings;
 
 use crate::cli::SettingsFlags;
@@ -85,7 +85,7 @@ fn folder(path: &PathBuf) -> Result<Folder, String> {
 }
 
 fn inspect(path: &PathBuf) -> Result<ExitCode, String> {
-    let inspection = log::inspect(&folder(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+    let inspection = windrow_log::inspect(&folder(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
     print!("{inspection}");
     Ok(if inspection.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -93,7 +93,7 @@ fn inspect(path: &PathBuf) -> Result<ExitCode, String> {
 fn repair(settings: &Settings, path: &PathBuf) -> Result<ExitCode, String> {
     let folder = folder(path)?;
     let _lock = DataDirLock::acquire(&settings.data_dir).map_err(|error| error.to_string())?;
-    let repaired = log::repair(&folder).map_err(|error| format!("{}: {error}", path.display()))?;
+    let repaired = windrow_log::repair(&folder).map_err(|error| format!("{}: {error}", path.display()))?;
     if repaired.is_empty() {
         println!("nothing is damaged");
     }

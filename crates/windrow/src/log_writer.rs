@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use windrow_journal::log::{Committer, Log};
-use windrow_journal::Disk;
+use windrow_log::{Committer, Disk, Log};
 
 pub(crate) struct LogWriter {
     name: &'static str,

@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::oneshot;
-use windrow_journal::log::{self, Log, LogOptions, RecordId, Room};
-use windrow_journal::Folder;
+use windrow_log::{Folder, Log, LogOptions, RecordId, Room};
 
 use super::publication::Publication;
 use super::record::{End, Event, Record};
@@ -66,11 +65,11 @@ impl StateLog {
         let problem = |error: &dyn std::fmt::Display| format!("the log of appends in {}: {error}", path.display());
         let folder = Folder::open(&path).map_err(|error| problem(&error))?;
         let (mut states, mut unknown) = (States::default(), 0u64);
-        let mut visit = |found: log::Recovered<'_>| match Record::decode(found.kind, found.payload) {
+        let mut visit = |found: windrow_log::Recovered<'_>| match Record::decode(found.kind, found.payload) {
             Some(record) => states.note(found.id, record),
             None => unknown += 1,
         };
-        let (log, committer) = log::open(folder, OPTIONS, &mut visit).map_err(|error| problem(&error))?;
+        let (log, committer) = windrow_log::open(folder, OPTIONS, &mut visit).map_err(|error| problem(&error))?;
         if unknown > 0 {
             tracing::error!(
                 records = unknown,

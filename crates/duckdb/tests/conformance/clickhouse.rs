@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use windrow_client::{Call, Client, ClientOptions, Credentials, Endpoint};
 use windrow_embedded::{Embedded, EmbeddedOptions};
-use windrow_sink::ClickHouseSink;
+use windrow_engine::sink::ClickHouseSink;
 
 use crate::suite::{Kind, Store};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use windrow_client::Credentials;
-use windrow_sink::{Sink, StoreError};
+use windrow_engine::sink::{Sink, StoreError};
 
 use crate::duckdb::InDuckDb;
 use crate::suite::{batch, Kind, Store};

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use windrow_client::Credentials;
-use windrow_sink::Sink;
+use windrow_engine::sink::Sink;
 
 use crate::duckdb::{open, InDuckDb};
 use crate::suite::{batch, Kind, Store};

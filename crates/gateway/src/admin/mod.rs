@@ -9,7 +9,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::net::TcpListener;
-use windrow_gatherer::Gatherer;
+use windrow_engine::Gatherer;
 use windrow_http::{
     Collected, Connection, ConnectionLimit, ConnectionPermit, Limits, Method, NextRequest, RequestHead, Stream,
 };

@@ -3,7 +3,7 @@
 use windrow_block::{DataType, DefaultKind};
 use windrow_client::{Credentials, Exception};
 use windrow_duckdb::{is_windrows, schema_of, TableInfo, TableRef};
-use windrow_gatherer::InsertError;
+use windrow_engine::InsertError;
 
 use super::account::Account;
 use super::schema::{Column, TableSchema};

@@ -35,8 +35,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use windrow_client::{Call, CallError, Credentials, Exception};
-use windrow_gatherer::table_by_name;
-pub(crate) use windrow_sink::TableName as TableKey;
+pub(crate) use windrow_engine::sink::TableName as TableKey;
+use windrow_engine::table_by_name;
 
 pub(crate) use account::Account;
 use account::Accounts;

@@ -1,7 +1,7 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use windrow_client::{Call, CallError, Client};
-use windrow_sink::{settings_of_flushes, Destination, Form};
+use windrow_engine::sink::{settings_of_flushes, Destination, Form};
 use windrow_statement::backquote;
 
 use super::account::Account;

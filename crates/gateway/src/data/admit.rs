@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_gatherer::AckLevel;
+use windrow_engine::AckLevel;
 
 use super::gather::Candidate;
 use super::serve::State;

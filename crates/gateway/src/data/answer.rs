@@ -1,9 +1,8 @@
 use std::fmt::Write;
 
 use windrow_compression::{compress, compress_clickhouse, AnswerEncoding, ClickHouseMethod};
-use windrow_gatherer::QueryId;
+use windrow_engine::{sink::BatchId, QueryId};
 use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
-use windrow_sink::BatchId;
 
 use super::request::Request;
 use crate::admission::BackendFacts;

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use windrow_client::push_param;
-use windrow_gatherer::{AckLevel, DedupKeys, PushError, Resolved};
+use windrow_engine::{AckLevel, DedupKeys, PushError, Resolved};
 use windrow_http::Connection;
 use windrow_statement::{removes_rows, DdlScope, InsertOutline, OtherStatement, TableName};
 

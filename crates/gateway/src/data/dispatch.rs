@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::sync::OnceCell;
 use windrow_client::{CallError, Credentials, Exception};
 use windrow_compression::{DecompressError, Encoding};
-use windrow_gatherer::{QueryId, TableName};
+use windrow_engine::{QueryId, TableName};
 use windrow_http::{BodyFraming, Connection, RequestHead};
 use windrow_statement::{classify, classify_prefix, InsertOutline, InsertStatement, OtherStatement, Statement};
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windrow_client::{Credentials, Exception};
-use windrow_gatherer::{AckLevel, DedupKeys, Insert, QueryId, Ticket, Withdrawal};
+use windrow_engine::{AckLevel, DedupKeys, Insert, QueryId, Ticket, Withdrawal};
 use windrow_statement::{InsertStatement, TableName};
 
 use super::admit::{prepared, prepared_anew};

@@ -9,8 +9,7 @@ use tokio_rustls::TlsAcceptor;
 use windrow_append::Appends;
 use windrow_block::ReadPlans;
 use windrow_client::Strangers;
-use windrow_gatherer::dead_letters::DeadLetters;
-use windrow_gatherer::{Gatherer, GathererOptions, ShutDown, Stores};
+use windrow_engine::{dead_letters::DeadLetters, Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, ConnectionLimit, NextRequest, Stream};
 use windrow_settings::{GatherSettings, Settings};
 
@@ -133,7 +132,7 @@ impl DataServer {
         };
         let on_stale_schema = {
             let admission = admission.clone();
-            move |table: &windrow_gatherer::TableName| {
+            move |table: &windrow_engine::TableName| {
                 tracing::info!(
                     database = table.database,
                     table = table.table,

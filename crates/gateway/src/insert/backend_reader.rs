@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use windrow_block::{ColumnSpec, PassthroughRows, Rows};
 use windrow_client::{CallError, Client};
-use windrow_gatherer::InsertKind;
-use windrow_sink::Destination;
+use windrow_engine::{sink::Destination, InsertKind};
 
 use super::questions::{Leave, Questions, PATIENCE};
 use super::readers::{BatchCompatibility, Gatherable};

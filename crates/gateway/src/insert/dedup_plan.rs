@@ -5,8 +5,10 @@
 
 use windrow_block::{PartitionKey, Rows};
 use windrow_compression::cityhash128;
-use windrow_gatherer::{table_by_name, DedupKeys, DeduplicationBounds};
-use windrow_sink::{Destination, Form};
+use windrow_engine::{
+    sink::{Destination, Form},
+    table_by_name, DedupKeys, DeduplicationBounds,
+};
 
 use crate::admission::{TableKey, TableSchema, Window};
 

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
-use windrow_gatherer::AckLevel;
-use windrow_policy::{CountLimit, FlushLimits, PolicyKind};
+use windrow_engine::{
+    policy::{CountLimit, FlushLimits, PolicyKind},
+    AckLevel,
+};
 use windrow_settings::{AckRule, AsyncInsertRule, FlushPolicy, GatherSettings, TableRules};
 
 /// The settings of an insert that concern gathering, from four places: the operator's `[[tables]]` rules, the request, the

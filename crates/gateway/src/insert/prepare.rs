@@ -2,9 +2,11 @@ use std::sync::Arc;
 
 use windrow_block::{ColumnSpec, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
 use windrow_client::Credentials;
-use windrow_gatherer::{AckLevel, InsertKind};
+use windrow_engine::{
+    sink::{Destination, Form, Partitioning},
+    AckLevel, InsertKind,
+};
 use windrow_settings::Settings;
-use windrow_sink::{Destination, Form, Partitioning};
 use windrow_statement::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use windrow_block::{ColumnSpec, Format, PassthroughFormat, ReadSettings, SettingEffect};
-use windrow_gatherer::InsertKind;
-use windrow_sink::{Destination, Form};
+use windrow_engine::{
+    sink::{Destination, Form},
+    InsertKind,
+};
 
 use super::backend_reader::{BackendReader, Taken};
 use super::prepare_passthrough::{carried_settings, kind_of_small_batches};

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use windrow_block::{PassthroughFormat, PassthroughPlan, PassthroughSettings};
-use windrow_gatherer::InsertKind;
-use windrow_policy::FlushLimits;
-use windrow_sink::{Destination, Form, ONE_BLOCK};
+use windrow_engine::{
+    policy::FlushLimits,
+    sink::{Destination, Form, ONE_BLOCK},
+    InsertKind,
+};
 
 use super::readers::PassthroughReader;
 use crate::admission::{Target, UserContext};

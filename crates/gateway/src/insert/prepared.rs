@@ -2,8 +2,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use windrow_client::Client;
-use windrow_gatherer::{AckLevel, Gatherer, InsertKind, Shape};
-use windrow_sink::{Destination, Sink};
+use windrow_engine::{
+    sink::{Destination, Sink},
+    AckLevel, Gatherer, InsertKind, Shape,
+};
 
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;

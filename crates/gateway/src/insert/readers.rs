@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use windrow_block::{Format, Layout, NotParsed, NotParsedReason, PassthroughPlan, Present, ReadPlan, Rows};
 use windrow_client::Client;
-use windrow_gatherer::InsertKind;
-use windrow_sink::{Destination, Form};
+use windrow_engine::{
+    sink::{Destination, Form},
+    InsertKind,
+};
 
 use super::backend_reader::BackendReader;
 use super::questions::Leave;

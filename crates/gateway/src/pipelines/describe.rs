@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use windrow_block::DefaultKind;
 use windrow_client::Credentials;
+use windrow_engine::sink::{Destination, Form, Partitioning};
 use windrow_pipeline::{TableColumn, TableDescription, TableError};
-use windrow_sink::{Destination, Form, Partitioning};
 
 use super::table_error;
 use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey, DUCKDB_SETTINGS};

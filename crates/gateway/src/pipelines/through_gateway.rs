@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use windrow_block::{Block, DataType, DefaultKind};
 use windrow_client::{Call, Client};
+use windrow_engine::sink::{Destination, Form};
 use windrow_pipeline::{AskError, Asking, FormatQuestion, TableColumn, TableDescription, TableError, Tables};
-use windrow_sink::{Destination, Form};
 use windrow_statement::backquote;
 
 use super::{own_account, table_error};

@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use windrow_engine::sink::BatchId;
 use windrow_kafka::{TopicId, TopicPartition};
-use windrow_sink::BatchId;
 
 use crate::record::{BatchRecord, Range};
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow_block::{Block, ColumnSpec, Present, Rows};
+use windrow_engine::sink::{BatchId, Destination};
 use windrow_kafka::TopicPartition;
 use windrow_messages::{MessagePlan, Run};
-use windrow_sink::{BatchId, Destination};
 
 use crate::latency::{wall_ms, Timing};
 use crate::options::PipelineOptions;

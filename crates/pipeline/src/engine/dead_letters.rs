@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_gatherer::dead_letters::{DeadLetters, MessageDeadLetter, MessageSource, MessagesNotKept};
+use windrow_engine::dead_letters::{DeadLetters, MessageDeadLetter, MessageSource, MessagesNotKept};
 
 use crate::engine::chunk::BadMessage;
 use crate::engine::endless_retries;

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use windrow_block::Rows;
-use windrow_gatherer::{InsertError, PushedBatch, QueryId};
+use windrow_engine::{
+    sink::{BatchId, Destination, Sink},
+    InsertError, PushedBatch, QueryId,
+};
 use windrow_messages::{Message, MessageReader};
-use windrow_sink::{BatchId, Destination, Sink};
 
 use crate::engine::chunk::{BadMessage, GroupMember, Reading};
 use crate::engine::push::{Failure, Pusher};

@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_gatherer::{InsertError, PushedBatch, QueryId};
-use windrow_sink::Sink;
+use windrow_engine::{sink::Sink, InsertError, PushedBatch, QueryId};
 
 use crate::engine::chunk::{BadMessage, GroupMember, Reading};
 use crate::engine::isolate::{Refusal, Refused, Single, Singles};

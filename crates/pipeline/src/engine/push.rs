@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_gatherer::dead_letters::DeadLetters;
-use windrow_gatherer::{Gatherer, InsertError, InsertKind, PushedBatch, PushedMember, QueryId};
+use windrow_engine::{
+    dead_letters::DeadLetters, sink::Sink, Gatherer, InsertError, InsertKind, PushedBatch, PushedMember, QueryId,
+};
 use windrow_kafka::{Client, TopicPartition};
-use windrow_sink::Sink;
 
 use crate::engine::chunk::{groups, BadMessage, Group, GroupMember, RangeRows, Reading};
 use crate::engine::dead_letters;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use windrow_block::Rows;
-use windrow_gatherer::dead_letters::{MessageDeadLetter, MessageRows};
+use windrow_engine::dead_letters::{MessageDeadLetter, MessageRows};
 use windrow_kafka::{Client, TopicPartition};
 use windrow_messages::{Headers, Message, MessageReader};
 

@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use windrow_gatherer::dead_letters::DeadLetters;
-use windrow_gatherer::{Gatherer, InsertKind};
+use windrow_engine::{dead_letters::DeadLetters, policy::FlushLimits, sink::Sink, Gatherer, InsertKind};
 use windrow_kafka::consumer::{self, Consumer, ConsumerOptions};
 use windrow_kafka::Client;
-use windrow_policy::FlushLimits;
-use windrow_sink::Sink;
 
 use crate::engine::chunk::Reading;
 use crate::engine::endless_retries;

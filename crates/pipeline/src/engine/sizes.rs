@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use windrow_engine::policy::{DeadlineLimits, Micros};
 use windrow_kafka::consumer::FetchSizes;
-use windrow_policy::{DeadlineLimits, Micros};
 
 use crate::options::PipelineOptions;
 

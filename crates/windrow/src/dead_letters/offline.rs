@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use prometheus_client::registry::Registry;
 use serde_json::Value;
+use windrow_engine::dead_letters::{DeadLetter, DeadLetterId, DeadLetterOptions, DeadLetters, Page, Selection};
 use windrow_gateway::listing_json;
-use windrow_gatherer::dead_letters::{DeadLetter, DeadLetterId, DeadLetterOptions, DeadLetters, Page, Selection};
-use windrow_journal::{Disk, DiskFile};
+use windrow_log::{Disk, DiskFile};
 use windrow_settings::Settings;
 
 use super::arguments::ListArguments;

@@ -3,8 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus_client::registry::Registry;
-use windrow_gatherer::dead_letters::{DeadLetterOptions, DeadLetters};
-use windrow_journal::Folder;
+use windrow_engine::dead_letters::{DeadLetterOptions, DeadLetters};
+use windrow_log::Folder;
 use windrow_settings::Settings;
 
 use crate::log_writer::LogWriter;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
+use windrow_engine::dead_letters::{DeadLetters, MessageDeadLetter, MessageRetrier, Rereading};
 use windrow_gateway::DataServer;
-use windrow_gatherer::dead_letters::{DeadLetters, MessageDeadLetter, MessageRetrier, Rereading};
 use windrow_pipeline::{Pipeline, PipelineMetrics, PipelineOptions, RunningPipeline};
 use windrow_settings::Settings;
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use windrow_gatherer::dead_letters::{DeadLetterId, Gone, Selection};
+use windrow_engine::dead_letters::{DeadLetterId, Gone, Selection};
 
 use super::now_micros;
 use crate::data::State;

@@ -1,10 +1,10 @@
 //! Dead letters as JSON.
 
 use serde_json::{json, Map, Value};
-use windrow_gatherer::dead_letters::{
-    write_moment, DeadLetter, DeadLetterSummary, Kept, KeptInsert, Listing, MessageDeadLetter,
+use windrow_engine::{
+    dead_letters::{write_moment, DeadLetter, DeadLetterSummary, Kept, KeptInsert, Listing, MessageDeadLetter},
+    sink::Form,
 };
-use windrow_sink::Form;
 
 pub fn listing_json(listing: &Listing) -> Value {
     let dead_letters: Vec<Value> = listing.dead_letters.iter().map(|dead_letter| summary_json(dead_letter)).collect();

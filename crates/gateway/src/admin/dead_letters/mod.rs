@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use windrow_gatherer::dead_letters::{parse_id, DeadLetter, DeadLetters, Gone, Selection};
+use windrow_engine::dead_letters::{parse_id, DeadLetter, DeadLetters, Gone, Selection};
 use windrow_http::{Method, RequestHead};
 
 use super::answer::Answer;

@@ -3,7 +3,7 @@
 //! What follows from that for a flush (whether the table recognises a repeat, whether views hang on it, how it is partitioned) must be
 //! true of the table that the rows go to, or a repeat may be stored twice. What is in the rows stays as it was.
 
-use windrow_sink::{Destination, Partitioning};
+use windrow_engine::sink::{Destination, Partitioning};
 
 use crate::admission::{TableKey, UserKey};
 use crate::data::State;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use windrow_client::percent_decode;
-use windrow_gatherer::dead_letters::{Page, Selection};
+use windrow_engine::dead_letters::{Page, Selection};
 
 pub(super) const MAX_LISTED: usize = 10_000;
 const USUALLY_LISTED: usize = 100;

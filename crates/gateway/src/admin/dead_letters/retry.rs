@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use serde_json::{json, Value};
-use windrow_gatherer::dead_letters::{
+use windrow_engine::dead_letters::{
     DeadLetter, DeadLetterId, Gone, Kept, MessageDeadLetter, MessageRows, Origin, Revived, Selection,
 };
 

@@ -11,9 +11,11 @@ use arrow_array::RecordBatch;
 use windrow_block::Rows;
 use windrow_client::{Call, CallError, Client};
 use windrow_duckdb::record_batch;
-use windrow_gatherer::dead_letters::{DeadLetter, Kept, KeptInsert};
+use windrow_engine::{
+    dead_letters::{DeadLetter, Kept, KeptInsert},
+    sink::{Destination, Form},
+};
 use windrow_results::{Encoder, Format, OutputSettings, ResultError, Statistics};
-use windrow_sink::{Destination, Form};
 use windrow_statement::backquote;
 
 use super::super::answer::Answer;

@@ -9,7 +9,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
 use windrow_client::Exception;
 use windrow_duckdb::DuckDb;
-use windrow_gatherer::QueryId;
+use windrow_engine::QueryId;
 use windrow_http::{Connection, Method};
 use windrow_results::{Encoder, Format, ResultError, Statistics};
 use windrow_statement::Kind;

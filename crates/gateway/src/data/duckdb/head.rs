@@ -1,9 +1,8 @@
 //! The head of an answer whose body comes bit by bit.
 
 use windrow_compression::AnswerEncoding;
-use windrow_gatherer::QueryId;
+use windrow_engine::{sink::BatchId, QueryId};
 use windrow_http::{Connection, RequestHead, ResponseBuilder};
-use windrow_sink::BatchId;
 
 use crate::admission::BackendFacts;
 use crate::data::answer::After;

@@ -1,7 +1,7 @@
 //! `system.windrow_dead_letters`.
 
 use serde_json::json;
-use windrow_gatherer::dead_letters::{DeadLetterSummary, DeadLetters, Page, Selection};
+use windrow_engine::dead_letters::{DeadLetterSummary, DeadLetters, Page, Selection};
 
 use super::{ColumnList, Visible};
 

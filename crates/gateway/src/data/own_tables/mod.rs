@@ -10,7 +10,7 @@ use std::fmt::Write;
 use serde_json::json;
 use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_client::{push_param, Credentials};
-use windrow_gatherer::{BufferSnapshot, LogEntry, LoggedBatch};
+use windrow_engine::{BufferSnapshot, LogEntry, LoggedBatch};
 use windrow_statement::backquote;
 
 use super::serve::State;

@@ -1,9 +1,9 @@
 //! Partitions come and go.
 
 use tokio::time::Instant;
+use windrow_engine::sink::Sink;
 use windrow_kafka::consumer::{Claim, Event, Fetched};
 use windrow_kafka::TopicPartition;
-use windrow_sink::Sink;
 
 use super::truncated::Truncation;
 use super::{Session, SessionEnd};

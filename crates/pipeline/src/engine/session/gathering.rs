@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use windrow_engine::{
+    policy::{DeadlinePolicy, Lane, Micros, SealReason, Verdict},
+    sink::{BatchId, Sink},
+};
 use windrow_kafka::consumer::Claim;
 use windrow_kafka::TopicPartition;
-use windrow_policy::{DeadlinePolicy, Lane, Micros, SealReason, Verdict};
-use windrow_sink::{BatchId, Sink};
 
 use super::{Done, Session, SessionEnd};
 use crate::engine::chunk::{Chunk, RangeRows};

@@ -12,10 +12,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use windrow_engine::{
+    policy::{DeadlinePolicy, Micros},
+    sink::{BatchId, Sink},
+};
 use windrow_kafka::consumer::{Claim, Consumer, Event, Joined, Records};
 use windrow_kafka::TopicPartition;
-use windrow_policy::{DeadlinePolicy, Micros};
-use windrow_sink::{BatchId, Sink};
 
 use self::truncated::Truncation;
 use crate::accounts::{Accounts, Phase, Step};

@@ -1,6 +1,6 @@
 //! What is shown of a session: metrics, the log, the rows of `system.windrow_kafka`.
 
-use windrow_sink::Sink;
+use windrow_engine::sink::Sink;
 
 use super::Session;
 use crate::accounts::Phase;

@@ -3,9 +3,9 @@
 //! What was read is gathered and stored as if nothing had happened: its batches have their rows in memory, and their ids are theirs alone. When nothing of
 //! the partition is on its way any more, it goes back to where the logs part. What comes from there is gathered into other batches, of other ids.
 
+use windrow_engine::sink::Sink;
 use windrow_kafka::consumer::Claim;
 use windrow_kafka::TopicPartition;
-use windrow_sink::Sink;
 
 use super::Session;
 use crate::view::error_now;

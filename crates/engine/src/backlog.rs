@@ -1,0 +1,284 @@
+//! Inserts that are in the journal and not in memory: of an earlier life, or parked since memory was full.
+//!
+//! A table with a backlog takes its inserts in the order in which they came: first what an earlier life left, the batches
+//! that had been attempted before all else; when all of that has come to its end, what was parked since. The feeder
+//! (`feeder.rs`) puts them into buffers as memory allows. Until then who wants to be kept on disk only is parked behind them,
+//! and all others wait for their turn: until what came before them is in the buffers.
+//!
+//! A parked insert takes four bytes here: tens of millions may wait while a backend is away.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::sink::BatchId;
+use windrow_log::{ContextKey, RecordId};
+
+use crate::insert::InsertKind;
+use crate::shape::Shape;
+
+/// At most this many are fed in one go.
+const MOST_AT_ONCE: usize = 1024;
+
+/// Ids of records, first in first out, in four bytes each.
+#[derive(Default)]
+pub(crate) struct Ids {
+    runs: VecDeque<Run>,
+    count: u64,
+}
+
+struct Run {
+    base: u64,
+    offsets: VecDeque<u32>,
+}
+
+impl Ids {
+    const RUN: usize = 1 << 16;
+
+    pub(crate) fn push(&mut self, id: RecordId) {
+        self.count += 1;
+        if let Some(run) = self.runs.back_mut().filter(|run| run.offsets.len() < Ids::RUN) {
+            if let Some(offset) = id.0.checked_sub(run.base).and_then(|offset| u32::try_from(offset).ok()) {
+                run.offsets.push_back(offset);
+                return;
+            }
+        }
+        self.runs.push_back(Run { base: id.0, offsets: VecDeque::from([0]) });
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<RecordId> {
+        let run = self.runs.front_mut()?;
+        let id = run.base + u64::from(run.offsets.pop_front()?);
+        self.count -= 1;
+        if run.offsets.is_empty() {
+            self.runs.pop_front();
+        }
+        Some(RecordId(id))
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.count
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn take(&mut self, most: usize) -> Vec<RecordId> {
+        std::iter::from_fn(|| self.pop()).take(most).collect()
+    }
+}
+
+/// A batch that was attempted in an earlier life: it goes again with the same members under the same id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeftPiece {
+    /// The piece's own record.
+    pub(crate) record: RecordId,
+    pub(crate) batch: BatchId,
+    pub(crate) members: Vec<RecordId>,
+}
+
+/// Whose a parked insert is: what the journal doesn't keep.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) kind: Arc<InsertKind>,
+}
+
+/// What an earlier life left of one table.
+#[derive(Default)]
+pub(crate) struct Leftover {
+    pub(crate) pieces: VecDeque<LeftPiece>,
+    /// Those that are in no piece.
+    pub(crate) inserts: Ids,
+    /// With those in pieces.
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Backlog {
+    left: Leftover,
+    /// Inserts of an earlier life that have not come to their end, fed or not.
+    unsettled: u64,
+    parked: Ids,
+    /// Appended, and not on the disk yet.
+    parking: u64,
+    /// Taken out by the feeder, and not in a buffer yet.
+    feeding: u64,
+    bytes: u64,
+    /// Counts that go up only, of those on the disk: who has to wait for others waits until as many are fed as had entered.
+    entered: u64,
+    fed: u64,
+    senders: BTreeMap<ContextKey, Sender>,
+}
+
+/// What the feeder is to do.
+pub(crate) enum ToFeed {
+    Piece(LeftPiece),
+    /// In this order. Said to be the last of an earlier life: nothing follows until they have come to their end.
+    Inserts(Vec<RecordId>),
+    /// Ask again when told.
+    Nothing,
+    /// There is no backlog any more, and no use for this feeder.
+    Over,
+}
+
+/// A place behind all that had entered when it was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn(u64);
+
+impl Backlog {
+    /// `entered`: as many had entered the table's backlogs before.
+    pub(crate) fn new(entered: u64) -> Backlog {
+        Backlog { entered, fed: entered, ..Backlog::default() }
+    }
+
+    pub(crate) fn of_leftover(leftover: Leftover) -> Backlog {
+        let (unsettled, bytes) = (leftover.count, leftover.bytes);
+        Backlog { left: leftover, unsettled, bytes, entered: unsettled, ..Backlog::default() }
+    }
+
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    pub(crate) fn turn(&self) -> Turn {
+        Turn(self.entered)
+    }
+
+    pub(crate) fn is_turn_of(&self, turn: Turn) -> bool {
+        self.unsettled == 0 && self.fed >= turn.0
+    }
+
+    /// An insert is about to be parked.
+    pub(crate) fn begin_parking(&mut self, bytes: u64) {
+        self.parking += 1;
+        self.bytes += bytes;
+    }
+
+    pub(crate) fn parked(&mut self, id: RecordId, context: ContextKey, sender: &Sender) {
+        self.parking -= 1;
+        self.entered += 1;
+        self.parked.push(id);
+        self.senders.entry(context).or_insert_with(|| sender.clone());
+    }
+
+    pub(crate) fn not_parked(&mut self, bytes: u64) {
+        self.parking -= 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    pub(crate) fn sender(&self, context: ContextKey) -> Option<Sender> {
+        self.senders.get(&context).cloned()
+    }
+
+    pub(crate) fn next(&mut self) -> ToFeed {
+        if let Some(piece) = self.left.pieces.pop_front() {
+            self.feeding += piece.members.len() as u64;
+            return ToFeed::Piece(piece);
+        }
+        let ids = match self.left.inserts.is_empty() {
+            false => self.left.inserts.take(MOST_AT_ONCE),
+            true if self.unsettled == 0 => self.parked.take(MOST_AT_ONCE),
+            true => Vec::new(),
+        };
+        if !ids.is_empty() {
+            self.feeding += ids.len() as u64;
+            return ToFeed::Inserts(ids);
+        }
+        match self.is_over() {
+            true => ToFeed::Over,
+            false => ToFeed::Nothing,
+        }
+    }
+
+    /// Whether more of an earlier life is to be fed.
+    pub(crate) fn has_left(&self) -> bool {
+        !self.left.pieces.is_empty() || !self.left.inserts.is_empty()
+    }
+
+    pub(crate) fn fed(&mut self, inserts: u64, bytes: u64) {
+        self.feeding -= inserts;
+        self.fed += inserts;
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Inserts of an earlier life have come to their end.
+    pub(crate) fn settled(&mut self, inserts: u64) {
+        self.unsettled = self.unsettled.saturating_sub(inserts);
+    }
+
+    pub(crate) fn unsettled(&self) -> u64 {
+        self.unsettled
+    }
+
+    /// Inserts that are not in a buffer yet.
+    pub(crate) fn inserts(&self) -> u64 {
+        let in_pieces: usize = self.left.pieces.iter().map(|piece| piece.members.len()).sum();
+        in_pieces as u64 + self.left.inserts.len() + self.parked.len() + self.parking + self.feeding
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn is_over(&self) -> bool {
+        self.unsettled == 0 && self.inserts() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_out_as_they_went_in() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut ids, mut expected, mut next) = (Ids::default(), VecDeque::new(), 5u64);
+        for _ in 0..300_000 {
+            match random.u32(0..5) {
+                0 => assert_eq!(ids.pop(), expected.pop_front()),
+                jump => {
+                    // Mostly the next one; rarely one that is far away.
+                    next += if random.u32(0..10_000) == 0 { 1 << 33 } else { u64::from(jump) };
+                    ids.push(RecordId(next));
+                    expected.push_back(RecordId(next));
+                }
+            }
+            assert_eq!(ids.len(), expected.len() as u64);
+        }
+        while let Some(id) = expected.pop_front() {
+            assert_eq!(ids.pop(), Some(id));
+        }
+        assert_eq!(ids.pop(), None);
+        assert!(ids.runs.is_empty());
+    }
+
+    #[test]
+    fn what_was_parked_waits_for_what_was_left() {
+        let mut left = Leftover { count: 3, ..Leftover::default() };
+        left.inserts.push(RecordId(9));
+        let piece = LeftPiece { record: RecordId(4), batch: BatchId(1), members: vec![RecordId(1), RecordId(2)] };
+        left.pieces.push_back(piece.clone());
+        let mut backlog = Backlog::of_leftover(left);
+        backlog.begin_parking(10);
+        assert!(matches!(backlog.next(), ToFeed::Piece(next) if next == piece));
+        assert!(matches!(backlog.next(), ToFeed::Inserts(ids) if ids == [RecordId(9)]));
+        backlog.fed(3, 0);
+        backlog.parking -= 1;
+        backlog.entered += 1;
+        backlog.parked.push(RecordId(12));
+        let turn = backlog.turn();
+        backlog.begin_parking(10);
+        backlog.not_parked(10);
+        backlog.settled(2);
+        assert!(matches!(backlog.next(), ToFeed::Nothing), "one is on its way");
+        backlog.settled(1);
+        assert!(!backlog.is_turn_of(turn), "the parked one goes first");
+        assert!(matches!(backlog.next(), ToFeed::Inserts(ids) if ids == [RecordId(12)]));
+        assert!(matches!(backlog.next(), ToFeed::Nothing));
+        backlog.fed(1, 10);
+        assert!(backlog.is_turn_of(turn));
+        assert!(matches!(backlog.next(), ToFeed::Over));
+    }
+}

@@ -1,0 +1,181 @@
+//! What an earlier life left in the journal: found while the journal is opened, given to the tables when the gatherer starts.
+//!
+//! Left is each insert of which no record says that it is done. The latest piece that names an insert is the one that it was
+//! last sent with, or was about to be: it goes again with that piece, under the same id.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use windrow_log::{Committer, ContextKey, Disk, Log, LogOptions, OpenError, RecordId, Recovered};
+
+use crate::backlog::{LeftPiece, Leftover};
+use crate::insert::DedupKeys;
+use crate::records;
+use crate::sink::TableName;
+
+/// A journal, and what it holds of an earlier life.
+pub struct OpenedJournal {
+    pub(crate) log: Log,
+    pub(crate) max_bytes: u64,
+    pub(crate) scan: Scan,
+}
+
+impl OpenedJournal {
+    /// For whoever drives the committer by hand, closes the journal, or shows what it takes.
+    pub fn log(&self) -> Log {
+        self.log.clone()
+    }
+}
+
+/// Opens the journal of a folder, and looks through it. Blocks. The committer has to run for as long as the gatherer does.
+pub fn open_journal<D: Disk>(disk: D, options: LogOptions) -> Result<(OpenedJournal, Committer<D>), OpenError> {
+    let mut scan = Scan::default();
+    let (log, committer) = windrow_log::open(disk, options, &mut |record| scan.visit(&record))?;
+    Ok((OpenedJournal { log, max_bytes: options.max_bytes, scan }, committer))
+}
+
+/// What was met in the journal, in the order of the records.
+#[derive(Default)]
+pub(crate) struct Scan {
+    tables: BTreeMap<TableName, Vec<Met>>,
+    contexts: HashMap<ContextKey, Option<TableName>>,
+    pieces: Vec<LeftPiece>,
+    /// Of inserts that are known again when they come again.
+    keys: HashMap<u64, DedupKeys>,
+    done: IdSet,
+    done_records: Vec<RecordId>,
+    /// Sound records that mean nothing to us.
+    unreadable: Vec<RecordId>,
+}
+
+struct Met {
+    id: RecordId,
+    bytes: u32,
+}
+
+/// What is to be done about it.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) tables: BTreeMap<TableName, Leftover>,
+    /// What nobody needs any more, in the order in which it may be forgotten.
+    pub(crate) dead: Vec<RecordId>,
+    /// Inserts that are done but not said to be.
+    pub(crate) unsaid: Vec<RecordId>,
+    pub(crate) unreadable: Vec<RecordId>,
+}
+
+impl Scan {
+    fn visit(&mut self, record: &Recovered<'_>) {
+        let understood = match record.kind {
+            records::INSERT => self.visit_insert(record),
+            records::PIECE => records::decode_piece(record.payload).ok().map(|piece| {
+                self.pieces.push(LeftPiece { record: record.id, batch: piece.batch, members: piece.members });
+            }),
+            records::DONE => records::decode_done(record.payload).ok().map(|done| {
+                done.inserts.into_iter().for_each(|id| self.done.insert(id.0));
+                self.done_records.push(record.id);
+            }),
+            _ => None,
+        };
+        if understood.is_none() {
+            self.unreadable.push(record.id);
+        }
+    }
+
+    fn visit_insert(&mut self, record: &Recovered<'_>) -> Option<()> {
+        let (key, context) = record.context?;
+        let name = self.contexts.entry(key).or_insert_with(|| {
+            let destination = records::decode_context(context).ok()?.destination;
+            Some(TableName { database: destination.database, table: destination.table })
+        });
+        let head = records::decode_insert_head(record.payload).ok()?;
+        let met = Met { id: record.id, bytes: u32::try_from(record.payload.len()).unwrap_or(u32::MAX) };
+        if let Some(keys) = DedupKeys::decode(&head.dedup) {
+            self.keys.insert(record.id.0, keys);
+        }
+        match self.tables.get_mut(name.as_ref()?) {
+            Some(table) => table.push(met),
+            None => drop(self.tables.insert(name.clone()?, vec![met])),
+        }
+        Some(())
+    }
+
+    /// `is_settled`: inserts that have come to their end, though the journal doesn't say so. Asked of each that is left.
+    pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> Found {
+        let mut found = Found { unreadable: self.unreadable, ..Found::default() };
+        let mut last_piece = latest_pieces(&self.pieces, &self.done);
+        let mut left_of_pieces: Vec<Vec<RecordId>> = self.pieces.iter().map(|_| Vec::new()).collect();
+        let mut table_of_piece: Vec<Option<TableName>> = self.pieces.iter().map(|_| None).collect();
+        for (name, met) in self.tables {
+            let mut leftover = Leftover::default();
+            for insert in met {
+                if self.done.contains(insert.id.0) {
+                    found.dead.push(insert.id);
+                    continue;
+                }
+                if is_settled(insert.id, self.keys.remove(&insert.id.0)) {
+                    last_piece.remove(&insert.id.0);
+                    found.unsaid.push(insert.id);
+                    continue;
+                }
+                leftover.count += 1;
+                leftover.bytes += u64::from(insert.bytes);
+                match last_piece.get(&insert.id.0) {
+                    Some(&piece) => {
+                        left_of_pieces[piece].push(insert.id);
+                        table_of_piece[piece].get_or_insert_with(|| name.clone());
+                    }
+                    None => leftover.inserts.push(insert.id),
+                }
+            }
+            if leftover.count > 0 {
+                found.tables.insert(name, leftover);
+            }
+        }
+        for ((piece, left), name) in self.pieces.into_iter().zip(left_of_pieces).zip(table_of_piece) {
+            let Some(leftover) = name.and_then(|name| found.tables.get_mut(&name)) else {
+                found.dead.push(piece.record);
+                continue;
+            };
+            // In the order in which they were sent.
+            let members = piece.members.iter().copied().filter(|id| left.binary_search(id).is_ok()).collect();
+            leftover.pieces.push_back(LeftPiece { members, ..piece });
+        }
+        for leftover in found.tables.values_mut() {
+            in_order(&mut leftover.pieces);
+        }
+        // Last: what says that others are done must not be forgotten before they are.
+        found.dead.extend(self.done_records);
+        found
+    }
+}
+
+/// Which piece each insert was last sent with, by the piece's place.
+fn latest_pieces(pieces: &[LeftPiece], done: &IdSet) -> HashMap<u64, usize> {
+    let mut latest = HashMap::new();
+    for (place, piece) in pieces.iter().enumerate() {
+        let left = piece.members.iter().filter(|member| !done.contains(member.0));
+        latest.extend(left.map(|member| (member.0, place)));
+    }
+    latest
+}
+
+/// Pieces of a batch that was narrowed down were written as they were tried, not in the order of their inserts.
+fn in_order(pieces: &mut VecDeque<LeftPiece>) {
+    pieces.make_contiguous().sort_by_key(|piece| piece.members.iter().min().copied());
+}
+
+/// Numbers that mostly lie close together.
+#[derive(Default)]
+struct IdSet {
+    words: HashMap<u64, u64>,
+}
+
+impl IdSet {
+    fn insert(&mut self, id: u64) {
+        *self.words.entry(id / 64).or_default() |= 1 << (id % 64);
+    }
+
+    fn contains(&self, id: u64) -> bool {
+        self.words.get(&(id / 64)).is_some_and(|word| word >> (id % 64) & 1 == 1)
+    }
+}

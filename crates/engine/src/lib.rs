@@ -1,0 +1,80 @@
+//! The one place that decides order: inserts come in, batches go out, and every insert gets its own answer.
+//!
+//! # How it hangs together
+//!
+//! An [`Insert`] belongs to a [`Shape`]: what it must have in common with others to share a batch. A shape belongs to a
+//! table, and one lock per table guards the open buffers of all its shapes and its flush policy (`table.rs`). Appending
+//! happens in the task that brought the insert, so the usual insert costs one short lock and no hand-over.
+//!
+//! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to the sink. A
+//! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap. Tables
+//! share the memory (`budget.rs`), of which each may take a part only, and the backend: a buffer whose policy wants it to go
+//! waits, open, for the turn of its lane (`schedule.rs`). A slow table delays no other.
+//!
+//! What was acknowledged at level `disk` stands in the journal until its end (`journaling.rs`); what finds no memory waits
+//! there, and so does what an earlier life left (`backlog.rs`, `feeder.rs`, `leftovers.rs`). What can't be stored and has
+//! nobody to be told becomes a dead letter (`settle.rs`, `posting.rs`).
+//!
+//! When a buffer is sealed is decided by `policy/`, pure; where batches go is a [`Sink`](sink::Sink) (`sink/`); what the
+//! journal's records hold is in `records/`.
+//!
+//! Only this crate acknowledges, and only after [`Sink::store`](sink::Sink::store) has said `Ok` (ack level
+//! `stored`), the insert's record is on the disk (`disk`), or the rows are in the buffer (`memory`).
+
+mod attempt;
+mod backlog;
+mod budget;
+mod clock;
+mod commands;
+mod cut;
+mod dead_letter_store;
+pub mod dead_letters;
+mod deduplication;
+mod environment;
+mod feeder;
+mod flight;
+mod gatherer;
+mod insert;
+mod isolate;
+mod journal_metrics;
+mod journaling;
+mod leftovers;
+mod log;
+mod member;
+mod metrics;
+mod options;
+mod part_counts;
+pub mod policy;
+mod posting;
+mod push;
+mod pushed;
+mod queueing;
+pub mod records;
+mod recovery;
+mod schedule;
+mod settle;
+mod shape;
+mod signal;
+#[cfg(test)]
+mod simulation;
+pub mod sink;
+mod stores;
+mod table;
+
+pub use commands::{BufferEntry, BufferSnapshot, ShutDown};
+pub use dead_letter_store::{DeadLetterStore, DeadLettersFull, FailedInsert, KeepError, Keeping};
+pub use deduplication::{
+    table_by_name, ClaimHandle, DedupKeys, DeduplicationBounds, DeduplicationIndex, DeduplicationIndexError, Entered,
+    Resolved,
+};
+pub use environment::{Environment, Machine};
+pub use gatherer::Gatherer;
+pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
+pub use journaling::Leftovers;
+pub use leftovers::{open_journal, OpenedJournal};
+pub use log::{InsertStatus, LogEntry, LoggedBatch};
+pub use options::GathererOptions;
+pub use pushed::{BatchProgress, BatchTicket, Progress, PushedBatch, PushedMember};
+pub use shape::Shape;
+pub use sink::TableName;
+pub use stores::Stores;

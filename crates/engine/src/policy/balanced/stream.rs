@@ -1,0 +1,187 @@
+//! Whether one more insert is likely: the stream of inserts that no acknowledgement brings about.
+
+use crate::policy::{BufferPolicy, FlushLimits, Micros, SealReason};
+
+use super::average::Average;
+use super::Outlook;
+
+/// A timer at the longest hold goes off that much later, a timer before it by the other; whoever arrives in between still joins.
+/// ClickHouse's deadline thread looks every 10 ms or at the next insert, which is late by as much on average.
+pub(super) const LATE_AT_MAXIMUM: Micros = Micros::from_millis(5);
+const LATE_BELOW_MAXIMUM: Micros = Micros(1_500);
+/// The next insert of an even stream is worth waiting for up to ClickHouse's own worst case.
+pub(super) const LATE_WHEN_EVEN: Micros = Micros::from_millis(10);
+
+/// A buffer that holds this many times what its hold was expected to bring goes at once: its many inserts have the most to lose,
+/// if anybody waits for them at all, or so few were expected that the surprise is no artefact of a busy machine.
+const PLENTY: f64 = 1.85;
+/// From here on inserts reach us in bunches, as the machine gets round to them, and the rate of a moment says little.
+const MANY_EXPECTED: f64 = 100.0;
+
+/// Gaps longer than this many minimum time-outs shrink the hold whatever it is. Without it a hold of seconds would live on gaps
+/// that are shorter than itself and yet far too long to gather anything.
+const STICKY_MINIMUMS: f64 = 4.0;
+
+/// A table is idle after a pause of the longest hold if its flushes were that far apart too, and in any case after this many.
+const IDLE_HOLDS: f64 = 20.0;
+
+/// The hold shrinks after gaps that are longer than the next lower hold by this factor. ClickHouse shrinks a little sooner, and
+/// loses more company by it than it gains in time.
+const RELUCTANCE: f64 = 1.04;
+
+/// A stream is evenly spaced when its gaps stray from their mean by less than this share of it...
+const EVEN: f64 = 0.2;
+/// ... for at least that many gaps.
+const EVEN_AFTER: f64 = 8.0;
+
+/// A stream has stopped when it is silent for this many mean gaps: random arrivals do that once in 160,000 times.
+const SILENCE_GAPS: f64 = 12.0;
+/// A buffer with this many inserts has seen enough to hold as long as is right now, not as was right when it opened.
+const RUSH: u64 = 24;
+/// Schedulers and sockets are late by milliseconds; a shorter silence says nothing.
+const SHORTEST_SILENCE: Micros = Micros::from_millis(5);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stream {
+    last: Option<Micros>,
+    /// Walks between the two time-outs: up with every short gap, down with every long one.
+    hold: Micros,
+    /// Gaps longer than the longest hold can't be bridged; they count with that length, as "longer".
+    capped_gap_us: Average,
+    /// The share of gaps that a hold could bridge.
+    bridgeable: Average,
+    short_gap_us: Average,
+    stray_us: Average,
+    /// Of the pauses, the share that ended in a burst: a second insert right after the first.
+    pause_ends_in_burst: Average,
+    after_pause: bool,
+    /// Ends of the last two flushes, the latest last.
+    flushes: [Option<Micros>; 2],
+}
+
+impl Stream {
+    pub(super) fn arrive(&mut self, now: Micros, buffer: &mut BufferPolicy, limits: &FlushLimits) {
+        let longest = limits.max_timeout();
+        let pause = self.last.replace(now).map_or(Micros::NEVER, |last| now - last);
+        let idle = pause > longest && (self.flushes_apart_by(longest) || pause > longest.scale(IDLE_HOLDS));
+        self.walk(pause, limits);
+        if pause < Micros::NEVER {
+            self.measure(pause, longest);
+        }
+        if self.after_pause {
+            self.pause_ends_in_burst.add(f64::from(u8::from(pause <= SHORTEST_SILENCE)));
+        }
+        self.after_pause = pause > longest;
+        if buffer.inserts() == 1 && idle {
+            buffer.due = Some(SealReason::Idle);
+        }
+        let rush = buffer.inserts() >= RUSH && pause <= SHORTEST_SILENCE;
+        if buffer.hold.is_none() || rush {
+            buffer.hold = Some(self.hold);
+        }
+    }
+
+    pub(super) fn flush_ended(&mut self, now: Micros) {
+        self.flushes = [self.flushes[1], Some(now)];
+    }
+
+    fn flushes_apart_by(&self, span: Micros) -> bool {
+        match self.flushes {
+            [Some(older), Some(newer)] => newer - older > span,
+            _ => true,
+        }
+    }
+
+    fn walk(&mut self, gap: Micros, limits: &FlushLimits) {
+        let shortest = Micros::from_millis(limits.min_timeout_ms());
+        let longer = self.hold.scale(1.0 + limits.increase_rate);
+        let shorter = self.hold.scale(1.0 / (1.0 + limits.decrease_rate));
+        if gap < shortest {
+            self.hold = longer;
+        } else if gap > shorter.scale(RELUCTANCE).min(shortest.scale(STICKY_MINIMUMS)) {
+            self.hold = shorter;
+        }
+        self.hold = self.hold.clamp(shortest, limits.max_timeout());
+    }
+
+    fn measure(&mut self, gap: Micros, longest: Micros) {
+        let bridgeable = gap <= longest;
+        self.bridgeable.add(f64::from(u8::from(bridgeable)));
+        self.capped_gap_us.add(gap.min(longest).0 as f64);
+        if bridgeable {
+            let gap_us = gap.0 as f64;
+            self.stray_us.add((gap_us - self.short_gap_us.mean()).abs());
+            self.short_gap_us.add(gap_us);
+        }
+    }
+
+    /// How long more of the stream is worth holding for, and the reason to seal after that.
+    pub(super) fn outlook(&self, now: Micros, buffer: &BufferPolicy) -> Outlook {
+        let Some(last) = self.last else {
+            return Outlook::over(SealReason::Idle);
+        };
+        if buffer.due.is_some() && buffer.inserts() == 1 {
+            return self.first_after_pause(buffer);
+        }
+        let rate_per_us = self.rate_per_us();
+        let silence = last + Micros((SILENCE_GAPS / rate_per_us) as u64).max(SHORTEST_SILENCE);
+        if now >= silence {
+            return Outlook::over(SealReason::Quiet);
+        }
+        if self.is_even() {
+            return self.even_outlook(last, buffer);
+        }
+        let hold = match buffer.hold {
+            Some(hold) => hold,
+            // Nobody of the stream is in the buffer yet: only a busy one is worth holding others for.
+            None if rate_per_us * buffer.min_timeout.0 as f64 >= 1.0 => self.hold,
+            None => return Outlook::over(SealReason::Idle),
+        };
+        let expected = 1.0 + rate_per_us * hold.0 as f64;
+        let heeded = buffer.is_waited_for() || expected < MANY_EXPECTED;
+        if now == last && heeded && buffer.inserts() as f64 >= PLENTY * expected {
+            return Outlook::over(SealReason::Plenty);
+        }
+        let latest = buffer.deadline + LATE_AT_MAXIMUM;
+        let held = buffer.opened_at + hold;
+        let until = if held >= buffer.deadline { latest } else { (held + LATE_BELOW_MAXIMUM).min(latest) };
+        Outlook::first_of(silence, until)
+    }
+
+    fn first_after_pause(&self, buffer: &BufferPolicy) -> Outlook {
+        if self.pause_ends_in_burst.mean() > 0.5 {
+            return Outlook { until: buffer.opened_at + SHORTEST_SILENCE, then: SealReason::Idle };
+        }
+        Outlook::over(SealReason::Idle)
+    }
+
+    /// The next insert of an even stream is due at a known time: hold exactly for it, or not at all.
+    fn even_outlook(&self, last: Micros, buffer: &BufferPolicy) -> Outlook {
+        let gap = Micros(self.short_gap_us.mean() as u64);
+        let soon = gap.scale(1.0 - EVEN / 2.0);
+        if soon > buffer.min_timeout {
+            return Outlook::over(SealReason::Idle);
+        }
+        let latest = if gap.scale(1.0 + EVEN / 2.0) < buffer.min_timeout {
+            buffer.deadline + LATE_WHEN_EVEN
+        } else {
+            // The gap is about the minimum: one more insert is all that holding is worth.
+            (buffer.opened_at + gap.scale(1.0 + EVEN)).min(buffer.deadline + LATE_WHEN_EVEN)
+        };
+        if last + soon > latest {
+            return Outlook::over(SealReason::Deadline);
+        }
+        Outlook::first_of(last + gap.scale(1.0 + 2.0 * EVEN) + SHORTEST_SILENCE, latest)
+    }
+
+    /// The best estimate for random gaps that are cut at the longest hold. 0 if there was none to bridge.
+    fn rate_per_us(&self) -> f64 {
+        self.bridgeable.mean() / self.capped_gap_us.mean().max(1.0)
+    }
+
+    fn is_even(&self) -> bool {
+        self.short_gap_us.count() >= EVEN_AFTER
+            && self.bridgeable.mean() > 0.5
+            && self.stray_us.mean() < EVEN * self.short_gap_us.mean()
+    }
+}

@@ -1,0 +1,234 @@
+//! What becomes of an insert at its end: its sender is answered, it is counted and logged, its memory is given back; and if
+//! it can't be stored and nobody waits for it any more, it becomes a dead letter.
+
+use std::sync::Arc;
+
+use crate::sink::{BatchId, Sink};
+use tokio::sync::oneshot;
+use windrow_block::Rows;
+
+use crate::dead_letter_store::FailedInsert;
+use crate::deduplication::{enter_stored, Entered};
+use crate::flight::Flight;
+use crate::gatherer::Core;
+use crate::insert::{InsertError, Outcome};
+use crate::journaling::{Journaled, Journaling};
+use crate::log::{InsertStatus, LogEntry, LoggedBatch};
+use crate::member::{Contents, Member};
+use crate::posting::Post;
+use crate::table::{Sealed, Table};
+
+/// An insert that has come to its end.
+pub(crate) struct Settled {
+    pub(crate) member: Member,
+    pub(crate) outcome: Outcome,
+    /// The piece that it was stored in, or refused with.
+    pub(crate) flush: BatchId,
+    /// What it brought, where that may have to be kept.
+    rows: Option<Rows>,
+}
+
+impl Settled {
+    pub(crate) fn new(member: Member, flush: BatchId, outcome: Outcome) -> Settled {
+        Settled { member, outcome, flush, rows: None }
+    }
+}
+
+/// All of a piece has failed. The rows of those whose senders don't wait are kept for their dead letters.
+pub(crate) fn failed(flush: BatchId, contents: Contents, error: &InsertError) -> Vec<Settled> {
+    let Contents { rows, members } = contents;
+    let settled = |member, rows| Settled { member, outcome: Err(error.clone()), flush, rows };
+    if members.iter().all(Member::waits) {
+        return members.into_iter().map(|member| settled(member, None)).collect();
+    }
+    let counts: Vec<usize> = members.iter().map(|member| member.rows).collect();
+    let each = members.into_iter().zip(rows.into_pieces(&counts));
+    each.map(|(member, rows)| match member.waits() {
+        true => settled(member, None),
+        false => settled(member, Some(rows)),
+    })
+    .collect()
+}
+
+pub(crate) fn held_bytes(settled: &[Settled]) -> u64 {
+    settled.iter().map(|settled| settled.member.held_bytes).sum()
+}
+
+/// Brings inserts of one batch to their end.
+pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, mut settled: Vec<Settled>) {
+    if settled.is_empty() {
+        return;
+    }
+    let table = &sealed.shape.table;
+    enter_log(core, sealed, &settled);
+    let entered = enter_stored(core, &mut settled);
+    let mut ends = Ends::default();
+    for settled in settled {
+        let counters = if settled.outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
+        counters.add(1, settled.member.rows as u64, settled.member.payload_bytes);
+        ends.add(core, table, sealed, settled);
+    }
+    table.budget.give_back(ends.free_bytes);
+    if let Some(journal) = &core.journal {
+        let journal = journal.clone();
+        match entered {
+            None => journal.done(table, &ends.done),
+            Some(entered) => done_when_entered(
+                core,
+                journal,
+                Entering { table: table.clone(), flight: flight.clone(), entered, done: ends.done },
+            ),
+        }
+    }
+    if !ends.dead_letters.is_empty() {
+        let post = Post {
+            table: table.clone(),
+            flight: flight.clone(),
+            dead_letters: ends.dead_letters,
+            held_bytes: ends.kept_bytes,
+            journaled: ends.kept,
+        };
+        core.post(post);
+    }
+}
+
+/// Inserts on their way into the deduplication index.
+struct Entering {
+    table: Arc<Table>,
+    flight: Arc<Flight>,
+    entered: Entered,
+    done: Vec<Journaled>,
+}
+
+/// An insert is done when the deduplication index knows of it: after a crash in between, its repeat would be taken for new. Until then
+/// what it was sent with stays in the journal, and whoever flushes waits.
+fn done_when_entered<S: Sink>(core: &Arc<Core<S>>, journal: Arc<Journaling>, entering: Entering) {
+    let core = core.clone();
+    core.posting.begin(0);
+    entering.flight.records.hold();
+    tokio::spawn(async move {
+        let Entering { table, flight, entered, done } = entering;
+        entered.wait().await;
+        journal.done(&table, &done);
+        flight.records.let_go(&journal);
+        core.posting.end(0);
+    });
+}
+
+/// What there is to do for inserts that have come to their end.
+#[derive(Default)]
+struct Ends {
+    done: Vec<Journaled>,
+    free_bytes: u64,
+    dead_letters: Vec<FailedInsert>,
+    /// Where the dead letters' inserts stand in the journal, and what they hold of the memory.
+    kept: Vec<Journaled>,
+    kept_bytes: u64,
+}
+
+impl Ends {
+    /// Tells whoever waits. Who failed and has nobody to be told becomes a dead letter.
+    fn add<S: Sink>(&mut self, core: &Arc<Core<S>>, table: &Arc<Table>, sealed: &Sealed, settled: Settled) {
+        let Settled { mut member, outcome, flush, rows } = settled;
+        let (journaled, held_bytes) = (member.journaled, member.held_bytes);
+        let untold = match (member.outcome.take(), journaled) {
+            (Some(sender), Some(journaled)) if outcome.is_err() && member.waits() => {
+                self.free_bytes += held_bytes;
+                refuse(core, table, journaled, sender, outcome);
+                return;
+            }
+            // Its client may have gone; an insert at level `stored` is settled all the same.
+            (Some(sender), _) => sender.send(outcome).err(),
+            (None, _) => Some(outcome),
+        };
+        match (untold, rows) {
+            (Some(Err(error)), Some(rows)) => {
+                self.kept_bytes += held_bytes;
+                self.kept.extend(journaled);
+                self.dead_letters.push(dead_letter(core, sealed, Failed { member, error, flush, rows }));
+            }
+            _ => {
+                self.free_bytes += held_bytes;
+                self.done.extend(journaled);
+            }
+        }
+    }
+}
+
+/// Tells whoever waits that its insert is not stored, when a crash can't bring it back any more.
+fn refuse<S: Sink>(
+    core: &Arc<Core<S>>,
+    table: &Arc<Table>,
+    journaled: Journaled,
+    sender: oneshot::Sender<Outcome>,
+    outcome: Outcome,
+) {
+    let (core, table) = (core.clone(), table.clone());
+    tokio::spawn(async move {
+        if let Some(journal) = &core.journal {
+            // If it can't be written now, it is tried again; whoever waits should not have to wait for a disk that fails.
+            journal.done_for_sure(&table, journaled).await;
+        }
+        let _ = sender.send(outcome);
+    });
+}
+
+/// An insert that can't be stored.
+struct Failed {
+    member: Member,
+    error: InsertError,
+    flush: BatchId,
+    rows: Rows,
+}
+
+fn dead_letter<S: Sink>(core: &Core<S>, sealed: &Sealed, failed: Failed) -> FailedInsert {
+    let Failed { member, error, flush, rows } = failed;
+    let arrived_wall_micros = arrival_wall_micros(sealed, &member);
+    let baggage = member.baggage.map(|baggage| *baggage).unwrap_or_default();
+    FailedInsert {
+        destination: sealed.shape.destination.clone(),
+        kind: member.kind,
+        rows,
+        query_id: member.query_id,
+        payload_bytes: member.payload_bytes,
+        dedup: baggage.dedup,
+        ack: member.ack,
+        journal_id: member.journaled.map(|journaled| journaled.record.0),
+        arrived_wall_micros,
+        failed_wall_micros: core.stores.environment.wall_micros(),
+        attempts: baggage.history.map_or(0, |history| history.attempts).saturating_add(member.attempts),
+        batch: flush,
+        error,
+    }
+}
+
+/// When it came, to whichever life of the gateway.
+fn arrival_wall_micros(sealed: &Sealed, member: &Member) -> u64 {
+    let history = member.baggage.as_ref().and_then(|baggage| baggage.history);
+    history.map_or_else(|| sealed.arrival_wall_micros(member.arrived_at), |history| history.arrived_wall_micros)
+}
+
+fn enter_log<S: Sink>(core: &Core<S>, sealed: &Sealed, settled: &[Settled]) {
+    let flush_time_micros = core.stores.environment.wall_micros();
+    for piece in settled.chunk_by(|one, other| one.flush == other.flush) {
+        core.log.add(LoggedBatch {
+            destination: sealed.shape.destination.clone(),
+            flush_query_id: piece.first().map(|settled| settled.flush),
+            flush_time_micros,
+            timeout_ms: sealed.hold_ms,
+            inserts: piece.iter().map(|settled| log_entry(sealed, &settled.member, &settled.outcome)).collect(),
+        });
+    }
+}
+
+fn log_entry(sealed: &Sealed, member: &Member, outcome: &Outcome) -> LogEntry {
+    LogEntry {
+        event_time_micros: arrival_wall_micros(sealed, member),
+        kind: member.kind.clone(),
+        query_id: member.query_id.clone(),
+        bytes: member.payload_bytes,
+        rows: member.rows as u64,
+        exception: outcome.as_ref().err().map(|error| Arc::from(error.to_string())),
+        status: if outcome.is_ok() { InsertStatus::Ok } else { InsertStatus::FlushError },
+    }
+}

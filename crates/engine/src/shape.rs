@@ -1,0 +1,21 @@
+use std::sync::Arc;
+
+use crate::sink::Destination;
+
+use crate::journaling::Contexts;
+use crate::table::Table;
+
+/// What decides which inserts may share a batch. Two equal destinations are one shape.
+pub struct Shape {
+    pub(crate) destination: Arc<Destination>,
+    pub(crate) table: Arc<Table>,
+    /// Names the shape's lane within its table.
+    pub(crate) id: u64,
+    pub(crate) contexts: Contexts,
+}
+
+impl Shape {
+    pub fn destination(&self) -> &Destination {
+        &self.destination
+    }
+}

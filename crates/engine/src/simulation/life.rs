@@ -1,0 +1,209 @@
+//! One life of the gateway, from its start to its end, on a runtime of its own whose clock stands still while anything can be done.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use prometheus_client::registry::Registry;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use windrow_log::{simulation::SimDisk, Committer, Log, LogOptions, OpenError};
+
+use super::scenario::Ending;
+use super::system::SimSink;
+use super::weather::{calm, weather};
+use super::world::{SimEnvironment, World};
+use super::writer::Writer;
+use crate::{open_journal, Gatherer, GathererOptions, OpenedJournal, Stores};
+
+/// Simulated time in which all has to be stored once the faults are over.
+const DRAINS_WITHIN: Duration = Duration::from_secs(7_200);
+/// Inserts of a writer in a life, and in the last one: a thousand seeds are better than a long one.
+const MOST_INSERTS: usize = 40;
+const LAST_INSERTS: usize = 8;
+
+pub(super) struct Life {
+    pub(super) world: World,
+    pub(super) number: usize,
+    /// `None`: the last one, in which nothing fails.
+    pub(super) ending: Option<Ending>,
+}
+
+/// What runs while the life lasts.
+struct Running {
+    gatherer: Gatherer<SimSink>,
+    log: Log,
+    writers: JoinSet<()>,
+    /// The machine or the process has died within a call of the disk.
+    died: Arc<Notify>,
+}
+
+impl Life {
+    /// `Err` says what went wrong that no book shows.
+    pub(super) fn live(self) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let ended = runtime.block_on(self.run());
+        // Whatever is still under way ends here, at whatever await it has reached.
+        drop(runtime);
+        ended
+    }
+
+    fn seed(&self) -> u64 {
+        self.world.scenario.seed.wrapping_mul(1_000_003).wrapping_add(self.number as u64)
+    }
+
+    async fn run(self) -> Result<(), String> {
+        self.world.time.begin_life();
+        self.world.say(|| format!("life {} begins, to end by {:?}", self.number, self.ending));
+        self.world.wind_up(false);
+        if let Some(calls) = self.ending.and_then(Ending::within_calls) {
+            self.world.disk.fail_power_within(calls);
+        }
+        let Some((journal, committer)) = self.open_journal()? else { return Ok(()) };
+        let running = self.start(journal, committer);
+        match self.ending {
+            None => self.drain(running).await,
+            Some(ending) => self.end(ending, running).await,
+        }
+    }
+
+    /// `None`: it died while it tried.
+    fn open_journal(&self) -> Result<Option<(OpenedJournal, Committer<SimDisk>)>, String> {
+        let scenario = &self.world.scenario;
+        let options = LogOptions {
+            segment_bytes: scenario.segment_bytes,
+            max_bytes: scenario.max_journal_bytes,
+            reserve_bytes: scenario.segment_bytes / 4,
+        };
+        loop {
+            let opened = open_journal(self.world.disk.clone(), options);
+            if !self.world.disk.is_powered() {
+                return Ok(None);
+            }
+            match opened {
+                Ok(opened) => return Ok(Some(opened)),
+                // Whoever watches over the process starts it again, and one day the disk is better.
+                Err(OpenError::Io { .. }) => calm(&self.world),
+                Err(error) => return Err(format!("the journal can't be opened: {error}")),
+            }
+        }
+    }
+
+    fn start(&self, journal: OpenedJournal, committer: Committer<SimDisk>) -> Running {
+        calm(&self.world);
+        let scenario = &self.world.scenario;
+        let (log, died) = (journal.log(), Arc::new(Notify::new()));
+        tokio::spawn(commit(self.world.clone(), log.clone(), committer, died.clone(), Rng::with_seed(!self.seed())));
+        let environment = SimEnvironment { time: self.world.time.clone(), drawn: AtomicU64::new(0), seed: self.seed() };
+        let options = GathererOptions {
+            max_buffer_bytes: scenario.max_buffer_bytes,
+            max_table_bytes: scenario.max_buffer_bytes / 2,
+            max_table_journal_bytes: scenario.max_table_journal_bytes,
+            ..GathererOptions::default()
+        };
+        let stores = Stores {
+            journal: Some(journal),
+            dead_letters: Some(Arc::new(self.world.dead_letters())),
+            deduplication: None,
+            environment: Arc::new(environment),
+        };
+        let gatherer = Gatherer::open(self.world.sink(), options, stores, &mut Registry::default(), |_| {});
+        let mut writers = JoinSet::new();
+        for (number, plan) in scenario.writers.iter().enumerate() {
+            let writer = Writer {
+                world: self.world.clone(),
+                gatherer: gatherer.clone(),
+                number,
+                life: self.number,
+                plan: plan.clone(),
+                inserts: if self.ending.is_some() { MOST_INSERTS } else { LAST_INSERTS },
+                random: Rng::with_seed(self.seed() ^ ((number as u64 + 1) << 32)),
+            };
+            writers.spawn(writer.run());
+        }
+        Running { gatherer, log, writers, died }
+    }
+
+    async fn end(self, ending: Ending, running: Running) -> Result<(), String> {
+        let mut random = Rng::with_seed(self.seed());
+        tokio::spawn(weather(self.world.clone(), random.fork()));
+        let life = Duration::from_millis(random.u64(0..=self.world.scenario.life_ms));
+        let ends = async {
+            tokio::time::sleep(life).await;
+            if let Ending::ShutDown { limit_ms } = ending {
+                self.shut_down(&running, Duration::from_millis(limit_ms), random.bool()).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = running.died.notified() => self.world.say(|| "it dies".into()),
+            () = ends => self.world.say(|| "it ends".into()),
+        }
+        Ok(())
+    }
+
+    async fn shut_down(&self, running: &Running, limit: Duration, closes: bool) {
+        self.world.wind_up(true);
+        let left = running.gatherer.shut_down(limit).await;
+        self.world.say(|| format!("{left:?}"));
+        if left.lost_inserts == 0 {
+            self.world.books().ended_clean(self.number);
+        }
+        if closes {
+            running.log.close();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn drain(self, running: Running) -> Result<(), String> {
+        let Running { gatherer, log, mut writers, .. } = running;
+        let draining = async {
+            while let Some(writer) = writers.join_next().await {
+                writer.map_err(|error| error.to_string())?;
+            }
+            gatherer.flush(None).await;
+            // What still runs at ClickHouse comes to its end, and the journal is told what is done.
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok::<(), String>(())
+        };
+        tokio::time::timeout(DRAINS_WITHIN, draining).await.map_err(|_| "it hangs".to_owned())??;
+        let now_ms = self.world.time.now_ms();
+        self.world.system().end_running(now_ms);
+        self.world.books().ended_clean(self.number);
+        let (held_bytes, left, usage) = (gatherer.held_bytes(), gatherer.leftovers(), log.usage());
+        self.world.say(|| format!("in the end {held_bytes} bytes are held; {left:?}; {usage:?}"));
+        let is_empty = held_bytes == 0 && left.inserts == 0 && left.bytes == 0 && usage.live_records == 0;
+        let is_small = usage.file_bytes <= 3 * self.world.scenario.segment_bytes.max(4 << 10);
+        match is_empty && is_small {
+            true => Ok(()),
+            false => Err(format!("all is stored, and {held_bytes} bytes are held; {left:?}; {usage:?}")),
+        }
+    }
+}
+
+/// Writes what is appended to the journal, as the committer's thread does, on a disk that takes its time.
+async fn commit(world: World, log: Log, mut committer: Committer<SimDisk>, died: Arc<Notify>, mut random: Rng) {
+    loop {
+        log.work().await;
+        while write_one(&world, &mut committer, &mut random).await {}
+        world.say(|| format!("    journal: {:?}", log.usage()));
+        if !world.disk.is_powered() {
+            died.notify_one();
+            return std::future::pending().await;
+        }
+        // What is told to be due and can't be done is not tried again at once.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn write_one(world: &World, committer: &mut Committer<SimDisk>, random: &mut Rng) -> bool {
+    let slowest_ms = world.scenario.slowest_sync_ms;
+    if slowest_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(random.u64(0..=slowest_ms))).await;
+    }
+    let has_done = committer.turn();
+    tokio::task::yield_now().await;
+    has_done && world.disk.is_powered()
+}

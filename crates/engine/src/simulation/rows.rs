@@ -1,0 +1,136 @@
+//! The rows of simulated inserts: each tells its insert's number, and all of them follow from it, so that whoever has a
+//! batch can say which inserts are in it and whether one is torn, doubled in part, or not as it was sent.
+
+use std::sync::LazyLock;
+
+use crate::sink::{Destination, Form};
+use windrow_block::{
+    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PassthroughRows, ReadPlan, ReadSettings, Rows,
+};
+use windrow_client::Credentials;
+
+static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
+    let column = ColumnSpec { name: "line".into(), data_type: DataType::String, default_kind: DefaultKind::None };
+    ReadPlan::new(vec![column], ReadSettings::default())
+});
+
+/// The rows of an insert, as texts.
+fn lines(insert: u64) -> Vec<String> {
+    let rows = 1 + insert % 3;
+    let padding = "x".repeat((insert * 7 % 41) as usize + if insert % 29 == 7 { 900 } else { 0 });
+    (0..rows).map(|row| format!("{insert} {row}/{rows} {padding}")).collect()
+}
+
+/// An insert's rows, as a table of this form takes them.
+pub(super) fn rows_of(insert: u64, form: &Form) -> Rows {
+    let lines = lines(insert);
+    match form {
+        Form::Native { .. } => {
+            let payload: String = lines.iter().map(|line| format!("{{\"line\":\"{line}\"}}\n")).collect();
+            Rows::Parsed(read_json_each_row(payload.as_bytes(), &PLAN).expect("the payload is well formed").block)
+        }
+        Form::Text { .. } => {
+            Rows::Passthrough(PassthroughRows::piece((lines.join("\n") + "\n").into_bytes(), lines.len()))
+        }
+    }
+}
+
+pub(super) fn payload_bytes(insert: u64) -> u64 {
+    lines(insert).iter().map(|line| line.len() as u64).sum()
+}
+
+/// The numbers of the inserts that a batch is made of, in its order. `Err` says what is wrong with its rows.
+pub(super) fn inserts_of(rows: &Rows) -> Result<Vec<u64>, String> {
+    let found = match rows {
+        Rows::Parsed(block) => strings_of(block),
+        Rows::Blocks(blocks) => blocks.iter().flat_map(strings_of).collect(),
+        Rows::Passthrough(passthrough) => {
+            String::from_utf8_lossy(passthrough.text()).lines().map(ToOwned::to_owned).collect::<Vec<_>>()
+        }
+    };
+    let mut rest = found.as_slice();
+    let mut inserts = Vec::new();
+    while let Some(line) = rest.first() {
+        let number = line.split(' ').next().and_then(|number| number.parse().ok());
+        let insert: u64 = number.ok_or_else(|| format!("a row that nobody sent: {line:?}"))?;
+        let sent = lines(insert);
+        rest = rest.strip_prefix(sent.as_slice()).ok_or_else(|| format!("insert {insert} is torn: {rest:?}"))?;
+        inserts.push(insert);
+    }
+    Ok(inserts)
+}
+
+/// The values of a block's one column.
+fn strings_of(block: &Block) -> Vec<String> {
+    if block.rows() == 0 {
+        return Vec::new();
+    }
+    let native = block.encode_native(&[""], &[DataType::String]);
+    // Numbers of columns and rows, the name, the type, and then each value, all led by its length.
+    let mut rest = native.as_slice();
+    varint(&mut rest);
+    varint(&mut rest);
+    text(&mut rest);
+    text(&mut rest);
+    (0..block.rows()).map(|_| text(&mut rest)).collect()
+}
+
+fn varint(from: &mut &[u8]) -> usize {
+    let end = from.iter().position(|byte| byte & 0x80 == 0).expect("a block of ours is whole") + 1;
+    let (bytes, rest) = from.split_at(end);
+    *from = rest;
+    bytes.iter().rev().fold(0, |number, byte| (number << 7) | usize::from(byte & 0x7f))
+}
+
+fn text(from: &mut &[u8]) -> String {
+    let length = varint(from);
+    let (bytes, rest) = from.split_at(length);
+    *from = rest;
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What inserts into a table have in common. Rows of odd tables are parsed, those of even ones stay text.
+pub(super) fn destination_of(table: usize, deduplicates: bool) -> Destination {
+    Destination {
+        database: "default".into(),
+        table: format!("t{table}"),
+        columns: vec!["line".into()],
+        form: match table % 2 {
+            0 => Form::Text { format: "JSONEachRow", header: Vec::new() },
+            _ => Form::Native { types: vec![DataType::String] },
+        },
+        credentials: Credentials { user: "joe".into(), password: "secret".into() },
+        roles: Vec::new(),
+        quota_key: String::new(),
+        settings: Vec::new(),
+        deduplicates,
+        has_views: false,
+        hands_on: false,
+        partitioning: None,
+        own_account: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_tells_its_inserts_and_a_torn_one_shows() {
+        for table in [0, 1] {
+            let form = destination_of(table, true).form;
+            let mut rows = rows_of(4, &form);
+            for insert in [2, 5, 7] {
+                rows.append(&rows_of(insert, &form));
+            }
+            assert_eq!(inserts_of(&rows), Ok(vec![4, 2, 5, 7]));
+            let (mut torn, count) = (rows_of(4, &form), rows_of(5, &form).count());
+            torn.append_range(&rows_of(5, &form), 0..count);
+            assert_eq!(inserts_of(&torn), Ok(vec![4, 5]));
+        }
+        let mut lone = Block::empty([&DataType::String]);
+        let Rows::Parsed(whole) = rows_of(2, &destination_of(1, true).form) else { unreachable!() };
+        lone.append_range(&whole, 1..whole.rows());
+        assert!(inserts_of(&Rows::Parsed(lone)).is_err());
+    }
+}

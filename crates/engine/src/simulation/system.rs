@@ -1,0 +1,345 @@
+//! The simulated ClickHouse: it outlives the gateway's lives, stores each batch at one moment, and recognises a batch that comes
+//! again under its id where the table deduplicates.
+//!
+//! A call takes time before and after that moment. It may be lost on the way there or back, refused for now or for good, or
+//! go on when nobody listens any more: then it is stored later, and whoever sends it again until then hears that it still runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::sink::{Batch, BatchId, Sink, StoreError, Stored};
+use fastrand::Rng;
+use windrow_client::Exception;
+use windrow_log::simulation::Trace;
+
+use super::rows::inserts_of;
+use super::time::SimTime;
+
+/// How often calls go wrong, of a thousand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SystemFaults {
+    pub(super) not_sent: u32,
+    pub(super) refused_for_now: u32,
+    pub(super) lost: u32,
+    /// Lost, and going on all the same.
+    pub(super) runs_on: u32,
+    /// The user's rights are gone for a while: for good, as far as anybody can say.
+    pub(super) is_revoked: bool,
+    /// Nobody answers: calls hang for a while and aren't sent.
+    pub(super) is_away: bool,
+    /// A call takes up to this long.
+    pub(super) slowest_ms: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct SimSink {
+    system: Arc<Mutex<System>>,
+    time: SimTime,
+    /// Whether this gateway's machine still runs; where it doesn't, its calls are none.
+    is_powered: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+pub(super) struct System {
+    random: Rng,
+    pub(super) faults: SystemFaults,
+    /// Every so manieth insert is refused for good; 0: none.
+    poison_every: u64,
+    deduplicating: BTreeSet<String>,
+    known: BTreeSet<(String, u128)>,
+    running: Vec<Running>,
+    pub(super) stored: Vec<StoredInsert>,
+    /// What was sent under an id, for ever.
+    sent: BTreeMap<u128, Vec<u64>>,
+    pub(super) complaints: Vec<String>,
+    pub(super) trace: Trace,
+    pub(super) is_told: bool,
+    pub(super) calls: u64,
+    pub(super) lost_calls: u64,
+    /// Inserts that were in a batch which was refused for want of rights.
+    revoked: BTreeSet<u64>,
+}
+
+pub(super) struct StoredInsert {
+    pub(super) table: String,
+    pub(super) insert: u64,
+}
+
+/// A call that nobody listens to.
+struct Running {
+    call: Call,
+    ends_at_ms: u64,
+}
+
+#[derive(Clone)]
+struct Call {
+    table: String,
+    id: u128,
+    inserts: Vec<u64>,
+}
+
+#[derive(Debug)]
+enum Course {
+    Stores,
+    NotSent,
+    Refused(i32),
+    StillRunning,
+    LostBefore,
+    LostAfter,
+    RunsOn,
+}
+
+impl System {
+    pub(super) fn new(seed: u64, poison_every: u64, deduplicating: BTreeSet<String>) -> System {
+        System {
+            random: Rng::with_seed(seed),
+            faults: SystemFaults::default(),
+            poison_every,
+            deduplicating,
+            known: BTreeSet::new(),
+            running: Vec::new(),
+            stored: Vec::new(),
+            sent: BTreeMap::new(),
+            complaints: Vec::new(),
+            trace: Trace::default(),
+            is_told: false,
+            calls: 0,
+            lost_calls: 0,
+            revoked: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn is_poison(&self, insert: u64) -> bool {
+        self.poison_every > 0 && insert % self.poison_every == self.poison_every - 1
+    }
+
+    pub(super) fn deduplicates(&self, table: &str) -> bool {
+        self.deduplicating.contains(table)
+    }
+
+    /// Whether an insert was ever refused for good.
+    pub(super) fn has_refused(&self, insert: u64) -> bool {
+        self.is_poison(insert) || self.revoked.contains(&insert)
+    }
+
+    fn begin(&mut self, batch: &Batch, now_ms: u64) -> (Call, Course) {
+        self.calls += 1;
+        self.end_running(now_ms);
+        let table = batch.destination.table.clone();
+        let inserts = inserts_of(&batch.rows).unwrap_or_else(|why| {
+            self.complaints.push(format!("batch {}: {why}", batch.id));
+            Vec::new()
+        });
+        let call = Call { table, id: batch.id.0, inserts };
+        self.take_note(&call, now_ms);
+        let course = self.course(&call);
+        self.say(now_ms, &call, &course);
+        (call, course)
+    }
+
+    /// An id means the same members for ever, less those that come to their end in another way before a crash. More than before
+    /// would be dropped, where what there was before is stored.
+    fn take_note(&mut self, call: &Call, now_ms: u64) {
+        for number in [now_ms, call.id as u64].iter().chain(&call.inserts) {
+            self.trace.add_number(*number);
+        }
+        if call.inserts.is_empty() {
+            self.complaints.push(format!("batch {} is empty", BatchId(call.id)));
+        }
+        let before = self.sent.entry(call.id).or_insert_with(|| call.inserts.clone());
+        let mut rest = before.iter();
+        if !call.inserts.iter().all(|insert| rest.any(|other| other == insert)) {
+            let text = format!("batch {} was {before:?} and is {:?}", BatchId(call.id), call.inserts);
+            self.complaints.push(text);
+        }
+        before.clone_from(&call.inserts);
+    }
+
+    fn say(&self, at_ms: u64, call: &Call, what: &dyn std::fmt::Debug) {
+        if self.is_told {
+            println!("{at_ms:>8} ms      {} {}: {:?}: {what:?}", call.table, BatchId(call.id), call.inserts);
+        }
+    }
+
+    fn course(&mut self, call: &Call) -> Course {
+        if self.faults.is_away {
+            return Course::NotSent;
+        }
+        if self.faults.is_revoked {
+            self.revoked.extend(&call.inserts);
+            return Course::Refused(497);
+        }
+        if self.running.iter().any(|running| running.call.id == call.id) {
+            return Course::StillRunning;
+        }
+        let faults = self.faults;
+        let mut left = self.random.u32(0..1000);
+        let mut is = |per_thousand: u32| {
+            let it_is = left < per_thousand;
+            left = if it_is { 1000 } else { left - per_thousand };
+            it_is
+        };
+        if is(faults.not_sent) {
+            Course::NotSent
+        } else if is(faults.refused_for_now) {
+            Course::Refused([252, 241, 242, 202][self.random.usize(0..4)])
+        } else if is(faults.lost) {
+            [Course::LostBefore, Course::LostAfter][self.random.usize(0..2)].take()
+        } else if is(faults.runs_on) {
+            Course::RunsOn
+        } else {
+            Course::Stores
+        }
+    }
+
+    /// The moment in which a batch is stored, or refused for good.
+    fn store(&mut self, call: &Call) -> Result<(), Exception> {
+        if self.deduplicating.contains(&call.table) && self.known.contains(&(call.table.clone(), call.id)) {
+            return Ok(());
+        }
+        if let Some(index) = call.inserts.iter().position(|insert| self.is_poison(*insert)) {
+            return Err(self.refusal(call, index));
+        }
+        self.known.insert((call.table.clone(), call.id));
+        let stored = call.inserts.iter().map(|insert| StoredInsert { table: call.table.clone(), insert: *insert });
+        self.stored.extend(stored);
+        Ok(())
+    }
+
+    /// A constraint's error names a row, others don't.
+    fn refusal(&mut self, call: &Call, index: usize) -> Exception {
+        let names_row = call.inserts[index].is_multiple_of(2);
+        match names_row {
+            true => {
+                let before: u64 = call.inserts[..index].iter().map(|insert| 1 + insert % 3).sum();
+                let text =
+                    format!("Constraint `c` for table d.t is violated at row {}. Expression: (a < 100).", before + 1);
+                Exception::new(469, &text, "")
+            }
+            false => Exception::new(6, "Cannot parse string", ""),
+        }
+    }
+
+    fn run_on(&mut self, call: Call, ends_at_ms: u64) {
+        self.running.push(Running { call, ends_at_ms });
+        self.running.sort_by_key(|running| (running.ends_at_ms, running.call.id));
+    }
+
+    /// Stores what has run on until now.
+    pub(super) fn end_running(&mut self, now_ms: u64) {
+        while self.running.first().is_some_and(|running| running.ends_at_ms <= now_ms) {
+            let Running { call, .. } = self.running.remove(0);
+            // Nobody hears of a refusal.
+            let outcome = self.store(&call);
+            self.say(now_ms, &call, &outcome);
+        }
+    }
+
+    fn latency(&mut self) -> Duration {
+        let slowest = self.faults.slowest_ms.max(1);
+        // Mostly fast.
+        let ms =
+            if self.random.u32(0..4) == 0 { self.random.u64(0..slowest) } else { self.random.u64(0..=slowest / 10) };
+        Duration::from_millis(ms)
+    }
+}
+
+impl Course {
+    fn take(&self) -> Course {
+        match self {
+            Course::LostBefore => Course::LostBefore,
+            _ => Course::LostAfter,
+        }
+    }
+}
+
+impl SimSink {
+    pub(super) fn new(
+        system: Arc<Mutex<System>>,
+        time: SimTime,
+        is_powered: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> SimSink {
+        SimSink { system, time, is_powered: Arc::new(is_powered) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, System> {
+        self.system.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time passes; if the power fails meanwhile, there is no afterwards.
+    async fn take(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+        self.stay_on().await;
+    }
+
+    async fn stay_on(&self) {
+        if !(self.is_powered)() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// A call whose end the gateway may not live to see.
+struct Sent<'a> {
+    sink: &'a SimSink,
+    /// If it goes on then, with the time at which it ends. Drawn before: a runtime drops its tasks in no certain order.
+    runs_on: Option<Running>,
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        if let Some(Running { call, ends_at_ms }) = self.runs_on.take() {
+            self.sink.lock().run_on(call, ends_at_ms);
+        }
+    }
+}
+
+impl Sink for SimSink {
+    async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
+        self.stay_on().await;
+        let now_ms = self.time.now_ms();
+        let (call, course, before, after, runs_on) = {
+            let mut system = self.lock();
+            let (call, course) = system.begin(batch, now_ms);
+            let (before, after) = (system.latency(), system.latency());
+            let is_sent = !matches!(course, Course::NotSent | Course::LostBefore | Course::StillRunning);
+            let ends_at_ms = now_ms + system.random.u64(0..20_000);
+            let runs_on = system.random.bool() && is_sent;
+            (call.clone(), course, before, after, runs_on.then_some(Running { call, ends_at_ms }))
+        };
+        let mut sent = Sent { sink: self, runs_on };
+        self.take(before).await;
+        sent.runs_on = None;
+        let answer = {
+            let mut system = self.lock();
+            match course {
+                Course::NotSent => Err(StoreError::NotSent("connection refused".into())),
+                Course::StillRunning => Err(StoreError::StillRunning("the query is already running".into())),
+                Course::Refused(code) => Err(StoreError::Refused(Exception::new(code, "not now", ""))),
+                Course::LostBefore => {
+                    system.lost_calls += 1;
+                    Err(StoreError::Unknown("connection reset".into()))
+                }
+                Course::LostAfter => {
+                    system.lost_calls += 1;
+                    // Who is refused does not hear it.
+                    let _ = system.store(&call);
+                    Err(StoreError::Unknown("connection reset".into()))
+                }
+                Course::RunsOn => {
+                    system.lost_calls += 1;
+                    let ends_at_ms = self.time.now_ms() + system.random.u64(0..20_000);
+                    system.run_on(call, ends_at_ms);
+                    Err(StoreError::Unknown("timeout".into()))
+                }
+                Course::Stores => {
+                    let outcome = system.store(&call);
+                    system.say(self.time.now_ms(), &call, &outcome);
+                    outcome.map(|()| Stored::default()).map_err(StoreError::Refused)
+                }
+            }
+        };
+        self.take(after).await;
+        answer
+    }
+}

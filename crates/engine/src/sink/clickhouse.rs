@@ -1,0 +1,212 @@
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windrow_block::{native_pieces, Rows};
+use windrow_client::{Call, CallError, Client, Credentials};
+use windrow_statement::{backquote, quote_string};
+
+use crate::sink::batch::{Batch, Destination, Form, TableName};
+use crate::sink::conclude::conclude;
+use crate::sink::contract::{Load, PartCount, Sink, StoreError, Stored};
+use crate::sink::spread::{may_span_partitions, PARTS_AT_ONCE};
+
+/// The server may be silent for this long while it writes a batch. Past it the outcome is unknown.
+const STORE_TIMEOUT: Duration = Duration::from_secs(300);
+const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// In one question: as many names as stay below ClickHouse's bound on the length of a query.
+const MOST_TABLES_ASKED: usize = 2_000;
+
+/// Writes batches as one INSERT each, as the user whose inserts they hold: in FORMAT Native, or as the text they came in.
+pub struct ClickHouseSink {
+    client: Arc<Client>,
+}
+
+impl ClickHouseSink {
+    pub fn new(client: Arc<Client>) -> ClickHouseSink {
+        ClickHouseSink { client }
+    }
+}
+
+/// With these ClickHouse makes one block of a whole text, which it writes only when it has read all of it: an error in any
+/// row means that no row is stored. Parallel parsing cuts texts of many megabytes only
+/// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
+pub const ONE_BLOCK: [(&str, &str); 2] =
+    [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
+/// More than a batch of text can have.
+const MANY_ROWS: &str = "16777216";
+
+/// What a flush sets by itself, besides what its inserts ask for. Who may not set these can't be gathered for.
+pub fn settings_of_flushes(
+    destination: &Destination,
+    spans_partitions: bool,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_text = matches!(destination.form, Form::Text { .. });
+    let one_block = ONE_BLOCK.into_iter().filter(move |_| is_text);
+    one_block.chain(spans_partitions.then_some(PARTS_AT_ONCE))
+}
+
+/// The statement that writes to `destination`.
+fn insert_statement(destination: &Destination) -> String {
+    let mut statement = String::with_capacity(64 + 16 * destination.columns.len());
+    statement.push_str("INSERT INTO ");
+    statement.push_str(&backquote(&destination.database));
+    statement.push('.');
+    statement.push_str(&backquote(&destination.table));
+    statement.push_str(" (");
+    for (index, column) in destination.columns.iter().enumerate() {
+        if index > 0 {
+            statement.push_str(", ");
+        }
+        statement.push_str(&backquote(column));
+    }
+    statement.push_str(") FORMAT ");
+    statement.push_str(match &destination.form {
+        Form::Native { .. } => "Native",
+        Form::Text { format, .. } => format,
+    });
+    statement
+}
+
+/// `own`: the gateway's own account.
+fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: bool) -> Call<'a> {
+    let destination = &batch.destination;
+    let id = batch.id.to_string();
+    let account = if destination.own_account { own } else { &destination.credentials };
+    let mut call = Call::new(account, &insert_statement(destination))
+        .param("query_id", &id)
+        .param("async_insert", "0")
+        .param("insert_deduplication_token", &id);
+    for (name, value) in &destination.settings {
+        call = call.param(name, value);
+    }
+    for (name, value) in settings_of_flushes(destination, spans_partitions) {
+        call = call.param(name, value);
+    }
+    if !destination.own_account {
+        for role in &destination.roles {
+            call = call.param("role", role);
+        }
+        if !destination.quota_key.is_empty() {
+            call = call.param("quota_key", &destination.quota_key);
+        }
+    }
+    call.timeout(STORE_TIMEOUT)
+}
+
+/// A batch may be large, and is needed for another attempt: it is lent, not copied.
+fn body(batch: &Batch) -> Vec<Cow<'_, [u8]>> {
+    let destination = &batch.destination;
+    match (&batch.rows, &destination.form) {
+        (Rows::Parsed(block), Form::Native { types }) => {
+            native_pieces(std::slice::from_ref(block), &destination.columns, types)
+        }
+        (Rows::Blocks(blocks), Form::Native { types }) => native_pieces(blocks, &destination.columns, types),
+        (Rows::Passthrough(rows), Form::Text { header, .. }) => vec![Cow::from(header), Cow::from(rows.text())],
+        _ => panic!("the rows of a batch are of its destination's form"),
+    }
+}
+
+fn written_rows(summary: &str) -> Option<u64> {
+    let rest = &summary[summary.find("\"written_rows\":\"")? + 16..];
+    rest.split('"').next()?.parse().ok()
+}
+
+/// A batch of text has as many rows as its inserts had by our count, or we don't know what we are doing. Views add to the
+/// count, and tables that hand rows on may not count them.
+fn check_count(batch: &Batch, written_rows: u64) {
+    let Destination { has_views, hands_on, database, table, .. } = &*batch.destination;
+    let counted = batch.rows.count() as u64;
+    if matches!(batch.rows, Rows::Passthrough(_)) && !has_views && !hands_on && written_rows != counted {
+        tracing::error!(database, table, batch = %batch.id, counted, written_rows, "ClickHouse read other rows from a batch of text than there are");
+    }
+}
+
+impl Sink for ClickHouseSink {
+    async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
+        let body = body(batch);
+        let spans_partitions = may_span_partitions(batch);
+        let call = insert_call(batch, &self.client.endpoint().credentials, spans_partitions).body(&body);
+        match self.client.call(call).await {
+            Ok(answer) => {
+                let written_rows = answer.head.field_str("x-clickhouse-summary").and_then(written_rows);
+                if let Some(written_rows) = written_rows {
+                    check_count(batch, written_rows);
+                }
+                Ok(Stored { written_rows })
+            }
+            Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
+            Err(CallError::Unknown(text)) => Err(StoreError::Unknown(text)),
+            Err(CallError::Exception(exception)) => Err(conclude(exception, &batch.destination, spans_partitions)),
+        }
+    }
+
+    async fn load(&self, tables: &[TableName]) -> Option<Load> {
+        let mut load = Load::default();
+        for tables in tables.chunks(MOST_TABLES_ASKED) {
+            self.ask_for_load(tables, &mut load).await?;
+        }
+        Some(load)
+    }
+}
+
+impl ClickHouseSink {
+    async fn ask_for_load(&self, tables: &[TableName], load: &mut Load) -> Option<()> {
+        let names: Vec<String> = tables
+            .iter()
+            .map(|name| format!("({}, {})", quote_string(&name.database), quote_string(&name.table)))
+            .collect();
+        let query = format!(
+            "SELECT database, table, max(parts), sum(parts), max(newest), (SELECT toUInt64(value) FROM \
+             system.merge_tree_settings WHERE name = 'parts_to_throw_insert'), (SELECT toUInt64OrZero(extract(value, \
+             '\\\\d+')) FROM system.settings WHERE name = 'max_threads') FROM (SELECT database, table, toUInt64(count()) AS \
+             parts, toUInt64(max(max_block_number)) AS newest FROM system.parts WHERE active AND (database, table) IN ({}) \
+             GROUP BY database, table, partition_id) GROUP BY database, table FORMAT JSONCompactEachRow",
+            names.join(", ")
+        );
+        let own: &Credentials = &self.client.endpoint().credentials;
+        let body = [query.as_bytes()];
+        // In the body, since a URL has a bound.
+        let call = Call::new(own, "").param("output_format_json_quote_64bit_integers", "0").body(&body);
+        let answer = self.client.call(call.timeout(LOAD_TIMEOUT)).await.ok()?;
+        for line in answer.text().lines() {
+            let (database, table, fullest, active, created, throw_at, cpus): (String, String, u64, u64, u64, u64, u64) =
+                serde_json::from_str(line).ok()?;
+            let count = PartCount { active_in_fullest_partition: fullest, active, created, throw_at };
+            load.parts.push((TableName { database, table }, count));
+            load.cpus = u32::try_from(cpus).ok().filter(|cpus| *cpus > 0);
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted() {
+        let destination = Destination {
+            database: "d".into(),
+            table: "t`\\".into(),
+            columns: vec!["a".into(), "b c".into()],
+            form: Form::Native { types: vec![] },
+            credentials: Credentials { user: "u".into(), password: "p".into() },
+            own_account: false,
+            roles: vec![],
+            quota_key: String::new(),
+            settings: vec![],
+            deduplicates: false,
+            has_views: false,
+            hands_on: false,
+            partitioning: None,
+        };
+        assert_eq!(insert_statement(&destination), "INSERT INTO `d`.`t\\`\\\\` (`a`, `b c`) FORMAT Native");
+    }
+
+    #[test]
+    fn the_summary_tells_the_rows() {
+        assert_eq!(written_rows(r#"{"read_rows":"2","written_rows":"12","x":"1"}"#), Some(12));
+        assert_eq!(written_rows("{}"), None);
+    }
+}

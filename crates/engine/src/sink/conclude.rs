@@ -1,0 +1,166 @@
+//! What an error of ClickHouse's says of the rows that were sent: whether some of them may be stored.
+//!
+//! ClickHouse takes a block through its table's expressions and constraints, hands it to the table and from there to the views
+//! that hang on it, and keeps what was written when the block is through. So an error that comes of the values, and is not a
+//! view's, was raised before anything was kept, while an error of a view is raised when the table, and other views, may
+//! already have the rows (they mostly have). The text of a view's error says that it is one.
+//!
+//! A batch over several partitions is written as several parts, all of them before the first is kept (`spread.rs`). What can
+//! fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been taken by then.
+
+use windrow_client::Exception;
+
+use crate::sink::batch::Destination;
+use crate::sink::contract::StoreError;
+
+const TOO_MANY_PARTS: i32 = 252;
+const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
+
+pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_partitions: bool) -> StoreError {
+    if exception.code == QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING {
+        return StoreError::StillRunning(exception.line);
+    }
+    if exception.leaves_outcome_open() {
+        return StoreError::Unknown(exception.line);
+    }
+    match stores_nothing(&exception, destination, spans_partitions) {
+        true => StoreError::Refused(exception),
+        false => StoreError::Failed(exception),
+    }
+}
+
+fn stores_nothing(exception: &Exception, destination: &Destination, spans_partitions: bool) -> bool {
+    if exception.before_writing {
+        return true;
+    }
+    let Destination { has_views, hands_on, .. } = destination;
+    if exception.is_of_a_view() || *hands_on && exception.is_of_another_server() {
+        return false;
+    }
+    if comes_before_writing(exception.code) {
+        return true;
+    }
+    let is_before_keeping = exception.comes_of_values() || exception.code == TOO_MANY_PARTS;
+    let is_of_one_part = !has_views && (!spans_partitions || exception.code == MEMORY_LIMIT_EXCEEDED);
+    !hands_on && (is_before_keeping || is_of_one_part)
+}
+
+/// Who asks, and whether the statement may run at all.
+fn comes_before_writing(code: i32) -> bool {
+    matches!(
+        code,
+        16 // NO_SUCH_COLUMN_IN_TABLE
+        | 60 // UNKNOWN_TABLE
+        | 81 // UNKNOWN_DATABASE
+        | 115 // UNKNOWN_SETTING
+        | 192 // UNKNOWN_USER
+        | 193 // WRONG_PASSWORD
+        | 194 // REQUIRED_PASSWORD
+        | 201 // QUOTA_EXCEEDED
+        | 202 // TOO_MANY_SIMULTANEOUS_QUERIES
+        | 511 // UNKNOWN_ROLE
+        | 516 // AUTHENTICATION_FAILED
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::batch::Form;
+    use windrow_client::Credentials;
+
+    fn destination(has_views: bool, hands_on: bool) -> Destination {
+        Destination {
+            database: "d".into(),
+            table: "t".into(),
+            columns: vec![],
+            form: Form::Native { types: vec![] },
+            credentials: Credentials { user: "u".into(), password: "p".into() },
+            own_account: false,
+            roles: vec![],
+            quota_key: String::new(),
+            settings: vec![],
+            deduplicates: false,
+            has_views,
+            hands_on,
+            partitioning: None,
+        }
+    }
+
+    fn refused(code: i32, text: &str, has_views: bool, hands_on: bool) -> bool {
+        match conclude(Exception::new(code, text, ""), &destination(has_views, hands_on), false) {
+            StoreError::Refused(_) => true,
+            StoreError::Failed(_) => false,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn what_the_table_itself_refuses_is_not_stored() {
+        for (code, text) in [
+            (469, "Constraint `c` for table d.t is violated at row 8."),
+            (395, "Value passed to 'throwIf' function is non-zero"),
+            (252, "Too many partitions for single INSERT block (more than 100)."),
+            (252, "Too many parts (300) in table 'd.t'."),
+            (516, "Authentication failed"),
+            (60, "Table d.t does not exist"),
+        ] {
+            assert!(refused(code, text, false, false), "{text}");
+            assert!(refused(code, text, true, false), "{text}");
+        }
+        assert!(refused(243, "Cannot reserve 1.00 MiB, not enough space", false, false));
+        assert!(!refused(243, "Cannot reserve 1.00 MiB, not enough space", true, false), "a view may be through");
+    }
+
+    #[test]
+    fn what_a_view_refuses_may_be_stored_also_where_no_view_was_known() {
+        for has_views in [true, false] {
+            assert!(!refused(
+                469,
+                "Constraint `c` for table d.u is violated: while pushing to view d.v",
+                has_views,
+                false
+            ));
+            assert!(!refused(252, "Too many parts (300): while pushing to view d.v.", has_views, false));
+        }
+    }
+
+    #[test]
+    fn where_no_row_was_counted_none_is_stored() {
+        let text = "Cannot parse input: (at row 3): while pushing to view d.v";
+        let mut exception = Exception::new(27, text, "");
+        assert!(matches!(conclude(exception.clone(), &destination(true, true), false), StoreError::Failed(_)));
+        exception.before_writing = true;
+        assert!(matches!(conclude(exception, &destination(true, true), false), StoreError::Refused(_)));
+    }
+
+    #[test]
+    fn what_is_handed_on_may_be_stored_elsewhere() {
+        assert!(!refused(469, "Constraint `c` for table d.u is violated.", false, true));
+        assert!(!refused(516, "Received from other:9000. DB::Exception: Authentication failed", false, true));
+        assert!(refused(60, "Table d.t does not exist", false, true));
+        assert!(refused(469, "Column values: s = 'Received from 10.1.2.3'.", false, false), "a value, no server");
+    }
+
+    #[test]
+    fn of_several_partitions_some_may_be_kept_when_a_disk_fails() {
+        let is_refused = |code: i32| {
+            let exception = Exception::new(code, "", "");
+            matches!(conclude(exception, &destination(false, false), true), StoreError::Refused(_))
+        };
+        for code in [153, 241, 252, 395, 469, 60, 516] {
+            assert!(is_refused(code), "{code} comes before the first part is kept");
+        }
+        for code in [75, 242, 243, 499, 1001] {
+            assert!(!is_refused(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn open_outcomes_stay_open() {
+        let conclude = |code| conclude(Exception::new(code, "", ""), &destination(false, false), false);
+        assert!(matches!(conclude(319), StoreError::Unknown(_)));
+        assert!(matches!(conclude(216), StoreError::StillRunning(_)));
+    }
+}

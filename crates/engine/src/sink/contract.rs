@@ -1,0 +1,74 @@
+use std::fmt;
+use std::future::Future;
+
+use windrow_client::Exception;
+
+use crate::sink::batch::{Batch, TableName};
+
+/// Stores batches. What the gatherer relies on, and every implementation has to keep:
+///
+/// 1. `Ok` means that all rows of the batch are stored and visible to a query that begins now.
+/// 2. [`StoreError::NotSent`] means that the sink's system never saw the batch.
+/// 3. [`StoreError::Refused`] means that it saw the batch and stored none of it.
+/// 4. [`StoreError::Failed`] means that it saw the batch, came to an end with an error, and may have stored a part of it.
+///    Whenever the end itself is not certain, the error is [`StoreError::Unknown`].
+///    [`StoreError::StillRunning`] means that this call did nothing, since an earlier one under the same id has not ended.
+/// 5. Storing the same batch again under the same id stores nothing twice where
+///    [`Destination::deduplicates`](crate::sink::Destination) is true.
+/// 6. A call that is dropped before it ends counts as `Unknown`.
+pub trait Sink: Send + Sync + 'static {
+    fn store(&self, batch: &Batch) -> impl Future<Output = Result<Stored, StoreError>> + Send;
+
+    /// How close these tables are to refusing inserts, and what the sink's system can bear. `None`: it has no such limits, or
+    /// can't say.
+    fn load(&self, _tables: &[TableName]) -> impl Future<Output = Option<Load>> + Send {
+        async { None }
+    }
+}
+
+/// What bears on how much the sink's system can take.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Load {
+    pub cpus: Option<u32>,
+    /// Of those tables that have parts.
+    pub parts: Vec<(TableName, PartCount)>,
+}
+
+/// How close a table is to "too many parts".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartCount {
+    pub active_in_fullest_partition: u64,
+    pub active: u64,
+    /// Parts that inserts, by whomever, have created since the table exists.
+    pub created: u64,
+    /// Active parts of one partition at which inserts are refused.
+    pub throw_at: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// Rows as the sink's system counted them, when it did.
+    pub written_rows: Option<u64>,
+}
+
+#[derive(Debug)]
+pub enum StoreError {
+    NotSent(String),
+    Unknown(String),
+    StillRunning(String),
+    Refused(Exception),
+    Failed(Exception),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::NotSent(text) => write!(f, "not sent: {text}"),
+            StoreError::Unknown(text) => write!(f, "outcome unknown: {text}"),
+            StoreError::StillRunning(text) => write!(f, "an earlier attempt has not ended: {text}"),
+            StoreError::Refused(exception) | StoreError::Failed(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,13 @@
+//! Where batches go.
+//!
+//! [`Sink`] states what the gatherer may rely on; [`ClickHouseSink`] keeps it for a ClickHouse reached over HTTP.
+
+mod batch;
+mod clickhouse;
+mod conclude;
+mod contract;
+mod spread;
+
+pub use batch::{Batch, BatchId, Destination, Form, Partitioning, TableName};
+pub use clickhouse::{settings_of_flushes, ClickHouseSink, ONE_BLOCK};
+pub use contract::{Load, PartCount, Sink, StoreError, Stored};

@@ -1,0 +1,638 @@
+//! One table: the lanes of its shapes, its flush policy and its share of the memory, behind one lock.
+//!
+//! A lane is what a shape has under way: an open buffer, sealed batches that wait for their turn, and at most one flight.
+//! It exists only while it holds one of these. Whoever holds the lock does no I/O and drops no batch; what is to be
+//! launched is handed out and launched by the caller, after the lock is released.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::policy::{
+    Arrival, BufferPolicy, FlushEnd, FlushId, Lane as LaneState, Micros, SealReason, TablePolicy, Urgency, Verdict,
+};
+use crate::sink::{BatchId, PartCount, TableName};
+use tokio::sync::{oneshot, Notify};
+use windrow_block::Rows;
+use windrow_client::Exception;
+use windrow_log::RecordId;
+
+use crate::backlog::Backlog;
+use crate::budget::TableBudget;
+use crate::clock::Clock;
+use crate::environment::Environment;
+use crate::flight::Flight;
+use crate::insert::{AckLevel, Insert, InsertKind, QueryId, Withdrawal};
+use crate::member::{Arriving, Contents, Member};
+use crate::metrics::{Held, TableMetrics};
+use crate::pushed::SourceBatch;
+use crate::schedule::Schedule;
+use crate::shape::Shape;
+
+/// What an insert costs to hold besides its rows: its member entry, its ids, its answer's channel.
+const MEMBER_BYTES: u64 = 256;
+
+pub(crate) struct Table {
+    pub(crate) name: TableName,
+    pub(crate) budget: TableBudget,
+    pub(crate) metrics: TableMetrics,
+    pub(crate) clock: Clock,
+    pub(crate) world: Arc<dyn Environment>,
+    schedule: Arc<Schedule>,
+    /// For the timer, which is not to keep a table that nobody uses.
+    me: Weak<Table>,
+    /// Bytes of inserts in the journal that have not come to their end.
+    pub(crate) journal_bytes: AtomicU64,
+    pub(crate) has_backlog: AtomicBool,
+    /// The backlog has moved on, or is gone, or can't move.
+    pub(crate) moved: Notify,
+    /// Tells the feeder to look.
+    pub(crate) to_feed: Notify,
+    /// Held by the source whose batch is next to get memory and a place: they come in the order in which they were pushed.
+    pub(crate) pushing: tokio::sync::Mutex<()>,
+    state: Mutex<TableState>,
+}
+
+#[derive(Default)]
+pub(crate) struct TableState {
+    policy: TablePolicy,
+    /// Boxed: a node of the map has room for eleven, and most tables have one.
+    lanes: BTreeMap<u64, Box<Lane>>,
+    /// When the timer will look next.
+    looked_at: Option<Micros>,
+    next_member: u64,
+    parts_seen: Option<PartsSeen>,
+    /// What the sink's system said of the table's parts, if nothing else has come of a flush since.
+    too_many_parts: Option<Exception>,
+    pub(crate) backlog: Option<Box<Backlog>>,
+    /// How many had entered backlogs of the table before this one.
+    pub(crate) entered_before: u64,
+}
+
+struct PartsSeen {
+    at: Micros,
+    created: Option<u64>,
+}
+
+impl TableState {
+    fn next_member(&mut self) -> u64 {
+        self.next_member += 1;
+        self.next_member - 1
+    }
+}
+
+#[derive(Default)]
+struct Lane {
+    open: Option<OpenBuffer>,
+    queue: VecDeque<Sealed>,
+    /// It is due, and waits for its turn among all lanes. Until then the open buffer gathers on.
+    waiting: Option<Due>,
+    flight: Option<Arc<Flight>>,
+}
+
+#[derive(Clone, Copy)]
+struct Due {
+    reason: SealReason,
+    urgency: Urgency,
+}
+
+impl Lane {
+    fn state(&self) -> LaneState {
+        match self.flight.is_some() || self.waiting.is_some() || !self.queue.is_empty() {
+            true => LaneState::Busy,
+            false => LaneState::Free,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.open.is_none() && self.queue.is_empty() && self.flight.is_none()
+    }
+
+    /// What is not in flight.
+    fn waiting_contents(&mut self) -> impl Iterator<Item = &mut Contents> {
+        let open = self.open.iter_mut().map(|open| &mut open.contents);
+        open.chain(self.queue.iter_mut().map(|sealed| &mut sealed.contents))
+    }
+
+    fn shape(&self) -> Option<&Arc<Shape>> {
+        self.queue.front().map(|sealed| &sealed.shape).or(self.open.as_ref().map(|open| &open.shape))
+    }
+
+    /// What is sealed goes first, and something waits behind it; else it is the open buffer that says.
+    fn urgency(&self) -> Urgency {
+        match (self.queue.is_empty(), &self.open) {
+            (true, Some(open)) => open.policy.urgency(),
+            _ => Urgency::Urgent,
+        }
+    }
+}
+
+struct OpenBuffer {
+    shape: Arc<Shape>,
+    policy: BufferPolicy,
+    contents: Contents,
+    opened_at: Micros,
+    opened_wall_micros: u64,
+    flushed: Vec<oneshot::Sender<()>>,
+}
+
+/// A batch with its members, decided once and for all.
+pub(crate) struct Sealed {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) id: BatchId,
+    pub(crate) buffer: crate::policy::BufferId,
+    pub(crate) contents: Contents,
+    pub(crate) sealed_at: Micros,
+    pub(crate) hold_ms: u64,
+    opened_at: Micros,
+    opened_wall_micros: u64,
+    /// Who waits for the batch's end, whatever it is.
+    pub(crate) flushed: Vec<oneshot::Sender<()>>,
+    /// Of a batch of an earlier life: that of its piece in the journal.
+    pub(crate) record: Option<RecordId>,
+    /// Of a batch that its source has put together.
+    pub(crate) source: Option<Arc<SourceBatch>>,
+}
+
+impl Sealed {
+    /// When the member arrived, in microseconds since 1970. Reckoned from the buffer's opening: one look at the wall clock
+    /// serves all of a batch.
+    pub(crate) fn arrival_wall_micros(&self, arrived_at: Micros) -> u64 {
+        self.opened_wall_micros + (arrived_at - self.opened_at).0
+    }
+}
+
+/// A sealed batch whose lane is free: to be flown by whoever got it.
+#[must_use]
+pub(crate) struct Launch {
+    pub(crate) sealed: Sealed,
+    pub(crate) flight: Arc<Flight>,
+    /// What it is known by among all flushes under way.
+    pub(crate) flush: FlushId,
+}
+
+/// What came of an insert being put into its buffer.
+pub(crate) struct Pushed {
+    pub(crate) member: u64,
+    pub(crate) launch: Option<Launch>,
+}
+
+pub(crate) struct BufferView {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) kind: Arc<InsertKind>,
+    pub(crate) opened_wall_micros: u64,
+    pub(crate) entries: Vec<(QueryId, u64)>,
+}
+
+impl Table {
+    /// What an insert takes beside its rows, at the most that is usual.
+    pub(crate) const OVERHEAD_BYTES: u64 = 2 * MEMBER_BYTES;
+
+    pub(crate) fn new(
+        name: TableName,
+        budget: TableBudget,
+        metrics: TableMetrics,
+        clock: Clock,
+        world: Arc<dyn Environment>,
+        schedule: Arc<Schedule>,
+    ) -> Arc<Table> {
+        Arc::new_cyclic(|me| Table {
+            name,
+            budget,
+            metrics,
+            clock,
+            world,
+            schedule,
+            me: me.clone(),
+            journal_bytes: AtomicU64::new(0),
+            has_backlog: AtomicBool::new(false),
+            moved: Notify::new(),
+            to_feed: Notify::new(),
+            pushing: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TableState> {
+        // A panic under the lock would be a bug of ours in one insert; the others are still better served than refused.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn held_bytes(insert: &Insert) -> u64 {
+        let id_bytes = match &insert.query_id {
+            QueryId::Given(id) => id.len() as u64,
+            QueryId::Random(_) => 0,
+        };
+        insert.rows.bytes() as u64 + MEMBER_BYTES + id_bytes
+    }
+
+    /// Puts an insert, whose bytes the budget has granted, into the buffer of its shape.
+    pub(crate) fn push(&self, shape: &Arc<Shape>, arriving: Arriving) -> Pushed {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let id = state.next_member();
+        let lane = state.lanes.entry(shape.id).or_default();
+        let lane_state = lane.state();
+        let open = lane.open.get_or_insert_with(|| OpenBuffer {
+            shape: shape.clone(),
+            policy: state.policy.open_buffer(),
+            contents: Contents { rows: Rows::default(), members: Vec::new() },
+            opened_at: now,
+            opened_wall_micros: self.world.wall_micros(),
+            flushed: Vec::new(),
+        });
+        let insert = &arriving.insert;
+        let arrival = Arrival {
+            writer: insert.writer,
+            waits: insert.ack == AckLevel::Stored,
+            rows: insert.rows.count() as u64,
+            bytes: insert.payload_bytes,
+        };
+        let (at_once, kind) = (insert.at_once, insert.kind.clone());
+        open.contents.add(id, now, arriving);
+        let verdict = state.policy.arrive(now, &mut open.policy, &arrival, &kind.limits, lane_state);
+        let verdict = if at_once { Verdict::Seal(SealReason::AtOnce) } else { verdict };
+        let launch = match verdict {
+            Verdict::Seal(reason) => self.is_due(now, lane, &mut state.policy, reason),
+            Verdict::HoldForFlush => {
+                self.raise(lane);
+                None
+            }
+            Verdict::HoldUntil(at) => {
+                self.look_at(&mut state.looked_at, at);
+                None
+            }
+        };
+        Pushed { member: id, launch }
+    }
+
+    /// Puts a batch of an earlier life in line: with these members and under this id it was attempted before.
+    pub(crate) fn push_piece(
+        &self,
+        shape: &Arc<Shape>,
+        batch: BatchId,
+        record: RecordId,
+        arriving: Vec<Arriving>,
+    ) -> Option<Launch> {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let mut contents = Contents { rows: Rows::default(), members: Vec::new() };
+        for arriving in arriving {
+            contents.add(state.next_member(), now, arriving);
+        }
+        let sealed = Sealed {
+            shape: shape.clone(),
+            id: batch,
+            buffer: state.policy.open_buffer().id(),
+            contents,
+            sealed_at: now,
+            hold_ms: 0,
+            opened_at: now,
+            opened_wall_micros: self.world.wall_micros(),
+            flushed: Vec::new(),
+            record: Some(record),
+            source: None,
+        };
+        let lane = state.lanes.entry(shape.id).or_default();
+        lane.queue.push_back(sealed);
+        self.line_up(now, lane, &mut state.policy, SealReason::Source)
+    }
+
+    /// Puts a batch in line that its source has put together.
+    pub(crate) fn push_batch(
+        &self,
+        shape: &Arc<Shape>,
+        batch: BatchId,
+        source: Arc<SourceBatch>,
+        mut contents: Contents,
+    ) -> Option<Launch> {
+        let now = self.clock.now();
+        let opened_at = contents.members.iter().map(|member| member.arrived_at).min().unwrap_or(now);
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        contents.members.iter_mut().for_each(|member| member.id = state.next_member());
+        self.metrics.sealed(SealReason::Source);
+        let sealed = Sealed {
+            shape: shape.clone(),
+            id: batch,
+            buffer: state.policy.open_buffer().id(),
+            contents,
+            sealed_at: now,
+            hold_ms: (now - opened_at).0 / 1000,
+            opened_at,
+            opened_wall_micros: self.world.wall_micros().saturating_sub((now - opened_at).0),
+            flushed: Vec::new(),
+            record: None,
+            source: Some(source),
+        };
+        let lane = state.lanes.entry(shape.id).or_default();
+        lane.queue.push_back(sealed);
+        self.line_up(now, lane, &mut state.policy, SealReason::Source)
+    }
+
+    /// The lane's open buffer is to go. A full one is sealed at once; others gather on until it is the lane's turn.
+    fn is_due(&self, now: Micros, lane: &mut Lane, policy: &mut TablePolicy, reason: SealReason) -> Option<Launch> {
+        if !reason.may_wait() {
+            let sealed = self.seal(now, lane, reason)?;
+            lane.queue.push_back(sealed);
+        }
+        self.line_up(now, lane, policy, reason)
+    }
+
+    /// Hands out the lane's next batch if it is the lane's turn; else the lane waits for it.
+    fn line_up(&self, now: Micros, lane: &mut Lane, policy: &mut TablePolicy, reason: SealReason) -> Option<Launch> {
+        if lane.waiting.is_some() {
+            self.raise(lane);
+            return None;
+        }
+        if lane.flight.is_some() {
+            return None;
+        }
+        let (shape, urgency) = (lane.shape()?, lane.urgency());
+        match self.schedule.due(now, shape, urgency) {
+            Some(flush) => self.take_off(now, lane, policy, reason, flush),
+            None => {
+                lane.waiting = Some(Due { reason, urgency });
+                None
+            }
+        }
+    }
+
+    /// Tells the schedule if more depends on the lane's turn than before.
+    fn raise(&self, lane: &mut Lane) {
+        let urgency = lane.urgency();
+        if let (Some(due), Some(shape)) = (lane.waiting, lane.shape()) {
+            if due.urgency < urgency {
+                self.schedule.raise(shape);
+                lane.waiting = Some(Due { urgency, ..due });
+            }
+        }
+    }
+
+    fn take_off(
+        &self,
+        now: Micros,
+        lane: &mut Lane,
+        policy: &mut TablePolicy,
+        reason: SealReason,
+        flush: FlushId,
+    ) -> Option<Launch> {
+        let sealed = match lane.queue.pop_front() {
+            Some(sealed) => sealed,
+            None => self.seal(now, lane, reason)?,
+        };
+        policy.flush_started(now);
+        let oldest = sealed.contents.members.first().map_or(sealed.sealed_at, |member| member.arrived_at);
+        let flight = Arc::new(Flight::new(oldest, sealed.contents.unkept_inserts()));
+        lane.flight = Some(flight.clone());
+        Some(Launch { sealed, flight, flush })
+    }
+
+    /// It is the lane's turn. `None`: it has nothing any more.
+    pub(crate) fn take_turn(&self, shape: &Shape, flush: FlushId) -> Option<Launch> {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let lane = state.lanes.get_mut(&shape.id)?;
+        let due = lane.waiting.take()?;
+        self.take_off(now, lane, &mut state.policy, due.reason, flush)
+    }
+
+    fn seal(&self, now: Micros, lane: &mut Lane, reason: SealReason) -> Option<Sealed> {
+        let open = lane.open.take()?;
+        self.metrics.sealed(reason);
+        let by_time = matches!(reason, SealReason::Deadline | SealReason::Quiet);
+        Some(Sealed {
+            shape: open.shape,
+            id: BatchId(crate::gatherer::random_id(&*self.world)),
+            buffer: open.policy.id(),
+            contents: open.contents,
+            sealed_at: now,
+            hold_ms: if by_time { (now - open.opened_at).0 / 1000 } else { 0 },
+            opened_at: open.opened_at,
+            opened_wall_micros: open.opened_wall_micros,
+            flushed: open.flushed,
+            record: None,
+            source: None,
+        })
+    }
+
+    fn look_at(&self, looked_at: &mut Option<Micros>, at: Micros) {
+        if looked_at.is_none_or(|looked_at| at < looked_at) {
+            *looked_at = Some(at);
+            self.schedule.look_at(at, self.me.clone());
+        }
+    }
+
+    /// Looks at all open buffers. Called by the timer, at the time that the table asked for or before.
+    pub(crate) fn look(&self) -> Vec<Launch> {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let (mut launches, mut next) = (Vec::new(), None);
+        for lane in state.lanes.values_mut() {
+            let lane_state = lane.state();
+            let Some(open) = &lane.open else { continue };
+            match state.policy.decide(now, &open.policy, lane_state) {
+                Verdict::Seal(reason) => launches.extend(self.is_due(now, lane, &mut state.policy, reason)),
+                Verdict::HoldUntil(at) => next = Some(next.map_or(at, |next: Micros| next.min(at))),
+                Verdict::HoldForFlush => {}
+            }
+        }
+        // A later time that was asked for first comes too: it finds that an earlier one is registered, and adds none.
+        if state.looked_at.is_none_or(|at| at <= now) {
+            state.looked_at = None;
+        }
+        if let Some(next) = next {
+            self.look_at(&mut state.looked_at, next);
+        }
+        launches
+    }
+
+    /// A flight has ended. Returns the one that follows it at once, if there is any.
+    pub(crate) fn flight_ended(&self, shape: &Shape, end: &FlushEnd) -> Option<Launch> {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.policy.flush_ended(now, end);
+        if end.ok {
+            state.too_many_parts = None;
+        }
+        let lane = state.lanes.get_mut(&shape.id)?;
+        lane.flight = None;
+        let verdict = match (&lane.open, lane.queue.is_empty()) {
+            // What is sealed goes before what is open.
+            (_, false) => Verdict::Seal(SealReason::Size),
+            (Some(open), true) => state.policy.decide(now, &open.policy, LaneState::Free),
+            (None, true) => Verdict::HoldForFlush,
+        };
+        let next = match verdict {
+            Verdict::Seal(reason) if lane.queue.is_empty() => self.is_due(now, lane, &mut state.policy, reason),
+            Verdict::Seal(reason) => self.line_up(now, lane, &mut state.policy, reason),
+            Verdict::HoldUntil(at) => {
+                self.look_at(&mut state.looked_at, at);
+                None
+            }
+            Verdict::HoldForFlush => None,
+        };
+        if lane.is_empty() {
+            state.lanes.remove(&shape.id);
+        }
+        next
+    }
+
+    /// Seals everything that is open; `ended` are told when what is under way now has ended.
+    pub(crate) fn flush(&self, reason: SealReason) -> Flushing {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let mut flushing = Flushing { launches: Vec::new(), ended: Vec::new() };
+        for lane in state.lanes.values_mut() {
+            let (sender, ended) = oneshot::channel();
+            // The last batch of the lane ends after all the others.
+            if let Some(open) = &mut lane.open {
+                open.flushed.push(sender);
+            } else if let Some(sealed) = lane.queue.back_mut() {
+                sealed.flushed.push(sender);
+            } else if let Some(flight) = &lane.flight {
+                flight.tell_end(sender);
+            }
+            flushing.ended.push(ended);
+            flushing.launches.extend(self.is_due(now, lane, &mut state.policy, reason));
+        }
+        flushing
+    }
+
+    /// Takes a member out, wherever it is. `None`: it is not under way any more.
+    pub(crate) fn withdraw(&self, member: u64) -> Option<Withdrawal> {
+        let mut guard = self.lock();
+        for lane in guard.lanes.values_mut() {
+            for contents in lane.waiting_contents() {
+                if let Some(gone) = contents.withdraw(member) {
+                    self.withdrawn(gone);
+                    return Some(Withdrawal::Withdrawn { last_error: None });
+                }
+            }
+            if let Some(withdrawal) = lane.flight.as_ref().and_then(|flight| flight.withdraw(self, member)) {
+                return Some(withdrawal);
+            }
+        }
+        None
+    }
+
+    /// The table has too many parts. Hands out those behind the lane's flight whom `picked` says; the others go on waiting.
+    pub(crate) fn has_too_many_parts(
+        &self,
+        shape: &Shape,
+        exception: &Exception,
+        picked: impl Fn(&Member) -> bool,
+    ) -> Vec<Member> {
+        let mut guard = self.lock();
+        guard.too_many_parts = Some(exception.clone());
+        self.moved.notify_waiters();
+        let Some(lane) = guard.lanes.get_mut(&shape.id) else { return Vec::new() };
+        lane.waiting_contents().flat_map(|contents| contents.dismiss(&picked)).collect()
+    }
+
+    /// A flush has failed for another reason.
+    pub(crate) fn parts_are_not_it(&self) {
+        self.lock().too_many_parts = None;
+    }
+
+    /// What the sink's system said, if it was the last that was heard of the table.
+    pub(crate) fn too_many_parts(&self) -> Option<Exception> {
+        self.lock().too_many_parts.clone()
+    }
+
+    pub(crate) fn withdrawn(&self, member: &Member) {
+        self.budget.give_back(member.held_bytes);
+        self.metrics.withdrawn.add(1, member.rows as u64, member.payload_bytes);
+    }
+
+    pub(crate) fn buffers(&self) -> Vec<BufferView> {
+        let guard = self.lock();
+        let views = guard.lanes.values().flat_map(|lane| {
+            let queued = lane.queue.iter().map(|sealed| (&sealed.shape, &sealed.contents, sealed.opened_wall_micros));
+            let open = lane.open.iter().map(|open| (&open.shape, &open.contents, open.opened_wall_micros));
+            queued.chain(open)
+        });
+        views.filter_map(|(shape, contents, opened)| BufferView::of(shape, contents, opened)).collect()
+    }
+
+    /// Whether the parts should be counted again; true at most once per `interval`.
+    pub(crate) fn parts_are_due(&self, interval: Micros) -> bool {
+        let now = self.clock.now();
+        let mut guard = self.lock();
+        let created = guard.parts_seen.as_ref().and_then(|seen| seen.created);
+        if guard.parts_seen.as_ref().is_some_and(|seen| now - seen.at < interval) {
+            return false;
+        }
+        guard.parts_seen = Some(PartsSeen { at: now, created });
+        true
+    }
+
+    pub(crate) fn parts_counted(&self, parts: PartCount) {
+        let mut guard = self.lock();
+        guard.policy.parts(parts.active_in_fullest_partition, parts.throw_at);
+        if let Some(seen) = &mut guard.parts_seen {
+            let before = seen.created.replace(parts.created).unwrap_or(parts.created);
+            self.metrics.parts_created.inc_by(parts.created.saturating_sub(before));
+        }
+        drop(guard);
+        self.metrics.parts_active(parts.active);
+    }
+
+    /// Inserts at level `memory` that are not stored: nothing keeps them.
+    pub(crate) fn unkept_inserts(&self) -> u64 {
+        let state = self.lock();
+        let lanes = state.lanes.values().map(|lane| {
+            let waiting =
+                lane.open.iter().map(|open| &open.contents).chain(lane.queue.iter().map(|sealed| &sealed.contents));
+            let flying = lane.flight.as_ref().map_or(0, |flight| flight.unkept_inserts);
+            flying + waiting.map(Contents::unkept_inserts).sum::<u64>()
+        });
+        lanes.sum()
+    }
+
+    /// Brings the gauges up to date; they are only looked at when somebody asks.
+    pub(crate) fn update_gauges(&self) {
+        let oldest = {
+            let guard = self.lock();
+            let lanes = guard.lanes.values();
+            let arrivals = lanes.flat_map(|lane| {
+                let flying = lane.flight.as_ref().map(|flight| flight.oldest_arrival);
+                let queued = lane.queue.iter().filter_map(|sealed| sealed.contents.members.first());
+                let open = lane.open.iter().filter_map(|open| open.contents.members.first());
+                flying.into_iter().chain(queued.chain(open).map(|member| member.arrived_at))
+            });
+            arrivals.min()
+        };
+        let age = oldest.map_or(0, |arrived| (self.clock.now() - arrived).0);
+        let (backlog_inserts, backlog_bytes) =
+            self.lock().backlog.as_ref().map_or((0, 0), |backlog| (backlog.inserts(), backlog.bytes()));
+        self.metrics.holds(&Held {
+            oldest_seconds: age as f64 / 1e6,
+            buffer_bytes: self.budget.held_bytes(),
+            backlog_inserts,
+            backlog_bytes,
+            journal_bytes: self.journal_bytes.load(Ordering::Relaxed),
+        });
+    }
+}
+
+impl BufferView {
+    fn of(shape: &Arc<Shape>, contents: &Contents, opened_wall_micros: u64) -> Option<BufferView> {
+        let first = contents.members.first()?;
+        let held = contents.members.iter().filter(|member| !member.withdrawn);
+        let entries = held.map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
+        Some(BufferView { shape: shape.clone(), kind: first.kind.clone(), opened_wall_micros, entries })
+    }
+}
+
+/// A flush on command: launch these, then wait for all of those.
+pub(crate) struct Flushing {
+    pub(crate) launches: Vec<Launch>,
+    pub(crate) ended: Vec<oneshot::Receiver<()>>,
+}

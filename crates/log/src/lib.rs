@@ -1,0 +1,277 @@
+//! A log: a folder of segments of checksummed records, written in groups. What the bytes of a record mean is its user's
+//! matter.
+//!
+//! [`Disk`] is all that a log needs of a disk; [`Folder`] is the real one.
+//!
+//! # Who does what
+//!
+//! Anybody appends: a record gets its id and a place in the next group under one short lock (`queue.rs`). The [`Committer`], on
+//! a thread of its own, takes a group, writes it with one call, syncs the file, and tells all who wait for it
+//! (`committer.rs`, `durable.rs`). Meanwhile the next group gathers; nobody waits for a timer, and a sync that takes long
+//! only makes groups larger.
+//!
+//! A record is live until it is released. That is only remembered in memory (`contents.rs`, `index.rs`); what makes it so after
+//! a restart is a later record, of whoever uses the log. So segments are removed from the front only, each durably before the
+//! next: a record that says that another is done never goes before that one (`chores.rs`). For the same reason, what
+//! makes records done is to be released after them. Where little is needed of old segments, that is copied (`rewrite.rs`).
+//!
+//! # After a crash
+//!
+//! Each group bears a number, and is written only after the one before was synced. So a bad record with a later group behind
+//! it is damage; one without is a *torn tail*, of which nothing was acknowledged. All but the last segment are known by their
+//! length, which their successor's header says, and there every bad record is damage (`chain.rs`, `reading.rs`).
+//! After a failed write or sync the segment is left as it is: the next one's header says how much of it counts.
+//!
+//! The bytes are described in docs/internals/journal.md.
+
+mod chain;
+mod chores;
+mod committer;
+mod contents;
+mod context;
+mod disk;
+mod durable;
+mod error;
+mod folder;
+mod format;
+mod index;
+mod inspect;
+mod queue;
+mod reader;
+mod reading;
+mod recovery;
+mod repair;
+mod rewrite;
+mod salvage;
+mod scan;
+mod segment;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulation;
+mod usage;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+pub use committer::Committer;
+pub use context::{Context, ContextKey};
+pub use disk::{Disk, DiskFile};
+pub use durable::Durable;
+pub use error::{Bound, CommitError, Corruption, LogFull, OpenError, ReadError};
+pub use folder::{Folder, FolderFile};
+pub use inspect::{inspect, InspectedSegment, Inspection, KindFigures};
+pub use queue::Room;
+pub use reader::{OwnedRecord, Reader};
+pub use reading::Recovered;
+pub use recovery::{look, open};
+pub use repair::{repair, Repaired};
+pub use salvage::Damage;
+pub use usage::Usage;
+
+use durable::{Completion, GroupOutcome};
+use index::Index;
+use queue::{Bounds, Entry, Placed, Queue, Then};
+
+/// Names a record for ever; later records have higher ones, also after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId(pub u64);
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// What a segment takes on the disk, unless a record needs more.
+    pub segment_bytes: u64,
+    /// What all of them may take.
+    pub max_bytes: u64,
+    /// What is kept for records that free room.
+    pub reserve_bytes: u64,
+}
+
+impl LogOptions {
+    /// Options that go together: a log has at least some segments, and room in them.
+    fn settled(self) -> LogOptions {
+        let max_bytes = self.max_bytes.max(64 << 10);
+        let segment_bytes = self.segment_bytes.min(format::MAX_SEGMENT_BYTES).min(max_bytes / 8).max(4 << 10);
+        let reserve_bytes = self.reserve_bytes.min(max_bytes / 8);
+        LogOptions { segment_bytes, max_bytes, reserve_bytes }
+    }
+
+    fn bounds(self) -> Bounds {
+        // Copying what is left of old segments into a new one takes room before it frees any.
+        let reserve_bytes = self.max_bytes - self.segment_bytes;
+        Bounds {
+            max_bytes: self.max_bytes,
+            ordinary_bytes: reserve_bytes - self.reserve_bytes,
+            reserve_bytes,
+            group_bytes: (self.segment_bytes / 8).clamp(4 << 10, 4 << 20),
+        }
+    }
+}
+
+/// The kinds that users of a log may give their records.
+pub const KINDS: std::ops::RangeInclusive<u8> = 1..=126;
+
+struct Shared {
+    queue: Queue,
+    index: Mutex<Index>,
+    counters: Counters,
+    next_context: AtomicU64,
+}
+
+#[derive(Default)]
+struct Counters {
+    groups: AtomicU64,
+    failed_groups: AtomicU64,
+    syncs: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+impl Shared {
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A handle to a log. Cheap to clone; when the last one is gone, the log is closed.
+#[derive(Clone)]
+pub struct Log {
+    shared: Arc<Shared>,
+    _closes: Arc<CloseOnDrop>,
+}
+
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.queue.close();
+    }
+}
+
+/// A record that has its place in the log, but need not be on the disk yet.
+pub struct Appended {
+    pub id: RecordId,
+    pub durable: Durable,
+}
+
+impl Log {
+    fn new(shared: Arc<Shared>) -> Log {
+        Log { _closes: Arc::new(CloseOnDrop(shared.clone())), shared }
+    }
+
+    /// Bytes that many records will share.
+    pub fn context(&self, bytes: Vec<u8>) -> Context {
+        Context::new(self.shared.next_context.fetch_add(1, Ordering::Relaxed), bytes.into())
+    }
+
+    /// Appends a record. Its place among all others is settled when this returns, whether or not anybody awaits `durable`.
+    ///
+    /// # Panics
+    /// If the kind is none of [`KINDS`].
+    pub fn append(
+        &self,
+        kind: u8,
+        context: Option<&Context>,
+        payload: Vec<u8>,
+        room: Room,
+    ) -> Result<Appended, LogFull> {
+        let placed = match self.push(kind, context, payload, room, None)? {
+            Ok(placed) => placed,
+            Err(_) => closed(),
+        };
+        Ok(Appended { id: placed.id, durable: Durable::new(placed.completion, room) })
+    }
+
+    /// Appends a record, and calls `then` when it is on the disk or surely isn't: on the committer's thread, in the log's
+    /// order, so it has to be quick; it may call the log, and may run before this returns.
+    ///
+    /// # Panics
+    /// If the kind is none of [`KINDS`].
+    pub fn append_then(
+        &self,
+        kind: u8,
+        context: Option<&Context>,
+        payload: Vec<u8>,
+        room: Room,
+        then: impl FnOnce(RecordId, Result<(), CommitError>) + Send + 'static,
+    ) -> Result<RecordId, LogFull> {
+        match self.push(kind, context, payload, room, Some(Box::new(then)))? {
+            Ok(placed) => Ok(placed.id),
+            Err(entry) => {
+                let id = closed().id;
+                entry.then.into_iter().for_each(|then| then(id, Err(CommitError::Closed)));
+                Ok(id)
+            }
+        }
+    }
+
+    fn push(
+        &self,
+        kind: u8,
+        context: Option<&Context>,
+        payload: Vec<u8>,
+        room: Room,
+        then: Option<Then>,
+    ) -> Result<Result<Placed, Entry>, LogFull> {
+        assert!(KINDS.contains(&kind), "{kind} is a kind of record that the log keeps for itself");
+        let entry = Entry { id: RecordId::default(), kind, room, context: context.cloned(), payload, then };
+        self.shared.queue.push(entry)
+    }
+
+    /// A record is not needed any more. Release what makes records done after those records.
+    pub fn release(&self, id: RecordId) {
+        self.release_all([id]);
+    }
+
+    /// In the order given.
+    pub fn release_all(&self, ids: impl IntoIterator<Item = RecordId>) {
+        let mut index = self.shared.index();
+        ids.into_iter().for_each(|id| index.release(id.0));
+        let has_chores = index.front_is_dead();
+        drop(index);
+        if has_chores {
+            self.shared.queue.ask_for_chores();
+        }
+    }
+
+    /// Reads records one after the other, of which each is near the one before. Keeps what it has read of the disk at once.
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.shared.clone())
+    }
+
+    /// Reads one record that is on the disk and was not released. Blocks. For many, take a [`Log::reader`].
+    pub fn read(&self, id: RecordId) -> Result<OwnedRecord, ReadError> {
+        self.reader().read(id)
+    }
+
+    /// Resolves when the committer has something to do; for those who drive it by [`Committer::turn`].
+    pub async fn work(&self) {
+        poll_fn(|context| match self.shared.queue.has_work(context.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
+    /// Takes no more records. What was appended before is still written.
+    pub fn close(&self) {
+        self.shared.queue.close();
+    }
+
+    pub fn usage(&self) -> Usage {
+        Usage::of(&self.shared)
+    }
+}
+
+/// The place of a record that came too late.
+fn closed() -> Placed {
+    let completion = Completion::default();
+    completion.complete(GroupOutcome::all(Err(CommitError::Closed)));
+    Placed { id: RecordId(u64::MAX), completion: Arc::new(completion) }
+}
