@@ -8,7 +8,7 @@ use arrow_array::*;
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field, Fields, Schema};
 use libfuzzer_sys::fuzz_target;
-use windrow_results::{Encoder, Format, OutputSettings, Statistics};
+use windrow_duckdb::results::{Encoder, Format, OutputSettings, Statistics};
 
 const FORMATS: [&str; 15] = [
     "JSONEachRow",

@@ -14,6 +14,7 @@ mod open;
 mod options;
 mod query;
 mod query_permits;
+pub mod results;
 mod rows;
 mod single;
 mod sink;

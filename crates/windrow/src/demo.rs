@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use windrow_demo::{DemoOptions, Engine, Output, PidSource};
+use windrow_upclick::{DemoOptions, Engine, Output, PidSource};
 use windrow_embedded::EngineState;
 use windrow_settings::{Backend, Settings};
 
@@ -49,7 +49,7 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
         options.gateway_pid = Arc::new(|| Some(std::process::id()));
         options.clickhouse_pid = engine_pid(&gateway);
         options.output = if arguments.plain { Output::Plain } else { Output::Auto };
-        let outcome = windrow_demo::run(options).await.map_err(|error| error.to_string());
+        let outcome = windrow_upclick::run(options).await.map_err(|error| error.to_string());
         let clean = gateway.stop().await;
         outcome.map(|_summary| clean)
     })?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windrow_block::{Block, ColumnSpec};
 use windrow_duckdb::record_batch;
-use windrow_results::{Encoder, Format, OutputSettings, Statistics};
+use windrow_duckdb::results::{Encoder, Format, OutputSettings, Statistics};
 
 /// For each column its values, as ClickHouse writes them; nothing for types that nobody here can write.
 pub fn values_as_text(columns: &[ColumnSpec], block: &Block) -> Vec<Option<Vec<String>>> {

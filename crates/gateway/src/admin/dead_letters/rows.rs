@@ -15,7 +15,7 @@ use windrow_engine::{
     dead_letters::{DeadLetter, Kept, KeptInsert},
     sink::{Destination, Form},
 };
-use windrow_results::{Encoder, Format, OutputSettings, ResultError, Statistics};
+use windrow_duckdb::results::{Encoder, Format, OutputSettings, ResultError, Statistics};
 use windrow_statement::backquote;
 
 use super::super::answer::Answer;

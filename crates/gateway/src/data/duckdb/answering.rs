@@ -11,7 +11,7 @@ use windrow_client::Exception;
 use windrow_duckdb::DuckDb;
 use windrow_engine::QueryId;
 use windrow_http::{Connection, Method};
-use windrow_results::{Encoder, Format, ResultError, Statistics};
+use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
 use windrow_statement::Kind;
 
 use super::about;

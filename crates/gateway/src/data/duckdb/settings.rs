@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use windrow_results::OutputSettings;
+use windrow_duckdb::results::OutputSettings;
 
 use crate::data::request::Request;
 use crate::error::Refusal;

@@ -3,10 +3,10 @@
 use arrow_array::RecordBatch;
 use windrow_block::DataType;
 
-use crate::columns::Columns;
-use crate::error::ResultError;
-use crate::text::{csv_string, escaped, write_value, TextContext};
-use crate::values::{Column, Values};
+use crate::results::columns::Columns;
+use crate::results::error::ResultError;
+use crate::results::text::{csv_string, escaped, write_value, TextContext};
+use crate::results::values::{Column, Values};
 
 /// How rows are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::arrow::ArrowWriter;
-use crate::columns::Columns;
-use crate::error::ResultError;
-use crate::format::Format;
-use crate::json;
-use crate::native;
-use crate::row_binary;
-use crate::separated::{self, Dialect};
-use crate::settings::OutputSettings;
+use crate::results::arrow::ArrowWriter;
+use crate::results::columns::Columns;
+use crate::results::error::ResultError;
+use crate::results::format::Format;
+use crate::results::json;
+use crate::results::native;
+use crate::results::row_binary;
+use crate::results::separated::{self, Dialect};
+use crate::results::settings::OutputSettings;
 
 /// Rows are joined to blocks of about so many: databases hand out smaller ones than clients like to read.
 const BLOCK_ROWS: usize = 65_536;

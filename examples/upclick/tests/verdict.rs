@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use windrow_client::percent_decode;
-use windrow_demo::{run, DemoError, DemoOptions, DemoSummary, Output};
+use windrow_upclick::{run, DemoError, DemoOptions, DemoSummary, Output};
 use windrow_http::{Collected, Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
 
 /// What the gateway does to every fifth row; all others it stores.

@@ -14,7 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::{SchemaDescriptor, Type};
 
-use crate::error::ResultError;
+use crate::results::error::ResultError;
 use column::Column;
 
 /// DuckDB's.

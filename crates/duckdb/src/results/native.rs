@@ -5,10 +5,10 @@
 
 use arrow_array::RecordBatch;
 
-use crate::binary::{self, string, varint};
-use crate::columns::Columns;
-use crate::error::ResultError;
-use crate::values::{Column, Values};
+use crate::results::binary::{self, string, varint};
+use crate::results::columns::Columns;
+use crate::results::error::ResultError;
+use crate::results::values::{Column, Values};
 
 /// From here on a block says of itself whether its buckets may come out of order.
 const OUT_OF_ORDER_BUCKETS: u64 = 54_483;

@@ -1,8 +1,8 @@
 //! Values in JSON: on one line, or as the format JSON spreads them out.
 
 use super::{append, escape::json_string, write_bare, write_value, TextContext};
-use crate::settings::OutputSettings;
-use crate::values::{Column, Values};
+use crate::results::settings::OutputSettings;
+use crate::results::values::{Column, Values};
 
 pub(crate) fn json_value(out: &mut Vec<u8>, column: &Column, row: usize, settings: &OutputSettings) {
     if column.is_null(row) {

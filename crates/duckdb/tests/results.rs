@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StructArray, UInt8Array};
 use arrow_schema::{DataType, Field, Schema};
-use windrow_results::{Columns, Encoder, Format, OutputSettings, ResultError, Statistics};
+use windrow_duckdb::results::{Columns, Encoder, Format, OutputSettings, ResultError, Statistics};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()

@@ -17,10 +17,10 @@ use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::error::ResultError;
-use crate::shape::{Kind, Rendered, Shape};
-use crate::text::rendered_text;
-use crate::values;
+use crate::results::error::ResultError;
+use crate::results::shape::{Kind, Rendered, Shape};
+use crate::results::text::rendered_text;
+use crate::results::values;
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
 const MICROS_A_SECOND: i64 = 1_000_000;

@@ -5,8 +5,8 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_ipc::CompressionType;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use crate::error::ResultError;
-use crate::parquet::ParquetWriter;
+use crate::results::error::ResultError;
+use crate::results::parquet::ParquetWriter;
 
 pub(crate) enum ArrowWriter {
     Stream(StreamWriter<Vec<u8>>),

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use arrow_array::RecordBatch;
 
-use crate::columns::Columns;
-use crate::encoder::Statistics;
-use crate::error::ResultError;
-use crate::settings::OutputSettings;
-use crate::text::{json_pretty, json_string, json_value};
+use crate::results::columns::Columns;
+use crate::results::encoder::Statistics;
+use crate::results::error::ResultError;
+use crate::results::settings::OutputSettings;
+use crate::results::text::{json_pretty, json_string, json_value};
 
 /// Tabs before a field's name in the format JSON.
 const FIELD_INDENT: usize = 3;
@@ -74,7 +74,7 @@ pub(crate) fn compact_each_row(
     Ok(())
 }
 
-fn compact_row(out: &mut Vec<u8>, read: &[crate::values::Column], row: usize, settings: &OutputSettings) {
+fn compact_row(out: &mut Vec<u8>, read: &[crate::results::values::Column], row: usize, settings: &OutputSettings) {
     out.push(b'[');
     for (at, column) in read.iter().enumerate() {
         out.extend_from_slice(if at > 0 { b", " } else { b"" });

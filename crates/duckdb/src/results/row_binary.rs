@@ -2,9 +2,9 @@
 
 use arrow_array::RecordBatch;
 
-use crate::binary::{self, string, varint};
-use crate::columns::Columns;
-use crate::error::ResultError;
+use crate::results::binary::{self, string, varint};
+use crate::results::columns::Columns;
+use crate::results::error::ResultError;
 
 pub(crate) fn begin(out: &mut Vec<u8>, columns: &Columns, names: bool, types: bool) {
     if names {

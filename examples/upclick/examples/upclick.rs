@@ -1,11 +1,11 @@
 //! Runs UpClick alone, against a gateway or any ClickHouse:
-//! `cargo run --release -p windrow-demo --example upclick -- --url http://127.0.0.1:8123 --for 20`
+//! `cargo run --release -p windrow-upclick --example upclick -- --url http://127.0.0.1:8123 --for 20`
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_demo::{DemoOptions, Output, PidSource};
+use windrow_upclick::{DemoOptions, Output, PidSource};
 
 const USAGE: &str =
     "upclick --url http://host:port [--user NAME] [--password PASSWORD] [--probes 200] [--every SECONDS] \
@@ -14,7 +14,7 @@ const USAGE: &str =
 #[tokio::main]
 async fn main() -> ExitCode {
     let outcome = match parse(std::env::args().skip(1)) {
-        Ok(options) => windrow_demo::run(options).await.map_err(|error| error.to_string()),
+        Ok(options) => windrow_upclick::run(options).await.map_err(|error| error.to_string()),
         Err(problem) => Err(format!("{problem}\nusage: {USAGE}")),
     };
     match outcome {

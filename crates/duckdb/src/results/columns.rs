@@ -2,9 +2,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use windrow_block::DataType;
 
-use crate::error::ResultError;
-use crate::shape::Shape;
-use crate::values::Column;
+use crate::results::error::ResultError;
+use crate::results::shape::Shape;
+use crate::results::values::Column;
 
 /// A result's columns with the names and ClickHouse types under which they are written.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ pub(crate) use json::{json_pretty, json_value};
 
 use std::io::Write;
 
-use crate::values::{Column, Values};
+use crate::results::values::{Column, Values};
 
 /// Where a value stands, which decides how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType as Arrow, TimeUnit};
 
-use crate::shape::{Kind, Rendered, Shape};
+use crate::results::shape::{Kind, Rendered, Shape};
 
 pub(crate) struct Column {
     nulls: Option<NullBuffer>,

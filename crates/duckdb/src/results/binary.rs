@@ -1,7 +1,7 @@
 //! Scalars in ClickHouse's binary layout, which RowBinary and Native share.
 
-use crate::text::{rendered_text, wide};
-use crate::values::{Column, Values};
+use crate::results::text::{rendered_text, wide};
+use crate::results::values::{Column, Values};
 
 const MAX_ENUM8: usize = 128;
 
