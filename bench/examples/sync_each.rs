@@ -1,5 +1,6 @@
-//! What acknowledging on disk costs without group commit: every request is appended to a preallocated file and synced by
-//! itself, then answered. The HTTP layer is the gateway's. `cargo run --release -p windrow-bench --example sync_each -- 127.0.0.1:0`
+//! What acknowledging on disk costs without group commit: every request is appended to a preallocated file and synced
+//! by itself, then answered. The HTTP layer is the gateway's. `cargo run --release -p windrow-bench --example sync_each
+//! -- 127.0.0.1:0`
 
 use std::fs::File;
 use std::io;

@@ -1,6 +1,6 @@
-//! How many rows a second the writer takes: three columns, an Int32 and two texts, each by `write_row`, in memory and on a disk.
-//! Batches are dropped instead of sent, so that it is the writer alone that is measured.
-//! `cargo run --release -p windrow-bench --example writer_rows -- [ROWS]`
+//! How many rows a second the writer takes: three columns, an Int32 and two texts, each by `write_row`, in memory and
+//! on a disk. Batches are dropped instead of sent, so that it is the writer alone that is measured. `cargo run
+//! --release -p windrow-bench --example writer_rows -- [ROWS]`
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

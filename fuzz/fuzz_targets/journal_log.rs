@@ -1,5 +1,6 @@
 #![no_main]
-//! A log whose files hold anything: it opens, or says why not, and is left alone then; what was read once is read again.
+//! A log whose files hold anything: it opens, or says why not, and is left alone then; what was read once is read
+//! again.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_log::{Disk, DiskFile, LogOptions, Room, simulation::SimDisk};

@@ -1,5 +1,6 @@
 #![no_main]
-//! A partition's answer of any bytes (checksums are not looked at here): offsets of records grow, and stay in their batch's bounds.
+//! A partition's answer of any bytes (checksums are not looked at here): offsets of records grow, and stay in their
+//! batch's bounds.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_kafka::{Batches, Decompressor};

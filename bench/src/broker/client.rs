@@ -115,7 +115,8 @@ impl BrokerClient {
         }
     }
 
-    /// How many messages of the topic the group has committed. A partition of which nothing is committed counts as none.
+    /// How many messages of the topic the group has committed. A partition of which nothing is committed counts as
+    /// none.
     pub fn committed(&mut self, group: &str, topic: &Topic) -> Result<u64, BenchError> {
         let mut answer = self.wire.call(OFFSET_FETCH, |writer| {
             writer.string(group);

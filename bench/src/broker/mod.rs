@@ -1,5 +1,5 @@
-//! A Kafka broker of one node, and as much of its protocol as it takes to fill topics and to watch how far a group has come. What is measured
-//! against it are others' readers; it is written to by this.
+//! A Kafka broker of one node, and as much of its protocol as it takes to fill topics and to watch how far a group has
+//! come. What is measured against it are others' readers; it is written to by this.
 
 mod batch;
 mod client;

@@ -14,7 +14,8 @@ const ACKS: i16 = 1;
 const TIMEOUT_MS: i32 = 30_000;
 /// Requests on their way: more than the broker needs to be kept busy.
 const IN_FLIGHT: usize = 16;
-/// Batches of a topic that is filled. Four times what a producer makes unless told, and what those are told who produce much.
+/// Batches of a topic that is filled. Four times what a producer makes unless told, and what those are told who produce
+/// much.
 const BATCH_BYTES: usize = 64 << 10;
 /// The broker takes no larger ones than 1 MiB.
 const MAX_BATCH_BYTES: usize = 512 << 10;
@@ -151,8 +152,9 @@ fn fill_partition(
     Ok(filled)
 }
 
-/// Sends messages at a steady rate, the same ones again and again: they are made beforehand, so that it takes little of a machine that those
-/// who are measured need. A message's timestamp is when it was due, also where the broker kept the producer waiting.
+/// Sends messages at a steady rate, the same ones again and again: they are made beforehand, so that it takes little of
+/// a machine that those who are measured need. A message's timestamp is when it was due, also where the broker kept the
+/// producer waiting.
 pub struct Producer {
     requests: Requests,
     /// What is sent at one time each: a batch for every partition.
@@ -204,7 +206,8 @@ impl Producer {
         self.ticks * self.messages_per_round
     }
 
-    /// What `of` makes of the messages up to a number, for all that were sent: those of full circles, and those of the last one.
+    /// What `of` makes of the messages up to a number, for all that were sent: those of full circles, and those of the
+    /// last one.
     pub fn sum(&self, of: impl Fn(u64) -> u64) -> u64 {
         let (circles, rest) = (self.ticks / ROUNDS, self.ticks % ROUNDS);
         circles * of(ROUNDS * self.messages_per_round) + of(rest * self.messages_per_round)

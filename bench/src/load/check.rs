@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_lost_row_is_not_hidden_by_an_unacknowledged_one_that_landed() {
-        // 0 to 9 were sent, 4 and 5 refused. Eight rows are there, but one of them is 4: an acknowledged one is missing.
+        // 0 to 9 were sent, 4 and 5 refused. Eight rows are there, but one of them is 4: an acknowledged one is
+        // missing.
         let stored = compare(&[sent(10, &[4, 5])], &[found(0, 8, 8, 9)], &[1]);
         assert_eq!((stored.lost, stored.unacknowledged_but_there, stored.is_exact()), (1, 1, false));
     }

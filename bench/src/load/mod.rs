@@ -2,7 +2,8 @@
 //!
 //! It has to cost less than what it measures. So a connection is one task on a single-threaded runtime, its request is
 //! a prefix and a row written into one reused buffer, and its answer is parsed where it was read. An insert's id is
-//! (connection, sequence number): what was stored can be compared with what was acknowledged without remembering every id.
+//! (connection, sequence number): what was stored can be compared with what was acknowledged without remembering every
+//! id.
 
 mod check;
 mod connection;

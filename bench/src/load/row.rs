@@ -64,8 +64,8 @@ pub fn insert_query(table: &str, format: RowFormat, settings: &[&str]) -> String
     query
 }
 
-/// The condition, in SQL, under which a row is not what was sent. `target` is SQL, too: the number of the table or whatever
-/// else the insert chose, 0 if it had no choice. So a row that came into another's table shows.
+/// The condition, in SQL, under which a row is not what was sent. `target` is SQL, too: the number of the table or
+/// whatever else the insert chose, 0 if it had no choice. So a row that came into another's table shows.
 pub fn is_mangled(target: &str) -> String {
     format!(
         "latency_us != (conn * 7919 + seq * 104729 + ({target}) * 15485863) % 1000000 OR site != 'example.com' \

@@ -1,7 +1,7 @@
 //! Which of several requests an insert is: into which table, as which user, or with which settings.
 //!
-//! Every request's head is written before the run and shared by all connections. A choice costs a division, or for Zipf a
-//! random number and a binary search, and allocates nothing: what the generator uses is missing to what it measures.
+//! Every request's head is written before the run and shared by all connections. A choice costs a division, or for Zipf
+//! a random number and a binary search, and allocates nothing: what the generator uses is missing to what it measures.
 
 use crate::wire::Endpoint;
 

@@ -206,8 +206,8 @@ fn way(mode: Mode) -> &'static str {
     }
 }
 
-/// What one thread reaches that appends and syncs, in the folder for temporary files, where the gateway's data are too. The best
-/// of several moments: a file system that still discards what others deleted slows some of them down.
+/// What one thread reaches that appends and syncs, in the folder for temporary files, where the gateway's data are too.
+/// The best of several moments: a file system that still discards what others deleted slows some of them down.
 fn syncs_per_second(added_us: u64, seconds: f64) -> io::Result<f64> {
     const FILE_BYTES: u64 = 16 << 20;
     const MOMENTS: u32 = 10;

@@ -155,7 +155,8 @@ fn asynchronous_bound(connections: u32) -> Vec<String> {
     cells
 }
 
-/// Under load its flush comes after async_insert_busy_timeout_max_ms, 200 ms, and a waiting connection has one insert in it.
+/// Under load its flush comes after async_insert_busy_timeout_max_ms, 200 ms, and a waiting connection has one insert
+/// in it.
 const ASYNCHRONOUS_FLUSHES_PER_SECOND: f64 = 5.0;
 
 fn cost_table(measured: &[Measured]) -> Table {

@@ -1,5 +1,5 @@
-//! The journal alone, in the benchmark's own process: records per second by writers that wait for each, beside what the disk
-//! can sync, and how fast it is read again.
+//! The journal alone, in the benchmark's own process: records per second by writers that wait for each, beside what the
+//! disk can sync, and how fast it is read again.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,5 @@
-//! The Python package beside clickhouse-connect. What is measured is written in Python, in `bench/python`, since that is what
-//! its users write; this runs it against the embedded ClickHouse and puts what it prints into the page.
+//! The Python package beside clickhouse-connect. What is measured is written in Python, in `bench/python`, since that
+//! is what its users write; this runs it against the embedded ClickHouse and puts what it prints into the page.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

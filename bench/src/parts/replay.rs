@@ -1,7 +1,7 @@
 //! What a killed gateway left in its journal: how fast the next start stores it, and in how much memory.
 //!
-//! ClickHouse is held still while inserts are acknowledged on disk, then both processes are killed. The table is of engine
-//! Null, so that ClickHouse does no more than read what it is sent.
+//! ClickHouse is held still while inserts are acknowledged on disk, then both processes are killed. The table is of
+//! engine Null, so that ClickHouse does no more than read what it is sent.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Lets a batch in: first it is found room for, then it may be received, then it is kept.
 //!
-//! Room is found before the body is read, so that a body never waits in memory for others to go. Memory comes first. While
-//! something of the append is being applied, room will come free, and a batch waits for that; only when its append can't go
-//! on, or too slowly, is it put into a file. The lowest missing batch is then let in whatever the bounds say, since nothing else
-//! would ever go.
+//! Room is found before the body is read, so that a body never waits in memory for others to go. Memory comes first.
+//! While something of the append is being applied, room will come free, and a batch waits for that; only when its
+//! append can't go on, or too slowly, is it put into a file. The lowest missing batch is then let in whatever the
+//! bounds say, since nothing else would ever go.
 
 use std::sync::Arc;
 
@@ -119,8 +119,8 @@ impl<T: Target> Service<T> {
         spooled.or_else(|| is_lowest.then(|| self.room.grant_memory(&append.window, bytes)))
     }
 
-    /// Unpacked a batch may be more than was announced. It waits for room for that, as others do for theirs. False: it has to go
-    /// to a file.
+    /// Unpacked a batch may be more than was announced. It waits for room for that, as others do for theirs. False: it
+    /// has to go to a file.
     async fn grow(&self, append: &Append<T>, grant: &mut Grant, bytes: u64) -> bool {
         let spools_from = Instant::now() + self.options.room_wait / 4;
         loop {

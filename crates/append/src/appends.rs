@@ -46,8 +46,8 @@ pub struct Reservation {
 }
 
 impl Appends {
-    /// Clears what an earlier process left in the directory, and finishes what that one had decided, beside everything else.
-    /// To be called on a runtime.
+    /// Clears what an earlier process left in the directory, and finishes what that one had decided, beside everything
+    /// else. To be called on a runtime.
     pub fn start(options: AppendOptions, store: Store, registry: &mut Registry) -> Result<Appends, String> {
         let fault = |error: std::io::Error| format!("{}: {error}", options.directory.display());
         let spool = Spool::open(&options.directory).map_err(fault)?;
@@ -79,7 +79,8 @@ impl Appends {
         self.service.attend(request).await
     }
 
-    /// Finds room for a batch of about `bytes`, before its body is read. With `opening`, opens the append if it isn't known.
+    /// Finds room for a batch of about `bytes`, before its body is read. With `opening`, opens the append if it isn't
+    /// known.
     pub async fn announce(
         &self,
         id: AppendId,
@@ -117,7 +118,8 @@ impl Appends {
         self.service.commit(id, user, batches, opening).await
     }
 
-    /// Drops an append, also one that isn't known, or not yet. One that is committed, or is being committed, stays: an error.
+    /// Drops an append, also one that isn't known, or not yet. One that is committed, or is being committed, stays: an
+    /// error.
     pub async fn abort(&self, id: AppendId, user: &str) -> Result<(), AppendError> {
         self.service.abort(id, user).await
     }

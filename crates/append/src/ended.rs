@@ -1,7 +1,7 @@
 //! What became of the latest appends: late requests to them are answered by it.
 //!
-//! Were an end forgotten while batches of its append are still under way, they would open it anew. So what one user does
-//! pushes out nothing of others', and ids that were only named, which costs nothing, none of those that were open.
+//! Were an end forgotten while batches of its append are still under way, they would open it anew. So what one user
+//! does pushes out nothing of others', and ids that were only named, which costs nothing, none of those that were open.
 
 use std::collections::{HashMap, VecDeque};
 

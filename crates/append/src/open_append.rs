@@ -1,7 +1,7 @@
 //! One append that is open: what all requests to it share.
 //!
-//! Requests bring batches and wait for the end; one task applies the batches (`applying.rs`). All that they know of each other
-//! is under one short lock, and a channel wakes whoever waits for something to change.
+//! Requests bring batches and wait for the end; one task applies the batches (`applying.rs`). All that they know of
+//! each other is under one short lock, and a channel wakes whoever waits for something to change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

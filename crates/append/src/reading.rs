@@ -52,8 +52,8 @@ impl<B: Send + 'static> Reading<B> {
     }
 }
 
-/// Begins to read the next batch, if that is in a file and others leave a place. It never waits for one: two appends that
-/// hold one and wait for another would wait for ever.
+/// Begins to read the next batch, if that is in a file and others leave a place. It never waits for one: two appends
+/// that hold one and wait for another would wait for ever.
 pub(crate) fn read_ahead<T: Target>(
     service: &Service<T>,
     append: &Arc<Append<T>>,

@@ -1,7 +1,8 @@
 //! Whether a request that opens an append means the one that is open.
 //!
-//! Who goes on with an append cuts its source anew, and sends what is missing. From another source, or cut otherwise, batches of
-//! two kinds would be mixed, and nobody would notice. So all that decides what a batch of some number holds has to be the same.
+//! Who goes on with an append cuts its source anew, and sends what is missing. From another source, or cut otherwise,
+//! batches of two kinds would be mixed, and nobody would notice. So all that decides what a batch of some number holds
+//! has to be the same.
 
 use crate::error::AppendError;
 use crate::errors;

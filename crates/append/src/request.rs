@@ -16,7 +16,8 @@ pub struct OpenRequest {
     pub id: Option<AppendId>,
     pub database: String,
     pub table: String,
-    /// The columns that the batches have; the others of the table take their defaults. `None`: those of the first batch.
+    /// The columns that the batches have; the others of the table take their defaults. `None`: those of the first
+    /// batch.
     pub columns: Option<Vec<String>>,
     /// Whether rows land in the order of the numbers. Without, batches are stored as they come; still all or none.
     pub ordered: bool,

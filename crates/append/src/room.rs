@@ -1,8 +1,8 @@
 //! Who may hold how many bytes.
 //!
-//! Two bounds hold for memory, one for each append and one for all, and one for files. A [`Grant`] is so many bytes of one of
-//! them, and gives them back when it is dropped. Only for the batch that an append can't go on without is a bound overstepped:
-//! with every append waiting for its lowest one, all of them could else wait for each other.
+//! Two bounds hold for memory, one for each append and one for all, and one for files. A [`Grant`] is so many bytes of
+//! one of them, and gives them back when it is dropped. Only for the batch that an append can't go on without is a
+//! bound overstepped: with every append waiting for its lowest one, all of them could else wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;

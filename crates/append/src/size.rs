@@ -1,7 +1,7 @@
 //! What rows take in memory.
 //!
-//! Arrays that were read from one message share its memory, and each of them says that all of it is its own. So what counts
-//! here is what the values take by themselves.
+//! Arrays that were read from one message share its memory, and each of them says that all of it is its own. So what
+//! counts here is what the values take by themselves.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};

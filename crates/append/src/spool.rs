@@ -1,7 +1,7 @@
 //! Batches that wait in files: `<directory>/spool/<append>/<number>`.
 //!
-//! The files belong to this process alone. What is left of an earlier one is of no use, since its transaction is gone, and is
-//! removed at the start. Nothing is synced: a file that a crash damages is never read.
+//! The files belong to this process alone. What is left of an earlier one is of no use, since its transaction is gone,
+//! and is removed at the start. Nothing is synced: a file that a crash damages is never read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};

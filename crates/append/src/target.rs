@@ -1,7 +1,7 @@
 //! What a store has to offer so that appends can go there.
 //!
-//! One append is one [`Transaction`]: batches are applied in order, as many at once as there are, then all of them become
-//! visible together. A transaction that is dropped, as by a crash, leaves nothing.
+//! One append is one [`Transaction`]: batches are applied in order, as many at once as there are, then all of them
+//! become visible together. A transaction that is dropped, as by a crash, leaves nothing.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ pub(crate) trait Target: Send + Sync + 'static {
     /// What can be promised before the commit.
     fn atomicity(table: &Self::Table) -> Atomicity;
 
-    /// Reads and checks a payload. The first one's schema binds those that follow, whichever is read first. Takes the CPU, not
-    /// more memory than `max_bytes`, and nothing else.
+    /// Reads and checks a payload. The first one's schema binds those that follow, whichever is read first. Takes the
+    /// CPU, not more memory than `max_bytes`, and nothing else.
     fn read(table: &Self::Table, payload: Payload, max_bytes: u64) -> Result<Read<Self::Batch>, AppendError>;
 
     /// Waits in line for others. May be given up at any moment.
@@ -91,7 +91,8 @@ pub(crate) trait Target: Send + Sync + 'static {
     /// What became of an append that this process doesn't remember, or whose commit got no answer.
     fn outcome(&self, id: AppendId) -> impl Future<Output = Result<Outcome, AppendError>> + Send;
 
-    /// The commit broke off in this process, nobody knows where: [`outcome`](Target::outcome) must not rely on what is remembered here.
+    /// The commit broke off in this process, nobody knows where: [`outcome`](Target::outcome) must not rely on what is
+    /// remembered here.
     fn doubt(&self, id: AppendId);
 
     /// Finishes what an earlier process has left, once, beside everything else.
@@ -104,7 +105,8 @@ pub(crate) trait Target: Send + Sync + 'static {
 pub(crate) trait Transaction: Send + 'static {
     type Batch;
 
-    /// Stores batches behind those before. An error is the append's end; it says which batch it was, if that can be known.
+    /// Stores batches behind those before. An error is the append's end; it says which batch it was, if that can be
+    /// known.
     fn apply(&mut self, batches: Vec<Held<Self::Batch>>) -> impl Future<Output = Result<(), AppendError>> + Send;
 
     /// Makes all visible. Says how much of it became so at one moment.

@@ -29,10 +29,11 @@ pub type OnWaiting = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct AppendOptions {
     /// `None`: a random one.
     pub id: Option<AppendId>,
-    /// Asks what the server has of `id` and sends only what is missing. The source has to be the same, and `batch_bytes`.
+    /// Asks what the server has of `id` and sends only what is missing. The source has to be the same, and
+    /// `batch_bytes`.
     pub resume: bool,
-    /// What tells this source from others, in up to 128 characters of ASCII: the server refuses to go on with the append
-    /// of another one. `None`: made from the files, where there are files.
+    /// What tells this source from others, in up to 128 characters of ASCII: the server refuses to go on with the
+    /// append of another one. `None`: made from the files, where there are files.
     pub source: Option<String>,
     /// The columns that the source has, by their names in the table. `None`: those that the source names.
     pub columns: Option<Vec<String>>,

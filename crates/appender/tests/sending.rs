@@ -88,7 +88,8 @@ async fn a_refusal_names_batch_and_row_and_ends_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lost_what_it_held_is_not_taken_for_one_that_holds_it() {
-    // It forgets everything when the last batch comes; all before it are acknowledged by then, since the window is small.
+    // It forgets everything when the last batch comes; all before it are acknowledged by then, since the window is
+    // small.
     let server = Server::start(|_, asked| if asked.number() == Some(19) { Deed::Restart } else { Deed::Serve });
     let options = AppendOptions { window_bytes: 400, ..small_batches() };
     let failure = append(&server.client(), "t", input(1000), options.clone()).await.unwrap_err();

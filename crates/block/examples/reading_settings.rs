@@ -1,5 +1,5 @@
-//! Prints the settings that bear on reading as the code knows them, `name<TAB>default in hexadecimal`: a test compares them with a real
-//! ClickHouse's.
+//! Prints the settings that bear on reading as the code knows them, `name<TAB>default in hexadecimal`: a test compares
+//! them with a real ClickHouse's.
 
 fn main() {
     for setting in windrow_block::reading_settings() {

@@ -84,8 +84,8 @@ impl Block {
         }
     }
 
-    /// The columns of several blocks of equally many rows as one block: for each of its columns the block that it is taken from, and its
-    /// position there. None may be taken twice.
+    /// The columns of several blocks of equally many rows as one block: for each of its columns the block that it is
+    /// taken from, and its position there. None may be taken twice.
     ///
     /// # Panics
     /// If the blocks have not equally many rows, or a column isn't there.
@@ -192,8 +192,8 @@ impl Block {
     }
 }
 
-/// All rows of these blocks, which have the same columns, as one Native block: as `encode_native` would write it, in pieces that are
-/// written one after the other. The values are lent, not copied.
+/// All rows of these blocks, which have the same columns, as one Native block: as `encode_native` would write it, in
+/// pieces that are written one after the other. The values are lent, not copied.
 ///
 /// # Panics
 /// If the blocks have different columns.

@@ -152,7 +152,8 @@ impl Column {
         }
     }
 
-    /// Appends some rows of a column of the same type. The ranges ascend: `other` is walked once, however many they are.
+    /// Appends some rows of a column of the same type. The ranges ascend: `other` is walked once, however many they
+    /// are.
     pub(crate) fn append_ranges(&mut self, other: &Column, ranges: &[Range<usize>]) {
         match (self, other) {
             (Column::Fixed { width, data }, Column::Fixed { data: more, width: other_width }) => {
@@ -222,8 +223,8 @@ impl Column {
         }
     }
 
-    /// Drops all rows but the first ones, also where a row was begun and not finished. `ends` are those of some moment at which the column
-    /// had no more than these rows.
+    /// Drops all rows but the first ones, also where a row was begun and not finished. `ends` are those of some moment
+    /// at which the column had no more than these rows.
     pub(crate) fn truncate(&mut self, rows: usize, ends: &mut std::slice::Iter<'_, StringsEnd>) {
         match self {
             Column::Fixed { width, data } => data.truncate(rows * *width),
@@ -421,7 +422,8 @@ fn joined_offsets(blocks: &[&Column]) -> Vec<u8> {
     joined
 }
 
-/// A way through the values of a string stream, which has no index: only walked where a batch is split, and only forwards.
+/// A way through the values of a string stream, which has no index: only walked where a batch is split, and only
+/// forwards.
 struct StringWalk<'a> {
     data: &'a [u8],
     row: usize,

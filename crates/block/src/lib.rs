@@ -1,7 +1,8 @@
 //! ClickHouse's types, columns in ClickHouse's Native layout, and the readers that turn payloads into them.
 //!
-//! Pure functions on bytes: no I/O, no tasks, no clock. A [`ReadPlan`] is built once for a table; with it
-//! a [`Format`] turns a payload into a [`Block`], or says [`NotParsed`]: then the payload is left to ClickHouse. Blocks of the same columns are appended to each other and encoded as one Native block.
+//! Pure functions on bytes: no I/O, no tasks, no clock. A [`ReadPlan`] is built once for a table; with it a [`Format`]
+//! turns a payload into a [`Block`], or says [`NotParsed`]: then the payload is left to ClickHouse. Blocks of the same
+//! columns are appended to each other and encoded as one Native block.
 
 mod block;
 mod column;

@@ -64,8 +64,8 @@ pub(crate) struct ColumnReader {
     pub(crate) native_header: Vec<u8>,
 }
 
-/// Makes plans. Those with equal columns and settings share what they need in memory: ten thousand tables of one kind have one
-/// set of rules.
+/// Makes plans. Those with equal columns and settings share what they need in memory: ten thousand tables of one kind
+/// have one set of rules.
 #[derive(Default)]
 pub struct ReadPlans {
     hasher: RandomState,
@@ -104,9 +104,9 @@ impl ReadPlan {
         Self::of(columns, nested, None, settings)
     }
 
-    /// For payloads whose fields have other names than the table's columns: `fields` are the columns under the names of their fields,
-    /// `names` those that they have in the table. A field within an object is named with the objects around it, `event.time`; a field
-    /// of a row that has this name as it stands is taken as well.
+    /// For payloads whose fields have other names than the table's columns: `fields` are the columns under the names of
+    /// their fields, `names` those that they have in the table. A field within an object is named with the objects
+    /// around it, `event.time`; a field of a row that has this name as it stands is taken as well.
     pub fn of_fields<'n>(
         fields: Vec<ColumnSpec>,
         names: impl Iterator<Item = &'n str>,

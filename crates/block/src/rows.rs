@@ -4,12 +4,14 @@ use std::ops::Range;
 use crate::block::Block;
 use crate::passthrough::PassthroughRows;
 
-/// What inserts bring and batches hold. Who gathers need not care which it is: rows of one shape are always of one kind.
+/// What inserts bring and batches hold. Who gathers need not care which it is: rows of one shape are always of one
+/// kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
     /// Parsed, in columns.
     Parsed(Block),
-    /// Parsed, in several blocks of the same columns, one after the other: too many bytes to be copied into one without need.
+    /// Parsed, in several blocks of the same columns, one after the other: too many bytes to be copied into one without
+    /// need.
     Blocks(Vec<Block>),
     /// As their senders wrote them.
     Passthrough(PassthroughRows),

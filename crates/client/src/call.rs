@@ -95,8 +95,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether it arrives byte for byte: what stands around a field's value is trimmed, and a password with a space behind it is
-/// another one.
+/// Whether it arrives byte for byte: what stands around a field's value is trimmed, and a password with a space behind
+/// it is another one.
 fn survives_in_a_field(value: &str) -> bool {
     value.trim_ascii() == value && !value.bytes().any(|byte| byte.is_ascii_control())
 }
@@ -223,8 +223,8 @@ async fn send(
     Ok(())
 }
 
-/// What is sent at once: a large piece as it is; small ones in one, the first of them with the head. Each sending is a system call,
-/// and often a packet.
+/// What is sent at once: a large piece as it is; small ones in one, the first of them with the head. Each sending is a
+/// system call, and often a packet.
 struct Together<'a> {
     waiting: Vec<u8>,
     pieces: std::slice::Iter<'a, &'a [u8]>,

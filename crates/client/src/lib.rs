@@ -1,9 +1,8 @@
 //! An async client of ClickHouse's HTTP interface.
 //!
-//! [`Client`] keeps a bounded pool of connections to one [`Endpoint`]. [`Client::call`] is for whole requests and answers;
-//! [`Client::connection`] lends a connection to callers that stream. Errors tell what a caller must know to retry:
-//! whether the request can have been executed ([`CallError`]).
-//! [`Exception`] reads ClickHouse's error texts.
+//! [`Client`] keeps a bounded pool of connections to one [`Endpoint`]. [`Client::call`] is for whole requests and
+//! answers; [`Client::connection`] lends a connection to callers that stream. Errors tell what a caller must know to
+//! retry: whether the request can have been executed ([`CallError`]). [`Exception`] reads ClickHouse's error texts.
 
 mod basic;
 mod call;

@@ -118,8 +118,8 @@ impl Client {
         Ok(self.lease(connection, permit))
     }
 
-    /// Closes the connections that lie idle, and keeps none from now on: a server that shuts down would wait for them. A call
-    /// that is under way, or begins later, closes its connection when it ends.
+    /// Closes the connections that lie idle, and keeps none from now on: a server that shuts down would wait for them.
+    /// A call that is under way, or begins later, closes its connection when it ends.
     pub fn close(&self) {
         let idle = lock(&self.idle).take();
         // Closed outside of the lock.

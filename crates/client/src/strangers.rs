@@ -1,5 +1,5 @@
-//! Questions about people of whom nothing is known yet: few at a time, and fewer for one network, so that whoever tries names and
-//! passwords waits for himself.
+//! Questions about people of whom nothing is known yet: few at a time, and fewer for one network, so that whoever tries
+//! names and passwords waits for himself.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! Brotli bodies, with the decoder driven by hand: its reader neither tells an early end from damage nor notices bytes
-//! behind the end, and ClickHouse refuses both. Answers are written uncompressed in brotli's format (RFC 7932, section 9.2): they
-//! are errors of a few hundred bytes, and not worth the encoder's weight.
+//! behind the end, and ClickHouse refuses both. Answers are written uncompressed in brotli's format (RFC 7932, section
+//! 9.2): they are errors of a few hundred bytes, and not worth the encoder's weight.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 
@@ -49,8 +49,8 @@ const END: u8 = 0b11;
 pub(crate) fn store_brotli(input: &[u8]) -> Vec<u8> {
     let mut output = Vec::with_capacity(input.len() + 16);
     for (number, block) in input.chunks(META_BLOCK_BYTES).enumerate() {
-        // From the lowest bit: not the last, four nibbles, the length less one, uncompressed. The stream begins with one
-        // more bit, for a window of 64 KiB.
+        // From the lowest bit: not the last, four nibbles, the length less one, uncompressed. The stream begins with
+        // one more bit, for a window of 64 KiB.
         let header = (block.len() as u32 - 1) << 3 | 1 << 19;
         let header = if number == 0 { header << 1 } else { header };
         output.extend_from_slice(&header.to_le_bytes()[..3]);

@@ -1,5 +1,5 @@
-//! CityHash128 as of version 1.0.2: the checksum of ClickHouse's compressed blocks. Later versions of CityHash give other
-//! values, and ClickHouse stays with this one for ever, since it is on its disks.
+//! CityHash128 as of version 1.0.2: the checksum of ClickHouse's compressed blocks. Later versions of CityHash give
+//! other values, and ClickHouse stays with this one for ever, since it is on its disks.
 //!
 //! Written out in full because it is small, fixed, and checked against bytes that ClickHouse made.
 

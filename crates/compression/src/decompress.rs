@@ -1,6 +1,7 @@
-//! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse (brotli has none). Where
-//! ClickHouse takes a cut zstd or lz4 body for a whole one and drops the rows behind the cut, it is an error here. Snappy alone
-//! has no end that could be missing: a body that ends between two chunks is a whole one, there as here.
+//! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse (brotli has none).
+//! Where ClickHouse takes a cut zstd or lz4 body for a whole one and drops the rows behind the cut, it is an error
+//! here. Snappy alone has no end that could be missing: a body that ends between two chunks is a whole one, there as
+//! here.
 
 use std::io::{self, Read};
 
@@ -10,7 +11,8 @@ use crate::lz4_frames::split_frame;
 use crate::xz::decompress_xz;
 use crate::{DecompressError, Encoding};
 
-/// zstd allocates the window that a frame asks for. 16 MiB covers every level up to 19; more is for the backend to decide.
+/// zstd allocates the window that a frame asks for. 16 MiB covers every level up to 19; more is for the backend to
+/// decide.
 const ZSTD_MAX_WINDOW_LOG: u32 = 24;
 
 /// Decompresses a whole body of at most `max_bytes`. An empty body is empty in every encoding.

@@ -18,8 +18,8 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// None for names that are not decoded here: `bz2` (nor by ClickHouse over HTTP), `none`, unknown ones. Upper case is
-    /// accepted, as ClickHouse does.
+    /// None for names that are not decoded here: `bz2` (nor by ClickHouse over HTTP), `none`, unknown ones. Upper case
+    /// is accepted, as ClickHouse does.
     pub fn from_content_encoding(name: &str) -> Option<Self> {
         match name.trim().to_ascii_lowercase().as_str() {
             "gzip" => Some(Self::Gzip),

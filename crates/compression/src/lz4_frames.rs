@@ -1,10 +1,10 @@
 //! Where LZ4 frames end.
 //!
-//! The frame decoder takes an input that stops between two blocks for a complete one; of a body that was cut there, the rows
-//! behind the cut would be lost in silence. So the frames are walked first, by their block sizes, up to the end mark.
-//! Layout: magic, flags, block descriptor, optional content size (8) and dictionary id (4), header checksum; blocks of a
-//! 4-byte size (the top bit marks an uncompressed one), data and an optional checksum (4); a size of 0; an optional
-//! checksum (4).
+//! The frame decoder takes an input that stops between two blocks for a complete one; of a body that was cut there, the
+//! rows behind the cut would be lost in silence. So the frames are walked first, by their block sizes, up to the end
+//! mark. Layout: magic, flags, block descriptor, optional content size (8) and dictionary id (4), header checksum;
+//! blocks of a 4-byte size (the top bit marks an uncompressed one), data and an optional checksum (4); a size of 0; an
+//! optional checksum (4).
 
 use crate::DecompressError;
 

@@ -1,8 +1,9 @@
 //! Bodies that are decompressed and compressed while they come in, piece by piece.
 //!
-//! A step takes input and appends at most as much output as it was asked for: what a bomb holds beyond that stays compressed
-//! until somebody wants it. Memory besides the output is what a decoder needs for itself: a window of at most 16 MiB (zstd), or
-//! one block of at most 4 MiB with its window (LZ4). Concatenated members and frames are one body, as for whole bodies.
+//! A step takes input and appends at most as much output as it was asked for: what a bomb holds beyond that stays
+//! compressed until somebody wants it. Memory besides the output is what a decoder needs for itself: a window of at
+//! most 16 MiB (zstd), or one block of at most 4 MiB with its window (LZ4). Concatenated members and frames are one
+//! body, as for whole bodies.
 
 mod brotli;
 mod compressor;
@@ -51,8 +52,8 @@ impl StreamDecompressor {
         Ok(Self { decoder })
     }
 
-    /// Takes input and appends at most `max_bytes` to the output. Unless the step was full, all of the input was consumed and
-    /// all that it holds was given out.
+    /// Takes input and appends at most `max_bytes` to the output. Unless the step was full, all of the input was
+    /// consumed and all that it holds was given out.
     pub fn step(&mut self, input: &[u8], output: &mut Vec<u8>, max_bytes: usize) -> Result<Step, DecompressError> {
         let limit = output.len().saturating_add(max_bytes);
         let consumed = match &mut self.decoder {

@@ -12,7 +12,8 @@ struct Sample {
     body: Vec<u8>,
 }
 
-/// `content` in every encoding that is produced here and knows members; brotli's is by ClickHouse (whose content is its own).
+/// `content` in every encoding that is produced here and knows members; brotli's is by ClickHouse (whose content is its
+/// own).
 fn samples(content: &[u8]) -> Vec<Sample> {
     let http = [
         (AnswerEncoding::Gzip, Encoding::Gzip),
@@ -121,8 +122,8 @@ fn snappy_chunks_of_every_kind() {
     assert!(decompress(Encoding::Snappy, &whole[identifier.len()..], LIMIT).is_err(), "no identifier");
 }
 
-/// Every encoding but brotli carries a checksum of the data (zstd's is optional, and not written here), so that most damage
-/// is seen; all of them must end without a panic and within the limit.
+/// Every encoding but brotli carries a checksum of the data (zstd's is optional, and not written here), so that most
+/// damage is seen; all of them must end without a panic and within the limit.
 #[test]
 fn damage_never_panics_and_never_exceeds_the_limit() {
     let seed = 0x5EED_0004;

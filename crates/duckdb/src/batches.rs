@@ -1,7 +1,7 @@
 //! By what stored batches are known when they come again: the table `windrow.batches`.
 //!
-//! A batch comes again after a lost answer, which is at once, or after a crash, which may be as long ago as the gateway was
-//! away. So old ids go only when many newer ones are there: nothing is forgotten for having been away.
+//! A batch comes again after a lost answer, which is at once, or after a crash, which may be as long ago as the gateway
+//! was away. So old ids go only when many newer ones are there: nothing is forgotten for having been away.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

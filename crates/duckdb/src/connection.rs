@@ -35,8 +35,8 @@ impl Connection {
         Connection { inner, version, catalog, health }
     }
 
-    /// The table's whole name, as it stands in a statement. Without the database's it would be ambiguous where a schema has the
-    /// name of the file.
+    /// The table's whole name, as it stands in a statement. Without the database's it would be ambiguous where a schema
+    /// has the name of the file.
     pub(crate) fn whole_name(&self, table: &TableRef) -> String {
         format!("{}.{}", quoted(&self.catalog), table.quoted())
     }
@@ -66,8 +66,8 @@ impl Connection {
         own_table(&self.catalog, table)
     }
 
-    /// Names without a schema are looked up there, and then among the functions that Windrow defines for all. Its tables
-    /// are not among them: a statement that means one has to say so.
+    /// Names without a schema are looked up there, and then among the functions that Windrow defines for all. Its
+    /// tables are not among them: a statement that means one has to say so.
     pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
         let path = literal(&format!("{}.{},{}", quoted(&self.catalog), quoted(schema), self.own_functions()));
         self.execute(&format!("SET search_path = {path}")).map(|_| ())
@@ -81,8 +81,8 @@ impl Connection {
         made.map_err(|error| self.exception(&error))
     }
 
-    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs, and says whether it
-    /// shall run at all.
+    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs, and says
+    /// whether it shall run at all.
     pub(crate) fn query(
         &mut self,
         sql: &str,

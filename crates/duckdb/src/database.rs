@@ -62,7 +62,8 @@ impl DuckDb {
         query::run(self.clone(), self.query_permit(session).await?, approved).await
     }
 
-    /// Runs a statement of Windrow's own, whatever it is. Nothing that comes from outside may stand in it but as a literal.
+    /// Runs a statement of Windrow's own, whatever it is. Nothing that comes from outside may stand in it but as a
+    /// literal.
     pub async fn own_query(&self, sql: &str) -> Result<RecordStream, Exception> {
         query::run(self.clone(), self.permit(&self.inner.lookups).await?, Approved::own(sql)).await
     }
@@ -88,8 +89,8 @@ impl DuckDb {
         own_functions(self.inner.instance.catalog())
     }
 
-    /// `listener` is called whenever tables may have changed, whoever changed them, before that one hears that it is done.
-    /// It must not block, nor hold on to the database.
+    /// `listener` is called whenever tables may have changed, whoever changed them, before that one hears that it is
+    /// done. It must not block, nor hold on to the database.
     pub fn when_tables_change(&self, listener: impl Fn() + Send + Sync + 'static) {
         self.inner.tables.tell(Box::new(listener));
     }

@@ -124,8 +124,8 @@ pub(crate) fn is_aftermath(exception: &Exception) -> bool {
     exception.line.contains("Current transaction is aborted")
 }
 
-/// Whether DuckDB has given up its database: nothing works any more until it is opened again. It is the error's kind that says so;
-/// the same words further behind may be of whoever sent the statement.
+/// Whether DuckDB has given up its database: nothing works any more until it is opened again. It is the error's kind
+/// that says so; the same words further behind may be of whoever sent the statement.
 pub(crate) fn is_fatal(exception: &Exception) -> bool {
     exception.line.contains("DB::Exception: FATAL Error: ")
 }

@@ -1,9 +1,9 @@
 //! The database as it is open now, and opened again after DuckDB gave it up.
 //!
-//! When a disk is full at the wrong moment, DuckDB says that its database is *invalidated*: nothing works any more until it is
-//! opened again, which brings back whatever was committed. A file must not be opened twice in one process, where its lock does not
-//! keep others out. So it is opened again when the last connection to the old instance is gone; until then, requests are
-//! told to come again. A database in memory is lost with its instance, and stays as it is.
+//! When a disk is full at the wrong moment, DuckDB says that its database is *invalidated*: nothing works any more
+//! until it is opened again, which brings back whatever was committed. A file must not be opened twice in one process,
+//! where its lock does not keep others out. So it is opened again when the last connection to the old instance is gone;
+//! until then, requests are told to come again. A database in memory is lost with its instance, and stays as it is.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

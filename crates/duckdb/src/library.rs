@@ -11,8 +11,8 @@ const FILE: &str = "libduckdb.so";
 
 const SYSTEM: [&str; 4] = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/homebrew/lib"];
 
-/// The library that was asked for, or the first that is found: beside the executable, where `scripts/setup` puts it, among
-/// the system's.
+/// The library that was asked for, or the first that is found: beside the executable, where `scripts/setup` puts it,
+/// among the system's.
 pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, OpenError> {
     if let Some(path) = asked {
         let missing = || {

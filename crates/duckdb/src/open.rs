@@ -76,8 +76,8 @@ fn at_start(options: &DuckDbOptions, connection: &Connection) -> Vec<String> {
         statements.push(format!("SET GLOBAL max_temp_directory_size = '{bytes}B'"));
     }
     if !options.external_access {
-        // DuckDB goes on to allow its own files, the database and what it spills: `kind.rs` of `windrow-statement` refuses the
-        // functions that would read them, and `own_alone` names that DuckDB would read as tables.
+        // DuckDB goes on to allow its own files, the database and what it spills: `kind.rs` of `windrow-statement`
+        // refuses the functions that would read them, and `own_alone` names that DuckDB would read as tables.
         statements.push("SET GLOBAL enable_external_access = false".to_owned());
     }
     // The last: DuckDB refuses whatever would change a setting behind it, but for the search path.

@@ -151,7 +151,8 @@ impl Asked {
         };
         let schema = reader.schema();
         if Tables::may_change(&self.sql) {
-            // Run to its end before anybody hears of it: who does must not find what was known before. Its result is small.
+            // Run to its end before anybody hears of it: who does must not find what was known before. Its result is
+            // small.
             let rows: Vec<_> = reader.collect();
             self.database.tables().have_changed();
             reader = Box::new(RecordBatchIterator::new(rows, schema.clone()));
@@ -182,8 +183,9 @@ impl Asked {
         })
     }
 
-    /// When one of a query's threads fails, DuckDB interrupts the others, and now and then tells of that in place of the error.
-    /// Then the query is asked again, for its error alone: not to change anything, and not for longer than it ran.
+    /// When one of a query's threads fails, DuckDB interrupts the others, and now and then tells of that in place of
+    /// the error. Then the query is asked again, for its error alone: not to change anything, and not for longer than
+    /// it ran.
     fn meant(&mut self, exception: Exception, ran_for: Duration) -> Exception {
         if exception.code != errors::QUERY_WAS_CANCELLED || was_stopped(&self.state) {
             return exception;
@@ -225,8 +227,8 @@ fn was_stopped(state: &Mutex<StopState>) -> bool {
     state.lock().unwrap_or_else(PoisonError::into_inner).asked
 }
 
-/// DuckDB gives 2,048 rows at a time, which costs more to hand over than to make. So they are put together: as long as the
-/// reader is busy with what it has, and not beyond these.
+/// DuckDB gives 2,048 rows at a time, which costs more to hand over than to make. So they are put together: as long as
+/// the reader is busy with what it has, and not beyond these.
 const ROWS_TOGETHER: usize = 65_536;
 const BYTES_TOGETHER: usize = 4 << 20;
 

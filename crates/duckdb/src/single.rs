@@ -1,4 +1,5 @@
-//! Whether a text may be run on somebody's behalf: one statement, of a kind that is taken, and of one that its session allows.
+//! Whether a text may be run on somebody's behalf: one statement, of a kind that is taken, and of one that its session
+//! allows.
 //!
 //! DuckDB runs all statements of a text. A second one would run outside of what was decided about the first: a `COMMIT`
 //! would end the read-only transaction that a reader's statement is held in.

@@ -1,15 +1,16 @@
 //! DuckDB as a sink: the batch's id is stored in the same transaction as its rows.
 //!
-//! So a batch whose id is there is stored as a whole, and one whose id is not there is not stored at all, whatever crashed
-//! when. The ids are a primary key: of two attempts that run at once, the second to commit fails on it. Any error is followed by
-//! a look for the id, since what a repeat stumbles over may be its own first attempt: its rows, if the table has a key of its
-//! own, or its id.
+//! So a batch whose id is there is stored as a whole, and one whose id is not there is not stored at all, whatever
+//! crashed when. The ids are a primary key: of two attempts that run at once, the second to commit fails on it. Any
+//! error is followed by a look for the id, since what a repeat stumbles over may be its own first attempt: its rows, if
+//! the table has a key of its own, or its id.
 //!
 //! Where the sink promises an end, this is why it is certain:
 //!
 //! - `Ok`: the commit said so, or the id was seen by another transaction.
-//! - `Refused`: the commit was not reached, or it failed in good order, and the id was looked for and isn't there. An earlier attempt
-//!   that still runs under the same id can't be mistaken for that: ids are claimed here while a thread works on them.
+//! - `Refused`: the commit was not reached, or it failed in good order, and the id was looked for and isn't there. An
+//!   earlier attempt that still runs under the same id can't be mistaken for that: ids are claimed here while a thread
+//!   works on them.
 //! - `Unknown`: DuckDB gave its database up in the middle, or the look itself failed.
 
 use std::collections::HashSet;

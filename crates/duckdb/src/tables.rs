@@ -1,9 +1,10 @@
 //! What is known of tables, for as long as nothing can have changed it.
 //!
-//! Looking a table up takes DuckDB some milliseconds, which is longer than storing a batch. All statements come through this process,
-//! so every one that may change a table begins a new *age*, and what was learnt in an earlier one is not used any more. A
-//! transaction lives with the tables as they were when it began, whatever others have done since: it compares their *shape*,
-//! which is one statement and is cheap, since an append into columns of other types can crash the process.
+//! Looking a table up takes DuckDB some milliseconds, which is longer than storing a batch. All statements come through
+//! this process, so every one that may change a table begins a new *age*, and what was learnt in an earlier one is not
+//! used any more. A transaction lives with the tables as they were when it began, whatever others have done since: it
+//! compares their *shape*, which is one statement and is cheap, since an append into columns of other types can crash
+//! the process.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

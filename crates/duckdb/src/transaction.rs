@@ -48,8 +48,8 @@ impl Transaction {
         Ok(Transaction { orders, gone, version })
     }
 
-    /// Appends rows and tells how many. `None`: the batches have all columns of the table, in its order. `Some`: they have
-    /// these, and the others take their defaults.
+    /// Appends rows and tells how many. `None`: the batches have all columns of the table, in its order. `Some`: they
+    /// have these, and the others take their defaults.
     pub async fn ingest(
         &mut self,
         table: &TableRef,

@@ -1,7 +1,7 @@
 //! A bounded number of permits, of which no user ever has all.
 //!
-//! Who holds a permit may hold it for long: a query as long as its reader reads, an append until it ends, also while its client
-//! sends nothing. So some are left for others, who would else wait for somebody who is in no hurry.
+//! Who holds a permit may hold it for long: a query as long as its reader reads, an append until it ends, also while
+//! its client sends nothing. So some are left for others, who would else wait for somebody who is in no hurry.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,8 +26,8 @@ impl UserPermits {
         UserPermits { all: Arc::new(Semaphore::new(count)), count, most_of_a_user, of_users: Mutex::default() }
     }
 
-    /// Waits in line, for one of `also` as well. The user's own share comes first: who waits for it holds none of what is
-    /// everybody's. `None`: no more are given.
+    /// Waits in line, for one of `also` as well. The user's own share comes first: who waits for it holds none of what
+    /// is everybody's. `None`: no more are given.
     pub async fn acquire(&self, user: &str, also: Option<&Arc<Semaphore>>) -> Option<UserPermit> {
         let of_user = self.of_user(user);
         let mut permits = Vec::with_capacity(3);

@@ -1,10 +1,10 @@
 //! A transaction as its thread sees it: blocking, on one connection.
 //!
-//! DuckDB's appender is not to be believed. When the last rows that it was given violate a constraint it says that all is
-//! well; the transaction is aborted then, and its COMMIT says that all is well too and stores nothing. So after each append
-//! the transaction is asked whether it still lives, and once something has failed nothing but a rollback is let through.
-//! What the appender kept to itself is found out by another way: the same rows, in a transaction of their own that is rolled
-//! back, by an INSERT.
+//! DuckDB's appender is not to be believed. When the last rows that it was given violate a constraint it says that all
+//! is well; the transaction is aborted then, and its COMMIT says that all is well too and stores nothing. So after each
+//! append the transaction is asked whether it still lives, and once something has failed nothing but a rollback is let
+//! through. What the appender kept to itself is found out by another way: the same rows, in a transaction of their own
+//! that is rolled back, by an INSERT.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Every type of the table in `docs/duckdb.md`: read from a payload, stored, read back; and what can't be held exactly is
-//! refused with the column's name.
+//! Every type of the table in `docs/duckdb.md`: read from a payload, stored, read back; and what can't be held exactly
+//! is refused with the column's name.
 
 mod support;
 

@@ -1,9 +1,9 @@
 //! Makes a table's deduplication log true after ClickHouse was killed.
 //!
-//! ClickHouse (26.7) writes down that it has stored a block, and then gives the part its name: `tmp_insert_<any>` becomes
-//! `<part>`. Killed between the two, it takes the next insert with that deduplication token for a repeat, answers that it is
-//! stored, and stores nothing. So before each start the records of such parts are withdrawn, in ClickHouse's own form: a
-//! line `2 <tab> part <tab> block id` after the line `1 <tab> part <tab> block id`.
+//! ClickHouse (26.7) writes down that it has stored a block, and then gives the part its name: `tmp_insert_<any>`
+//! becomes `<part>`. Killed between the two, it takes the next insert with that deduplication token for a repeat,
+//! answers that it is stored, and stores nothing. So before each start the records of such parts are withdrawn, in
+//! ClickHouse's own form: a line `2 <tab> part <tab> block id` after the line `1 <tab> part <tab> block id`.
 //!
 //! The cost is a listing of each table's folder, and a reading of the log where an insert was under way.
 
@@ -16,8 +16,8 @@ use crate::lock::try_lock;
 
 const UNFINISHED: &str = "tmp_insert_";
 const LOGS: &str = "deduplication_logs";
-/// So many records are looked at: more than there are inserts under way into one table. Parts of older ones may be gone for
-/// good reasons.
+/// So many records are looked at: more than there are inserts under way into one table. Parts of older ones may be gone
+/// for good reasons.
 const LATEST: usize = 1_000;
 
 /// What came of trying.

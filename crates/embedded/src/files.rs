@@ -1,6 +1,8 @@
-//! What stands under `<data directory>/embedded/`: the engine's configuration and users, where it listens, and its data.
+//! What stands under `<data directory>/embedded/`: the engine's configuration and users, where it listens, and its
+//! data.
 //!
-//! Everything is readable by its owner only. Files are replaced by renaming, so a reader sees the old or the new one whole.
+//! Everything is readable by its owner only. Files are replaced by renaming, so a reader sees the old or the new one
+//! whole.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};

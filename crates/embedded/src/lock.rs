@@ -1,6 +1,7 @@
 //! One gateway per data directory.
 //!
-//! The lock is the kernel's (`flock`), so it ends with its holder however that ends; the pid in the file is only for people.
+//! The lock is the kernel's (`flock`), so it ends with its holder however that ends; the pid in the file is only for
+//! people.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -81,7 +82,8 @@ impl DataDirLock {
     }
 }
 
-/// The kernel's lock on a file (`flock`), which ends with the value. ClickHouse takes the same one. False: somebody has it.
+/// The kernel's lock on a file (`flock`), which ends with the value. ClickHouse takes the same one. False: somebody has
+/// it.
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     // SAFETY: flock takes a descriptor that `file` keeps open, and no pointer.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {

@@ -21,8 +21,8 @@ pub struct EmbeddedOptions {
     /// Turns on `system.query_log` and `system.part_log`, flushed every second.
     pub system_logs: bool,
     pub users: Vec<EmbeddedUser>,
-    /// A window of deduplication for MergeTree tables that say nothing of it. The profile of all users then leaves inserts out of
-    /// it, unless they ask.
+    /// A window of deduplication for MergeTree tables that say nothing of it. The profile of all users then leaves
+    /// inserts out of it, unless they ask.
     pub deduplication_window: Option<u64>,
     /// How long a start may take, waiting for a previous engine of the same directory included.
     pub start_timeout: Duration,

@@ -1,5 +1,5 @@
-//! Prints, as Markdown, the comparison of `balanced` with ClickHouse's own queue, and that of many tables on one backend which
-//! flush as if alone with those that flush in turn.
+//! Prints, as Markdown, the comparison of `balanced` with ClickHouse's own queue, and that of many tables on one
+//! backend which flush as if alone with those that flush in turn.
 
 #[path = "../tests/engine/policy/mod.rs"]
 mod simulation;

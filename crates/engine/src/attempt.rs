@@ -1,8 +1,8 @@
 //! One piece of a batch on its way: attempts, and the pauses between them.
 //!
-//! A piece keeps its id as long as it keeps its members. When members leave it after an attempt (withdrawn, or told that
-//! their outcome is unknown), what remains is another piece with another id; that is only done where the sink is known to
-//! have stored nothing, or can't recognise a repeat anyway.
+//! A piece keeps its id as long as it keeps its members. When members leave it after an attempt (withdrawn, or told
+//! that their outcome is unknown), what remains is another piece with another id; that is only done where the sink is
+//! known to have stored nothing, or can't recognise a repeat anyway.
 
 use std::time::Duration;
 
@@ -76,16 +76,16 @@ impl Experience {
         }
     }
 
-    /// Errors that mostly pass, but may be of this one piece: too large for its user's memory and not to be made smaller, or of
-    /// a user that may not write any more. What comes behind it should not wait for ever.
+    /// Errors that mostly pass, but may be of this one piece: too large for its user's memory and not to be made
+    /// smaller, or of a user that may not write any more. What comes behind it should not wait for ever.
     fn is_hopeless(&mut self, exception: &Exception) -> bool {
         let is_its_own = is_of_the_user_alone(exception) || is_of_the_query_alone(exception);
         self.own_refusals = if is_its_own { self.own_refusals + 1 } else { 0 };
         self.own_refusals >= MOST_OWN_REFUSALS && self.began.elapsed() >= LONGEST_HOPE
     }
 
-    /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values themselves rule
-    /// out; but rights, say, may have been there then.
+    /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values
+    /// themselves rule out; but rights, say, may have been there then.
     fn leaves_in_doubt(&self, exception: &Exception) -> bool {
         let was_never_possible = exception.comes_of_values() || exception.code == TOO_MANY_PARTS;
         !self.surely_not_stored && !exception.is_passing() && !was_never_possible
@@ -100,8 +100,8 @@ impl Experience {
     }
 }
 
-/// Tries until the piece is stored or finally refused, for as long as the options say: those who wait withdraw when their
-/// time is over, and the others were promised that their rows are kept.
+/// Tries until the piece is stored or finally refused, for as long as the options say: those who wait withdraw when
+/// their time is over, and the others were promised that their rows are kept.
 pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece) -> Option<Refusal> {
     let deduplicates = aloft.sealed.shape.destination.deduplicates;
     let is_pushed = aloft.sealed.source.is_some();
@@ -122,7 +122,8 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                 aloft.settle(piece.id, piece.contents.members, Ok(()));
                 return None;
             }
-            // It says nothing of the rows, which nobody else can store any more: they wait until Windrow's account is let in.
+            // It says nothing of the rows, which nobody else can store any more: they wait until Windrow's account is
+            // let in.
             Err(StoreError::Refused(exception))
                 if aloft.sealed.shape.destination.own_account && exception.is_about_identity() =>
             {
@@ -155,8 +156,8 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
                 aloft.fail(piece, &InsertError::Failed(exception));
                 return None;
             }
-            // The sink's system answers a little before it takes an attempt off its list: where all attempts have ended, this
-            // one only has to come later.
+            // The sink's system answers a little before it takes an attempt off its list: where all attempts have
+            // ended, this one only has to come later.
             Err(StoreError::StillRunning(text)) if experience.surely_not_stored => InsertError::Unreachable(text),
             Err(StoreError::NotSent(text)) => InsertError::Unreachable(text),
             Err(StoreError::Unknown(text) | StoreError::StillRunning(text)) => InsertError::OutcomeUnknown(text),
@@ -191,8 +192,8 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
     None
 }
 
-/// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would not be
-/// recognised as what may be stored already.
+/// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would
+/// not be recognised as what may be stored already.
 fn has_to_shrink(exception: &Exception, piece: &Piece, experience: &Experience, deduplicates: bool) -> bool {
     exception.code == MEMORY_LIMIT_EXCEEDED
         && experience.too_large >= 2
@@ -229,15 +230,16 @@ fn shows_overload(error: &InsertError) -> bool {
         && !is_of_the_query_alone(exception))
 }
 
-/// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows are
-/// kept is kept to, at that risk.
+/// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows
+/// are kept is kept to, at that risk.
 fn leave_the_decision<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError) {
     let asked = piece.contents.extract(Member::is_asked);
     leave(aloft, piece, asked, error);
 }
 
-/// Who has waited long enough for parts to be merged hears that there are too many, in the sink's own words. So does who waits
-/// behind the piece: it would be refused as well. Of the piece itself nobody can leave that may be stored already.
+/// Who has waited long enough for parts to be merged hears that there are too many, in the sink's own words. So does
+/// who waits behind the piece: it would be refused as well. Of the piece itself nobody can leave that may be stored
+/// already.
 fn refuse_for_parts<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError, can_leave: bool) {
     let InsertError::Exception(exception) = error else { return };
     let (table, patience) = (aloft.table(), aloft.core.options.too_many_parts_wait);

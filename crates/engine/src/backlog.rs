@@ -1,9 +1,9 @@
 //! Inserts that are in the journal and not in memory: of an earlier life, or parked since memory was full.
 //!
-//! A table with a backlog takes its inserts in the order in which they came: first what an earlier life left, the batches
-//! that had been attempted before all else; when all of that has come to its end, what was parked since. The feeder
-//! (`feeder.rs`) puts them into buffers as memory allows. Until then who wants to be kept on disk only is parked behind them,
-//! and all others wait for their turn: until what came before them is in the buffers.
+//! A table with a backlog takes its inserts in the order in which they came: first what an earlier life left, the
+//! batches that had been attempted before all else; when all of that has come to its end, what was parked since. The
+//! feeder (`feeder.rs`) puts them into buffers as memory allows. Until then who wants to be kept on disk only is parked
+//! behind them, and all others wait for their turn: until what came before them is in the buffers.
 //!
 //! A parked insert takes four bytes here: tens of millions may wait while a backend is away.
 
@@ -106,7 +106,8 @@ pub(crate) struct Backlog {
     /// Taken out by the feeder, and not in a buffer yet.
     feeding: u64,
     bytes: u64,
-    /// Counts that go up only, of those on the disk: who has to wait for others waits until as many are fed as had entered.
+    /// Counts that go up only, of those on the disk: who has to wait for others waits until as many are fed as had
+    /// entered.
     entered: u64,
     fed: u64,
     senders: BTreeMap<ContextKey, Sender>,

@@ -1,7 +1,8 @@
 use crate::policy::Micros;
 use tokio::time::Instant;
 
-/// Monotonic time since the gatherer started: what the flush policies are told. The runtime's clock, so that a test can hold it.
+/// Monotonic time since the gatherer started: what the flush policies are told. The runtime's clock, so that a test can
+/// hold it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     start: Instant,

@@ -96,8 +96,8 @@ impl<S: Sink> Gatherer<S> {
         ShutDown { left_in_journal: self.leftovers(), lost_inserts }
     }
 
-    /// Makes sure that inserts that became dead letters don't come back from the journal after a crash. To be called before such
-    /// dead letters are given up; fails with the reason.
+    /// Makes sure that inserts that became dead letters don't come back from the journal after a crash. To be called
+    /// before such dead letters are given up; fails with the reason.
     pub async fn ensure_done(&self, journal_ids: &[u64]) -> Result<(), String> {
         match &self.core.journal {
             Some(journal) if !journal_ids.is_empty() => {

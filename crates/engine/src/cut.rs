@@ -1,7 +1,8 @@
 //! Where a batch is cut before it is stored, so that no piece goes into more partitions than one INSERT may write to.
 //!
-//! Inserts are taken in their order, and none is cut in two: one that is too much by itself stands alone, for ClickHouse to
-//! refuse. Where the partitions can't be told, nothing is cut; ClickHouse refuses the batch then, and it is narrowed down.
+//! Inserts are taken in their order, and none is cut in two: one that is too much by itself stands alone, for
+//! ClickHouse to refuse. Where the partitions can't be told, nothing is cut; ClickHouse refuses the batch then, and it
+//! is narrowed down.
 
 use std::collections::HashSet;
 

@@ -21,7 +21,8 @@ pub struct FailedInsert {
     pub payload_bytes: u64,
     pub dedup: Option<DedupKeys>,
     pub ack: AckLevel,
-    /// The insert's number in the journal, if it was journaled. A dead letter that has the number of one that is kept is that one.
+    /// The insert's number in the journal, if it was journaled. A dead letter that has the number of one that is kept
+    /// is that one.
     pub journal_id: Option<u64>,
     /// When it came first, in microseconds since 1970.
     pub arrived_wall_micros: u64,
@@ -46,7 +47,8 @@ pub trait DeadLetterStore: Send + Sync + 'static {
     /// The dead letters are durable when this resolves to `Ok`.
     fn keep(&self, dead_letters: Vec<FailedInsert>) -> Keeping<'_>;
 
-    /// Whether there is no room for more dead letters of this table: inserts that might become one are refused then. With the bound.
+    /// Whether there is no room for more dead letters of this table: inserts that might become one are refused then.
+    /// With the bound.
     fn refuses(&self, table: &TableName) -> Option<DeadLettersFull>;
 
     /// Whether the insert of this number in the journal is a dead letter already. Asked at the start only.

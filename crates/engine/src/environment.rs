@@ -10,7 +10,8 @@ pub trait Environment: Send + Sync + 'static {
     /// Batches are named by it: two must never be equal, also over restarts.
     fn random_u128(&self) -> u128;
 
-    /// Whether reading from a disk is handed to a thread that may wait. A simulation, whose disk is memory, reads at once.
+    /// Whether reading from a disk is handed to a thread that may wait. A simulation, whose disk is memory, reads at
+    /// once.
     fn reads_in_threads(&self) -> bool;
 }
 

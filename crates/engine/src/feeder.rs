@@ -1,8 +1,8 @@
 //! Brings a table's backlog from the journal into its buffers, as memory allows.
 //!
-//! One feeder per table with a backlog. Records are read and decoded some at a time, on a thread that may wait for the disk.
-//! What the disk does not give now is asked for again, for as long as it takes; what is damaged can't be stored, stays in
-//! the journal, and is told.
+//! One feeder per table with a backlog. Records are read and decoded some at a time, on a thread that may wait for the
+//! disk. What the disk does not give now is asked for again, for as long as it takes; what is damaged can't be stored,
+//! stays in the journal, and is told.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! A batch on its way to the sink: its pieces one after the other, and what becomes of its members.
 //!
-//! Who is answered when: usually all at the end, after the policy and the lane have been told, so that a writer that comes
-//! back finds the next buffer open. Once a batch is in several pieces, or has to be tried again, those whose end is known are
-//! answered at once: nobody knows how long the rest will take.
+//! Who is answered when: usually all at the end, after the policy and the lane have been told, so that a writer that
+//! comes back finds the next buffer open. Once a batch is in several pieces, or has to be tried again, those whose end
+//! is known are answered at once: nobody knows how long the rest will take.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -137,8 +137,8 @@ impl<S: Sink> Aloft<'_, S> {
         }
     }
 
-    /// Writes down that the piece is about to be sent, for those who come after a crash: they have to send it again with the
-    /// same members under the same id.
+    /// Writes down that the piece is about to be sent, for those who come after a crash: they have to send it again
+    /// with the same members under the same id.
     pub(crate) async fn write_down(&mut self, piece: &Piece) -> Result<(), String> {
         let Some(journal) = &self.core.journal else { return Ok(()) };
         if self.written_as == Some(piece.id) {
@@ -208,9 +208,9 @@ fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
     }
 }
 
-/// Stores the batch in a task of its own: a panic in there must not leave the lane blocked and the bytes taken for ever.
-/// Its members then hear that their outcome is unknown, since nobody is left to tell them; those in the journal are stored
-/// after the next start.
+/// Stores the batch in a task of its own: a panic in there must not leave the lane blocked and the bytes taken for
+/// ever. Its members then hear that their outcome is unknown, since nobody is left to tell them; those in the journal
+/// are stored after the next start.
 async fn store_apart<S: Sink>(
     core: &Arc<Core<S>>,
     sealed: &Arc<Sealed>,

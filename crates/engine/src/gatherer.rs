@@ -65,8 +65,8 @@ pub(crate) struct Tables {
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// Begins at once to store what `stores` say is left. `on_stale_schema` is called when the sink's answer shows that a table
-    /// isn't what its inserts were parsed against.
+    /// Begins at once to store what `stores` say is left. `on_stale_schema` is called when the sink's answer shows that
+    /// a table isn't what its inserts were parsed against.
     pub fn open(
         sink: S,
         options: GathererOptions,
@@ -112,8 +112,8 @@ impl<S: Sink> Gatherer<S> {
         gatherer
     }
 
-    /// Whether rows of this size fit into a table's share of the memory at all, and if they are to be kept on disk, into its
-    /// share of the journal.
+    /// Whether rows of this size fit into a table's share of the memory at all, and if they are to be kept on disk,
+    /// into its share of the journal.
     pub fn could_hold(&self, rows_bytes: u64, ack: AckLevel) -> bool {
         let held_bytes = rows_bytes.saturating_add(Table::OVERHEAD_BYTES);
         let options = &self.core.options;
@@ -143,7 +143,8 @@ impl<S: Sink> Gatherer<S> {
         shape
     }
 
-    /// The shape of inserts whose senders' passwords nobody has any more: they are stored with the gateway's own account.
+    /// The shape of inserts whose senders' passwords nobody has any more: they are stored with the gateway's own
+    /// account.
     pub fn own_shape(&self, destination: Destination) -> Arc<Shape> {
         self.shape(Destination { own_account: true, ..destination })
     }

@@ -60,8 +60,8 @@ pub enum PushError {
         whose: &'static str,
     },
     ShuttingDown,
-    /// Inserts of its table that came before are still to be stored, and it would have had to wait longer for its turn than
-    /// its sender would.
+    /// Inserts of its table that came before are still to be stored, and it would have had to wait longer for its turn
+    /// than its sender would.
     Behind,
     /// The journal has no room; worth trying again soon.
     JournalFull {

@@ -2,15 +2,17 @@
 //!
 //! A refused piece of several inserts is taken apart, in one of two ways:
 //!
-//! - **by a suspect**: the refusal names a row (a violated constraint does). The insert that brought it goes to the end of the
-//!   line and all the others are tried again as one piece: two stores acknowledge the innocent ones, however many there are.
+//! - **by a suspect**: the refusal names a row (a violated constraint does). The insert that brought it goes to the end
+//!   of the line and all the others are tried again as one piece: two stores acknowledge the innocent ones, however
+//!   many there are.
 //! - **in halves**, where no row is named: one culprit among `n` inserts takes about 2 log2(n) stores.
 //!
-//! A row in an error is a hint and no verdict: each suspect is stored alone, after all others, and hears ClickHouse's answer
-//! to its own insert.
+//! A row in an error is a hint and no verdict: each suspect is stored alone, after all others, and hears ClickHouse's
+//! answer to its own insert.
 //!
-//! The work is bounded: halves make parts, so there are few of them; taking out a suspect makes none, so there may be more,
-//! as long as the bytes that are sent again stay within a limit. Where that ends, what is left of a piece fails together.
+//! The work is bounded: halves make parts, so there are few of them; taking out a suspect makes none, so there may be
+//! more, as long as the bytes that are sent again stay within a limit. Where that ends, what is left of a piece fails
+//! together.
 //!
 //! Ids are derived: the same members of the same batch always make a piece with the same id.
 
@@ -180,8 +182,8 @@ pub(crate) fn is_of_rows(exception: &Exception) -> bool {
     is_about_partitions || exception.comes_of_values() && !concerns_all_typed(exception.code)
 }
 
-/// Whether the error says that what we knew of the table is no longer so. That the rows may not be written, too: a right may be
-/// missing behind a view of the table.
+/// Whether the error says that what we knew of the table is no longer so. That the rows may not be written, too: a
+/// right may be missing behind a view of the table.
 pub(crate) fn shows_stale_schema(code: i32) -> bool {
     matches!(code, 10 | 16 | 20 | 44 | 47 | 53 | 60 | 81 | 497)
 }

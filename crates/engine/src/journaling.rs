@@ -1,5 +1,5 @@
-//! What the gatherer writes into the journal, and when: an insert before it is acknowledged, a piece before its first attempt,
-//! and at its end that an insert is done.
+//! What the gatherer writes into the journal, and when: an insert before it is acknowledged, a piece before its first
+//! attempt, and at its end that an insert is done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,8 +35,8 @@ pub(crate) struct Journaling {
     pub(crate) max_bytes: u64,
     inserts: AtomicU64,
     bytes: AtomicU64,
-    /// Inserts that are done, of which that could not be written. If the process ends before it is, they are stored again,
-    /// under the id that they were stored under.
+    /// Inserts that are done, of which that could not be written. If the process ends before it is, they are stored
+    /// again, under the id that they were stored under.
     unwritten: Mutex<Vec<RecordId>>,
     pub(crate) unwritten_grew: Arc<Notify>,
     /// Inserts that are damaged in the journal.
@@ -146,8 +146,8 @@ impl Journaling {
         }
     }
 
-    /// As `done`, and waits until it is on the disk: whoever is told that an insert was not stored must not meet it after a
-    /// crash. False: nobody knows.
+    /// As `done`, and waits until it is on the disk: whoever is told that an insert was not stored must not meet it
+    /// after a crash. False: nobody knows.
     pub(crate) async fn done_for_sure(self: &Arc<Self>, table: &Table, insert: Journaled) -> bool {
         let payload = records::encode_done(&[insert.record]);
         let Ok(appended) = self.log.append(records::DONE, None, payload, Room::Reserve) else {
@@ -197,8 +197,8 @@ impl Drop for Journaling {
     }
 }
 
-/// The records of the pieces of one batch. They are needed until all its inserts are done: an insert that is not, and whose
-/// piece is gone, would be stored under another id after a crash.
+/// The records of the pieces of one batch. They are needed until all its inserts are done: an insert that is not, and
+/// whose piece is gone, would be stored under another id after a crash.
 #[derive(Default)]
 pub(crate) struct PieceRecords {
     state: Mutex<PieceState>,
@@ -265,8 +265,8 @@ struct KnownContext {
     context: Context,
 }
 
-/// Statements may differ without end, in a comment or a token. Those that come later are kept without their text, which only
-/// serves the log: contexts stay in memory for as long as their records do.
+/// Statements may differ without end, in a comment or a token. Those that come later are kept without their text, which
+/// only serves the log: contexts stay in memory for as long as their records do.
 const MOST_STATEMENTS: usize = 16;
 
 impl Contexts {

@@ -1,7 +1,8 @@
-//! What an earlier life left in the journal: found while the journal is opened, given to the tables when the gatherer starts.
+//! What an earlier life left in the journal: found while the journal is opened, given to the tables when the gatherer
+//! starts.
 //!
-//! Left is each insert of which no record says that it is done. The latest piece that names an insert is the one that it was
-//! last sent with, or was about to be: it goes again with that piece, under the same id.
+//! Left is each insert of which no record says that it is done. The latest piece that names an insert is the one that
+//! it was last sent with, or was about to be: it goes again with that piece, under the same id.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -26,7 +27,8 @@ impl OpenedJournal {
     }
 }
 
-/// Opens the journal of a folder, and looks through it. Blocks. The committer has to run for as long as the gatherer does.
+/// Opens the journal of a folder, and looks through it. Blocks. The committer has to run for as long as the gatherer
+/// does.
 pub fn open_journal<D: Disk>(disk: D, options: LogOptions) -> Result<(OpenedJournal, Committer<D>), OpenError> {
     let mut scan = Scan::default();
     let (log, committer) = windrow_log::open(disk, options, &mut |record| scan.visit(&record))?;
@@ -99,7 +101,8 @@ impl Scan {
         Some(())
     }
 
-    /// `is_settled`: inserts that have come to their end, though the journal doesn't say so. Asked of each that is left.
+    /// `is_settled`: inserts that have come to their end, though the journal doesn't say so. Asked of each that is
+    /// left.
     pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> Found {
         let mut found = Found { unreadable: self.unreadable, ..Found::default() };
         let mut last_piece = latest_pieces(&self.pieces, &self.done);

@@ -8,15 +8,15 @@
 //!
 //! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to the sink. A
 //! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap. Tables
-//! share the memory (`budget.rs`), of which each may take a part only, and the backend: a buffer whose policy wants it to go
-//! waits, open, for the turn of its lane (`schedule.rs`). A slow table delays no other.
+//! share the memory (`budget.rs`), of which each may take a part only, and the backend: a buffer whose policy wants it
+//! to go waits, open, for the turn of its lane (`schedule.rs`). A slow table delays no other.
 //!
-//! What was acknowledged at level `disk` stands in the journal until its end (`journaling.rs`); what finds no memory waits
-//! there, and so does what an earlier life left (`backlog.rs`, `feeder.rs`, `leftovers.rs`). What can't be stored and has
-//! nobody to be told becomes a dead letter (`settle.rs`, `posting.rs`).
+//! What was acknowledged at level `disk` stands in the journal until its end (`journaling.rs`); what finds no memory
+//! waits there, and so does what an earlier life left (`backlog.rs`, `feeder.rs`, `leftovers.rs`). What can't be stored
+//! and has nobody to be told becomes a dead letter (`settle.rs`, `posting.rs`).
 //!
-//! When a buffer is sealed is decided by `policy/`, pure; where batches go is a [`Sink`](sink::Sink) (`sink/`); what the
-//! journal's records hold is in `records/`.
+//! When a buffer is sealed is decided by `policy/`, pure; where batches go is a [`Sink`](sink::Sink) (`sink/`); what
+//! the journal's records hold is in `records/`.
 //!
 //! Only this crate acknowledges, and only after [`Sink::store`](sink::Sink::store) has said `Ok` (ack level
 //! `stored`), the insert's record is on the disk (`disk`), or the rows are in the buffer (`memory`).

@@ -58,7 +58,8 @@ impl Member {
         self.ack == AckLevel::Stored
     }
 
-    /// Whether its sender is asked before it is sent again when that might store it twice. A source would send it again anyway.
+    /// Whether its sender is asked before it is sent again when that might store it twice. A source would send it again
+    /// anyway.
     pub(crate) fn is_asked(&self) -> bool {
         self.waits() && self.place.is_none()
     }
@@ -114,7 +115,8 @@ impl Contents {
         let Arriving { insert, held_bytes, outcome, journaled, left_over } = arriving;
         let rows = insert.rows.count();
         match self.members.is_empty() {
-            // The first insert's rows become the buffer's: many are not copied, and it is they that say of which kind it is.
+            // The first insert's rows become the buffer's: many are not copied, and it is they that say of which kind
+            // it is.
             true => self.rows = insert.rows,
             false => self.rows.append(&insert.rows),
         }

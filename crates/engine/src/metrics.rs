@@ -37,7 +37,8 @@ struct ReasonLabels {
 /// The label of all tables together that have no series of their own.
 const OTHER_TABLES: &str = "(others)";
 
-/// Which tables have series of their own: the first ones, up to a number. A series takes memory for ever, here and in Prometheus.
+/// Which tables have series of their own: the first ones, up to a number. A series takes memory for ever, here and in
+/// Prometheus.
 struct Named {
     max_tables: usize,
     tables: Mutex<HashSet<TableLabels>>,

@@ -1,5 +1,5 @@
-//! How dead letters come to their store: at once, or as soon as it takes them. Until then their rows stay in memory, and count as
-//! held.
+//! How dead letters come to their store: at once, or as soon as it takes them. Until then their rows stay in memory,
+//! and count as held.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;

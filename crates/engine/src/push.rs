@@ -1,10 +1,10 @@
 //! How an insert comes in: at once, behind others, by way of the journal, or not at all.
 //!
-//! - Whoever waits for the sink, or asked for memory only, is put into a buffer. Where the table has a backlog it waits for
-//!   its turn, so that a writer's inserts keep their order whatever levels it asks for.
-//! - Whoever asked for the disk is written to the journal *and* put into a buffer, with no await in between: the insert is
-//!   in both, or in neither. Where memory is full or the table has a backlog it is only written to the journal, behind the
-//!   others.
+//! - Whoever waits for the sink, or asked for memory only, is put into a buffer. Where the table has a backlog it waits
+//!   for its turn, so that a writer's inserts keep their order whatever levels it asks for.
+//! - Whoever asked for the disk is written to the journal *and* put into a buffer, with no await in between: the insert
+//!   is in both, or in neither. Where memory is full or the table has a backlog it is only written to the journal,
+//!   behind the others.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use crate::table::Table;
 const WITHDRAWN_AGAIN: Duration = Duration::from_millis(10);
 
 impl<S: Sink> Gatherer<S> {
-    /// Takes an insert. For one that waits, the ticket brings the outcome; for others the push itself is the acknowledgement,
-    /// at the level that the insert asks for.
+    /// Takes an insert. For one that waits, the ticket brings the outcome; for others the push itself is the
+    /// acknowledgement, at the level that the insert asks for.
     ///
     /// A repeat of what is stored has no ticket either: there is nothing left to be done for it.
     pub async fn push(&self, shape: &Arc<Shape>, mut insert: Insert) -> Result<Option<Ticket>, PushError> {
@@ -140,8 +140,8 @@ impl<S: Sink> Gatherer<S> {
             return Ok(None);
         }
         if let Err(error) = durable.await {
-            // It is taken back; where that is too late, its end is what there is to be told. That may be far away: a batch
-            // that can't be written down is not sent. It is left between two of its attempts.
+            // It is taken back; where that is too late, its end is what there is to be told. That may be far away: a
+            // batch that can't be written down is not sent. It is left between two of its attempts.
             loop {
                 if table.withdraw(pushed.member).is_some() {
                     journal.done(table, &[journaled]);
@@ -224,8 +224,8 @@ impl<S: Sink> Gatherer<S> {
 
     /// What refuses an insert whatever room there is.
     fn check(&self, table: &Table, insert: &Insert) -> Result<(), PushError> {
-        // What nobody waits for may become a dead letter, and is refused if that could not be kept. One that was a dead letter
-        // makes room.
+        // What nobody waits for may become a dead letter, and is refused if that could not be kept. One that was a dead
+        // letter makes room.
         if insert.ack != AckLevel::Stored && insert.history.is_none() {
             let full =
                 self.core.stores.dead_letters.as_ref().and_then(|dead_letters| dead_letters.refuses(&table.name));

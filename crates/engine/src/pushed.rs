@@ -1,16 +1,17 @@
 //! Batches that their source has gathered itself and can bring again: those of a Kafka pipeline.
 //!
-//! Such a batch goes past the buffers and their policy, straight into the lane of its shape, under the id and with the members
-//! that its source has written down before. Nothing of it is journaled, and none of its members becomes a dead letter here: after a
-//! crash its source pushes it again, as *sent before*, and whatever of it is stored is recognised by its id.
+//! Such a batch goes past the buffers and their policy, straight into the lane of its shape, under the id and with the
+//! members that its source has written down before. Nothing of it is journaled, and none of its members becomes a dead
+//! letter here: after a crash its source pushes it again, as *sent before*, and whatever of it is stored is recognised
+//! by its id.
 //!
 //! For that each attempt of a repeat has to send what an attempt of an earlier life sent:
 //!
 //! - A part of the batch is named by the batch's id and its members' places, which a repeat gives again.
-//! - A batch is taken apart only where its rows say so by themselves: where the values of some are refused, or where they go
-//!   into too many partitions. What is short for the moment, such as memory, or of the table, such as a right, may be otherwise
-//!   the next time: then a batch that is partly stored in parts would be sent whole. It fails as a whole instead, or is tried
-//!   again.
+//! - A batch is taken apart only where its rows say so by themselves: where the values of some are refused, or where
+//!   they go into too many partitions. What is short for the moment, such as memory, or of the table, such as a right,
+//!   may be otherwise the next time: then a batch that is partly stored in parts would be sent whole. It fails as a
+//!   whole instead, or is tried again.
 //! - There is no limit to how far it is taken apart: its rows tell where that ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,8 +95,8 @@ impl BatchTicket {
         BatchProgress(self.batch.clone())
     }
 
-    /// Waits for all members' ends; in their order. Those whose end is not certain when the gatherer has been shut down are said
-    /// to be unknown.
+    /// Waits for all members' ends; in their order. Those whose end is not certain when the gatherer has been shut down
+    /// are said to be unknown.
     pub async fn outcomes(self) -> Vec<Result<(), InsertError>> {
         let BatchTicket { members, ended, batch: _ } = self;
         let mut outcomes = Vec::with_capacity(members.len());
@@ -115,16 +116,18 @@ fn outcome_at_end(member: &mut oneshot::Receiver<Outcome>) -> Outcome {
 }
 
 impl InsertError {
-    /// Of a member of a pushed batch: whether it was refused, by itself, for what its rows hold. Then nothing of it is stored, and
-    /// nothing will be however often it is pushed. With any other error its batch is to be pushed again, under the same id.
+    /// Of a member of a pushed batch: whether it was refused, by itself, for what its rows hold. Then nothing of it is
+    /// stored, and nothing will be however often it is pushed. With any other error its batch is to be pushed again,
+    /// under the same id.
     pub fn is_of_rows(&self) -> bool {
         matches!(self, InsertError::Exception(exception) if is_of_rows(exception))
     }
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// Takes a batch that its source keeps until it knows the outcomes. Resolves when the batch has memory and its place in the
-    /// lane, which may take as long as there is no room. Batches of a shape are stored in the order of the calls.
+    /// Takes a batch that its source keeps until it knows the outcomes. Resolves when the batch has memory and its
+    /// place in the lane, which may take as long as there is no room. Batches of a shape are stored in the order of the
+    /// calls.
     ///
     /// # Panics
     /// If a member has no rows, or if rows are not of the shape's form and columns.

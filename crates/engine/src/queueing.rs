@@ -27,7 +27,8 @@ impl Table {
         self.has_backlog.load(Ordering::Acquire)
     }
 
-    /// Waits until all that came before has been put into buffers, and all that an earlier life left has come to its end.
+    /// Waits until all that came before has been put into buffers, and all that an earlier life left has come to its
+    /// end.
     pub(crate) async fn turn_comes(&self, turn: Turn) {
         loop {
             let moved = self.moved.notified();

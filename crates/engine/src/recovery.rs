@@ -17,7 +17,8 @@ use crate::leftovers::Scan;
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn recover<S: Sink>(gatherer: &Gatherer<S>, journal: &Arc<Journaling>, scan: Scan) {
-    // The process may have ended after an insert became a dead letter, or was entered as stored, and before that was its end.
+    // The process may have ended after an insert became a dead letter, or was entered as stored, and before that was
+    // its end.
     let (dead_letters, deduplication) = (&gatherer.core.stores.dead_letters, gatherer.deduplication());
     let is_dead_letter = |id: RecordId| dead_letters.as_ref().is_some_and(|dead_letters| dead_letters.holds(id.0));
     // Whatever is left has its keys from here on: a repeat that comes now waits for its end.

@@ -68,7 +68,8 @@ impl Schedule {
         self.wake_by(&mut state, Some(at));
     }
 
-    /// The lane is due. `Some`: its flush begins now. `None`: it waits for its turn, and hears of it by [`Table::take_turn`].
+    /// The lane is due. `Some`: its flush begins now. `None`: it waits for its turn, and hears of it by
+    /// [`Table::take_turn`].
     pub(crate) fn due(&self, now: Micros, shape: &Arc<Shape>, urgency: Urgency) -> Option<FlushId> {
         let mut state = self.lock();
         self.look_at_memory(&mut state);

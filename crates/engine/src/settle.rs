@@ -1,5 +1,5 @@
-//! What becomes of an insert at its end: its sender is answered, it is counted and logged, its memory is given back; and if
-//! it can't be stored and nobody waits for it any more, it becomes a dead letter.
+//! What becomes of an insert at its end: its sender is answered, it is counted and logged, its memory is given back;
+//! and if it can't be stored and nobody waits for it any more, it becomes a dead letter.
 
 use std::sync::Arc;
 
@@ -100,8 +100,8 @@ struct Entering {
     done: Vec<Journaled>,
 }
 
-/// An insert is done when the deduplication index knows of it: after a crash in between, its repeat would be taken for new. Until then
-/// what it was sent with stays in the journal, and whoever flushes waits.
+/// An insert is done when the deduplication index knows of it: after a crash in between, its repeat would be taken for
+/// new. Until then what it was sent with stays in the journal, and whoever flushes waits.
 fn done_when_entered<S: Sink>(core: &Arc<Core<S>>, journal: Arc<Journaling>, entering: Entering) {
     let core = core.clone();
     core.posting.begin(0);
@@ -166,7 +166,8 @@ fn refuse<S: Sink>(
     let (core, table) = (core.clone(), table.clone());
     tokio::spawn(async move {
         if let Some(journal) = &core.journal {
-            // If it can't be written now, it is tried again; whoever waits should not have to wait for a disk that fails.
+            // If it can't be written now, it is tried again; whoever waits should not have to wait for a disk that
+            // fails.
             journal.done_for_sure(&table, journaled).await;
         }
         let _ = sender.send(outcome);

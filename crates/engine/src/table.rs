@@ -1,8 +1,8 @@
 //! One table: the lanes of its shapes, its flush policy and its share of the memory, behind one lock.
 //!
-//! A lane is what a shape has under way: an open buffer, sealed batches that wait for their turn, and at most one flight.
-//! It exists only while it holds one of these. Whoever holds the lock does no I/O and drops no batch; what is to be
-//! launched is handed out and launched by the caller, after the lock is released.
+//! A lane is what a shape has under way: an open buffer, sealed batches that wait for their turn, and at most one
+//! flight. It exists only while it holds one of these. Whoever holds the lock does no I/O and drops no batch; what is
+//! to be launched is handed out and launched by the caller, after the lock is released.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +48,8 @@ pub(crate) struct Table {
     pub(crate) moved: Notify,
     /// Tells the feeder to look.
     pub(crate) to_feed: Notify,
-    /// Held by the source whose batch is next to get memory and a place: they come in the order in which they were pushed.
+    /// Held by the source whose batch is next to get memory and a place: they come in the order in which they were
+    /// pushed.
     pub(crate) pushing: tokio::sync::Mutex<()>,
     state: Mutex<TableState>,
 }
@@ -155,8 +156,8 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
-    /// When the member arrived, in microseconds since 1970. Reckoned from the buffer's opening: one look at the wall clock
-    /// serves all of a batch.
+    /// When the member arrived, in microseconds since 1970. Reckoned from the buffer's opening: one look at the wall
+    /// clock serves all of a batch.
     pub(crate) fn arrival_wall_micros(&self, arrived_at: Micros) -> u64 {
         self.opened_wall_micros + (arrived_at - self.opened_at).0
     }
@@ -522,7 +523,8 @@ impl Table {
         None
     }
 
-    /// The table has too many parts. Hands out those behind the lane's flight whom `picked` says; the others go on waiting.
+    /// The table has too many parts. Hands out those behind the lane's flight whom `picked` says; the others go on
+    /// waiting.
     pub(crate) fn has_too_many_parts(
         &self,
         shape: &Shape,

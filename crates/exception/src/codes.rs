@@ -127,8 +127,8 @@ pub(crate) fn is_about_identity(code: i32) -> bool {
     )
 }
 
-/// Errors that come of the values in some row: of reading, converting or computing them, or of a constraint. Whoever writes
-/// rows has done all of that before any of them are kept.
+/// Errors that come of the values in some row: of reading, converting or computing them, or of a constraint. Whoever
+/// writes rows has done all of that before any of them are kept.
 pub(crate) fn comes_of_values(code: i32) -> bool {
     matches!(
         code,

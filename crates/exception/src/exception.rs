@@ -27,8 +27,8 @@ impl Exception {
         Some(Exception { code: digits.parse().ok()?, line: text.to_owned(), before_writing: false })
     }
 
-    /// Reads an error that may come with a code of its own (the `X-ClickHouse-Exception-Code` field). `None`: this is no
-    /// answer of ClickHouse's, but of something in between, and says nothing of what ClickHouse did.
+    /// Reads an error that may come with a code of its own (the `X-ClickHouse-Exception-Code` field). `None`: this is
+    /// no answer of ClickHouse's, but of something in between, and says nothing of what ClickHouse did.
     pub fn from_answer(code_field: Option<&str>, body: &[u8]) -> Option<Exception> {
         let text = || String::from_utf8_lossy(&body[..body.len().min(4096)]).trim_end().to_owned();
         let by_field = || Some(Exception { code: code_field?.parse().ok()?, line: text(), before_writing: false });
@@ -54,8 +54,8 @@ impl Exception {
         crate::codes::is_passing(self.code) && !self.is_about_partitions()
     }
 
-    /// A block that spreads over more partitions than one INSERT may write (`max_partitions_per_insert_block`). It has the
-    /// code of "too many parts", which passes; this doesn't.
+    /// A block that spreads over more partitions than one INSERT may write (`max_partitions_per_insert_block`). It has
+    /// the code of "too many parts", which passes; this doesn't.
     fn is_about_partitions(&self) -> bool {
         self.code == 252 && self.line.contains("partitions")
     }
@@ -75,8 +75,8 @@ impl Exception {
         by_code || self.is_of_a_view() || is_of_collapsing
     }
 
-    /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so at the end of the text, where
-    /// only names follow. The same words in a value of a row have a closing quote behind them.
+    /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so at the end of the
+    /// text, where only names follow. The same words in a value of a row have a closing quote behind them.
     pub fn is_of_a_view(&self) -> bool {
         let names = self.line.rsplit_once("while pushing to view").map(|(_, names)| names);
         names.is_some_and(|names| !names.contains('\'') || names.contains('`'))
@@ -92,8 +92,8 @@ impl Exception {
         crate::codes::leaves_outcome_open(self.code)
     }
 
-    /// The row, counted from 1, that the error is about, where it names one. A text may hold anything that a client sent, so
-    /// this is a hint.
+    /// The row, counted from 1, that the error is about, where it names one. A text may hold anything that a client
+    /// sent, so this is a hint.
     pub fn row(&self) -> Option<u64> {
         let number_at = match self.code {
             // Constraint `c` for table d.t is violated at row 8. Expression: (a < 100). Column values: a = 500.

@@ -1,5 +1,5 @@
-//! Rows that a client sends: its messages decoded one by one, under caps. A client may take its time between them: the pings of its
-//! connection tell whether it is still there.
+//! Rows that a client sends: its messages decoded one by one, under caps. A client may take its time between them: the
+//! pings of its connection tell whether it is still there.
 
 use arrow_array::RecordBatch;
 use arrow_flight::decode::FlightRecordBatchStream;

@@ -1,4 +1,5 @@
-//! The messages of Flight SQL that are spoken here, as its protocol numbers them. Each travels in an [`Any`], which names it.
+//! The messages of Flight SQL that are spoken here, as its protocol numbers them. Each travels in an [`Any`], which
+//! names it.
 
 use bytes::Bytes;
 use prost::Message;

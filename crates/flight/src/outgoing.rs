@@ -1,8 +1,8 @@
 //! Rows on their way to a client: as many as it takes, and a few batches ahead.
 //!
-//! A task of its own takes batches from the database and holds at most [`AHEAD_KIB`] of them, or one, until the client has
-//! taken them; so long the database waits. A client that takes nothing for too long is told so at the end of what it has, since
-//! an answer that merely stopped would look whole.
+//! A task of its own takes batches from the database and holds at most [`AHEAD_KIB`] of them, or one, until the client
+//! has taken them; so long the database waits. A client that takes nothing for too long is told so at the end of what
+//! it has, since an answer that merely stopped would look whole.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

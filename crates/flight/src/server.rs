@@ -58,7 +58,8 @@ pub struct FlightOptions {
     pub appends: Appends,
     pub users: Users,
     pub tls: Option<TlsFiles>,
-    /// For so long a connection may be silent and not answer a ping either: then its client is gone, and what it had begun is ended.
+    /// For so long a connection may be silent and not answer a ping either: then its client is gone, and what it had
+    /// begun is ended.
     pub silence: Duration,
     /// For so long a client may take nothing of a result.
     pub idle_timeout: Duration,
@@ -119,8 +120,8 @@ fn identity(files: &TlsFiles) -> Result<Identity, String> {
     Ok(Identity::from_pem(read(&files.certificate)?, read(&files.key)?))
 }
 
-/// One service behind the login, under three limits: rows come in large messages, questions in smaller ones, and what may come of
-/// anybody in small ones.
+/// One service behind the login, under three limits: rows come in large messages, questions in smaller ones, and what
+/// may come of anybody in small ones.
 #[derive(Clone)]
 struct ByCaller {
     service: Service,

@@ -1,7 +1,8 @@
 //! Request bodies that end only where their client ended them.
 //!
-//! A stream that its client cancels, and one whose connection is given up because no ping is answered, looks in the layers below
-//! like one that has come to its end: rows that were cut off would be stored as if they were all. Here it is an error.
+//! A stream that its client cancels, and one whose connection is given up because no ping is answered, looks in the
+//! layers below like one that has come to its end: rows that were cut off would be stored as if they were all. Here it
+//! is an error.
 
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};

@@ -13,7 +13,8 @@ use crate::multipart::Multipart;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const CANNOT_PARSE: i32 = 6;
 
-/// The payload's name. It is another in each process, so that it hides no table that an expression of the payload reads.
+/// The payload's name. It is another in each process, so that it hides no table that an expression of the payload
+/// reads.
 static TABLE: LazyLock<String> =
     LazyLock::new(|| "payload_".chars().chain(std::iter::repeat_with(fastrand::lowercase).take(20)).collect());
 
@@ -141,7 +142,8 @@ fn is_type(got: &str, wanted: &str) -> bool {
     got == wanted || got == "DateTime" && wanted.starts_with("DateTime(")
 }
 
-/// How many rows there are, if a summary says so. They have to be as many as were in the payload, which is counted apart.
+/// How many rows there are, if a summary says so. They have to be as many as were in the payload, which is counted
+/// apart.
 fn all_rows(summary: &str) -> Result<Option<u64>, Exception> {
     let (rows, read) = (counted(summary, "result_rows"), counted(summary, "total_rows_to_read"));
     match rows.zip(read).is_some_and(|(rows, read)| rows < read) {

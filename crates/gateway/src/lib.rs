@@ -1,8 +1,10 @@
 //! From a socket to a gatherer handle: ClickHouse's HTTP interface on the data port, and the admin port.
 //!
-//! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or forwarded.
+//! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or
+//!   forwarded.
 //! - `insert/` takes an insert from its request to the gatherer and back to its answer.
-//! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the answers.
+//! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the
+//!   answers.
 //! - `admin/` is health, metrics and the API.
 //! - `pipelines/` is what pipelines of Kafka ask about tables, and what is shown of them.
 //!

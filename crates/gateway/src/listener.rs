@@ -25,7 +25,8 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
-/// Hundreds of writers may connect in the same moment; one that finds the queue full waits a second before it tries again.
+/// Hundreds of writers may connect in the same moment; one that finds the queue full waits a second before it tries
+/// again.
 const BACKLOG: u32 = 4096;
 
 /// Opens a port; `setting` is named in the error.

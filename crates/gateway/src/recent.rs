@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Two generations: what is used moves to the younger one, and when that is half of the whole, the older one goes. So an entry
-/// goes only after as many others have been used since, and finding it costs a shared lock.
+/// Two generations: what is used moves to the younger one, and when that is half of the whole, the older one goes. So
+/// an entry goes only after as many others have been used since, and finding it costs a shared lock.
 pub(crate) struct Recent<K, V> {
     generations: RwLock<Generations<K, V>>,
     max_young: usize,

@@ -1,5 +1,5 @@
-//! A server that reads requests and answers 200 to each: the limit that this HTTP layer sets for whatever is built on it.
-//! `cargo run --release -p windrow-http --example empty -- 127.0.0.1:18080`
+//! A server that reads requests and answers 200 to each: the limit that this HTTP layer sets for whatever is built on
+//! it. `cargo run --release -p windrow-http --example empty -- 127.0.0.1:18080`
 
 use std::sync::Arc;
 

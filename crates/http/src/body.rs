@@ -174,7 +174,8 @@ impl RequestBody<'_> {
         self.state.is_done()
     }
 
-    /// Bytes that are announced and not yet read, where that is known: for sizing a buffer, within the caller's own bounds.
+    /// Bytes that are announced and not yet read, where that is known: for sizing a buffer, within the caller's own
+    /// bounds.
     pub fn announced_bytes(&self) -> u64 {
         match &*self.state {
             BodyState::Length(remaining) => *remaining,

@@ -1,8 +1,8 @@
 //! Connections that may be open at a time, and who leaves when there are too many.
 //!
-//! Of a new connection nothing is known. It is a stranger until its first request is found to be of a user; only then does it
-//! keep its permit for as long as it likes. Where all permits are taken, a new connection takes that of the stranger that has
-//! waited longest without asking for anything.
+//! Of a new connection nothing is known. It is a stranger until its first request is found to be of a user; only then
+//! does it keep its permit for as long as it likes. Where all permits are taken, a new connection takes that of the
+//! stranger that has waited longest without asking for anything.
 
 use std::collections::BTreeMap;
 use std::future::{poll_fn, Future};
@@ -107,7 +107,8 @@ impl ConnectionPermit {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Waits for something that the peer has to send. Ends early, with `None`, if a stranger's permit is wanted for somebody else.
+    /// Waits for something that the peer has to send. Ends early, with `None`, if a stranger's permit is wanted for
+    /// somebody else.
     pub async fn wait_for<T>(&self, something: impl Future<Output = T>) -> Option<T> {
         if self.is_known() {
             return Some(something.await);

@@ -52,8 +52,8 @@ pub enum HeadError {
     NoRoom,
     TooManyFields,
     TooManyParameters,
-    /// `Content-Length` contradicts itself or `Transfer-Encoding`, or a client of HTTP/1.0 gives the latter: two readers could
-    /// see two different messages.
+    /// `Content-Length` contradicts itself or `Transfer-Encoding`, or a client of HTTP/1.0 gives the latter: two
+    /// readers could see two different messages.
     AmbiguousLength,
     UnsupportedTransferEncoding,
 }
@@ -295,7 +295,8 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Parses a complete head, blank line included. `to_head_request`: an answer to HEAD has no body, whatever it declares.
+    /// Parses a complete head, blank line included. `to_head_request`: an answer to HEAD has no body, whatever it
+    /// declares.
     pub fn parse(raw: Bytes, max_fields: usize, to_head_request: bool) -> Result<ResponseHead, HeadError> {
         let mut room = vec![httparse::EMPTY_HEADER; raw.iter().filter(|&&b| b == b'\n').count().min(max_fields)];
         let mut response = httparse::Response::new(&mut room);
@@ -350,8 +351,8 @@ fn parse_error(error: httparse::Error) -> HeadError {
     }
 }
 
-/// Looks for the blank line that ends a head; `from` is where the last look stopped, so that a slow sender does not make
-/// us read its bytes again and again.
+/// Looks for the blank line that ends a head; `from` is where the last look stopped, so that a slow sender does not
+/// make us read its bytes again and again.
 pub(crate) fn head_length(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from.saturating_sub(3);
     while let Some(found) = bytes[at..].iter().position(|&b| b == b'\n') {

@@ -1,8 +1,8 @@
 //! HTTP/1.1 on both sides of a gateway, over plain TCP or TLS.
 //!
-//! A drop-in for ClickHouse has to send `X-ClickHouse-Progress` fields while the head of an answer is still open, pass on
-//! an answer's bytes as they were, and notice a client that leaves in the middle of a query. General HTTP libraries hide
-//! exactly that, so messages are framed here; the heads themselves are parsed by `httparse`.
+//! A drop-in for ClickHouse has to send `X-ClickHouse-Progress` fields while the head of an answer is still open, pass
+//! on an answer's bytes as they were, and notice a client that leaves in the middle of a query. General HTTP libraries
+//! hide exactly that, so messages are framed here; the heads themselves are parsed by `httparse`.
 //!
 //! - [`Connection`] is the server's side: read a request, read its body, write the answer, repeat.
 //! - [`ClientConnection`] is the client's side, down to the raw bytes of an answer.

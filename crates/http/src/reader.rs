@@ -43,15 +43,15 @@ impl MessageReader {
         self.buffer = BytesMut::from(&self.buffer[..]);
     }
 
-    /// Reads some more; returns how many bytes came, 0 at the end of the stream. A silence longer than `idle` is an error
-    /// of kind `TimedOut`. `expected` is how much more the message is known to have: it only sizes the buffer.
+    /// Reads some more; returns how many bytes came, 0 at the end of the stream. A silence longer than `idle` is an
+    /// error of kind `TimedOut`. `expected` is how much more the message is known to have: it only sizes the buffer.
     pub async fn fill(&mut self, expected: u64, idle: Duration) -> io::Result<usize> {
         self.reserve(expected);
         self.timer.bound(idle, self.half.read_buf(&mut self.buffer)).await
     }
 
-    /// Resolves when the peer has closed its side. Bytes of a next, pipelined request are kept; a peer that sends more of
-    /// them than `most` is simply not watched any longer, and back-pressure does the rest.
+    /// Resolves when the peer has closed its side. Bytes of a next, pipelined request are kept; a peer that sends more
+    /// of them than `most` is simply not watched any longer, and back-pressure does the rest.
     pub async fn closed(&mut self, most: usize) {
         loop {
             if self.buffer.len() > most {

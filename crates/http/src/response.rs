@@ -23,7 +23,8 @@ impl<'a> ResponseBuilder<'a> {
         ResponseBuilder { out }
     }
 
-    /// Adds a field. Line breaks in a value would end it early and let a client write fields of its own: they become spaces.
+    /// Adds a field. Line breaks in a value would end it early and let a client write fields of its own: they become
+    /// spaces.
     pub fn field(self, name: &str, value: &str) -> Self {
         self.field_bytes(name, value.as_bytes())
     }

@@ -56,7 +56,8 @@ impl AsyncRead for ReadHalf {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             ReadHalf::Plain(half) => Pin::new(half).poll_read(cx, buf),
-            // A peer that goes away without TLS's goodbye is an end like any other: the framing tells whether bytes lack.
+            // A peer that goes away without TLS's goodbye is an end like any other: the framing tells whether bytes
+            // lack.
             ReadHalf::Tls(half) => match ready!(Pin::new(half).poll_read(cx, buf)) {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
                 other => Poll::Ready(other),
@@ -130,8 +131,8 @@ async fn within<T>(idle: Duration, io: impl Future<Output = io::Result<T>>) -> i
     tokio::time::timeout(idle, io).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Bounds the silence of one connection, again and again. A timer that is only ever moved on costs no lock, so it is kept
-/// between uses.
+/// Bounds the silence of one connection, again and again. A timer that is only ever moved on costs no lock, so it is
+/// kept between uses.
 #[derive(Default)]
 pub(crate) struct IdleTimer {
     sleep: Option<Pin<Box<Sleep>>>,

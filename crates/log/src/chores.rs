@@ -1,5 +1,6 @@
-//! What is done between groups: segments that nobody needs are removed, from the front only, so that a record which says
-//! that an older one is done is never gone before that one is. Where little is needed of much, it is copied (`rewrite.rs`).
+//! What is done between groups: segments that nobody needs are removed, from the front only, so that a record which
+//! says that an older one is done is never gone before that one is. Where little is needed of much, it is copied
+//! (`rewrite.rs`).
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The one that writes. It takes a group, writes it with one call, syncs, and tells those who wait; meanwhile the next group
-//! gathers. Between groups it removes old segments.
+//! The one that writes. It takes a group, writes it with one call, syncs, and tells those who wait; meanwhile the next
+//! group gathers. Between groups it removes old segments.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -42,8 +42,8 @@ pub struct Committer<D: Disk> {
     last_records: usize,
 }
 
-/// A sync costs some 60 us of CPU, however much it writes. Where one group answers so many writers, the next one waits for
-/// them to come back, as long as the last one took: they would have waited for another sync otherwise.
+/// A sync costs some 60 us of CPU, however much it writes. Where one group answers so many writers, the next one waits
+/// for them to come back, as long as the last one took: they would have waited for another sync otherwise.
 const MANY_RECORDS: usize = 16;
 /// On a disk that takes longer for a group, it is the disk's time that counts, and the next group is not kept waiting.
 const LONGEST_GATHERING: Duration = Duration::from_micros(500);
@@ -77,7 +77,8 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// Works until the log is closed, or nobody has it any more, and all is written. Blocks: it wants a thread of its own.
+    /// Works until the log is closed, or nobody has it any more, and all is written. Blocks: it wants a thread of its
+    /// own.
     pub fn run(mut self) {
         loop {
             self.take_turns();
@@ -173,7 +174,8 @@ impl<D: Disk> Committer<D> {
             active.forget(&encoded);
             self.skip(entries);
             self.shared.index().has_active = false;
-            // The next segment says where this one ends. As long as it isn't there, a start might take the group for valid.
+            // The next segment says where this one ends. As long as it isn't there, a start might take the group for
+            // valid.
             let certain = self.begin_segment(0, Room::Reserve).is_ok();
             return Err(CommitError::io(&error, certain));
         }

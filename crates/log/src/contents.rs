@@ -1,5 +1,5 @@
-//! Which records a segment has, how large they are, and which of them are still needed: a little more than a byte for each,
-//! since a backlog may be of tens of millions.
+//! Which records a segment has, how large they are, and which of them are still needed: a little more than a byte for
+//! each, since a backlog may be of tens of millions.
 
 /// How far apart the places are that are remembered; between them, headers are followed from one to the next.
 const MARK_EVERY_BYTES: u32 = 64 << 10;

@@ -15,7 +15,8 @@ pub struct Context(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     key: ContextKey,
     bytes: Box<[u8]>,
-    /// Where it was written last: the segment's number and its place among the contexts there. Only the committer sets it.
+    /// Where it was written last: the segment's number and its place among the contexts there. Only the committer sets
+    /// it.
     place: AtomicU64,
 }
 

@@ -1,7 +1,7 @@
 //! What a log needs of a disk. [`Folder`](crate::Folder) is the real one; simulations bring their own, with faults.
 //!
-//! What is written is only sure to be there after a crash once `sync` has succeeded; that a file is there at all, or is gone,
-//! only once `sync_directory` has.
+//! What is written is only sure to be there after a crash once `sync` has succeeded; that a file is there at all, or is
+//! gone, only once `sync_directory` has.
 
 use std::io;
 
@@ -11,8 +11,8 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Names of the files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// A new file that only its owner may read, with so much room taken at once. It reads as zeros. If it can't be had whole,
-    /// it is not there.
+    /// A new file that only its owner may read, with so much room taken at once. It reads as zeros. If it can't be had
+    /// whole, it is not there.
     fn create(&self, name: &str, bytes: u64) -> io::Result<Self::File>;
     fn open(&self, name: &str) -> io::Result<Self::File>;
     fn remove(&self, name: &str) -> io::Result<()>;

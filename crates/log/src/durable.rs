@@ -1,5 +1,5 @@
-//! Waiting for a group to be on the disk. One completion serves all records of a group, so that waiting costs no allocation
-//! of its own.
+//! Waiting for a group to be on the disk. One completion serves all records of a group, so that waiting costs no
+//! allocation of its own.
 
 use std::future::Future;
 use std::pin::Pin;

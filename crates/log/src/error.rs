@@ -37,8 +37,8 @@ impl std::error::Error for LogFull {}
 pub enum CommitError {
     /// The disk is full. Nothing of the record was written.
     DiskFull(Arc<str>),
-    /// Writing or syncing failed. The record counts as not written, and a log that goes on leaves it out; only if the process
-    /// ends before it could say so on the disk (`certain` is false then) may the next one meet it.
+    /// Writing or syncing failed. The record counts as not written, and a log that goes on leaves it out; only if the
+    /// process ends before it could say so on the disk (`certain` is false then) may the next one meet it.
     Io { error: Arc<str>, certain: bool },
     /// The log was closed before.
     Closed,

@@ -5,22 +5,24 @@
 //!
 //! # Who does what
 //!
-//! Anybody appends: a record gets its id and a place in the next group under one short lock (`queue.rs`). The [`Committer`], on
-//! a thread of its own, takes a group, writes it with one call, syncs the file, and tells all who wait for it
-//! (`committer.rs`, `durable.rs`). Meanwhile the next group gathers; nobody waits for a timer, and a sync that takes long
-//! only makes groups larger.
+//! Anybody appends: a record gets its id and a place in the next group under one short lock (`queue.rs`). The
+//! [`Committer`], on a thread of its own, takes a group, writes it with one call, syncs the file, and tells all who
+//! wait for it (`committer.rs`, `durable.rs`). Meanwhile the next group gathers; nobody waits for a timer, and a sync
+//! that takes long only makes groups larger.
 //!
-//! A record is live until it is released. That is only remembered in memory (`contents.rs`, `index.rs`); what makes it so after
-//! a restart is a later record, of whoever uses the log. So segments are removed from the front only, each durably before the
-//! next: a record that says that another is done never goes before that one (`chores.rs`). For the same reason, what
-//! makes records done is to be released after them. Where little is needed of old segments, that is copied (`rewrite.rs`).
+//! A record is live until it is released. That is only remembered in memory (`contents.rs`, `index.rs`); what makes it
+//! so after a restart is a later record, of whoever uses the log. So segments are removed from the front only, each
+//! durably before the next: a record that says that another is done never goes before that one (`chores.rs`). For the
+//! same reason, what makes records done is to be released after them. Where little is needed of old segments, that is
+//! copied (`rewrite.rs`).
 //!
 //! # After a crash
 //!
-//! Each group bears a number, and is written only after the one before was synced. So a bad record with a later group behind
-//! it is damage; one without is a *torn tail*, of which nothing was acknowledged. All but the last segment are known by their
-//! length, which their successor's header says, and there every bad record is damage (`chain.rs`, `reading.rs`).
-//! After a failed write or sync the segment is left as it is: the next one's header says how much of it counts.
+//! Each group bears a number, and is written only after the one before was synced. So a bad record with a later group
+//! behind it is damage; one without is a *torn tail*, of which nothing was acknowledged. All but the last segment are
+//! known by their length, which their successor's header says, and there every bad record is damage (`chain.rs`,
+//! `reading.rs`). After a failed write or sync the segment is left as it is: the next one's header says how much of it
+//! counts.
 //!
 //! The bytes are described in docs/internals/journal.md.
 
@@ -170,7 +172,8 @@ impl Log {
         Context::new(self.shared.next_context.fetch_add(1, Ordering::Relaxed), bytes.into())
     }
 
-    /// Appends a record. Its place among all others is settled when this returns, whether or not anybody awaits `durable`.
+    /// Appends a record. Its place among all others is settled when this returns, whether or not anybody awaits
+    /// `durable`.
     ///
     /// # Panics
     /// If the kind is none of [`KINDS`].
@@ -188,8 +191,8 @@ impl Log {
         Ok(Appended { id: placed.id, durable: Durable::new(placed.completion, room) })
     }
 
-    /// Appends a record, and calls `then` when it is on the disk or surely isn't: on the committer's thread, in the log's
-    /// order, so it has to be quick; it may call the log, and may run before this returns.
+    /// Appends a record, and calls `then` when it is on the disk or surely isn't: on the committer's thread, in the
+    /// log's order, so it has to be quick; it may call the log, and may run before this returns.
     ///
     /// # Panics
     /// If the kind is none of [`KINDS`].
@@ -240,7 +243,8 @@ impl Log {
         }
     }
 
-    /// Reads records one after the other, of which each is near the one before. Keeps what it has read of the disk at once.
+    /// Reads records one after the other, of which each is near the one before. Keeps what it has read of the disk at
+    /// once.
     pub fn reader(&self) -> Reader {
         Reader::new(self.shared.clone())
     }

@@ -14,8 +14,8 @@ use super::reading::{Reading, Recovered, Tail};
 use super::{Counters, Log, LogOptions, Shared};
 use crate::disk::{Disk, DiskFile};
 
-/// Opens the log of a folder, which may be empty. `visit` gets each record that is there once, in the order of their ids;
-/// all of them are live until they are released. Blocks.
+/// Opens the log of a folder, which may be empty. `visit` gets each record that is there once, in the order of their
+/// ids; all of them are live until they are released. Blocks.
 pub fn open<D: Disk>(
     disk: D,
     options: LogOptions,
@@ -44,8 +44,8 @@ pub fn open<D: Disk>(
     Ok((Log::new(shared), committer))
 }
 
-/// Visits the records of a log that need not be closed, as [`open`] does, and changes nothing. What is being written meanwhile
-/// may be met or not. Blocks.
+/// Visits the records of a log that need not be closed, as [`open`] does, and changes nothing. What is being written
+/// meanwhile may be met or not. Blocks.
 pub fn look<D: Disk>(disk: &D, visit: &mut dyn FnMut(Recovered<'_>)) -> Result<(), OpenError> {
     let mut tries = 0;
     let found = loop {
@@ -58,8 +58,9 @@ pub fn look<D: Disk>(disk: &D, visit: &mut dyn FnMut(Recovered<'_>)) -> Result<(
     read(&found, &mut Reading::new(0, visit)).map(drop)
 }
 
-/// No id may be lower. A folder that was emptied begins elsewhere than it did before: what other files say of the records of that
-/// time must not be taken for something about new ones. Below 2^52, so that every reader of JSON has room for it.
+/// No id may be lower. A folder that was emptied begins elsewhere than it did before: what other files say of the
+/// records of that time must not be taken for something about new ones. Below 2^52, so that every reader of JSON has
+/// room for it.
 fn first_id<D: Disk>(disk: &D, found: &FoundSegments) -> Result<u64, OpenError> {
     if !found.chain.is_empty() {
         return Ok(0);
@@ -77,8 +78,9 @@ fn read(found: &FoundSegments, reading: &mut Reading<'_>) -> Result<Option<Tail>
     Ok(tail)
 }
 
-/// What was found at the end of the last segment may not have been synced by whoever wrote it. It is written once more: if their
-/// sync failed, the cache may hold it as if it were on the disk, and ours would succeed without writing anything.
+/// What was found at the end of the last segment may not have been synced by whoever wrote it. It is written once more:
+/// if their sync failed, the cache may hold it as if it were on the disk, and ours would succeed without writing
+/// anything.
 fn settle(file: &dyn DiskFile, tail: &Tail) -> io::Result<()> {
     let Range { start: mut offset, end } = tail.last_group.clone();
     let mut bytes = vec![0; 1 << 20];
@@ -105,7 +107,8 @@ fn settle_length(file: &dyn DiskFile) -> io::Result<()> {
     }
 }
 
-/// Whoever made the last segment may have been killed before its name was synced: what is written to it now must not go with it.
+/// Whoever made the last segment may have been killed before its name was synced: what is written to it now must not go
+/// with it.
 fn settle_names<D: Disk>(disk: &D, useless: &[String]) -> Result<(), OpenError> {
     for name in useless {
         disk.remove(name).map_err(|error| OpenError::Io { file: name.clone(), error })?;

@@ -1,5 +1,5 @@
-//! Makes a damaged log one that can be opened: what can be read of a damaged segment is copied into a new one, which takes its
-//! place; the damaged one is moved into the folder `damaged`. Whoever calls it has the log for itself.
+//! Makes a damaged log one that can be opened: what can be read of a damaged segment is copied into a new one, which
+//! takes its place; the damaged one is moved into the folder `damaged`. Whoever calls it has the log for itself.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,8 +1,8 @@
-//! Old segments of which little is needed any more are made smaller: what is live of the oldest few is copied into one file,
-//! which then takes the place of the last of them and says that it covers the others.
+//! Old segments of which little is needed any more are made smaller: what is live of the oldest few is copied into one
+//! file, which then takes the place of the last of them and says that it covers the others.
 //!
-//! - Ids stay, and so does their order. The new file is complete and synced before it gets its name, by one rename; from then on,
-//!   a start finds the others covered and removes them.
+//! - Ids stay, and so does their order. The new file is complete and synced before it gets its name, by one rename;
+//!   from then on, a start finds the others covered and removes them.
 //! - It always begins with the oldest segment: a record that says that others are done may only be left out when those
 //!   are. What is live is looked up once for the whole run, before anything is copied, and whoever releases does so in
 //!   that order; so of a record that is left out, all that it speaks of is left out as well.

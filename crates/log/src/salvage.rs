@@ -1,4 +1,5 @@
-//! Reads of a segment whatever can be read, and says where the rest is. For those who look at a damaged log, or repair it.
+//! Reads of a segment whatever can be read, and says where the rest is. For those who look at a damaged log, or repair
+//! it.
 
 use std::io;
 

@@ -62,8 +62,8 @@ impl Window {
 
 /// A group takes at least a record's header, and so many don't fit into a segment.
 const MAX_GROUP: u32 = (MAX_SEGMENT_BYTES / RECORD_HEADER_BYTES as u64) as u32;
-/// Bytes that look like records everywhere, and are none, were made to be. Rather than to check them all, or to take for a torn
-/// tail what may be damage, the search ends there, as if it had found one.
+/// Bytes that look like records everywhere, and are none, were made to be. Rather than to check them all, or to take
+/// for a torn tail what may be damage, the search ends there, as if it had found one.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 
 /// What stands at an offset.

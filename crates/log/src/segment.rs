@@ -177,7 +177,8 @@ impl<D: Disk> Committer<D> {
         let header = self.header_of_new(number, bytes).map_err(|error| CommitError::io(&error, true))?;
         let file = self.disk.create(&file_name(number), bytes).map_err(|error| not_begun(&error))?;
         if let Err(error) = self.write_header(&file, &header) {
-            // It may stand there, and would say where the one before ends: that must not be written to, unless this is gone.
+            // It may stand there, and would say where the one before ends: that must not be written to, unless this is
+            // gone.
             let is_gone = self.disk.remove(&file_name(number)).and_then(|()| self.disk.sync_directory()).is_ok();
             if !is_gone {
                 self.active = None;

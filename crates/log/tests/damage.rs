@@ -1,4 +1,5 @@
-//! Damage of every byte, every truncation, every missing file: a log opens with all that was synced, or it says what is wrong.
+//! Damage of every byte, every truncation, every missing file: a log opens with all that was synced, or it says what is
+//! wrong.
 
 mod support;
 

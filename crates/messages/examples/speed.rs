@@ -1,4 +1,5 @@
-//! How fast messages become rows: `cargo run --release -p windrow-messages --example speed [FORMAT...]`. One thread, rows of five fields.
+//! How fast messages become rows: `cargo run --release -p windrow-messages --example speed [FORMAT...]`. One thread,
+//! rows of five fields.
 
 use std::time::{Duration, Instant};
 

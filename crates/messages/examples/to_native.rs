@@ -1,8 +1,9 @@
 //! Turns messages into Native blocks, for comparing what is made of them with a real ClickHouse.
 //!
 //! `to_native FORMAT [--schema FILE MESSAGE] [--map COLUMN FIELD] [--setting NAME VALUE] COLUMN...`, where a column is
-//! `--column NAME TYPE`. Messages are read from stdin, each behind its length (32 bits, little-endian). Each is answered by a byte (0:
-//! Native, 1: ClickHouse would surely refuse it, 2: it may read it), a length and that many bytes: the block, or the reason.
+//! `--column NAME TYPE`. Messages are read from stdin, each behind its length (32 bits, little-endian). Each is
+//! answered by a byte (0: Native, 1: ClickHouse would surely refuse it, 2: it may read it), a length and that many
+//! bytes: the block, or the reason.
 
 use std::io::{Read, Write};
 

@@ -18,7 +18,8 @@ pub struct MessageError {
     /// Counted from 1, within the message.
     pub row: u64,
     pub column: Option<String>,
-    /// ClickHouse would surely refuse it too. Otherwise it may be asked, see [`MessagePlan::question`](crate::MessagePlan::question).
+    /// ClickHouse would surely refuse it too. Otherwise it may be asked, see
+    /// [`MessagePlan::question`](crate::MessagePlan::question).
     pub certain: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The rows that a format makes of messages' values: one face for readers that keep their memory from message to message.
+//! The rows that a format makes of messages' values: one face for readers that keep their memory from message to
+//! message.
 
 use windrow_block::{Parsed, Series, SeriesError};
 use windrow_interchange::ProtobufRows;

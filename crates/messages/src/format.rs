@@ -93,7 +93,8 @@ impl MessageFormat {
         }
     }
 
-    /// Whether a field that a message hasn't can be read as NULL: not where the types of columns decide how values are written.
+    /// Whether a field that a message hasn't can be read as NULL: not where the types of columns decide how values are
+    /// written.
     pub(crate) fn reads_absence_as_null(&self) -> bool {
         match &self.kind {
             Kind::Payload(format) => {

@@ -4,12 +4,14 @@ use windrow_block::{ColumnSpec, DefaultKind};
 
 use crate::error::PlanError;
 
-/// What the user said: a column and the field it takes. What isn't named takes the field, or the virtual column, of its own name.
+/// What the user said: a column and the field it takes. What isn't named takes the field, or the virtual column, of its
+/// own name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
     pub columns: Vec<(String, String)>,
-    /// Whether the backend computes a column's DEFAULT expression where it is given NULL and the type has none, as ClickHouse does under
-    /// `input_format_null_as_default`. Then messages that have a field and messages that have it not become rows of the same columns.
+    /// Whether the backend computes a column's DEFAULT expression where it is given NULL and the type has none, as
+    /// ClickHouse does under `input_format_null_as_default`. Then messages that have a field and messages that have it
+    /// not become rows of the same columns.
     pub null_asks_for_default: bool,
 }
 

@@ -46,15 +46,16 @@ pub struct ColumnMapping {
 pub struct Question {
     /// ClickHouse's name.
     pub format: &'static str,
-    /// The answer has a column for each, in this order. A column with a DEFAULT expression is asked for as Nullable: NULL says that
-    /// the message left it out.
+    /// The answer has a column for each, in this order. A column with a DEFAULT expression is asked for as Nullable:
+    /// NULL says that the message left it out.
     pub columns: Vec<ColumnSpec>,
     /// Settings that this asks for, beside those of the pipeline.
     pub settings: Vec<(String, String)>,
 }
 
 impl MessagePlan {
-    /// `columns` are the table's, in its order. `settings` are those that bear on reading the format, with the server's time zone.
+    /// `columns` are the table's, in its order. `settings` are those that bear on reading the format, with the server's
+    /// time zone.
     pub fn new(
         format: MessageFormat,
         columns: Vec<ColumnSpec>,
@@ -108,14 +109,14 @@ impl MessagePlan {
         &self.columns
     }
 
-    /// The same with the types that the blocks of runs have. A column with a DEFAULT expression may be Nullable here: NULL asks for the
-    /// expression.
+    /// The same with the types that the blocks of runs have. A column with a DEFAULT expression may be Nullable here:
+    /// NULL asks for the expression.
     pub fn written(&self) -> &[ColumnSpec] {
         &self.written
     }
 
-    /// Gives a schema of the registry, in its JSON, which a message was [missing](crate::Unread::MissingSchema). If it has no place in the
-    /// table, all messages of this schema are refused, with the same text.
+    /// Gives a schema of the registry, in its JSON, which a message was [missing](crate::Unread::MissingSchema). If it
+    /// has no place in the table, all messages of this schema are refused, with the same text.
     pub fn add_schema(&self, id: u32, schema: &str) -> Result<(), PlanError> {
         let is_required = |field: usize| self.is_named_field(field);
         let known = AvroDecoder::new(schema.as_bytes(), &self.fields, &is_required).map(Arc::new);
@@ -163,7 +164,8 @@ impl MessagePlan {
         explained.collect()
     }
 
-    /// Nothing if ClickHouse's answer would not say which columns a message left out, or has no words for where the fields are.
+    /// Nothing if ClickHouse's answer would not say which columns a message left out, or has no words for where the
+    /// fields are.
     pub fn question(&self) -> Option<Question> {
         if matches!(self.format.kind, Kind::Avro | Kind::AvroConfluent) {
             return None;
@@ -191,8 +193,8 @@ impl MessagePlan {
     }
 }
 
-/// Finds the fields that columns take by their own name, and leaves out the columns that have none. Of a field that is in the schema and
-/// not in a message ClickHouse stores the zero, whatever the column's DEFAULT expression.
+/// Finds the fields that columns take by their own name, and leaves out the columns that have none. Of a field that is
+/// in the schema and not in a message ClickHouse stores the zero, whatever the column's DEFAULT expression.
 fn find_in_schema(
     schema: &ProtobufSchema,
     columns: &[ColumnSpec],

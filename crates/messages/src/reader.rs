@@ -71,7 +71,8 @@ impl<'p> MessageReader<'p> {
         })
     }
 
-    /// Takes ClickHouse's answer for a message that wasn't certain: the columns of the plan's [`question`](MessagePlan::question).
+    /// Takes ClickHouse's answer for a message that wasn't certain: the columns of the plan's
+    /// [`question`](MessagePlan::question).
     pub fn take_block(&mut self, answer: Block, message: &Message<'_>) -> Result<u32, Unread> {
         let fields = answer::fields(self.plan, answer)?;
         let rows = fields.block.rows();

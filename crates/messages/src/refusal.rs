@@ -55,7 +55,8 @@ fn near(value: &[u8], at: usize) -> String {
     }
 }
 
-/// Only plain rubbish: everything else is ClickHouse's to judge. What stands here was compared with it on damaged messages.
+/// Only plain rubbish: everything else is ClickHouse's to judge. What stands here was compared with it on damaged
+/// messages.
 fn is_certain(format: &str, value: &[u8], error: &SeriesError, data_type: Option<&DataType>) -> bool {
     let (is_broken, at) = (error.reason == NotParsedReason::Syntax, error.at.unwrap_or(0));
     match format {

@@ -2,8 +2,9 @@
 
 use windrow_block::{Block, Present};
 
-/// Rows of consecutive messages that give the same columns. What is left out are columns with a DEFAULT expression that no row of
-/// these messages has a value for: ClickHouse computes them, as it can't if some rows had them and others not.
+/// Rows of consecutive messages that give the same columns. What is left out are columns with a DEFAULT expression that
+/// no row of these messages has a value for: ClickHouse computes them, as it can't if some rows had them and others
+/// not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The columns in `present`, in the plan's order.

@@ -1,4 +1,5 @@
-//! How fast a result is decoded: `decode_speed FILE [PUSH_BYTES]`, with a file that holds the answer to a query in Native.
+//! How fast a result is decoded: `decode_speed FILE [PUSH_BYTES]`, with a file that holds the answer to a query in
+//! Native.
 
 use std::time::Instant;
 

@@ -22,7 +22,8 @@ pub struct Block {
 /// The values of one column of a block. Which variant a type has follows from the type alone.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// `rows × width` bytes, little-endian as ClickHouse sends them (`UUID` as two 64-bit halves, `FixedString` as it is).
+    /// `rows × width` bytes, little-endian as ClickHouse sends them (`UUID` as two 64-bit halves, `FixedString` as it
+    /// is).
     Fixed {
         width: usize,
         data: Vec<u8>,
@@ -37,7 +38,8 @@ pub enum Column {
         nulls: Vec<u8>,
         inner: Box<Column>,
     },
-    /// `indices[n]` is a row of the dictionary. If the type is nullable, row 0 of the dictionary stands for NULL and the dictionary itself is not `Nullable`.
+    /// `indices[n]` is a row of the dictionary. If the type is nullable, row 0 of the dictionary stands for NULL and
+    /// the dictionary itself is not `Nullable`.
     LowCardinality {
         indices: Vec<u32>,
         dictionary: Box<Column>,
@@ -58,13 +60,15 @@ pub enum Column {
         rows: usize,
         elements: Vec<Column>,
     },
-    /// `Variant` and `Dynamic`: row n is row `positions[n]` of `alternatives[discriminators[n]]`, or NULL where that is [`NULL_DISCRIMINATOR`](Column::NULL_DISCRIMINATOR).
+    /// `Variant` and `Dynamic`: row n is row `positions[n]` of `alternatives[discriminators[n]]`, or NULL where that is
+    /// [`NULL_DISCRIMINATOR`](Column::NULL_DISCRIMINATOR).
     Variant {
         discriminators: Vec<u16>,
         positions: Vec<u32>,
         alternatives: Vec<(Type, Column)>,
     },
-    /// `JSON`: every path that occurs with a column of all rows, in the order of the paths' names; what a row lacks is NULL in a path's `Variant`.
+    /// `JSON`: every path that occurs with a column of all rows, in the order of the paths' names; what a row lacks is
+    /// NULL in a path's `Variant`.
     Json {
         rows: usize,
         paths: Vec<(String, Type, Column)>,

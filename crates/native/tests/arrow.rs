@@ -70,7 +70,8 @@ fn what_went_to_arrow_comes_back() {
                 let is_there = golden.native.windows(head.len()).any(|window| window == head);
                 match put {
                     Ok(()) if is_there => same.push(of.to_string()),
-                    // Dictionaries and the placeholders of NULLs differ, which the comparison with ClickHouse looks after.
+                    // Dictionaries and the placeholders of NULLs differ, which the comparison with ClickHouse looks
+                    // after.
                     Ok(()) => assert!(has_other_bytes(of), "{}: {of}", golden.name),
                     Err(_) => other.push(of.to_string()),
                 }

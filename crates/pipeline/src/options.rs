@@ -15,7 +15,8 @@ pub struct PipelineOptions {
     pub database: String,
     pub table: String,
     pub format: FormatOptions,
-    /// A column and the field that it is taken from; an empty field leaves the column out. What isn't named maps by its own name.
+    /// A column and the field that it is taken from; an empty field leaves the column out. What isn't named maps by its
+    /// own name.
     pub columns: Vec<(String, String)>,
     pub start: StartAt,
     /// From a message's timestamp until it is stored and can be found.

@@ -1,4 +1,5 @@
-//! How a pipeline's messages are read into its table: the format with its schema, the mapping, and every setting that bears on reading.
+//! How a pipeline's messages are read into its table: the format with its schema, the mapping, and every setting that
+//! bears on reading.
 
 use std::fmt;
 use std::path::Path;
@@ -136,7 +137,8 @@ fn read_settings(format: &FormatOptions, table: &TableDescription) -> Result<Rea
     let of_pipeline = format.settings.iter().map(|setting| (setting, false));
     for ((name, value), of_profile) in of_profile.chain(of_pipeline) {
         let effect = read.set(name, value);
-        // Those of a profile that have nothing to do with reading are many; in `format_settings` there is no reason for any.
+        // Those of a profile that have nothing to do with reading are many; in `format_settings` there is no reason for
+        // any.
         let is_refused = match of_profile {
             true => effect == SettingEffect::NotParsed,
             false => effect != SettingEffect::Applied,

@@ -1,17 +1,17 @@
 //! A batch as it is written down before its first attempt: in the metadata of the offsets of all its partitions.
 //!
-//! What a later life, or another member of the group, needs to push the same batch again: its id, and which messages are in it. A coordinator
-//! keeps 4096 bytes for each partition ([`MAX_TEXT_BYTES`], `offset.metadata.max.bytes`), of text; so the bytes are written as base64 behind
-//! a word that tells them from what others write there. All of a commit is one message of the coordinator's topic, whose size is bounded too
-//! ([`MAX_TEXTS_BYTES`]).
+//! What a later life, or another member of the group, needs to push the same batch again: its id, and which messages
+//! are in it. A coordinator keeps 4096 bytes for each partition ([`MAX_TEXT_BYTES`], `offset.metadata.max.bytes`), of
+//! text; so the bytes are written as base64 behind a word that tells them from what others write there. All of a commit
+//! is one message of the coordinator's topic, whose size is bounded too ([`MAX_TEXTS_BYTES`]).
 //!
 //! ```text
 //! version 2 | id, 16 bytes | topics | for each: its id, 16 bytes | length and name | partitions |
 //!     for each: partition, first, last - first, leader epoch of the last + 1
 //! ```
 //!
-//! Version 1 had no epochs. Numbers are varints, least significant seven bits first. Topics are in the order of their names, partitions in that of their numbers. Nothing
-//! follows the last one.
+//! Version 1 had no epochs. Numbers are varints, least significant seven bits first. Topics are in the order of their
+//! names, partitions in that of their numbers. Nothing follows the last one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use windrow_kafka::{TopicId, TopicPartition};
 /// What a coordinator takes unless it is told otherwise.
 pub const MAX_TEXT_BYTES: usize = 4096;
 
-/// Of the texts beside all offsets of a batch together, half of what a broker takes as one message (`message.max.bytes`): the rest is for
-/// names and offsets.
+/// Of the texts beside all offsets of a batch together, half of what a broker takes as one message
+/// (`message.max.bytes`): the rest is for names and offsets.
 pub const MAX_TEXTS_BYTES: usize = 512 << 10;
 
 const MARK: &str = "windrow:";
@@ -44,7 +44,8 @@ pub struct Range {
     pub first_offset: i64,
     /// Included.
     pub last_offset: i64,
-    /// Of the leader that wrote the last message; -1 if it isn't known. It tells whether the messages are still those that they were.
+    /// Of the leader that wrote the last message; -1 if it isn't known. It tells whether the messages are still those
+    /// that they were.
     pub leader_epoch: i32,
 }
 

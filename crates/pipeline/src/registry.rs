@@ -73,7 +73,8 @@ impl SchemaRegistry {
                 }
                 said("schema").map(str::to_owned).ok_or_else(|| self.refused(id, "the answer has no schema in it"))
             }
-            // Who we are is nothing that a message could do anything about, and what has no message is no registry's word.
+            // Who we are is nothing that a message could do anything about, and what has no message is no registry's
+            // word.
             (500.. | 401 | 403 | 408 | 429, _) | (_, None) => Err(self.unavailable(&format!("status {status}"))),
             (status, Some(message)) => Err(self.refused(id, &format!("{message} (status {status})"))),
         }

@@ -32,7 +32,8 @@ pub struct RunningPipeline {
 }
 
 impl Pipeline {
-    /// Whatever goes wrong from here on is tried again, and shown. Without `dead letters`, messages that can't be stored are left out.
+    /// Whatever goes wrong from here on is tried again, and shown. Without `dead letters`, messages that can't be
+    /// stored are left out.
     pub fn start<S: Sink>(
         options: PipelineOptions,
         gatherer: Gatherer<S>,
@@ -82,7 +83,8 @@ impl RunningPipeline {
         self.view.status()
     }
 
-    /// Reads a message of this pipeline that is a dead letter, for another attempt to store it. Refused while its batch is not committed.
+    /// Reads a message of this pipeline that is a dead letter, for another attempt to store it. Refused while its batch
+    /// is not committed.
     pub async fn revive(&self, dead_letter: &MessageDeadLetter) -> Result<MessageRows, String> {
         engine::revive(&self.current, &self.readers, &self.group, dead_letter).await
     }

@@ -12,8 +12,9 @@ use windrow_engine::sink::{Destination, Form};
 pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub trait Tables: Send + Sync + 'static {
-    /// The table as it is now: what was known of it before does not count. With `exactly_once`, a table that could be given a window for its
-    /// batches, as is done for inserts, is given one; without, it is only said whether it could be.
+    /// The table as it is now: what was known of it before does not count. With `exactly_once`, a table that could be
+    /// given a window for its batches, as is done for inserts, is given one; without, it is only said whether it could
+    /// be.
     fn describe<'a>(
         &'a self,
         database: &'a str,

@@ -56,7 +56,8 @@ impl Backend {
     }
 }
 
-/// What is meant by an address without http://. Only its host and port are repeated: there may be a password before them.
+/// What is meant by an address without http://. Only its host and port are repeated: there may be a password before
+/// them.
 fn spoken_to_by_http(text: &str) -> String {
     let authority = text.split(['/', '?', '#']).next().unwrap_or(text);
     let (credentials, address) = match authority.rsplit_once('@') {

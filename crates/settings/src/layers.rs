@@ -50,7 +50,8 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// What could not be used is in `errors`, and the weaker source holds in its place, so that the rest can be checked too.
+    /// What could not be used is in `errors`, and the weaker source holds in its place, so that the rest can be checked
+    /// too.
     pub fn merge<E: Iterator<Item = (String, String)>>(sources: Sources<E>, errors: &mut Vec<SettingsError>) -> Self {
         let mut variables: Vec<(String, String)> = sources.env.filter(|(name, _)| name.starts_with(PREFIX)).collect();
         variables.sort();

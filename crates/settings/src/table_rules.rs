@@ -25,8 +25,8 @@ pub enum AckRule {
     Stored,
 }
 
-/// The rules for one table and user. A `Some` is stronger than the request's own setting; at `None` the request decides, and
-/// where it doesn't say, [`crate::GatherSettings`].
+/// The rules for one table and user. A `Some` is stronger than the request's own setting; at `None` the request
+/// decides, and where it doesn't say, [`crate::GatherSettings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableRules {
     pub async_insert: AsyncInsertRule,

@@ -129,7 +129,8 @@ pub struct EngineSetting {
 pub struct DuckDbSettings {
     /// Searched for when not set.
     pub library: Option<PathBuf>,
-    /// What clients give as user `default`. Always set when DuckDB is the backend and one of its ports isn't on loopback.
+    /// What clients give as user `default`. Always set when DuckDB is the backend and one of its ports isn't on
+    /// loopback.
     pub default_password: Option<Secret>,
     pub users: Vec<DuckDbUser>,
     pub memory_limit_bytes: Option<u64>,
@@ -241,8 +242,8 @@ impl Settings {
         explain::table(&self.rows)
     }
 
-    /// These settings, with those of `new` that can change while they are in force; and which settings of `new` differ from
-    /// these.
+    /// These settings, with those of `new` that can change while they are in force; and which settings of `new` differ
+    /// from these.
     pub fn reloaded(&self, new: &Settings) -> (Settings, Difference) {
         let speaks_tls_as_before = self.http.tls.is_some() == new.http.tls.is_some();
         let is_exchanged = |path: &str| {
@@ -282,8 +283,8 @@ impl Settings {
 
     /// What the `[[tables]]` entries say about inserts of `user` into `database.table`.
     ///
-    /// Free when there are no entries; otherwise a walk over them that allocates nothing. Callers that insert in a loop keep
-    /// the answer as long as they keep these settings.
+    /// Free when there are no entries; otherwise a walk over them that allocates nothing. Callers that insert in a loop
+    /// keep the answer as long as they keep these settings.
     pub fn table_rules(&self, database: &str, table: &str, user: &str) -> TableRules {
         TableRules::of(&self.tables, database, table, user)
     }

@@ -9,8 +9,8 @@ pub(crate) fn variable_of(path: &str) -> String {
     format!("{PREFIX}{}", path.replace('.', "_").to_ascii_uppercase())
 }
 
-/// Kubernetes sets such variables in every pod beside a service called `windrow`, or `windrow-something`. They must not keep
-/// the gateway from starting.
+/// Kubernetes sets such variables in every pod beside a service called `windrow`, or `windrow-something`. They must not
+/// keep the gateway from starting.
 pub(crate) fn is_set_by_kubernetes(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("WINDROW") else { return false };
     if rest.ends_with("_SERVICE_HOST") || rest.ends_with("_PORT") {

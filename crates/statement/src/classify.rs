@@ -15,7 +15,8 @@ pub enum Statement {
     SystemFlushAsyncInsertQueue { tables: Vec<TableName> },
     /// Everything else; it is the backend's to answer.
     Other(OtherStatement),
-    /// The text ends before it can be told: nothing but blanks, an open comment, an INSERT that has not come to its data.
+    /// The text ends before it can be told: nothing but blanks, an open comment, an INSERT that has not come to its
+    /// data.
     Incomplete,
 }
 
@@ -24,8 +25,8 @@ pub fn classify(text: &[u8]) -> Statement {
     classify_with(Cursor::new(text, false))
 }
 
-/// Classifies the beginning of a text. An answer other than `Incomplete` is final: no continuation of the text can change
-/// it. DDL is always `Incomplete` here, since the tables it names may stand at its end.
+/// Classifies the beginning of a text. An answer other than `Incomplete` is final: no continuation of the text can
+/// change it. DDL is always `Incomplete` here, since the tables it names may stand at its end.
 pub fn classify_prefix(text: &[u8]) -> Statement {
     classify_with(Cursor::new(text, true))
 }

@@ -1,7 +1,8 @@
 //! A position among a statement's tokens, with the small steps that the grammar is made of.
 //!
-//! In a text that may continue, every look at a token that more bytes could change is remembered (`starved`): whatever was
-//! concluded after it is not final. `ended` remembers that a step failed for want of tokens, not because of a wrong one.
+//! In a text that may continue, every look at a token that more bytes could change is remembered (`starved`): whatever
+//! was concluded after it is not final. `ended` remembers that a step failed for want of tokens, not because of a wrong
+//! one.
 
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::literal;

@@ -1,8 +1,8 @@
 //! The head of an INSERT: `INTO [TABLE] t [(columns)] [SETTINGS ..] FORMAT f | VALUES`, and where its data begins.
 //!
-//! The data begins, after `FORMAT f`, behind blanks (space, tab, form feed) and at most one line end (`\r`, `\n` or both);
-//! even a `SETTINGS` there is data. After `VALUES` it begins at the next token. Everything that makes an INSERT more than
-//! this is refused with its [`InsertForm`], and then forwarded.
+//! The data begins, after `FORMAT f`, behind blanks (space, tab, form feed) and at most one line end (`\r`, `\n` or
+//! both); even a `SETTINGS` there is data. After `VALUES` it begins at the next token. Everything that makes an INSERT
+//! more than this is refused with its [`InsertForm`], and then forwarded.
 
 use std::ops::Range;
 
@@ -124,7 +124,8 @@ fn target(cursor: &mut Cursor) -> Result<Target, InsertForm> {
     Ok(Target { table, columns: named, except })
 }
 
-/// Behind the `*` of `(*)`, `(* EXCEPT a)` or `(* EXCEPT (a, b))`; what else it may be followed by is left to ClickHouse.
+/// Behind the `*` of `(*)`, `(* EXCEPT a)` or `(* EXCEPT (a, b))`; what else it may be followed by is left to
+/// ClickHouse.
 fn all_but(cursor: &mut Cursor) -> Result<Vec<String>, InsertForm> {
     let matcher = |condition: bool| condition.then_some(()).ok_or(InsertForm::ColumnMatcher);
     let mut except = Vec::new();
@@ -279,7 +280,8 @@ fn setting_value(cursor: &mut Cursor) -> Result<String, InsertForm> {
     Ok(value)
 }
 
-/// `10` or `0.5`; not `010`, `0x10`, `1e3`, `1_000` or more digits than fit an integer, whose reading as a parameter differs.
+/// `10` or `0.5`; not `010`, `0x10`, `1e3`, `1_000` or more digits than fit an integer, whose reading as a parameter
+/// differs.
 fn plain_number(bytes: &[u8]) -> Option<&str> {
     let digits = std::str::from_utf8(bytes).ok()?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

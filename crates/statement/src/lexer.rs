@@ -1,10 +1,10 @@
 //! Tokens by ClickHouse's lexical rules.
 //!
-//! The lexer is lazy: it never looks further than the token asked for, because what follows an INSERT's `FORMAT x` is data
-//! of any kind. Whitespace (Unicode's too) and comments (`--`, `//`, `# `, `#!`, nested `/* */`) are skipped. The one rule
-//! that looks far ahead is the heredoc `$tag$ .. $tag$`: a `$` without its closing tag is an ordinary word character. Failed
-//! look-aheads are counted, so that a text full of `$` costs linear time; past the limit the lexer gives up with an error
-//! token, and the statement is forwarded.
+//! The lexer is lazy: it never looks further than the token asked for, because what follows an INSERT's `FORMAT x` is
+//! data of any kind. Whitespace (Unicode's too) and comments (`--`, `//`, `# `, `#!`, nested `/* */`) are skipped. The
+//! one rule that looks far ahead is the heredoc `$tag$ .. $tag$`: a `$` without its closing tag is an ordinary word
+//! character. Failed look-aheads are counted, so that a text full of `$` costs linear time; past the limit the lexer
+//! gives up with an error token, and the statement is forwarded.
 
 /// Far more lone dollar signs than a real statement has.
 const MAX_FAILED_HEREDOCS: u32 = 100;
@@ -146,8 +146,8 @@ impl<'t> Lexer<'t> {
         TokenKind::Word
     }
 
-    /// A number, or an identifier that begins with a digit (`1st`). After a dot only digits count, so that `x.1.2` is two
-    /// tuple accesses.
+    /// A number, or an identifier that begins with a digit (`1st`). After a dot only digits count, so that `x.1.2` is
+    /// two tuple accesses.
     fn number(&mut self) -> TokenKind {
         let start = self.position;
         let hex = self.at(0) == Some(b'0')

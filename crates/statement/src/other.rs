@@ -1,6 +1,6 @@
 //! Statements that are the backend's to answer, and what the gateway has to know about them: do they change tables (its
-//! cached schemas are stale), the session (inserts of this session must not be gathered any more), or access (remembered
-//! privileges are stale). Where it isn't certain, the answer is yes.
+//! cached schemas are stale), the session (inserts of this session must not be gathered any more), or access
+//! (remembered privileges are stale). Where it isn't certain, the answer is yes.
 
 use crate::cursor::Cursor;
 use crate::ddl;

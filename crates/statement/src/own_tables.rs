@@ -1,10 +1,10 @@
 //! Statements that read system tables which the gateway keeps itself.
 //!
-//! The gateway sends such a table along as an external table of the same name without a database, so `system.` has to go
-//! from the statement. References are found among tokens: never in strings, comments or an INSERT's data. A name is taken
-//! for the table wherever `system.name` stands, as a table or as the qualifier of a column, both of which are rewritten
-//! alike; an unqualified name counts if the current database is `system`, and needs no rewriting. Arguments of functions
-//! that read another server's tables (`remote(..)`) are left alone: there the names mean that server's.
+//! The gateway sends such a table along as an external table of the same name without a database, so `system.` has to
+//! go from the statement. References are found among tokens: never in strings, comments or an INSERT's data. A name is
+//! taken for the table wherever `system.name` stands, as a table or as the qualifier of a column, both of which are
+//! rewritten alike; an unqualified name counts if the current database is `system`, and needs no rewriting. Arguments
+//! of functions that read another server's tables (`remote(..)`) are left alone: there the names mean that server's.
 
 use std::ops::Range;
 
@@ -43,8 +43,8 @@ pub struct OwnTables {
     pub references: Vec<OwnTableReference>,
 }
 
-/// Which of `own_tables` (names in the database `system`) a statement refers to. Like all of ClickHouse's names they are
-/// case-sensitive.
+/// Which of `own_tables` (names in the database `system`) a statement refers to. Like all of ClickHouse's names they
+/// are case-sensitive.
 pub fn own_table_references(text: &[u8], current_database: &str, own_tables: &[&str]) -> OwnTables {
     let usage = usage(other::leading(&mut Cursor::new(text, false)));
     let mut scan =

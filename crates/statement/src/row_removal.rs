@@ -1,5 +1,6 @@
-//! Whether a statement takes rows away such that they may be inserted again: a table's, a partition's, or by putting another
-//! table under its name. ClickHouse forgets then which inserts it has seen. (Mutations are not of them: it forgets nothing.)
+//! Whether a statement takes rows away such that they may be inserted again: a table's, a partition's, or by putting
+//! another table under its name. ClickHouse forgets then which inserts it has seen. (Mutations are not of them: it
+//! forgets nothing.)
 
 use crate::cursor::Cursor;
 use crate::lexer::TokenKind;

@@ -12,8 +12,9 @@ extern "C" {
     fn mi_option_get(option: c_int) -> c_long;
 }
 
-/// Gives memory that was freed back to the system soon. For who frees a hundred megabytes a second, as pipelines do: kept for a second, as is
-/// the default, it would more than double what the process takes. Mapping it again costs a twentieth of their CPU time.
+/// Gives memory that was freed back to the system soon. For who frees a hundred megabytes a second, as pipelines do:
+/// kept for a second, as is the default, it would more than double what the process takes. Mapping it again costs a
+/// twentieth of their CPU time.
 pub(crate) fn give_back_soon() {
     // SAFETY: the option exists, and may be set at any time.
     unsafe { mi_option_set(PURGE_DELAY, PURGE_DELAY_MS) };

@@ -34,9 +34,9 @@ pub(crate) enum Command {
 
 /// Before a ClickHouse that was killed is started again: withdraw records of blocks that it did not store.
 ///
-/// ClickHouse writes into a table's deduplication log that it has stored a block, and stores it then. Killed between the two,
-/// it takes a repeat of that insert for stored, and its rows are lost. Windrow does this for its embedded ClickHouse by
-/// itself; for another one, let its service do it before each start, as the user that ClickHouse runs as.
+/// ClickHouse writes into a table's deduplication log that it has stored a block, and stores it then. Killed between
+/// the two, it takes a repeat of that insert for stored, and its rows are lost. Windrow does this for its embedded
+/// ClickHouse by itself; for another one, let its service do it before each start, as the user that ClickHouse runs as.
 #[derive(Args)]
 pub(crate) struct MendClickHouseArguments {
     /// ClickHouse's setting `path`, as in /var/lib/clickhouse.

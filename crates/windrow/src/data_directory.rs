@@ -51,7 +51,8 @@ fn open_at(path: PathBuf, options: LogOptions) -> Result<Journal, String> {
 fn log_options(settings: &Settings) -> LogOptions {
     let journal = &settings.journal;
     // For what says that inserts are sent and done, without which no room would ever be free again. A segment goes when
-    // all of its inserts are done, and to say so of the smallest ones, sent one by one, takes somewhat more than they do.
+    // all of its inserts are done, and to say so of the smallest ones, sent one by one, takes somewhat more than they
+    // do.
     let reserve_bytes = journal.segment_bytes.saturating_mul(2).max(journal.max_bytes / 16);
     LogOptions { segment_bytes: journal.segment_bytes, max_bytes: journal.max_bytes, reserve_bytes }
 }

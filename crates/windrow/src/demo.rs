@@ -2,9 +2,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use windrow_upclick::{DemoOptions, Engine, Output, PidSource};
 use windrow_embedded::EngineState;
 use windrow_settings::{Backend, Settings};
+use windrow_upclick::{DemoOptions, Engine, Output, PidSource};
 
 use crate::cli::DemoArguments;
 use crate::gateway::{runtime, Gateway};

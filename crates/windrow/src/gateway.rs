@@ -46,8 +46,8 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served. What an
-    /// earlier run left in the journal is stored meanwhile.
+    /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served.
+    /// What an earlier run left in the journal is stored meanwhile.
     pub(crate) async fn start(settings: Settings, load: Load) -> Result<Gateway, String> {
         let settings = Arc::new(settings);
         let pipelines = kafka::all_options(&settings)?;
@@ -129,8 +129,9 @@ impl Gateway {
         self.backend.engine_state()
     }
 
-    /// Pipelines first, which go on storing while they have something; then the ports, then what has been gathered, then the backend, and last the journal: until the backend has ended
-    /// there may be word that something is stored. False: something acknowledged is neither stored nor in the journal.
+    /// Pipelines first, which go on storing while they have something; then the ports, then what has been gathered,
+    /// then the backend, and last the journal: until the backend has ended there may be word that something is stored.
+    /// False: something acknowledged is neither stored nor in the journal.
     pub(crate) async fn stop(self) -> bool {
         tracing::info!("shutting down: no more requests are taken, buffers are flushed");
         self.readiness.note_end();

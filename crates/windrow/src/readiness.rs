@@ -8,8 +8,8 @@ use prometheus_client::registry::Registry;
 
 use crate::backend::Availability;
 
-/// Whether requests are to be sent here. A backend that goes away is no reason to say no: all gateways in front of it would
-/// say so at once, and a load balancer would turn away the very inserts that they keep until it is back.
+/// Whether requests are to be sent here. A backend that goes away is no reason to say no: all gateways in front of it
+/// would say so at once, and a load balancer would turn away the very inserts that they keep until it is back.
 #[derive(Clone)]
 pub(crate) struct Readiness {
     available: Availability,

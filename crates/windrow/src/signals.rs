@@ -9,8 +9,8 @@ pub(crate) enum Asked {
     Reload,
 }
 
-/// SIGTERM and SIGINT end the gateway, SIGHUP makes it read its settings anew. A terminal that is closed sends SIGHUP as well: that
-/// one ends it.
+/// SIGTERM and SIGINT end the gateway, SIGHUP makes it read its settings anew. A terminal that is closed sends SIGHUP
+/// as well: that one ends it.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,

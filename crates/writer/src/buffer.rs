@@ -1,10 +1,12 @@
-//! What a place for rows has to do. Three of them come with the project (memory, disk, Redis); programs may bring their own.
+//! What a place for rows has to do. Three of them come with the project (memory, disk, Redis); programs may bring their
+//! own.
 //!
-//! A buffer keeps rows in the order in which they were appended, cuts them into batches, and forgets a batch when it is told
-//! that the batch is done. It sends nothing and decides nothing: [`Gathering`](crate::Gathering) does.
+//! A buffer keeps rows in the order in which they were appended, cuts them into batches, and forgets a batch when it is
+//! told that the batch is done. It sends nothing and decides nothing: [`Gathering`](crate::Gathering) does.
 //!
 //! What every buffer promises:
-//! 1. An append takes all of its rows or none. When it returns [`Kept::Now`] they are kept, as far as the buffer's promise goes.
+//! 1. An append takes all of its rows or none. When it returns [`Kept::Now`] they are kept, as far as the buffer's
+//!    promise goes.
 //! 2. A batch's id and members are recorded before `load` gives its rows, and never change. After a crash a buffer that
 //!    survives brings them back under the same id.
 //! 3. Nothing is forgotten before `done`.
@@ -12,8 +14,8 @@
 //!
 //! No call calls the writer back: it may be under way under the writer's own lock.
 //!
-//! All calls may come from any thread. `append` may be called while another call is under way, and must not wait for it if
-//! that waits for a disk or a network. No lock is held by a buffer while it calls [`BufferEvents`].
+//! All calls may come from any thread. `append` may be called while another call is under way, and must not wait for it
+//! if that waits for a disk or a network. No lock is held by a buffer while it calls [`BufferEvents`].
 
 use std::fmt;
 use std::io;
@@ -31,7 +33,8 @@ pub trait Buffer: Send + Sync {
     /// Whether rows survive the end of the process.
     fn survives(&self) -> bool;
 
-    /// Whether `seal`, `load`, `split`, `done` and `left_overs` may wait for a network: then they are no calls for an event loop.
+    /// Whether `seal`, `load`, `split`, `done` and `left_overs` may wait for a network: then they are no calls for an
+    /// event loop.
     fn may_block(&self) -> bool {
         false
     }
@@ -50,7 +53,8 @@ pub trait Buffer: Send + Sync {
     /// A batch's rows, the same ones each time.
     fn load(&self, id: BatchId) -> Result<Body, BufferError>;
 
-    /// Cuts a batch before each of these rows into new ones, which take its place. `cuts` ascend, and lie inside of the batch.
+    /// Cuts a batch before each of these rows into new ones, which take its place. `cuts` ascend, and lie inside of the
+    /// batch.
     fn split(&self, id: BatchId, cuts: &[usize]) -> Result<Vec<Sealed>, BufferError>;
 
     /// The batch came to its end: its rows are stored, or were handed over with their error.
@@ -169,7 +173,8 @@ pub enum BufferError {
     Io(Arc<io::Error>),
     /// What it keeps can't be read as what it has written.
     Damaged(String),
-    /// [`Buffer::load`] will have the rows when the batch's record has come to where it is kept; [`BufferEvents::wake`] tells.
+    /// [`Buffer::load`] will have the rows when the batch's record has come to where it is kept; [`BufferEvents::wake`]
+    /// tells.
     NotYet,
     /// No such batch: it was done, or another process has taken it over.
     UnknownBatch(BatchId),

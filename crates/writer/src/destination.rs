@@ -45,8 +45,8 @@ impl Destination {
         rest.is_empty().then_some(read)
     }
 
-    /// `INSERT INTO ... FORMAT RowBinaryWithNamesAndTypes`: with the types in front, a table whose columns have changed since
-    /// refuses the rows instead of reading them as something else.
+    /// `INSERT INTO ... FORMAT RowBinaryWithNamesAndTypes`: with the types in front, a table whose columns have changed
+    /// since refuses the rows instead of reading them as something else.
     pub fn insert_statement(&self) -> String {
         let mut statement = "INSERT INTO ".to_owned();
         if !self.database.is_empty() {

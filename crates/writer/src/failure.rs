@@ -21,8 +21,8 @@ pub enum FailureKind {
     Passing,
     /// Some row's values; nothing of the batch is stored. It is narrowed down until the guilty rows are known.
     Values,
-    /// The table, its columns or the account, not the rows; nothing of the batch is stored. It won't pass by itself: a buffer
-    /// that survives tries again, another hands the rows over with the error.
+    /// The table, its columns or the account, not the rows; nothing of the batch is stored. It won't pass by itself: a
+    /// buffer that survives tries again, another hands the rows over with the error.
     Refused,
     /// It won't pass, and rows may be stored, since it was a view of the table that failed. Handed over with the error.
     MaybeStored,
@@ -36,9 +36,10 @@ impl Failure {
 
     /// ClickHouse answered with an error.
     ///
-    /// It takes a block through its table's expressions and constraints before anything of it is kept, and hands it to the views of
-    /// the table then: an error of a view may come when the table has the rows. All other errors that are not known to be for
-    /// good are taken for passing: a repeat under the same id is harmless, a row that is given up too early is not.
+    /// It takes a block through its table's expressions and constraints before anything of it is kept, and hands it to
+    /// the views of the table then: an error of a view may come when the table has the rows. All other errors that are
+    /// not known to be for good are taken for passing: a repeat under the same id is harmless, a row that is given up
+    /// too early is not.
     pub fn of_exception(exception: &Exception) -> Failure {
         let kind = match () {
             () if exception.is_passing() || exception.leaves_outcome_open() => FailureKind::Passing,

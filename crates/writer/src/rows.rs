@@ -14,7 +14,8 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// `lengths` has the length in bytes of each row. Panics unless they add up: whoever encodes rows knows where they end.
+    /// `lengths` has the length in bytes of each row. Panics unless they add up: whoever encodes rows knows where they
+    /// end.
     #[inline]
     pub fn new(bytes: &'a [u8], lengths: &'a [u32]) -> Rows<'a> {
         let sum: u64 = lengths.iter().map(|&length| u64::from(length)).sum();

@@ -40,7 +40,8 @@ impl Engine {
     pub(crate) fn create_table(self, table: &str) -> String {
         match self {
             // Ordered by run first: what is asked about a run reads its rows only, however many earlier ones there are.
-            // A ClickHouse without a server of its own forgets merged parts at once; a server keeps them for eight minutes.
+            // A ClickHouse without a server of its own forgets merged parts at once; a server keeps them for eight
+            // minutes.
             Self::ClickHouse => format!(
                 "CREATE TABLE IF NOT EXISTS {table} (\
                  `id` UUID, `run` LowCardinality(String), `time` DateTime64(3, 'UTC'), `probe` UInt32, \

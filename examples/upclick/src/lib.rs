@@ -1,12 +1,12 @@
 //! UpClick: probes all over the world measure how fast web sites answer, and each inserts its one row at once.
 //!
 //! It is the load that asynchronous inserts are made for: hundreds of small writers that can't batch among themselves.
-//! [`run`] plays all probes against a gateway, shows what it and the database make of it while it lasts, and in the end looks
-//! up every single row. Real sites are measured by URL; without any, the demo serves two itself, with the delays that
-//! distance would cause, so that it works offline.
+//! [`run`] plays all probes against a gateway, shows what it and the database make of it while it lasts, and in the end
+//! looks up every single row. Real sites are measured by URL; without any, the demo serves two itself, with the delays
+//! that distance would cause, so that it works offline.
 //!
-//! `probe.rs` is the life of one probe; `watch.rs` asks the database what came of it; `run.rs` ties them together; the rest are
-//! their parts, most of them pure.
+//! `probe.rs` is the life of one probe; `watch.rs` asks the database what came of it; `run.rs` ties them together; the
+//! rest are their parts, most of them pure.
 
 mod calendar;
 mod cities;

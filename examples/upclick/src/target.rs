@@ -57,7 +57,8 @@ impl Target {
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: windrow-upclick\r\nAccept: */*\r\n\r\n")
     }
 
-    /// Time to first byte on an open connection. Any answer counts: that a site is up and how fast is all that is asked.
+    /// Time to first byte on an open connection. Any answer counts: that a site is up and how fast is all that is
+    /// asked.
     pub async fn measure(&self, client: &Client, city: &City) -> Result<Duration, String> {
         let request = self.request(city);
         let mut lease = client.connection().await.map_err(|error| error.to_string())?;

@@ -9,8 +9,8 @@ use crate::style::Line;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Whether a run with this output draws on the terminal. Whoever logs from the same process should then log elsewhere: lines
-/// in between would tear the picture.
+/// Whether a run with this output draws on the terminal. Whoever logs from the same process should then log elsewhere:
+/// lines in between would tear the picture.
 pub fn draws_on_terminal(output: Output) -> bool {
     output == Output::Auto && io::stdout().is_terminal() && !std::env::var("TERM").is_ok_and(|term| term == "dumb")
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use windrow_client::percent_decode;
-use windrow_upclick::{run, DemoError, DemoOptions, DemoSummary, Output};
 use windrow_http::{Collected, Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
+use windrow_upclick::{run, DemoError, DemoOptions, DemoSummary, Output};
 
 /// What the gateway does to every fifth row; all others it stores.
 #[derive(Debug, Clone, Copy)]

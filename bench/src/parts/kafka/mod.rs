@@ -1,8 +1,8 @@
-//! ClickHouse's Kafka engine and ours on the same broker, the same topics, the same tables: the article's table of formats and engines, what
-//! exactly once costs, and how late rows are under a steady load.
+//! ClickHouse's Kafka engine and ours on the same broker, the same topics, the same tables: the article's table of
+//! formats and engines, what exactly once costs, and how late rows are under a steady load.
 //!
-//! The pipeline runs in a gateway of its own, in front of the ClickHouse that also has the Kafka engine; the engine is gone while it runs, and
-//! the other way round.
+//! The pipeline runs in a gateway of its own, in front of the ClickHouse that also has the Kafka engine; the engine is
+//! gone while it runs, and the other way round.
 
 mod dashboards;
 mod messages;
@@ -49,7 +49,8 @@ pub struct KafkaOptions {
     /// How long each steady load runs, and the Kafka engine when it reads a full topic.
     #[arg(long, default_value_t = 12.0)]
     pub seconds: f64,
-    /// In a full topic. The fastest format is read at millions a second: peaks of a second or two differ by a tenth and more.
+    /// In a full topic. The fastest format is read at millions a second: peaks of a second or two differ by a tenth and
+    /// more.
     #[arg(long, default_value_t = 20_000_000)]
     pub rows: u64,
     /// Of peaks into MergeTree, alternately; the other tables are read into once.
@@ -258,7 +259,8 @@ impl KafkaOptions {
         Ok(all)
     }
 
-    /// Several rounds of all there is, alternately. The first one finds which of its two ways is the engine's better one, which the others keep to.
+    /// Several rounds of all there is, alternately. The first one finds which of its two ways is the engine's better
+    /// one, which the others keep to.
     fn peaks_into_merge_tree(&self, bench: &Bench<'_>, format: Format) -> Result<Peaks, BenchError> {
         let (mut threads, mut kafka_engine) = (Threads::OnePerConsumer, Vec::new());
         let (mut windrow, mut at_least_once) = (Vec::new(), Vec::new());

@@ -1,12 +1,13 @@
 //! How fast a topic that is full already is read: rows between two commits, over the time between them.
 //!
-//! Offsets are committed when rows are stored, by the engine and by a pipeline alike, whatever table they go into; a table of engine Null has
-//! no rows that could be counted. The first commit is where the time begins, so that joining the group and gathering the first batch are not in
-//! it, and what was read by then but not yet committed stands against the same at the other end. The last commits of a topic don't count: there the
-//! engine waits for messages that don't come.
+//! Offsets are committed when rows are stored, by the engine and by a pipeline alike, whatever table they go into; a
+//! table of engine Null has no rows that could be counted. The first commit is where the time begins, so that joining
+//! the group and gathering the first batch are not in it, and what was read by then but not yet committed stands
+//! against the same at the other end. The last commits of a topic don't count: there the engine waits for messages that
+//! don't come.
 //!
-//! The engine's consumers commit one after the other what they have flushed together, every few seconds: such commits are one, or the time between
-//! would have a consumer's flush too many.
+//! The engine's consumers commit one after the other what they have flushed together, every few seconds: such commits
+//! are one, or the time between would have a consumer's flush too many.
 
 use std::time::{Duration, Instant};
 
@@ -107,7 +108,8 @@ pub fn together(side: Side) -> Duration {
     }
 }
 
-/// Between the first commits, of which none came later than `together` after another, and the last one that counts, of so many messages.
+/// Between the first commits, of which none came later than `together` after another, and the last one that counts, of
+/// so many messages.
 pub fn messages_per_second(commits: &[Commit], together: Duration, messages: u64) -> Result<f64, BenchError> {
     let counted = |commit: &&Commit| commit.messages as f64 <= messages as f64 * COUNTED_SHARE;
     let apart = commits.windows(2).position(|pair| pair[1].at.duration_since(pair[0].at) > together);

@@ -81,7 +81,8 @@ impl<'b> Running<'b> {
         }
     }
 
-    /// When all that was sent is stored, which is looked up, the reader ends. Returns what memory it took at most, and its table.
+    /// When all that was sent is stored, which is looked up, the reader ends. Returns what memory it took at most, and
+    /// its table.
     pub fn end(mut self, producer: Producer) -> Result<(Option<u64>, Target), BenchError> {
         let (sent, rows_per_message) = (producer.sent(), self.format.rows_per_message());
         let views = producer.sum(|messages| self.bench.views_of(messages * rows_per_message));

@@ -1,7 +1,8 @@
 //! How late rows are under a steady load: from their message's timestamp until they can be found.
 //!
-//! Every row is looked at, and nothing is asked while they come. ClickHouse notes in `system.part_log` when it has added a part to its table, from
-//! when on queries see its rows; a row knows by its block's number which part brought it, also after merges.
+//! Every row is looked at, and nothing is asked while they come. ClickHouse notes in `system.part_log` when it has
+//! added a part to its table, from when on queries see its rows; a row knows by its block's number which part brought
+//! it, also after merges.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,8 @@ pub struct Lateness {
 pub struct Steady {
     pub lateness: Lateness,
     pub parts_per_second: f64,
-    /// How long after it was due a message was sent at most: part of its row's lateness, and nothing that a reader can help.
+    /// How long after it was due a message was sent at most: part of its row's lateness, and nothing that a reader can
+    /// help.
     pub sent_late_ms: f64,
     /// Of one CPU.
     pub cpu_percent: Cpu,

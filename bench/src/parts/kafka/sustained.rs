@@ -1,8 +1,9 @@
-//! How many rows are stored for as long as one likes, while others write them: the producer and the broker's work of taking messages share the
-//! machine with the reader, as they don't when a topic that is full already is read.
+//! How many rows are stored for as long as one likes, while others write them: the producer and the broker's work of
+//! taking messages share the machine with the reader, as they don't when a topic that is full already is read.
 //!
-//! The producer writes as fast as it can, but is never more than so many rows ahead of what is stored. So the rate at which it writes is the one
-//! at which the reader just keeps up, whatever the reader is, and neither of them is given more of the machine than it takes.
+//! The producer writes as fast as it can, but is never more than so many rows ahead of what is stored. So the rate at
+//! which it writes is the one at which the reader just keeps up, whatever the reader is, and neither of them is given
+//! more of the machine than it takes.
 
 use std::time::{Duration, Instant};
 

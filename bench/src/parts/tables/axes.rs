@@ -1,5 +1,5 @@
-//! What else may be many where there is one table: users, settings, connections, bytes of a row, columns. Each beside the
-//! plain case of the same run.
+//! What else may be many where there is one table: users, settings, connections, bytes of a row, columns. Each beside
+//! the plain case of the same run.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! Small inserts spread over many tables: what is left of the speed of one table, what ClickHouse is asked besides, and what
-//! memory the gateway takes.
+//! Small inserts spread over many tables: what is left of the speed of one table, what ClickHouse is asked besides, and
+//! what memory the gateway takes.
 //!
 //! All tables are made before anything is measured and stay: runs into the same tables are told apart by the numbers of
-//! their connections. Few tables are inserted into evenly, one number after the other. Very many are inserted into by Zipf,
-//! as real ones are, and get a gateway and a ClickHouse of their own, so that the memory is theirs alone.
+//! their connections. Few tables are inserted into evenly, one number after the other. Very many are inserted into by
+//! Zipf, as real ones are, and get a gateway and a ClickHouse of their own, so that the memory is theirs alone.
 
 mod axes;
 mod axes_table;

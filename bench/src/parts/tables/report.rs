@@ -1,4 +1,5 @@
-//! The page: a row per number of tables and way, what tables at rest cost, the other axes, and what the project promises.
+//! The page: a row per number of tables and way, what tables at rest cost, the other axes, and what the project
+//! promises.
 
 use super::ground::Ground;
 use super::run::Run;

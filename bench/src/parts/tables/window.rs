@@ -1,4 +1,5 @@
-//! What ClickHouse was asked, and what came into its tables, between the moments at which a run's window opens and closes.
+//! What ClickHouse was asked, and what came into its tables, between the moments at which a run's window opens and
+//! closes.
 
 use std::time::{Duration, Instant};
 

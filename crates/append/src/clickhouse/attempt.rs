@@ -1,7 +1,8 @@
 //! One attempt to bring the rows of a staging table into their table.
 //!
-//! A single partition changes tables: what has moved is gone from the staging table, which says for ever that it has. Several are
-//! linked into the target by one statement, that makes all of them visible at once (tried: no reader of 26.7 saw some of 270 parts).
+//! A single partition changes tables: what has moved is gone from the staging table, which says for ever that it has.
+//! Several are linked into the target by one statement, that makes all of them visible at once (tried: no reader of
+//! 26.7 saw some of 270 parts).
 
 use windrow_client::CallError;
 

@@ -1,9 +1,10 @@
 //! What the parts of both tables say of a publishing whose answer was lost.
 //!
-//! Each part of a staging table has a UUID that goes with it. A part with that UUID in the target, also one that was merged since
-//! and waits for its removal (eight minutes, by default), has arrived; so has one that is gone from the staging table, where nothing
-//! is merged or removed. On a server that lives, all parts of a statement arrive at one moment. One that was killed in that moment
-//! may have kept some: those are taken out of the staging table, and the others sent again.
+//! Each part of a staging table has a UUID that goes with it. A part with that UUID in the target, also one that was
+//! merged since and waits for its removal (eight minutes, by default), has arrived; so has one that is gone from the
+//! staging table, where nothing is merged or removed. On a server that lives, all parts of a statement arrive at one
+//! moment. One that was killed in that moment may have kept some: those are taken out of the staging table, and the
+//! others sent again.
 
 use super::publication::PlannedPart;
 
@@ -35,7 +36,8 @@ pub(super) enum Verdict {
     Published,
     /// All of it is in the staging table, and none of it was seen in the target.
     NotSeen,
-    /// Some is in the target. These parts of the staging table are among it; they have to go before the others are sent.
+    /// Some is in the target. These parts of the staging table are among it; they have to go before the others are
+    /// sent.
     Half { arrived: Vec<String> },
     /// Parts are in neither table.
     Vanished,

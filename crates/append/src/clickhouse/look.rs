@@ -58,8 +58,8 @@ pub(super) async fn staging_tables(session: &Session, target: &Name, id: AppendI
     Ok(rows_of(&found).map(name).collect())
 }
 
-/// Sees to it that no statement of before can still have an effect: the staging table gets another name, which one that comes late
-/// does not find, and one that runs is waited for. `None`: there is no staging table.
+/// Sees to it that no statement of before can still have an effect: the staging table gets another name, which one that
+/// comes late does not find, and one that runs is waited for. `None`: there is no staging table.
 pub(super) async fn fence(
     session: &Session,
     id: AppendId,

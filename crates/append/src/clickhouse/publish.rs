@@ -1,7 +1,9 @@
-//! Brings what was decided into the table, whatever comes in between: lost answers, a server that dies, a gateway that was killed.
+//! Brings what was decided into the table, whatever comes in between: lost answers, a server that dies, a gateway that
+//! was killed.
 //!
-//! After each answer that leaves something open the staging table is renamed, so that nothing late can act on it, and both tables
-//! are looked at. Only what is surely not in the target is sent again; what can't be known is said, and its staging table kept.
+//! After each answer that leaves something open the staging table is renamed, so that nothing late can act on it, and
+//! both tables are looked at. Only what is surely not in the target is sent again; what can't be known is said, and its
+//! staging table kept.
 
 use std::time::Duration;
 
@@ -132,7 +134,8 @@ impl<'a> Publisher<'a> {
         }
     }
 
-    /// Another table has taken the target's name, and nothing is written to that one. What was moved before went with the old one.
+    /// Another table has taken the target's name, and nothing is written to that one. What was moved before went with
+    /// the old one.
     fn another_table(&self, sight: &Sight) -> Next {
         let moves = self.publication.method == WrittenMethod::Parts && self.publication.partitions().len() <= 1;
         match judge(&self.publication.parts, sight) {
@@ -150,9 +153,10 @@ impl<'a> Publisher<'a> {
         Next::End(Ending::Committed(self.as_seen(self.publication.atomicity())))
     }
 
-    /// A table that was merged long enough ago has no part with a UUID of ours left; then the rows are looked for. Several partitions came
-    /// together or not at all, so that the rows of one part tell. A single one would be gone from the staging table, unless the
-    /// server was killed while it moved: all rows are looked for, and if there are such rows, nobody knows whose they are.
+    /// A table that was merged long enough ago has no part with a UUID of ours left; then the rows are looked for.
+    /// Several partitions came together or not at all, so that the rows of one part tell. A single one would be gone
+    /// from the staging table, unless the server was killed while it moved: all rows are looked for, and if there are
+    /// such rows, nobody knows whose they are.
     async fn not_seen(&self, staging: Name, sight: &Sight) -> Result<Next, CallError> {
         let moves = self.publication.method == WrittenMethod::Parts && self.publication.partitions().len() <= 1;
         let would_show = moves && self.publication.would_show(now_ms());

@@ -1,8 +1,8 @@
 //! Payloads turned into blocks of the table's columns, exactly or not at all.
 //!
-//! ClickHouse casts what it reads: 300 becomes 44 in a UInt8, a time loses its fractions, NULL becomes 0. So payloads are read
-//! here, by the readers that gathered inserts go through, which take only values that both types have. What isn't taken is
-//! an error that names the column: it is found by reading the columns one by one.
+//! ClickHouse casts what it reads: 300 becomes 44 in a UInt8, a time loses its fractions, NULL becomes 0. So payloads
+//! are read here, by the readers that gathered inserts go through, which take only values that both types have. What
+//! isn't taken is an error that names the column: it is found by reading the columns one by one.
 
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! The records of the log of appends: JSON, each with the version of its form.
 //!
-//! Kind 1, an append was opened and has a staging table. Kind 2, it is decided: it will be brought into the table. Kind 3, its
-//! end. Kind 4, nothing of it is left that would have to be cleared away.
+//! Kind 1, an append was opened and has a staging table. Kind 2, it is decided: it will be brought into the table. Kind
+//! 3, its end. Kind 4, nothing of it is left that would have to be cleared away.
 
 use serde::{Deserialize, Serialize};
 

@@ -94,8 +94,8 @@ pub(super) fn may_not(error: &CallError) -> bool {
     matches!(error, CallError::Exception(exception) if exception.code == ACCESS_DENIED)
 }
 
-/// What a user is told who may see nothing of a table, in ClickHouse's words for an INSERT of such a user. `refused` is the
-/// answer to EXISTS.
+/// What a user is told who may see nothing of a table, in ClickHouse's words for an INSERT of such a user. `refused` is
+/// the answer to EXISTS.
 pub(super) fn may_not_insert(refused: CallError) -> AppendError {
     match refused {
         CallError::Exception(exception) if exception.code == ACCESS_DENIED => {

@@ -122,7 +122,8 @@ impl Staging {
             ("min_insert_block_size_rows", "0"),
             ("min_insert_block_size_bytes", "0"),
             ("max_insert_threads", "1"),
-            // What an INSERT into the table itself would collapse is collapsed when it is merged there; here rows are counted.
+            // What an INSERT into the table itself would collapse is collapsed when it is merged there; here rows are
+            // counted.
             ("optimize_on_insert", "0"),
         ];
         let order = Order { statement: &statement, query_id: &token, settings: &settings, body: &body };

@@ -1,8 +1,8 @@
 //! What has to survive a crash: which appends have a staging table, which are decided, and how each ended.
 //!
 //! A log in `<data-dir>/appends/log`. An append is *opened* in it before its staging table is made, *decided* before
-//! the first row of it goes to the target, *ended* when it is certain how, and *cleared* when its staging table is gone.
-//! What was committed is remembered for a week, 100,000 appends at most: their clients may ask.
+//! the first row of it goes to the target, *ended* when it is certain how, and *cleared* when its staging table is
+//! gone. What was committed is remembered for a week, 100,000 appends at most: their clients may ask.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;

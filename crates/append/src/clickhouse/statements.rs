@@ -29,9 +29,9 @@ impl Name {
     }
 }
 
-/// What a staging table has of its own. No merges, and none for rows whose TTL is over: what is in a part stays in it, until it has moved. A number for each
-/// part, by which it is recognised in the other table, and by which parts of the same rows differ. A window, so that an
-/// INSERT can be sent again.
+/// What a staging table has of its own. No merges, and none for rows whose TTL is over: what is in a part stays in it,
+/// until it has moved. A number for each part, by which it is recognised in the other table, and by which parts of the
+/// same rows differ. A window, so that an INSERT can be sent again.
 const STAGING_SETTINGS: &str = "assign_part_uuids = 1, non_replicated_deduplication_window = 1000000, \
     max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1, \
     max_number_of_merges_with_ttl_in_pool = 0, \

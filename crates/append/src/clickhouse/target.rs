@@ -46,7 +46,8 @@ pub(crate) struct ClickHouse {
 struct Clearing(oneshot::Receiver<()>);
 
 impl Clearing {
-    /// Waits for it, for a while: a server that is away must not hold up the answer to whoever waits for the append's end.
+    /// Waits for it, for a while: a server that is away must not hold up the answer to whoever waits for the append's
+    /// end.
     async fn wait(self) {
         let _ = tokio::time::timeout(CLEAR_WAIT, self.0).await;
     }
@@ -164,7 +165,8 @@ impl ClickHouse {
         persist(QUESTION_PATIENCE, || user.run(&probe)).await.map_err(failure)
     }
 
-    /// What is wrong with a table, or that there is none, is told only to who may see it. Others get one answer for all.
+    /// What is wrong with a table, or that there is none, is told only to who may see it. Others get one answer for
+    /// all.
     async fn unless_hidden(&self, user: &Session, table: &Name, error: AppendError) -> AppendError {
         let question = exists(table);
         match persist(QUESTION_PATIENCE, || user.run(&question)).await {

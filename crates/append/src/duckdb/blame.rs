@@ -1,8 +1,8 @@
 //! Which row a failed append failed at.
 //!
 //! DuckDB says what was violated, not by which row. So rows are tried again, in transactions that are rolled back: the
-//! shortest beginning of what was applied that fails ends with the row. What a row clashes with may lie in batches that were
-//! applied before and are gone; then nothing fails any more, and the row isn't known.
+//! shortest beginning of what was applied that fails ends with the row. What a row clashes with may lie in batches that
+//! were applied before and are gone; then nothing fails any more, and the row isn't known.
 
 use arrow_array::RecordBatch;
 use windrow_duckdb::{DuckDb, TableRef};

@@ -1,7 +1,7 @@
 //! The appends that are committed, as the database itself remembers them: `windrow.appends`.
 //!
-//! A row is written in the transaction that stores an append, so it is there if and only if the append is. The oldest are
-//! forgotten, here as each new one comes, in the database once in a while.
+//! A row is written in the transaction that stores an append, so it is there if and only if the append is. The oldest
+//! are forgotten, here as each new one comes, in the database once in a while.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

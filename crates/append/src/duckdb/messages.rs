@@ -1,7 +1,7 @@
 //! What the messages of an Arrow IPC stream announce, looked at before they are decoded.
 //!
-//! The decoder believes what is announced: it makes room for what a compressed buffer says it holds, and takes slices where it
-//! is told that buffers lie. So all of that is checked first, against what there is and what a batch may have.
+//! The decoder believes what is announced: it makes room for what a compressed buffer says it holds, and takes slices
+//! where it is told that buffers lie. So all of that is checked first, against what there is and what a batch may have.
 
 use arrow_ipc::{root_as_message, Buffer, DictionaryBatch, Message, MessageHeader, RecordBatch, Schema};
 

@@ -1,8 +1,8 @@
 //! Appends into DuckDB: one transaction each, on a connection of its own.
 //!
-//! A transaction takes rows from the first batch on, so that the commit has little left to do. What it has stored shows to
-//! nobody before, and a crash undoes it. Its last statement writes the append's own row (`committed.rs`), so that the database
-//! itself knows which appends it holds; nothing about them is kept elsewhere.
+//! A transaction takes rows from the first batch on, so that the commit has little left to do. What it has stored shows
+//! to nobody before, and a crash undoes it. Its last statement writes the append's own row (`committed.rs`), so that
+//! the database itself knows which appends it holds; nothing about them is kept elsewhere.
 
 mod blame;
 mod committed;
@@ -33,8 +33,8 @@ use crate::id::AppendId;
 use crate::request::{OpenRequest, Payload};
 use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transaction};
 
-/// Appends that are written at once. Others keep their batches meanwhile. Fewer than DuckDB's transactions, so that appends
-/// whose clients are slow leave some to the small inserts.
+/// Appends that are written at once. Others keep their batches meanwhile. Fewer than DuckDB's transactions, so that
+/// appends whose clients are slow leave some to the small inserts.
 const MAX_TRANSACTIONS: usize = 20;
 const MAX_TRANSACTIONS_OF_A_USER: usize = 15;
 

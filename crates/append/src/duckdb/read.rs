@@ -76,8 +76,8 @@ pub(super) fn decoded(payload: Payload, max_bytes: u64) -> Result<Vec<RecordBatc
     }
 }
 
-/// The decoder looks through what it takes: offsets, UTF-8, keys of dictionaries. What it believes was checked before. For
-/// some of the damage that is left it has assertions instead of errors.
+/// The decoder looks through what it takes: offsets, UTF-8, keys of dictionaries. What it believes was checked before.
+/// For some of the damage that is left it has assertions instead of errors.
 pub(super) fn of_stream(bytes: Bytes, max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
     check(&bytes, max_bytes)?;
     let decoded = catch_unwind(|| decode_stream(bytes));

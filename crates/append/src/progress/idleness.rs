@@ -5,8 +5,8 @@
 pub(crate) struct Idleness {
     timeout_ms: u64,
     last_sign_ms: u64,
-    /// Batches that are being received, and clients that hold on to it: while there is one the append isn't silent. How long that
-    /// may take is the connection's affair.
+    /// Batches that are being received, and clients that hold on to it: while there is one the append isn't silent. How
+    /// long that may take is the connection's affair.
     under_way: u64,
 }
 

@@ -98,7 +98,8 @@ impl Cutter {
         self.ready.pop_front()
     }
 
-    /// After the last push: what is left, to be taken after all that [`take`](Cutter::take) has. Call it until it is `None`.
+    /// After the last push: what is left, to be taken after all that [`take`](Cutter::take) has. Call it until it is
+    /// `None`.
     pub fn finish(&mut self) -> Option<Cut> {
         if !self.open.is_empty() {
             self.close();

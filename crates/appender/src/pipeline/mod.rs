@@ -1,8 +1,8 @@
 //! From a source to bodies that are ready to be sent, on threads of their own.
 //!
-//! One thread reads and cuts; others encode. Bodies come out as they are ready, which need not be in order: their numbers
-//! say where they belong. Between the source and the answer that acknowledges a batch there are at most `window_bytes`,
-//! but for a batch that is larger alone.
+//! One thread reads and cuts; others encode. Bodies come out as they are ready, which need not be in order: their
+//! numbers say where they belong. Between the source and the answer that acknowledges a batch there are at most
+//! `window_bytes`, but for a batch that is larger alone.
 
 mod window;
 

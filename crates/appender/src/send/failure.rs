@@ -27,8 +27,8 @@ pub enum Why {
     Gone,
     /// Somebody else answers there, a ClickHouse for instance.
     NotWindrow { server: String, status: u16 },
-    /// The server can't be reached. Nothing is stored until someone resumes the append before the server drops it; unless
-    /// `commit_sent`: then it may be stored, and resuming it tells.
+    /// The server can't be reached. Nothing is stored until someone resumes the append before the server drops it;
+    /// unless `commit_sent`: then it may be stored, and resuming it tells.
     Unreachable {
         last_error: String,
         /// Something may have come to the server. Without, this run has changed nothing.

@@ -1,8 +1,8 @@
 //! Sends an append: batches over several connections at once, and the commit beside them.
 //!
-//! Nothing waits for an answer that isn't needed. The first batches open the append themselves, by naming the table; the
-//! commit goes out as soon as the number of batches is known, on a connection of its own, and the server lets it wait for
-//! the batches it counts. So a small append takes one round trip.
+//! Nothing waits for an answer that isn't needed. The first batches open the append themselves, by naming the table;
+//! the commit goes out as soon as the number of batches is known, on a connection of its own, and the server lets it
+//! wait for the batches it counts. So a small append takes one round trip.
 //!
 //! Every request may be sent again: batches are known by their numbers, the commit by the append's id. Once the server
 //! has answered, no request names the table any more, so that a server that was restarted, and has lost what it held,

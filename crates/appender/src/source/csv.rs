@@ -62,7 +62,8 @@ impl CsvFile {
         Err(SourceError::in_line(&self.path, self.lines + row + 1, text))
     }
 
-    /// The reader counts lines from the first that it sees: from 1 where a line is not whole, from 0 where a value is wrong.
+    /// The reader counts lines from the first that it sees: from 1 where a line is not whole, from 0 where a value is
+    /// wrong.
     fn explained(&self, error: &arrow_schema::ArrowError) -> SourceError {
         let text = error.to_string();
         let text = text.split_once("error: ").map_or(text.as_str(), |(_, text)| text);

@@ -1,7 +1,8 @@
 //! What tells one set of files from another: an append that is gone on with must have the rows that it began with.
 //!
-//! Names and times don't count, so that files may be moved or copied. Of a file's content its size, its begin and its end
-//! do: a Parquet file ends with what says where everything lies, and a text that was changed has rarely the same length.
+//! Names and times don't count, so that files may be moved or copied. Of a file's content its size, its begin and its
+//! end do: a Parquet file ends with what says where everything lies, and a text that was changed has rarely the same
+//! length.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -1,4 +1,5 @@
-//! CSV, TabSeparated and their kin. None of them is read in parts: a part might begin with a row that looks like a header.
+//! CSV, TabSeparated and their kin. None of them is read in parts: a part might begin with a row that looks like a
+//! header.
 
 use super::families::{Families, CSV, HEADED, TSV};
 use super::{Format, Lines};

@@ -27,8 +27,8 @@ pub struct Format {
     pub read: fn(&[u8], &ReadPlan) -> Result<Parsed, NotParsed>,
 }
 
-/// How rows may be told apart at line breaks, so that parts of a payload can be read side by side. A line break need not end
-/// a row: then the parts can't be read.
+/// How rows may be told apart at line breaks, so that parts of a payload can be read side by side. A line break need
+/// not end a row: then the parts can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     Unknown,

@@ -100,8 +100,8 @@ pub fn decode_native(bytes: &[u8], limits: NativeLimits) -> Result<NativeBlock, 
     Ok(decoded)
 }
 
-/// Reads what [`Block::write_columns`] has written, all of it. Values of LowCardinality types are their own, as in every
-/// block: [`DataType::native_name`] is the type to give.
+/// Reads what [`Block::write_columns`] has written, all of it. Values of LowCardinality types are their own, as in
+/// every block: [`DataType::native_name`] is the type to give.
 pub fn decode_columns(bytes: &[u8], types: &[DataType], limits: NativeLimits) -> Result<Block, NativeError> {
     let mut input = Input::new(bytes, limits);
     let rows = input.rows()?;

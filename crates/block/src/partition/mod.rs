@@ -1,10 +1,12 @@
 //! Into how many partitions the rows of a block would go.
 //!
-//! ClickHouse refuses a block of rows for too many partitions, and a batch brings together what many inserts were sent apart.
-//! So a batch is cut before it is stored, which needs each row's partition: not its name, only which rows share one.
+//! ClickHouse refuses a block of rows for too many partitions, and a batch brings together what many inserts were sent
+//! apart. So a batch is cut before it is stored, which needs each row's partition: not its name, only which rows share
+//! one.
 //!
-//! Common partition keys are understood: columns, the calendar's units, `intDiv`, `%`, and tuples of those. Of other keys
-//! nothing is said; the batch is stored as it is, and cut when ClickHouse refuses it. A mistake here costs an attempt, too.
+//! Common partition keys are understood: columns, the calendar's units, `intDiv`, `%`, and tuples of those. Of other
+//! keys nothing is said; the batch is stored as it is, and cut when ClickHouse refuses it. A mistake here costs an
+//! attempt, too.
 
 mod calendar;
 mod element;
@@ -44,8 +46,8 @@ impl PartitionKey {
         &self.server_timezone
     }
 
-    /// For every row a number that rows of one partition share. `None`: a column isn't in the block, or has a type for which
-    /// the key isn't understood. `names` and `types` are those of the block's columns, in order.
+    /// For every row a number that rows of one partition share. `None`: a column isn't in the block, or has a type for
+    /// which the key isn't understood. `names` and `types` are those of the block's columns, in order.
     pub fn of_rows<N: AsRef<str>>(&self, names: &[N], types: &[DataType], block: &Block) -> Option<Vec<u64>> {
         let mut keys = vec![0; block.rows()];
         for element in &self.elements {

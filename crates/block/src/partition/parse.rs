@@ -1,5 +1,5 @@
-//! Reads a partition key as `system.tables` shows it: ClickHouse's own formatting, so spaces and quotes are where it puts
-//! them, and what is written otherwise is not understood.
+//! Reads a partition key as `system.tables` shows it: ClickHouse's own formatting, so spaces and quotes are where it
+//! puts them, and what is written otherwise is not understood.
 
 use super::calendar::Unit;
 use super::element::{Element, Function};

@@ -1,5 +1,5 @@
-//! Values that ClickHouse reads by counting bytes. A separator may be any byte to it, the end of the line too: `2020` in one
-//! line and `1,5` in the next are one date. So only what is complete is taken for a field of its own.
+//! Values that ClickHouse reads by counting bytes. A separator may be any byte to it, the end of the line too: `2020`
+//! in one line and `1,5` in the next are one date. So only what is complete is taken for a field of its own.
 
 /// What such a value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

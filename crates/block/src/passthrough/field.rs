@@ -7,7 +7,8 @@ use super::counted::Counted;
 pub(super) enum FieldKind {
     /// To the end of the field, and never beyond it.
     Token,
-    /// By the number of their bytes, whichever those are. But in TSVRaw, a value that is cut off goes on in the next line.
+    /// By the number of their bytes, whichever those are. But in TSVRaw, a value that is cut off goes on in the next
+    /// line.
     Counted(Counted),
     /// In TSV as they stand, quotes and all: over line breaks, too. In CSV as one text.
     Brackets,

@@ -83,8 +83,8 @@ impl PassthroughFormat {
         FORMATS.iter().find(|format| is_named(&format.name) || format.aliases.iter().any(is_named))
     }
 
-    /// The name of a format that rows passed through may be in: one whose payloads may be joined, or Native, in whose blocks ClickHouse
-    /// itself has answered.
+    /// The name of a format that rows passed through may be in: one whose payloads may be joined, or Native, in whose
+    /// blocks ClickHouse itself has answered.
     pub fn name_of_rows(name: &str) -> Option<&'static str> {
         if name == PassthroughFormat::BLOCKS {
             return Some(PassthroughFormat::BLOCKS);

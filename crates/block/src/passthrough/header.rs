@@ -2,8 +2,8 @@
 
 use super::plan::{NotJoinable, PassthroughColumn};
 
-/// The columns of a header, by their positions in the table's. Only names that are exactly those of columns, each once: for
-/// others ClickHouse has rules.
+/// The columns of a header, by their positions in the table's. Only names that are exactly those of columns, each once:
+/// for others ClickHouse has rules.
 pub(super) fn columns_of<'n>(
     names: impl Iterator<Item = &'n [u8]>,
     columns: &[PassthroughColumn],
@@ -34,8 +34,8 @@ pub(super) fn plain_strings(array: &[u8]) -> Result<Vec<&[u8]>, NotJoinable> {
     Ok(strings)
 }
 
-/// Whether ClickHouse could take a row for names of columns: if all its fields are names, or if all names are fields. In a row
-/// of as many fields as there are columns the one follows from the other.
+/// Whether ClickHouse could take a row for names of columns: if all its fields are names, or if all names are fields.
+/// In a row of as many fields as there are columns the one follows from the other.
 pub(super) fn looks_like_names(fields: &[FirstField<'_>], columns: &[PassthroughColumn]) -> bool {
     fields.iter().all(|field| columns.iter().any(|column| field.could_be(&column.name)))
 }

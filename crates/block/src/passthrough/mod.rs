@@ -1,15 +1,15 @@
 //! Payloads that pass through: they stay the text they came as, and may all the same be joined with others.
 //!
 //! A table may have columns that the readers don't know, and a payload may mean what only ClickHouse can say. Such
-//! payloads are gathered as they are: their texts are put one behind the other, and ClickHouse reads all of it. That is safe
-//! only if it then reads of each payload what it would have read of it alone. So each payload is first walked through, whole,
-//! with only as much knowledge of its format as it takes to see where its rows end:
+//! payloads are gathered as they are: their texts are put one behind the other, and ClickHouse reads all of it. That is
+//! safe only if it then reads of each payload what it would have read of it alone. So each payload is first walked
+//! through, whole, with only as much knowledge of its format as it takes to see where its rows end:
 //!
-//! - **JSON** (`json.rs`): strict JSON, so objects and arrays end where everybody sees them end. The brackets around an array
-//!   of objects, and commas behind the last one, are left out.
-//! - **CSV, TSV** (`delimited.rs`): as many fields in each row as there are columns, quoted and escaped beyond doubt. Types
-//!   whose values ClickHouse reads across line breaks (an array in TSV, a tuple in CSV) are looked at closer, or not taken.
-//!   A first row that ClickHouse could take for a header isn't taken either.
+//! - **JSON** (`json.rs`): strict JSON, so objects and arrays end where everybody sees them end. The brackets around an
+//!   array of objects, and commas behind the last one, are left out.
+//! - **CSV, TSV** (`delimited.rs`): as many fields in each row as there are columns, quoted and escaped beyond doubt.
+//!   Types whose values ClickHouse reads across line breaks (an array in TSV, a tuple in CSV) are looked at closer, or
+//!   not taken. A first row that ClickHouse could take for a header isn't taken either.
 //!
 //! What stands before all rows, the names of the columns, is the same for all that are joined, and is sent once.
 //!

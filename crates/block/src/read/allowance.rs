@@ -1,6 +1,6 @@
-//! What a payload may have made out of nothing: values that rows leave out, NULLs of wide types, copies of what a dictionary
-//! holds once. A few bytes can stand for any number of them, and they are made before anybody has asked for the room. So
-//! there is enough for every small insert, and beyond that in proportion to what was sent.
+//! What a payload may have made out of nothing: values that rows leave out, NULLs of wide types, copies of what a
+//! dictionary holds once. A few bytes can stand for any number of them, and they are made before anybody has asked for
+//! the room. So there is enough for every small insert, and beyond that in proportion to what was sent.
 
 use super::outcome::NotParsedReason;
 

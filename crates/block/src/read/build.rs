@@ -1,8 +1,8 @@
 //! Columns that are built elsewhere: the door for readers outside of this crate.
 //!
-//! A reader hands over whole columns in ClickHouse's Native layout, as many rows at a time as it likes. They are checked
-//! against the plan here, so that a mistake out there can't make a block whose columns disagree; and what is left out,
-//! wanted as default or given only now and then is settled by the same rules as for every other format.
+//! A reader hands over whole columns in ClickHouse's Native layout, as many rows at a time as it likes. They are
+//! checked against the plan here, so that a mistake out there can't make a block whose columns disagree; and what is
+//! left out, wanted as default or given only now and then is settled by the same rules as for every other format.
 
 use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use super::rows::Rows;
@@ -11,7 +11,8 @@ use crate::plan::ReadPlan;
 use crate::types::DataType;
 use crate::varint::write_varint;
 
-/// Values of one column, or of a part of a nested one. LowCardinality is as its inner type, a Map as an Array of Tuples.
+/// Values of one column, or of a part of a nested one. LowCardinality is as its inner type, a Map as an Array of
+/// Tuples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
     /// Little-endian values, all of the type's width.
@@ -101,7 +102,8 @@ pub struct BlockBuilder<'p> {
 }
 
 impl<'p> BlockBuilder<'p> {
-    /// Fails where the plan takes no payload at all. The longer the payload is, the more may be put in for what it leaves out.
+    /// Fails where the plan takes no payload at all. The longer the payload is, the more may be put in for what it
+    /// leaves out.
     pub fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotParsed> {
         Ok(BlockBuilder { rows: Rows::new(plan, payload_bytes)? })
     }

@@ -222,7 +222,8 @@ impl<'p> Rows<'p> {
         Parsed { block: Block { rows, columns }, present }
     }
 
-    /// Whether the columns of each nested structure have equally many elements in every row from this one on. Before it they have.
+    /// Whether the columns of each nested structure have equally many elements in every row from this one on. Before it
+    /// they have.
     pub(super) fn nested_lengths_agree(&self, from: usize) -> bool {
         self.plan.rules.nested.iter().all(|group| {
             let mut lengths = group.iter().filter(|column| !self.left_out.contains(**column)).map(|column| match &self

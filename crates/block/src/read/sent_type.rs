@@ -1,5 +1,5 @@
-//! Types that a payload names itself. ClickHouse refuses some that can be parsed here: zones that don't exist, names given
-//! twice, keys that no Map may have.
+//! Types that a payload names itself. ClickHouse refuses some that can be parsed here: zones that don't exist, names
+//! given twice, keys that no Map may have.
 
 use super::outcome::NotParsedReason;
 use crate::types::DataType;

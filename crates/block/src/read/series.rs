@@ -1,8 +1,9 @@
-//! Payload after payload into the same columns: what follows each other in a topic, rather than what one request brings.
+//! Payload after payload into the same columns: what follows each other in a topic, rather than what one request
+//! brings.
 //!
-//! A payload is read whole or leaves nothing behind. Nothing is allocated for it: what its reading needs is kept for the next one. So
-//! that this costs as little as possible, only now and then is it noted where the columns' strings end; a payload that fails is taken
-//! back from there on.
+//! A payload is read whole or leaves nothing behind. Nothing is allocated for it: what its reading needs is kept for
+//! the next one. So that this costs as little as possible, only now and then is it noted where the columns' strings
+//! end; a payload that fails is taken back from there on.
 
 use super::binary::{self, Target};
 use super::layout::Layout;
@@ -86,10 +87,11 @@ impl<'p> Series<'p> {
         Ok(series)
     }
 
-    /// Reads all rows of a payload and tells how many they are. After an error it is as if there had been no such payload.
+    /// Reads all rows of a payload and tells how many they are. After an error it is as if there had been no such
+    /// payload.
     ///
-    /// With [`NotParsedReason::MixedDefaults`] the payload may leave out other columns than those before it: it can be read once these are
-    /// [taken](Series::take).
+    /// With [`NotParsedReason::MixedDefaults`] the payload may leave out other columns than those before it: it can be
+    /// read once these are [taken](Series::take).
     pub fn read(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
         let Some(append) = self.append else { return self.read_whole(payload) };
         let before = self.rows.count();

@@ -1,7 +1,7 @@
 //! Time and Time64: an amount of hours, minutes and seconds, of up to 999 hours in both directions.
 //!
-//! Of the spellings that ClickHouse takes, `[-]h:mm:ss` with one to three digits of hours, and a fraction for a Time64. A
-//! minute or second beyond 59, which it would carry over, is left to it.
+//! Of the spellings that ClickHouse takes, `[-]h:mm:ss` with one to three digits of hours, and a fraction for a Time64.
+//! A minute or second beyond 59, which it would carry over, is left to it.
 
 use super::time::two_digits;
 

@@ -90,7 +90,8 @@ impl DelimitedSettings {
         }
     }
 
-    /// Only characters that no value without quotes is written with: ClickHouse reads some values on past the delimiter.
+    /// Only characters that no value without quotes is written with: ClickHouse reads some values on past the
+    /// delimiter.
     fn set_csv_delimiter(&mut self, value: &str) -> SettingEffect {
         match value.as_bytes() {
             [delimiter @ (b',' | b';' | b'|')] => self.csv_delimiter = *delimiter,

@@ -87,8 +87,8 @@ impl Default for ReadSettings {
 }
 
 impl ReadSettings {
-    /// For payloads of one format: settings of others have no effect, but for those of Native, since what was read goes on
-    /// as Native and under the same settings. The default is for any format.
+    /// For payloads of one format: settings of others have no effect, but for those of Native, since what was read goes
+    /// on as Native and under the same settings. The default is for any format.
     pub fn of(format: &Format) -> Self {
         ReadSettings { families: format.families.and(families::NATIVE), ..ReadSettings::default() }
     }
@@ -148,8 +148,8 @@ impl ReadSettings {
         self.format_schema.inline()
     }
 
-    /// From now on nothing is read that the column's type can't hold as it is: ClickHouse would cut fractions of seconds and
-    /// round floats.
+    /// From now on nothing is read that the column's type can't hold as it is: ClickHouse would cut fractions of
+    /// seconds and round floats.
     pub fn keep_exact(&mut self) {
         self.is_exact = true;
     }

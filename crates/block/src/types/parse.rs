@@ -274,8 +274,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The alternatives are kept in ClickHouse's order. A Variant is converted only into one with the same alternatives, so
-    /// those that a Native block would spell otherwise are not for us.
+    /// The alternatives are kept in ClickHouse's order. A Variant is converted only into one with the same
+    /// alternatives, so those that a Native block would spell otherwise are not for us.
     fn variant(&mut self, depth: usize) -> Result<DataType, TypeError> {
         self.expect('(')?;
         let mut alternatives = Vec::new();

@@ -1,8 +1,8 @@
 //! LZ4 frames.
 //!
-//! The frame decoder is a reader, and a reader that runs dry within a block can't be asked again. So input is kept until a
-//! unit of the frame is whole (its head, or one block with its checksum), and the decoder is shown whole units only: between
-//! units it may run dry as often as it likes. A unit is at most [`MAX_UNIT_BYTES`].
+//! The frame decoder is a reader, and a reader that runs dry within a block can't be asked again. So input is kept
+//! until a unit of the frame is whole (its head, or one block with its checksum), and the decoder is shown whole units
+//! only: between units it may run dry as often as it likes. A unit is at most [`MAX_UNIT_BYTES`].
 
 use std::io::{self, BufRead, ErrorKind, Read};
 

@@ -1,13 +1,15 @@
 //! Brings Arrow arrays into exactly the form that DuckDB gives of a column itself, or says which value can't be held.
 //!
-//! Nothing is left to the casts that DuckDB's appender would do. They round (1.5 becomes 2), cut (nanoseconds), take texts
-//! that are no JSON, keep times that no clock shows, which crash whoever reads them; and an appender that fails in the
-//! middle of a cast takes the process with it. So what reaches it has the column's own type and was looked through:
+//! Nothing is left to the casts that DuckDB's appender would do. They round (1.5 becomes 2), cut (nanoseconds), take
+//! texts that are no JSON, keep times that no clock shows, which crash whoever reads them; and an appender that fails
+//! in the middle of a cast takes the process with it. So what reaches it has the column's own type and was looked
+//! through:
 //!
 //! - integers and decimals in range, floats where no digit is lost, times in range and of a fitting unit,
 //! - texts that are UTF-8, or JSON, or a name of the ENUM,
-//! - what only DuckDB can read (INTERVAL, BIT, BIGNUM, TIME WITH TIME ZONE, UUID as texts) is marked [`Fitted::through_sql`]: it goes
-//!   into a temporary table and from there by an INSERT, whose casts fail in good order.
+//! - what only DuckDB can read (INTERVAL, BIT, BIGNUM, TIME WITH TIME ZONE, UUID as texts) is marked
+//!   [`Fitted::through_sql`]: it goes into a temporary table and from there by an INSERT, whose casts fail in good
+//!   order.
 
 mod misfit;
 mod nested;
@@ -81,8 +83,8 @@ struct Column {
 }
 
 impl TableInfo {
-    /// Matches the columns of `schema` by name (whatever their case, as DuckDB does) and looks at their types. With `columns`
-    /// only these may be given. What a batch lacks takes its default.
+    /// Matches the columns of `schema` by name (whatever their case, as DuckDB does) and looks at their types. With
+    /// `columns` only these may be given. What a batch lacks takes its default.
     pub fn fitting(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, NotHeld> {
         let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
         for (at, field) in schema.fields().iter().enumerate() {
@@ -118,8 +120,8 @@ impl TableInfo {
         self.of_places(place).checked(schema)
     }
 
-    /// Columns that nobody gave are written as NULL, unless one of them has a default: then only those are written that were
-    /// given, which takes DuckDB longer.
+    /// Columns that nobody gave are written as NULL, unless one of them has a default: then only those are written that
+    /// were given, which takes DuckDB longer.
     fn of_places(&self, place: impl Fn(&ColumnInfo) -> Option<usize>) -> Fitting {
         let settable: Vec<_> = self.columns.iter().filter(|column| !column.generated).collect();
         let takes_defaults = settable.iter().any(|column| column.has_default && place(column).is_none());
@@ -148,7 +150,8 @@ impl Fitting {
         self.columns.as_deref()
     }
 
-    /// Rows in the form that [`Transaction::ingest`](crate::Transaction::ingest) takes with [`columns`](Fitting::columns).
+    /// Rows in the form that [`Transaction::ingest`](crate::Transaction::ingest) takes with
+    /// [`columns`](Fitting::columns).
     pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch, NotHeld> {
         Ok(self.fit(batch)?.batch)
     }

@@ -1,5 +1,5 @@
-//! Blocks of the gatherer's as Arrow's record batches: each type in the plainest form that Arrow has for its values. What
-//! they become in a table is for `fit` to say.
+//! Blocks of the gatherer's as Arrow's record batches: each type in the plainest form that Arrow has for its values.
+//! What they become in a table is for `fit` to say.
 
 mod scalar;
 

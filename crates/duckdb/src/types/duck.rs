@@ -1,4 +1,5 @@
-//! DuckDB's types as its catalogue writes them: `DECIMAL(18,3)`, `STRUCT(a INTEGER, "b c" VARCHAR[])`, `ENUM('a', 'b')`.
+//! DuckDB's types as its catalogue writes them: `DECIMAL(18,3)`, `STRUCT(a INTEGER, "b c" VARCHAR[])`, `ENUM('a',
+//! 'b')`.
 
 /// A type of DuckDB's.
 #[derive(Clone, Debug, PartialEq, Eq)]

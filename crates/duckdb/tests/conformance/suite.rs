@@ -17,7 +17,8 @@ pub trait Store {
     /// A sink that reaches nothing.
     fn away(&self) -> Self::Sink;
     fn credentials(&self) -> Credentials;
-    /// Makes an empty table. A guarded one takes no `a` of 1,000 and more; one with defaults has a text `b` that is `x` if not given.
+    /// Makes an empty table. A guarded one takes no `a` of 1,000 and more; one with defaults has a text `b` that is `x`
+    /// if not given.
     fn create(&self, table: &str, kind: Kind) -> impl Future<Output = ()>;
     /// Each value of `a` and how often it is there.
     fn values(&self, table: &str) -> impl Future<Output = BTreeMap<i64, u64>>;

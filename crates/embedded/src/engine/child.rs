@@ -1,7 +1,7 @@
 //! The process that the engine runs in: this executable, run again with a hidden first argument.
 //!
-//! A library is loaded into it; a `clickhouse` binary replaces it. Either way the process that was spawned is the engine,
-//! so its pid is the one to measure, and its end is the engine's end.
+//! A library is loaded into it; a `clickhouse` binary replaces it. Either way the process that was spawned is the
+//! engine, so its pid is the one to measure, and its end is the engine's end.
 
 use std::env;
 use std::ffi::{c_char, c_int, c_void, CString, OsString};
@@ -80,8 +80,8 @@ fn call_library(engine: &Path, arguments: impl Iterator<Item = OsString>) -> Res
     let count = c_int::try_from(arguments.len()).map_err(|_| "too many arguments".to_owned())?;
     let mut pointers: Vec<*mut c_char> = arguments.into_iter().map(CString::into_raw).collect();
     pointers.push(std::ptr::null_mut());
-    // SAFETY: the library is the engine that the user named or that the project pins; its initialisers are trusted as the
-    // engine itself is.
+    // SAFETY: the library is the engine that the user named or that the project pins; its initialisers are trusted as
+    // the engine itself is.
     let library = unsafe { libloading::Library::new(engine.as_os_str()) };
     let library = library.map_err(|error| format!("{}: {error}", display(engine)))?;
     // SAFETY: the signature is the one of chdb.h.

@@ -1,9 +1,9 @@
 //! The engine's configuration and users, as texts.
 //!
-//! The engine runs its start-up statements as `default` without a password, so that user has to exist. It may do those two
-//! things and nothing else, and a quota that the start-up uses up refuses every statement after it
-//! (except a `SELECT 1`, which the engine does not count).
-//! The users file is the engine's only source of users: it has no storage to which `CREATE USER` could write.
+//! The engine runs its start-up statements as `default` without a password, so that user has to exist. It may do those
+//! two things and nothing else, and a quota that the start-up uses up refuses every statement after it (except a
+//! `SELECT 1`, which the engine does not count). The users file is the engine's only source of users: it has no storage
+//! to which `CREATE USER` could write.
 
 use std::path::Path;
 
@@ -25,7 +25,8 @@ pub(crate) const STARTUP_STATEMENTS: &str = "SYSTEM START LISTEN HTTP; SYSTEM ST
 const STARTUP_QUERIES: &str = "3";
 const TEN_YEARS_S: &str = "315360000";
 
-/// Sizes for a machine of a few cores that the gateway shares. ClickHouse's own defaults are for one that it has to itself.
+/// Sizes for a machine of a few cores that the gateway shares. ClickHouse's own defaults are for one that it has to
+/// itself.
 const SMALL_MACHINE: [(&str, &str); 8] = [
     ("background_pool_size", "2"),
     ("background_merges_mutations_concurrency_ratio", "2"),
@@ -37,9 +38,9 @@ const SMALL_MACHINE: [(&str, &str); 8] = [
     ("query_cache.max_size_in_bytes", "33554432"),
 ];
 
-/// The default profile holds for all users and for what the engine does by itself: views, `Buffer` tables, `Kafka` tables. Where
-/// tables have a window for batches, equal rows of these would be dropped by it. Left to the older settings, which are off,
-/// so that who asks by either the old name or the new one is deduplicated.
+/// The default profile holds for all users and for what the engine does by itself: views, `Buffer` tables, `Kafka`
+/// tables. Where tables have a window for batches, equal rows of these would be dropped by it. Left to the older
+/// settings, which are off, so that who asks by either the old name or the new one is deduplicated.
 const NOT_DEDUPLICATED: [(&str, &str); 4] = [
     ("deduplicate_insert", "backward_compatible_choice"),
     ("deduplicate_insert_select", "disable"),

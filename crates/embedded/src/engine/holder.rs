@@ -1,8 +1,8 @@
 //! Ends the engine when its holder is gone.
 //!
-//! The holder keeps the writing end of a pipe and never writes. The kernel closes that end when the holder ends, also by
-//! kill -9, and the reading end here sees the end of file. `PR_SET_PDEATHSIG` on the engine would not do: it follows the
-//! thread that spawned the child, and the holder's threads come and go.
+//! The holder keeps the writing end of a pipe and never writes. The kernel closes that end when the holder ends, also
+//! by kill -9, and the reading end here sees the end of file. `PR_SET_PDEATHSIG` on the engine would not do: it follows
+//! the thread that spawned the child, and the holder's threads come and go.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -60,7 +60,8 @@ impl HolderPipe {
         thread::Builder::new().name("holder-watch".to_owned()).spawn(watch).map(|_| ())
     }
 
-    /// Watches from a small process of its own, for an engine that replaces this process. Returns in the engine's process.
+    /// Watches from a small process of its own, for an engine that replaces this process. Returns in the engine's
+    /// process.
     pub(crate) fn end_this_process_with_holder_from_outside(mut self) -> io::Result<()> {
         let engine = std::process::id() as libc::pid_t;
         // SAFETY: the caller has started no thread yet, so the copy may do what any process may do.

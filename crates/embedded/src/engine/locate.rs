@@ -1,5 +1,5 @@
-//! Finds the engine: the one in the settings, else the one in the environment, else the pinned library that `npm ci` put
-//! below the project, else a `clickhouse` on the PATH.
+//! Finds the engine: the one in the settings, else the one in the environment, else the pinned library that `npm ci`
+//! put below the project, else a `clickhouse` on the PATH.
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,5 +1,5 @@
-//! One HTTP question to the engine, as the user who may do everything. A dozen lines instead of a client, because nothing
-//! here is fast or large.
+//! One HTTP question to the engine, as the user who may do everything. A dozen lines instead of a client, because
+//! nothing here is fast or large.
 
 use std::io;
 use std::time::Duration;

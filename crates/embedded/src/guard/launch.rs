@@ -135,8 +135,8 @@ impl Launch {
         }
     }
 
-    /// Ends an engine in order: its endless query is killed and it shuts its tables down; after half the grace its pipe is
-    /// closed, which signals it; after all of it it is killed.
+    /// Ends an engine in order: its endless query is killed and it shuts its tables down; after half the grace its pipe
+    /// is closed, which signals it; after all of it it is killed.
     pub(super) async fn stop(&self, mut running: Running, grace: Duration) -> StopOutcome {
         let limit = grace / 2;
         let half = tokio::time::Instant::now() + limit;

@@ -1,8 +1,8 @@
 //! The guard: keeps one engine running until it is told to stop.
 //!
-//! One task owns the child. When the child dies, or lives on but refuses everything (`pulse.rs`), the task starts it again
-//! after a back-off that doubles from 100 ms to 10 s and begins anew after a minute of health; ports, user and password stay
-//! what they were. Everybody else sees an [`EngineState`] in a watch channel.
+//! One task owns the child. When the child dies, or lives on but refuses everything (`pulse.rs`), the task starts it
+//! again after a back-off that doubles from 100 ms to 10 s and begins anew after a minute of health; ports, user and
+//! password stay what they were. Everybody else sees an [`EngineState`] in a watch channel.
 
 mod ask;
 mod launch;

@@ -1,7 +1,7 @@
 //! Whether an engine that has not ended is still of any use.
 //!
-//! After an error that it can't survive, ClickHouse as a library may go on listening for minutes and refuse everything: no
-//! query is answered, and nothing ends that could be started again. Silence is another matter: an engine that is
+//! After an error that it can't survive, ClickHouse as a library may go on listening for minutes and refuse everything:
+//! no query is answered, and nothing ends that could be started again. Silence is another matter: an engine that is
 //! merely busy, or was stopped by a debugger, is left alone.
 
 use std::io;

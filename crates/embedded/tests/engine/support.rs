@@ -40,8 +40,8 @@ impl DataDir {
     pub fn script(&self, text: &str) -> PathBuf {
         std::fs::create_dir_all(&self.0).expect("a folder");
         let path = self.0.join("clickhouse");
-        // Another process writes the program: a file that is open for writing can't be run, and what other tests start at the same
-        // time would have it open for a moment, since it inherits all that is open here.
+        // Another process writes the program: a file that is open for writing can't be run, and what other tests start
+        // at the same time would have it open for a moment, since it inherits all that is open here.
         let written = self.0.join("clickhouse.text");
         std::fs::write(&written, format!("#!/bin/sh\n{text}\n")).expect("a script");
         assert!(Command::new("cp").arg(&written).arg(&path).status().expect("cp").success());

@@ -218,8 +218,8 @@ impl KeptInsert {
     }
 }
 
-/// A retried dead letter becomes an insert with the gateway's own account, known by a key of the dead letter's own, so that two retries of it
-/// are one insert.
+/// A retried dead letter becomes an insert with the gateway's own account, known by a key of the dead letter's own, so
+/// that two retries of it are one insert.
 impl Revived {
     pub fn of_insert(summary: DeadLetterSummary, kept: KeptInsert) -> Revived {
         let KeptInsert { destination, rows, dedup, batch: _ } = kept;

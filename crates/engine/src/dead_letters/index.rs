@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::selection::{Page, Selection};
 use super::summary::{DeadLetterId, DeadLetterSummary, Origin, Stream};
 
-/// What an entry takes in memory, beside its texts. Counted with its record, so that the bound on disk space bounds the memory
-/// that a flood of tiny dead letters takes as well.
+/// What an entry takes in memory, beside its texts. Counted with its record, so that the bound on disk space bounds the
+/// memory that a flood of tiny dead letters takes as well.
 const ENTRY_BYTES: u64 = 512;
 
 pub(super) struct Entry {

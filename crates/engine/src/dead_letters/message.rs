@@ -30,7 +30,8 @@ pub struct MessageSource {
     pub format: String,
 }
 
-/// A message that can't be stored, with all that it had. Dead letters of one source, partition and offset are one dead letter.
+/// A message that can't be stored, with all that it had. Dead letters of one source, partition and offset are one dead
+/// letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageDeadLetter {
     pub source: Arc<MessageSource>,
@@ -131,7 +132,8 @@ impl fmt::Display for NotKept {
 
 /// Reads messages that come back from the dead letters.
 pub trait MessageRetrier: Send + Sync + 'static {
-    /// The rows of a message, as the pipeline of that name would store them now. The error is a sentence for whoever retries it.
+    /// The rows of a message, as the pipeline of that name would store them now. The error is a sentence for whoever
+    /// retries it.
     fn read<'a>(&'a self, message: &'a MessageDeadLetter) -> Rereading<'a>;
 }
 

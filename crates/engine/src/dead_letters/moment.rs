@@ -4,8 +4,9 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 
-/// Reads a moment as microseconds since 1970: seconds since then (`1767225600`), how long ago (`90s`, `15m`, `2h`, `7d`), or a
-/// date, with or without a time, in UTC unless it says otherwise (`2026-01-01`, `2026-01-01 12:00:00`, `2026-01-01T12:00:00+02:00`).
+/// Reads a moment as microseconds since 1970: seconds since then (`1767225600`), how long ago (`90s`, `15m`, `2h`,
+/// `7d`), or a date, with or without a time, in UTC unless it says otherwise (`2026-01-01`, `2026-01-01 12:00:00`,
+/// `2026-01-01T12:00:00+02:00`).
 pub fn parse_moment(text: &str, now_micros: u64) -> Result<u64, String> {
     let text = text.trim();
     let read = if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {

@@ -90,8 +90,8 @@ impl Reading {
             MESSAGE => dead_letter::Recovered::decode_message(id, origin, record.payload)?,
             _ => dead_letter::Recovered::decode(id, origin, record.payload)?,
         };
-        // Written twice: the first time nobody could be told that it had been. The later one counts: as long as the earlier is
-        // in the log, it is too, and so is what says that it is gone.
+        // Written twice: the first time nobody could be told that it had been. The later one counts: as long as the
+        // earlier is in the log, it is too, and so is what says that it is gone.
         if let Some(earlier) = self.index.same(&dead_letter.identity) {
             self.index.remove(earlier);
             self.finished.push(RecordId(earlier.0));

@@ -30,7 +30,8 @@ pub const CONDITIONS: [&str; 10] =
     ["id", "database", "table", "user", "pipeline", "topic", "partition", "code", "since", "until"];
 
 impl Selection {
-    /// Adds a condition by its name, as it is written in a URL or on the command line. The error is a sentence for whoever wrote it.
+    /// Adds a condition by its name, as it is written in a URL or on the command line. The error is a sentence for
+    /// whoever wrote it.
     pub fn add(&mut self, name: &str, value: &str, now_micros: u64) -> Result<(), String> {
         match name {
             "id" => {

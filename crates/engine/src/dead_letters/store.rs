@@ -36,8 +36,9 @@ const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
 const RESERVE_BYTES: u64 = 256 << 10;
 
 impl DeadLetterOptions {
-    /// The files may take more than the dead letters in them: segments are given back when few of their dead letters are left. The bound
-    /// that counts is that of the dead letters, so that discarding one makes room for another at once.
+    /// The files may take more than the dead letters in them: segments are given back when few of their dead letters
+    /// are left. The bound that counts is that of the dead letters, so that discarding one makes room for another at
+    /// once.
     fn log_options(&self) -> LogOptions {
         let segment_bytes = (self.max_bytes / 8).clamp(SMALLEST_SEGMENT_BYTES, LARGEST_SEGMENT_BYTES);
         let max_bytes = self.max_bytes.saturating_mul(3).saturating_add(64 * segment_bytes);
@@ -210,9 +211,10 @@ impl DeadLetters {
         ids.iter().filter_map(journal_id).collect()
     }
 
-    /// Which messages of a partition are dead letters because they could not be read, from one offset to another. They were in no batch,
-    /// and should be in none when theirs is pushed again, whatever can be read by then. A message that the backend refused was in its
-    /// batch: without it the batch would be another, and go through where it was stored in parts before.
+    /// Which messages of a partition are dead letters because they could not be read, from one offset to another. They
+    /// were in no batch, and should be in none when theirs is pushed again, whatever can be read by then. A message
+    /// that the backend refused was in its batch: without it the batch would be another, and go through where it was
+    /// stored in parts before.
     pub fn unread_offsets(&self, source: &MessageSource, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
         let MessageSource { pipeline, topic, topic_id, .. } = source;
         let stream = Stream { pipeline: pipeline.clone(), topic: topic.clone(), topic_id: *topic_id };
@@ -228,14 +230,15 @@ impl DeadLetters {
         self.shared.retrier.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Keeps messages; when this is `Ok`, that is durable. What is a dead letter already stays the dead letter that it is.
+    /// Keeps messages; when this is `Ok`, that is durable. What is a dead letter already stays the dead letter that it
+    /// is.
     pub async fn keep_messages(&self, dead_letters: Vec<MessageDeadLetter>) -> Result<(), MessagesNotKept> {
         let begun = dead_letters.into_iter().map(|dead_letter| (self.take_in(&dead_letter), dead_letter)).collect();
         self.written(begun).await.map_err(|(dead_letters, why)| MessagesNotKept { dead_letters, why })
     }
 
-    /// Waits for dead letters that are being written; told are those that were not. All of them were handed over before the first is
-    /// waited for: one sync serves them all.
+    /// Waits for dead letters that are being written; told are those that were not. All of them were handed over before
+    /// the first is waited for: one sync serves them all.
     async fn written<L>(&self, begun: Vec<(Result<Writing, NotKept>, L)>) -> Result<(), (Vec<L>, NotKept)> {
         let (mut left, mut why) = (Vec::new(), None);
         for (taken, dead_letter) in begun {
@@ -347,7 +350,8 @@ impl Shared {
         entry.set_id(id);
         let mut state = self.lock();
         state.pending_bytes -= entry.held_bytes;
-        // Whoever had it kept may have gone before it was written, and asked for it anew. As at a start, the later one counts.
+        // Whoever had it kept may have gone before it was written, and asked for it anew. As at a start, the later one
+        // counts.
         let earlier = state.index.same(&entry.identity).and_then(|earlier| state.index.remove(earlier));
         let (origin, code) = (entry.summary.origin.clone(), entry.summary.code);
         state.index.insert(entry);

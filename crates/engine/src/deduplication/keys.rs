@@ -1,7 +1,8 @@
 //! What an insert is known by when it comes again, and its form in records.
 //!
-//! Encoded, in little-endian: a version (1), the table, the key, how many entries the table's deduplication index keeps and for how many
-//! microseconds (0: for ever), the number of partitions and the partitions. No partitions: the table as a whole.
+//! Encoded, in little-endian: a version (1), the table, the key, how many entries the table's deduplication index keeps
+//! and for how many microseconds (0: for ever), the number of partitions and the partitions. No partitions: the table
+//! as a whole.
 
 use std::fmt;
 
@@ -83,8 +84,8 @@ impl DedupKeys {
         self.claim.as_ref().map(Claim::handle)
     }
 
-    /// The insert is kept elsewhere for now, and comes back from there: its keys stay taken. (Otherwise they are free again
-    /// when this is dropped.)
+    /// The insert is kept elsewhere for now, and comes back from there: its keys stay taken. (Otherwise they are free
+    /// again when this is dropped.)
     pub fn park(&mut self) {
         if let Some(claim) = self.claim.take() {
             claim.park();

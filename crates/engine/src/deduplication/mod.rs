@@ -1,14 +1,17 @@
-//! The deduplication index: which inserts are stored, or on their way, by the names that they are known by, so that a repeat is recognised.
+//! The deduplication index: which inserts are stored, or on their way, by the names that they are known by, so that a
+//! repeat is recognised.
 //!
-//! An insert with [`DedupKeys`] *claims* them when it comes ([`DeduplicationIndex::resolve`]). A repeat that comes meanwhile waits for its
-//! end; one that comes later is answered with success and stores nothing. An insert that isn't stored frees its keys.
+//! An insert with [`DedupKeys`] *claims* them when it comes ([`DeduplicationIndex::resolve`]). A repeat that comes
+//! meanwhile waits for its end; one that comes later is answered with success and stores nothing. An insert that isn't
+//! stored frees its keys.
 //!
-//! What is stored stands in a log of its own, before the journal says that the insert is done: after a crash an insert is in
-//! the journal, and claims its keys again, or in the deduplication index, or in both, and then it is sent under the id that it had.
-//! A record of the log is released when a table's bounds, or its end, have taken all that it speaks of. So the log is as
-//! large as what is remembered, and reading it at the start forgets again by the same rules.
+//! What is stored stands in a log of its own, before the journal says that the insert is done: after a crash an insert
+//! is in the journal, and claims its keys again, or in the deduplication index, or in both, and then it is sent under
+//! the id that it had. A record of the log is released when a table's bounds, or its end, have taken all that it speaks
+//! of. So the log is as large as what is remembered, and reading it at the start forgets again by the same rules.
 //!
-//! `admit.rs` is where inserts meet the deduplication index, `state.rs` the structure, `claim.rs` the right to store, `record.rs` and `keys.rs` what is written.
+//! `admit.rs` is where inserts meet the deduplication index, `state.rs` the structure, `claim.rs` the right to store,
+//! `record.rs` and `keys.rs` what is written.
 
 mod admit;
 mod claim;
@@ -200,7 +203,8 @@ impl DeduplicationIndex {
         Claim { deduplication: Arc::downgrade(&self.shared), table: keys.table, key: keys.key, flight, holds: true }
     }
 
-    /// These inserts are stored. From now on their repeats are recognised, and after a restart once the result has resolved.
+    /// These inserts are stored. From now on their repeats are recognised, and after a restart once the result has
+    /// resolved.
     pub fn enter(&self, mut stored: Vec<DedupKeys>) -> Entered {
         let mut claims = Vec::with_capacity(stored.len());
         for claim in stored.iter_mut().filter_map(|keys| keys.claim.take()) {
@@ -247,7 +251,8 @@ impl DeduplicationIndex {
         None
     }
 
-    /// The table's rows are gone, or some of them: nothing that was stored is a repeat any more. Ends when that is on the disk.
+    /// The table's rows are gone, or some of them: nothing that was stored is a repeat any more. Ends when that is on
+    /// the disk.
     pub async fn forget(&self, table: u128) {
         self.shared.lock().forget(table);
         self.release_free_records();

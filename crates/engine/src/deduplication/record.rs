@@ -1,8 +1,8 @@
 //! The records of the deduplication index's log, in little-endian.
 //!
-//! Kind 1, inserts of one table are stored: a version (1), when (microseconds since 1970), the table, the bounds of its deduplication index
-//! (entries, microseconds or 0), the number of inserts, and for each its key, the number of its partitions, the partitions.
-//! Kind 2, the rows of a table are gone: a version (1), the table.
+//! Kind 1, inserts of one table are stored: a version (1), when (microseconds since 1970), the table, the bounds of its
+//! deduplication index (entries, microseconds or 0), the number of inserts, and for each its key, the number of its
+//! partitions, the partitions. Kind 2, the rows of a table are gone: a version (1), the table.
 
 use super::keys::{DedupKeys, DeduplicationBounds};
 

@@ -1,7 +1,7 @@
 //! What is remembered, and what follows from it for an insert that comes. Pure: it is told the time.
 //!
-//! As ClickHouse has it: an insert is remembered once for each partition that got rows of it. One that comes again is not
-//! stored again in those partitions, and is in others. A table keeps its latest entries, up to a number and an age.
+//! As ClickHouse has it: an insert is remembered once for each partition that got rows of it. One that comes again is
+//! not stored again in those partitions, and is in others. A table keeps its latest entries, up to a number and an age.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;

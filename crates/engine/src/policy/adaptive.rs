@@ -1,8 +1,8 @@
 //! ClickHouse's adaptive time-out, rule for rule, with its state kept per table instead of per shard.
 //!
-//! Every insert moves the time-out `T`: up when the insert before it is less than the minimum ago, down when both that insert
-//! and the flush before the last are long enough past. A buffer takes the `T` of the moment at which it opens. On top, an insert
-//! that follows a long pause is flushed at sight if the flushes, too, were far apart.
+//! Every insert moves the time-out `T`: up when the insert before it is less than the minimum ago, down when both that
+//! insert and the flush before the last are long enough past. A buffer takes the `T` of the moment at which it opens.
+//! On top, an insert that follows a long pause is flushed at sight if the flushes, too, were far apart.
 
 use crate::policy::{FlushLimits, Micros};
 
@@ -103,7 +103,8 @@ mod tests {
     fn grows_by_whole_milliseconds_up_to_the_maximum() {
         let mut adaptive = warm(50, ms(3000));
         let grown: Vec<_> = (0..10).map(|i| arrive(&mut adaptive, 3010 + i * 10)).collect();
-        // trunc(50*1.2)=60, 72, trunc(86.4)=86, trunc(103.2)=103, trunc(123.6)=123, trunc(147.6)=147, trunc(176.4)=176, then 200
+        // trunc(50*1.2)=60, 72, trunc(86.4)=86, trunc(103.2)=103, trunc(123.6)=123, trunc(147.6)=147, trunc(176.4)=176,
+        // then 200
         assert_eq!(grown, [60, 72, 86, 103, 123, 147, 176, 200, 200, 200]);
     }
 
@@ -121,7 +122,8 @@ mod tests {
 
     #[test]
     fn shrinks_only_after_a_long_gap_and_far_flushes() {
-        // trunc(200/1.2)=166, trunc(166/1.2)=138, trunc(115), trunc(95.8), trunc(79.1), trunc(65.8), trunc(54.1), then 50
+        // trunc(200/1.2)=166, trunc(166/1.2)=138, trunc(115), trunc(95.8), trunc(79.1), trunc(65.8), trunc(54.1), then
+        // 50
         let mut adaptive = warm(200, ms(3000));
         let shrunk: Vec<_> = (1..=9).map(|i| arrive(&mut adaptive, 3000 + i * 500)).collect();
         assert_eq!(shrunk, [166, 138, 115, 95, 79, 65, 54, 50, 50]);

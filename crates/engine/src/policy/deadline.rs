@@ -1,10 +1,12 @@
 //! `deadline`: for a source that is told how late its rows may be, and that is to make as few parts as that allows.
 //!
-//! - **In time**: a batch is held until its oldest row has just so much time left as storing will take, by what the latest flushes took,
-//!   and a margin.
-//! - **Late already**: a row that can't be in time whatever is done counts as if it had been written when it came. So who is behind stores
-//!   batches as large as they may be, one after another, and catches up; and a source whose rows are always old makes no more parts than another.
-//! - Between two seals lies a quarter of the latency at least, unless a batch is full: delays elsewhere must not become a flood of parts.
+//! - **In time**: a batch is held until its oldest row has just so much time left as storing will take, by what the
+//!   latest flushes took, and a margin.
+//! - **Late already**: a row that can't be in time whatever is done counts as if it had been written when it came. So
+//!   who is behind stores batches as large as they may be, one after another, and catches up; and a source whose rows
+//!   are always old makes no more parts than another.
+//! - Between two seals lies a quarter of the latency at least, unless a batch is full: delays elsewhere must not become
+//!   a flood of parts.
 
 use std::collections::VecDeque;
 
@@ -118,8 +120,8 @@ impl DeadlinePolicy {
         self.flushes.push_back(Flush { took, rows });
     }
 
-    /// How long storing so many rows may take: as long as the slowest of the latest flushes. Half of a flush's time grows with its rows, so
-    /// that a burst is not taken for what came before it.
+    /// How long storing so many rows may take: as long as the slowest of the latest flushes. Half of a flush's time
+    /// grows with its rows, so that a burst is not taken for what came before it.
     fn storing(&self, rows: u64) -> Micros {
         let scaled = |flush: &Flush| {
             let growth = rows as f64 / flush.rows.max(1) as f64;
@@ -129,7 +131,8 @@ impl DeadlinePolicy {
         self.flushes.iter().map(scaled).max().unwrap_or(self.limits.max_latency.scale(0.25))
     }
 
-    /// For what can't be foreseen: the next chunk that is read before the batch can be sealed, a moment without the CPU.
+    /// For what can't be foreseen: the next chunk that is read before the batch can be sealed, a moment without the
+    /// CPU.
     fn margin(&self) -> Micros {
         self.limits.max_latency.scale(0.1).max(Micros::from_millis(10)).min(self.limits.max_latency.scale(0.5))
     }

@@ -31,8 +31,9 @@ pub enum CountLimit {
     Off,
     /// Seals at once, also behind a flush: no batch is ever larger. As in ClickHouse while deduplication is on.
     Cap,
-    /// Seals when the sink is free; behind a running flush the buffer grows on. One flush of a shape runs at a time, so a cap
-    /// also caps the throughput (450 inserts per 40 ms are 11,000 a second); this lets a default give way to the load.
+    /// Seals when the sink is free; behind a running flush the buffer grows on. One flush of a shape runs at a time, so
+    /// a cap also caps the throughput (450 inserts per 40 ms are 11,000 a second); this lets a default give way to the
+    /// load.
     Trigger,
 }
 

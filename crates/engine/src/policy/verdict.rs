@@ -13,8 +13,8 @@ pub struct Arrival {
     pub bytes: u64,
 }
 
-/// Whether a batch of the same shape is being flushed, or sealed and waiting for that. Batches of a shape go one after another,
-/// so behind one of them there is nothing to gain from sealing.
+/// Whether a batch of the same shape is being flushed, or sealed and waiting for that. Batches of a shape go one after
+/// another, so behind one of them there is nothing to gain from sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     Free,
@@ -48,7 +48,8 @@ pub enum SealReason {
     Deadline,
     /// Every writer that could send an insert has one in the buffer.
     EveryWriterIsHere,
-    /// The insert was not meant to be gathered: it goes without waiting for others. Given by the caller, never by a policy.
+    /// The insert was not meant to be gathered: it goes without waiting for others. Given by the caller, never by a
+    /// policy.
     AtOnce,
     /// Its source has put the batch together. Given by the caller, never by a policy.
     Source,

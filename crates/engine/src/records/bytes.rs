@@ -1,5 +1,5 @@
-//! Numbers, texts and lists in a record: little-endian, lengths before what they count. What is read comes from a file, so
-//! nothing is allocated before the bytes for it are known to be there.
+//! Numbers, texts and lists in a record: little-endian, lengths before what they count. What is read comes from a file,
+//! so nothing is allocated before the bytes for it are known to be there.
 
 use std::fmt;
 

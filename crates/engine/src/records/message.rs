@@ -1,4 +1,5 @@
-//! A message that its pipeline could not store, as the dead letters keep it; and what messages of one topic have in common.
+//! A message that its pipeline could not store, as the dead letters keep it; and what messages of one topic have in
+//! common.
 
 use super::bytes::{error, Bytes, RecordError, Writer};
 

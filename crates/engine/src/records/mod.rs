@@ -1,7 +1,8 @@
 //! What the journal's records mean. Pure: bytes to values and back. Each kind begins with its version.
 //!
-//! An insert's record has all of it but what many inserts share, which is the record's context. When its batch is about to be
-//! stored, a piece says under which id and with whom; when nothing more is to be done for it, it is named as done.
+//! An insert's record has all of it but what many inserts share, which is the record's context. When its batch is about
+//! to be stored, a piece says under which id and with whom; when nothing more is to be done for it, it is named as
+//! done.
 //!
 //! Dead letters have a log of their own, whose records hold inserts as they are here, or messages of a pipeline.
 

@@ -1,10 +1,12 @@
 //! What writers sent and were told, held in the end against what the simulated ClickHouse and the dead letters have.
 //!
-//! 1. Acknowledged as `stored`: stored. As `disk`: stored or a dead letter. As `memory`: the same, unless its gateway was killed.
+//! 1. Acknowledged as `stored`: stored. As `disk`: stored or a dead letter. As `memory`: the same, unless its gateway
+//!    was killed.
 //! 2. Refused, withdrawn, or failed: neither.
 //! 3. Where the table deduplicates, nothing is stored twice, nor stored and a dead letter, whatever was told.
 //! 4. A dead letter has a reason: ClickHouse refuses the insert for good.
-//! 5. What is stored was sent, to that table, and what a writer was told is kept stands in the order in which it was sent.
+//! 5. What is stored was sent, to that table, and what a writer was told is kept stands in the order in which it was
+//!    sent.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,8 @@ pub(super) enum Level {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Its gateway ended before it answered, or its sender did not wait for the answer, or the answer was that nobody knows.
+    /// Its gateway ended before it answered, or its sender did not wait for the answer, or the answer was that nobody
+    /// knows.
     Nothing,
     Acknowledged,
     /// Surely not kept, neither now nor later.
@@ -136,8 +139,8 @@ impl Books {
         let mut complaints = Vec::new();
         for StoredInsert { table, insert, .. } in &system.stored {
             let Some(sent) = self.sent.get(*insert as usize) else { continue };
-            // Of one whose outcome was left open nobody knows when it was stored; and one that was refused for good, and is tried
-            // again because its dead letter came too late, has lost its place.
+            // Of one whose outcome was left open nobody knows when it was stored; and one that was refused for good,
+            // and is tried again because its dead letter came too late, has lost its place.
             let is_open = fates[*insert as usize].doubtful_dead_letters > 0 || system.has_refused(*insert);
             if is_open || !self.is_promised(sent) || std::mem::replace(&mut seen[*insert as usize], true) {
                 continue;

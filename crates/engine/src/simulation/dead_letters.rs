@@ -1,4 +1,5 @@
-//! The simulated store of dead letters: it takes a while, sometimes fails, and keeps over every crash what it said it keeps.
+//! The simulated store of dead letters: it takes a while, sometimes fails, and keeps over every crash what it said it
+//! keeps.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! One life of the gateway, from its start to its end, on a runtime of its own whose clock stands still while anything can be done.
+//! One life of the gateway, from its start to its end, on a runtime of its own whose clock stands still while anything
+//! can be done.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;

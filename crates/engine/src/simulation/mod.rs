@@ -1,9 +1,11 @@
-//! The gatherer, its journal and its sink under one seed: simulated time, disk and ClickHouse, faults and crashes anywhere.
+//! The gatherer, its journal and its sink under one seed: simulated time, disk and ClickHouse, faults and crashes
+//! anywhere.
 //!
-//! A seed decides a scenario (`scenario.rs`): tables, writers, how the gateway's lives end. Each life (`life.rs`) has a runtime of its
-//! own with a clock that stands still while anything can be done, so that hours pass in a moment and a crash is the runtime being
-//! dropped. What outlives it is the `World`: the disk, the simulated ClickHouse (`system.rs`) and the books of what the
-//! writers (`writer.rs`) sent and were told. After the last life, in which nothing fails, the books are audited (`books.rs`).
+//! A seed decides a scenario (`scenario.rs`): tables, writers, how the gateway's lives end. Each life (`life.rs`) has a
+//! runtime of its own with a clock that stands still while anything can be done, so that hours pass in a moment and a
+//! crash is the runtime being dropped. What outlives it is the `World`: the disk, the simulated ClickHouse
+//! (`system.rs`) and the books of what the writers (`writer.rs`) sent and were told. After the last life, in which
+//! nothing fails, the books are audited (`books.rs`).
 //!
 //! `make simulate SEED=n` runs one seed and prints what happens; `make simulate SEEDS=n` runs many.
 

@@ -124,7 +124,8 @@ fn a_seed_repeats() {
     }
 }
 
-/// The simulation is worth something only if it notices what breaks the promises: each way of breaking them, by one seed of so many.
+/// The simulation is worth something only if it notices what breaks the promises: each way of breaking them, by one
+/// seed of so many.
 fn is_noticed(sabotage: Sabotage) {
     const ENOUGH: u64 = 300;
     let failed = run(0..ENOUGH, Scenario::of, &Mutex::default(), Some(sabotage));

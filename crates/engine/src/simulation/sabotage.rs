@@ -1,6 +1,7 @@
 //! Ways of breaking the gatherer on purpose, to see that the simulation notices.
 //!
-//! A simulated gateway runs on one thread, so what is broken is broken for that thread alone: other tests go on beside it.
+//! A simulated gateway runs on one thread, so what is broken is broken for that thread alone: other tests go on beside
+//! it.
 
 use std::cell::Cell;
 

@@ -1,8 +1,9 @@
-//! The simulated ClickHouse: it outlives the gateway's lives, stores each batch at one moment, and recognises a batch that comes
-//! again under its id where the table deduplicates.
+//! The simulated ClickHouse: it outlives the gateway's lives, stores each batch at one moment, and recognises a batch
+//! that comes again under its id where the table deduplicates.
 //!
-//! A call takes time before and after that moment. It may be lost on the way there or back, refused for now or for good, or
-//! go on when nobody listens any more: then it is stored later, and whoever sends it again until then hears that it still runs.
+//! A call takes time before and after that moment. It may be lost on the way there or back, refused for now or for
+//! good, or go on when nobody listens any more: then it is stored later, and whoever sends it again until then hears
+//! that it still runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -137,8 +138,8 @@ impl System {
         (call, course)
     }
 
-    /// An id means the same members for ever, less those that come to their end in another way before a crash. More than before
-    /// would be dropped, where what there was before is stored.
+    /// An id means the same members for ever, less those that come to their end in another way before a crash. More
+    /// than before would be dropped, where what there was before is stored.
     fn take_note(&mut self, call: &Call, now_ms: u64) {
         for number in [now_ms, call.id as u64].iter().chain(&call.inserts) {
             self.trace.add_number(*number);

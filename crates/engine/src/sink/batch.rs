@@ -9,10 +9,11 @@ use windrow_client::Credentials;
 pub struct BatchId(pub u128);
 
 impl BatchId {
-    /// The id of what follows from this batch, such as a part of it, and is told apart by `what`: the same whenever it is asked for.
+    /// The id of what follows from this batch, such as a part of it, and is told apart by `what`: the same whenever it
+    /// is asked for.
     ///
-    /// FNV-1a over the id and these bytes, with the marks of a UUID of version 8: no generator's state and no library's version
-    /// changes it.
+    /// FNV-1a over the id and these bytes, with the marks of a UUID of version 8: no generator's state and no library's
+    /// version changes it.
     pub fn derived(self, what: impl IntoIterator<Item = u8>) -> BatchId {
         const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
         const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -61,8 +62,8 @@ pub struct Destination {
     pub form: Form,
     /// Batches are written with their senders' own rights...
     pub credentials: Credentials,
-    /// ... unless these can't be had any more, since no password outlives the process: then with the gateway's own account,
-    /// and without the sender's roles and quota key.
+    /// ... unless these can't be had any more, since no password outlives the process: then with the gateway's own
+    /// account, and without the sender's roles and quota key.
     pub own_account: bool,
     pub roles: Vec<String>,
     pub quota_key: String,

@@ -17,7 +17,8 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// In one question: as many names as stay below ClickHouse's bound on the length of a query.
 const MOST_TABLES_ASKED: usize = 2_000;
 
-/// Writes batches as one INSERT each, as the user whose inserts they hold: in FORMAT Native, or as the text they came in.
+/// Writes batches as one INSERT each, as the user whose inserts they hold: in FORMAT Native, or as the text they came
+/// in.
 pub struct ClickHouseSink {
     client: Arc<Client>,
 }
@@ -28,8 +29,8 @@ impl ClickHouseSink {
     }
 }
 
-/// With these ClickHouse makes one block of a whole text, which it writes only when it has read all of it: an error in any
-/// row means that no row is stored. Parallel parsing cuts texts of many megabytes only
+/// With these ClickHouse makes one block of a whole text, which it writes only when it has read all of it: an error in
+/// any row means that no row is stored. Parallel parsing cuts texts of many megabytes only
 /// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
 pub const ONE_BLOCK: [(&str, &str); 2] =
     [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
@@ -112,8 +113,8 @@ fn written_rows(summary: &str) -> Option<u64> {
     rest.split('"').next()?.parse().ok()
 }
 
-/// A batch of text has as many rows as its inserts had by our count, or we don't know what we are doing. Views add to the
-/// count, and tables that hand rows on may not count them.
+/// A batch of text has as many rows as its inserts had by our count, or we don't know what we are doing. Views add to
+/// the count, and tables that hand rows on may not count them.
 fn check_count(batch: &Batch, written_rows: u64) {
     let Destination { has_views, hands_on, database, table, .. } = &*batch.destination;
     let counted = batch.rows.count() as u64;

@@ -1,12 +1,13 @@
 //! What an error of ClickHouse's says of the rows that were sent: whether some of them may be stored.
 //!
-//! ClickHouse takes a block through its table's expressions and constraints, hands it to the table and from there to the views
-//! that hang on it, and keeps what was written when the block is through. So an error that comes of the values, and is not a
-//! view's, was raised before anything was kept, while an error of a view is raised when the table, and other views, may
-//! already have the rows (they mostly have). The text of a view's error says that it is one.
+//! ClickHouse takes a block through its table's expressions and constraints, hands it to the table and from there to
+//! the views that hang on it, and keeps what was written when the block is through. So an error that comes of the
+//! values, and is not a view's, was raised before anything was kept, while an error of a view is raised when the table,
+//! and other views, may already have the rows (they mostly have). The text of a view's error says that it is one.
 //!
-//! A batch over several partitions is written as several parts, all of them before the first is kept (`spread.rs`). What can
-//! fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been taken by then.
+//! A batch over several partitions is written as several parts, all of them before the first is kept (`spread.rs`).
+//! What can fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been
+//! taken by then.
 
 use windrow_client::Exception;
 

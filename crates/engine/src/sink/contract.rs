@@ -10,17 +10,17 @@ use crate::sink::batch::{Batch, TableName};
 /// 1. `Ok` means that all rows of the batch are stored and visible to a query that begins now.
 /// 2. [`StoreError::NotSent`] means that the sink's system never saw the batch.
 /// 3. [`StoreError::Refused`] means that it saw the batch and stored none of it.
-/// 4. [`StoreError::Failed`] means that it saw the batch, came to an end with an error, and may have stored a part of it.
-///    Whenever the end itself is not certain, the error is [`StoreError::Unknown`].
-///    [`StoreError::StillRunning`] means that this call did nothing, since an earlier one under the same id has not ended.
+/// 4. [`StoreError::Failed`] means that it saw the batch, came to an end with an error, and may have stored a part of
+///    it. Whenever the end itself is not certain, the error is [`StoreError::Unknown`]. [`StoreError::StillRunning`]
+///    means that this call did nothing, since an earlier one under the same id has not ended.
 /// 5. Storing the same batch again under the same id stores nothing twice where
 ///    [`Destination::deduplicates`](crate::sink::Destination) is true.
 /// 6. A call that is dropped before it ends counts as `Unknown`.
 pub trait Sink: Send + Sync + 'static {
     fn store(&self, batch: &Batch) -> impl Future<Output = Result<Stored, StoreError>> + Send;
 
-    /// How close these tables are to refusing inserts, and what the sink's system can bear. `None`: it has no such limits, or
-    /// can't say.
+    /// How close these tables are to refusing inserts, and what the sink's system can bear. `None`: it has no such
+    /// limits, or can't say.
     fn load(&self, _tables: &[TableName]) -> impl Future<Output = Option<Load>> + Send {
         async { None }
     }

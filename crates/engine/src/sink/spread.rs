@@ -1,8 +1,9 @@
 //! Whether a batch may go into several partitions, and what makes its INSERT all or nothing then.
 //!
-//! MergeTree writes a part for each partition of a block. By itself it keeps each of them when the next but one is begun, so
-//! that an error in the last leaves the others stored. Asked to, it writes all of them before it keeps the first. That costs
-//! some 3 MiB of its memory for each partition (more for parts that are wide), so it is asked only where there may be several.
+//! MergeTree writes a part for each partition of a block. By itself it keeps each of them when the next but one is
+//! begun, so that an error in the last leaves the others stored. Asked to, it writes all of them before it keeps the
+//! first. That costs some 3 MiB of its memory for each partition (more for parts that are wide), so it is asked only
+//! where there may be several.
 
 use crate::sink::batch::{Batch, Form};
 

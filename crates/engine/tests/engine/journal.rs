@@ -234,7 +234,8 @@ fn who_has_no_patience_is_refused_behind_others() {
 fn a_full_journal_refuses_until_there_is_room() {
     let mut machine = cramped();
     machine.log.max_bytes = 128 << 10;
-    // Half of what is kept for records that free room: pieces and ends of inserts sent one by one take nearly as much as they do.
+    // Half of what is kept for records that free room: pieces and ends of inserts sent one by one take nearly as much
+    // as they do.
     machine.log.segment_bytes = 8 << 10;
     machine.live(async |life| {
         let shape = life.world.deduplicating_shape("t");

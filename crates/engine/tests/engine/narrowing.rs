@@ -164,7 +164,8 @@ async fn what_concerns_the_whole_batch_is_not_narrowed() {
 
 #[tokio::test]
 async fn a_table_that_has_changed_is_reported() {
-    // 497: what the gateway has been told of the account's rights doesn't hold for this table, behind a view of it perhaps.
+    // 497: what the gateway has been told of the account's rights doesn't hold for this table, behind a view of it
+    // perhaps.
     for (code, is_reported) in [(16, true), (60, true), (81, true), (497, true), (469, false), (201, false)] {
         for answer in [Answer::Refused(code), Answer::Failed(code)] {
             let world = World::sealing_at(1);

@@ -1,7 +1,7 @@
 //! Who is calling: the same users as on the data port.
 //!
-//! A client sends `authorization: Basic ...` with each call, or once in a handshake, which gives it a bearer token for the
-//! calls that follow. Without either it is `default` with an empty password, as on the data port.
+//! A client sends `authorization: Basic ...` with each call, or once in a handshake, which gives it a bearer token for
+//! the calls that follow. Without either it is `default` with an empty password, as on the data port.
 
 mod tokens;
 mod users;

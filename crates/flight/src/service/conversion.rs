@@ -1,7 +1,7 @@
 //! Parameters as rows for a table's columns.
 //!
-//! Clients bind what their language has: an integer of 64 bits, whatever the column is. ClickHouse would cut such a number to
-//! the column's size without a word, so it is checked here. What isn't a number is left to the database.
+//! Clients bind what their language has: an integer of 64 bits, whatever the column is. ClickHouse would cut such a
+//! number to the column's size without a word, so it is checked here. What isn't a number is left to the database.
 
 use std::sync::Arc;
 

@@ -123,7 +123,8 @@ fn layout(command: &Command) -> Option<SchemaRef> {
     })
 }
 
-/// The columns of a statement's rows, found without running it; `None` where it has none, or none that are known before.
+/// The columns of a statement's rows, found without running it; `None` where it has none, or none that are known
+/// before.
 pub(super) async fn result_schema(store: &Store, caller: &Caller, sql: &str) -> Result<Option<SchemaRef>, Exception> {
     let dialect = store.dialect();
     let marks = crate::sql::marks(dialect, sql);

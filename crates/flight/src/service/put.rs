@@ -35,7 +35,8 @@ pub(super) async fn put(inner: &Inner, caller: &Caller, messages: Streaming<Flig
         }
         _ => return Err(Status::invalid_argument("this command takes no rows")),
     };
-    // Not -1, which would say that nobody knows: of that the JDBC driver concludes that there are rows, and runs it once more.
+    // Not -1, which would say that nobody knows: of that the JDBC driver concludes that there are rows, and runs it
+    // once more.
     let record_count = rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(0);
     Ok(PutResult { app_metadata: DoPutUpdateResult { record_count }.encode_to_vec().into() })
 }

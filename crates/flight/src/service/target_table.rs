@@ -1,7 +1,7 @@
 //! The table that rows are ingested into: made, replaced or left as it is, by what the client wants.
 //!
-//! A table that replaces another is filled under a name of its own and takes the other's place at the end. One that was made
-//! for rows that did not come to their end is dropped again.
+//! A table that replaces another is filled under a name of its own and takes the other's place at the end. One that was
+//! made for rows that did not come to their end is dropped again.
 
 use arrow_schema::Schema;
 use windrow_exception::Exception;

@@ -1,4 +1,5 @@
-//! Walks through a statement token by token, as far as it takes to know what is inside quotes and comments and what isn't.
+//! Walks through a statement token by token, as far as it takes to know what is inside quotes and comments and what
+//! isn't.
 
 use super::Dialect;
 

@@ -53,7 +53,8 @@ pub(super) async fn update(client: &Client, caller: &Caller, sql: &str) -> Resul
     Ok(written(&answer))
 }
 
-/// One INSERT. ClickHouse reads an Arrow stream's batches into blocks of `max_insert_block_size` rows, each of which is stored whole.
+/// One INSERT. ClickHouse reads an Arrow stream's batches into blocks of `max_insert_block_size` rows, each of which is
+/// stored whole.
 pub(super) async fn insert(
     client: &Client,
     caller: &Caller,

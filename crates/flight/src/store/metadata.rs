@@ -62,8 +62,8 @@ impl Store {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// A table whose name is the very pattern comes first, the caller's own before others': clients that want one table take the
-    /// first.
+    /// A table whose name is the very pattern comes first, the caller's own before others': clients that want one table
+    /// take the first.
     pub(crate) async fn tables(&self, caller: &Caller, filter: &TableFilter) -> Result<Vec<ListedTable>, Exception> {
         let from = match self {
             Store::ClickHouse(_) => {

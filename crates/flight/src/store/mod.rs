@@ -100,7 +100,8 @@ impl Store {
         }
     }
 
-    /// Statements that stand and fall together where the database can do that: in DuckDB. Tells how many rows they wrote.
+    /// Statements that stand and fall together where the database can do that: in DuckDB. Tells how many rows they
+    /// wrote.
     pub(crate) async fn update_all(&self, caller: &Caller, statements: &[String]) -> Result<Option<u64>, Exception> {
         match self {
             Store::DuckDb(duckdb) => duckdb::update_all(duckdb, caller, statements).await.map(Some),

@@ -1,7 +1,7 @@
 //! ClickHouse's exception at the end of an answer that had begun with 200.
 //!
-//! It stands there as `__exception__`, the tag that the answer's head gave, the text, its length with the tag once more, and
-//! `__exception__`, each on a line of its own.
+//! It stands there as `__exception__`, the tag that the answer's head gave, the text, its length with the tag once
+//! more, and `__exception__`, each on a line of its own.
 
 use windrow_exception::Exception;
 

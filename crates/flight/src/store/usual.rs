@@ -1,8 +1,8 @@
 //! DuckDB's rows in types that every client of Arrow knows.
 //!
-//! DuckDB tells BOOLEAN and HUGEINT as extension types, so that nothing of them is lost; a client that doesn't know those sees
-//! small integers and bytes. Here they are Arrow's boolean and a decimal of 38 digits: that is all but the largest HUGEINTs, and
-//! those are an error rather than another number.
+//! DuckDB tells BOOLEAN and HUGEINT as extension types, so that nothing of them is lost; a client that doesn't know
+//! those sees small integers and bytes. Here they are Arrow's boolean and a decimal of 38 digits: that is all but the
+//! largest HUGEINTs, and those are an error rather than another number.
 
 use std::sync::Arc;
 

@@ -27,7 +27,8 @@ pub use dead_letters::{dead_letter_json, listing_json};
 const DEAD_LETTERS: &str = "/api/v1/dead-letters";
 /// A selection of some ten thousand dead letters by their ids.
 const MAX_BODY_BYTES: usize = 1 << 20;
-/// Nobody has to be known to open one, and the files of the process are the data port's, too. One more is closed at once.
+/// Nobody has to be known to open one, and the files of the process are the data port's, too. One more is closed at
+/// once.
 pub const MAX_ADMIN_CONNECTIONS: usize = 500;
 
 /// Whether the gateway can do its work now, and a sentence that says more.

@@ -1,13 +1,14 @@
 //! Who asks, as the backend knows him: an account is a user with a password, roles and a quota key.
 //!
-//! Three questions tell all about an account that bears on inserts, asked with its own credentials: its settings, quota and
-//! roles, and SHOW GRANTS, of its own and with those of all its roles. Together they are its *fingerprint*. While an account is in use they are put again, every half of
-//! `gather.admission_ttl_ms`; as long as the fingerprint is the same, what ClickHouse has accepted of the account goes on to
-//! hold, however many tables and settings that is about. When it has moved, everything is asked anew. A password that is no
-//! longer good, and a quota that is used up, show in that the question is refused.
+//! Three questions tell all about an account that bears on inserts, asked with its own credentials: its settings, quota
+//! and roles, and SHOW GRANTS, of its own and with those of all its roles. Together they are its *fingerprint*. While
+//! an account is in use they are put again, every half of `gather.admission_ttl_ms`; as long as the fingerprint is the
+//! same, what ClickHouse has accepted of the account goes on to hold, however many tables and settings that is about.
+//! When it has moved, everything is asked anew. A password that is no longer good, and a quota that is used up, show in
+//! that the question is refused.
 //!
-//! What roles that are named in a request may do is not among the grants that SHOW GRANTS lists, and an older server doesn't
-//! know that statement: such an account's inserts are asked about one by one, as often as the time says.
+//! What roles that are named in a request may do is not among the grants that SHOW GRANTS lists, and an older server
+//! doesn't know that statement: such an account's inserts are asked about one by one, as often as the time says.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, RandomState};

@@ -2,21 +2,23 @@
 //!
 //! # Learning
 //!
-//! What inserts want to know of tables is put in rounds (`rounds.rs`): one question of `system.tables` and `system.columns` for
-//! all that are asked about while the last one was under way. `system.columns` shows an account only what it may see, so this
-//! is done where its grants say that it sees all columns of a table. Other tables are asked about one by one, with DESCRIBE.
+//! What inserts want to know of tables is put in rounds (`rounds.rs`): one question of `system.tables` and
+//! `system.columns` for all that are asked about while the last one was under way. `system.columns` shows an account
+//! only what it may see, so this is done where its grants say that it sees all columns of a table. Other tables are
+//! asked about one by one, with DESCRIBE.
 //!
 //! # Watching
 //!
-//! Every half of `gather.schema_ttl_ms`, while tables are in use, one question goes over all of them: a sum over names, UUIDs,
-//! times of change and attached views of each database. Where it is the same as before, everything that was learnt of the
-//! database holds. Where it is not, the known tables of that database are listed with these marks, and those whose marks have
-//! changed are learnt anew. Times of change have whole seconds, so a table that changed a moment ago is looked at again.
+//! Every half of `gather.schema_ttl_ms`, while tables are in use, one question goes over all of them: a sum over names,
+//! UUIDs, times of change and attached views of each database. Where it is the same as before, everything that was
+//! learnt of the database holds. Where it is not, the known tables of that database are listed with these marks, and
+//! those whose marks have changed are learnt anew. Times of change have whole seconds, so a table that changed a moment
+//! ago is looked at again.
 //!
 //! # What grows with what
 //!
-//! The sum costs ClickHouse about 15 µs for each table of the databases in use (150 ms for 10,000), and the gateway nothing.
-//! A change costs a list of the database's known tables. A table that nobody uses any more is not watched.
+//! The sum costs ClickHouse about 15 µs for each table of the databases in use (150 ms for 10,000), and the gateway
+//! nothing. A change costs a list of the database's known tables. A table that nobody uses any more is not watched.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};

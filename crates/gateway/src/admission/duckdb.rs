@@ -20,7 +20,8 @@ const UNKNOWN_TABLE: i32 = 60;
 /// The ClickHouse whose way of reading inserts holds.
 const VERSION: ServerVersion = ServerVersion { major: 26, minor: 7 };
 
-/// ClickHouse's defaults, but for one: where DuckDB says NOT NULL, a NULL is an error, and no other value takes its place.
+/// ClickHouse's defaults, but for one: where DuckDB says NOT NULL, a NULL is an error, and no other value takes its
+/// place.
 pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("date_time_input_format", "best_effort"),
     ("input_format_null_as_default", "0"),

@@ -1,7 +1,7 @@
 //! What an account may do, read from the answer to SHOW GRANTS.
 //!
-//! Read only for "yes, surely": whatever is written in a way that isn't known here, and every revoke that might concern a
-//! table, means that ClickHouse is asked itself.
+//! Read only for "yes, surely": whatever is written in a way that isn't known here, and every revoke that might concern
+//! a table, means that ClickHouse is asked itself.
 
 use windrow_statement::unquoted_names;
 
@@ -29,8 +29,8 @@ enum Scope {
 }
 
 impl Grants {
-    /// Of an account whose `own` grants and roles are these, and `all` of whose roles together give it these. `None` if not all of
-    /// its roles hold: then nobody says which of the grants do.
+    /// Of an account whose `own` grants and roles are these, and `all` of whose roles together give it these. `None` if
+    /// not all of its roles hold: then nobody says which of the grants do.
     pub(crate) fn in_force(own: &str, all: &str, enabled_roles: &[String]) -> Option<Grants> {
         let holds = |role: &String| enabled_roles.contains(role);
         roles_of(own)?.iter().all(holds).then(|| Grants::read(all))?

@@ -3,16 +3,17 @@
 //! Three questions, none of which is put for each table, statement or insert:
 //! - who is this account: its settings, its database, what it may do (`account.rs`), by its *fingerprint*;
 //! - what is this table: columns, engine (`catalog.rs`), learnt many at a time and watched all together;
-//! - may this account insert with these settings: an INSERT of no rows, under its own credentials, which ClickHouse checks like
-//!   any other and which leaves no trace (`probe.rs`). Where the grants say that the account may insert into a table, the
-//!   answer for one table holds for all; elsewhere each table is asked about once.
+//! - may this account insert with these settings: an INSERT of no rows, under its own credentials, which ClickHouse
+//!   checks like any other and which leaves no trace (`probe.rs`). Where the grants say that the account may insert
+//!   into a table, the answer for one table holds for all; elsewhere each table is asked about once.
 //!
-//! What was learnt is believed as long as it *stands* (`standing.rs`): until a question that began later says otherwise, and for
-//! a while after the last one that confirmed it. [`Admission::doubt`] makes everything wait for a question that begins now.
+//! What was learnt is believed as long as it *stands* (`standing.rs`): until a question that began later says
+//! otherwise, and for a while after the last one that confirmed it. [`Admission::doubt`] makes everything wait for a
+//! question that begins now.
 //!
-//! A refusal of ClickHouse's is not worded here: the caller forwards the insert and ClickHouse refuses it itself. For a DuckDB,
-//! the gateway answers all three (`duckdb.rs`), and words its refusals. While the backend is away, what it said last goes on to
-//! hold: an insert that it would refuse by then is refused at the flush.
+//! A refusal of ClickHouse's is not worded here: the caller forwards the insert and ClickHouse refuses it itself. For a
+//! DuckDB, the gateway answers all three (`duckdb.rs`), and words its refusals. While the backend is away, what it said
+//! last goes on to hold: an insert that it would refuse by then is refused at the flush.
 //!
 //! `docs/decisions/0035-admission-by-fingerprints.md` says why, and what somebody gains who knows all this.
 
@@ -254,8 +255,8 @@ impl Admission {
         }
     }
 
-    /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with the
-    /// client's.
+    /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with
+    /// the client's.
     pub(crate) async fn table(&self, key: &TableKey, asker: &UserKey) -> Result<Arc<TableSchema>, NotAdmitted> {
         self.table_at(key, asker, Moment::default()).await
     }
@@ -303,8 +304,8 @@ impl Admission {
         confirmed.min(grounds.asked_at.unwrap_or(confirmed)).elapsed()
     }
 
-    /// Has it confirmed again in time, once half of the time has passed: nobody is to wait for the answer when the rest has
-    /// passed too. True: what only time can tell has to be asked anew, by the one who takes that upon himself.
+    /// Has it confirmed again in time, once half of the time has passed: nobody is to wait for the answer when the rest
+    /// has passed too. True: what only time can tell has to be asked anew, by the one who takes that upon himself.
     pub(crate) fn renew(&self, grounds: &Grounds, now: Moment) -> bool {
         let Learnt::ClickHouse(it) = &self.learnt else { return self.is_half_over(grounds, now) };
         let since = now.before(self.account_ttl / 2).max(self.doubted_at());
@@ -466,8 +467,8 @@ impl Admission {
         }
     }
 
-    /// May this account insert into these columns of a ClickHouse's table? Not asked where its grants say so. `settings` are
-    /// those that the columns depend on.
+    /// May this account insert into these columns of a ClickHouse's table? Not asked where its grants say so.
+    /// `settings` are those that the columns depend on.
     pub(crate) async fn may_insert(
         &self,
         key: &UserKey,

@@ -10,8 +10,8 @@ use super::{TableKey, UserKey, QUESTION_TIMEOUT};
 
 const TOO_MANY_PARTS: i32 = 252;
 
-/// An INSERT of no rows: ClickHouse checks the table, the columns, the privileges, the quota and the settings, and writes
-/// nothing.
+/// An INSERT of no rows: ClickHouse checks the table, the columns, the privileges, the quota and the settings, and
+/// writes nothing.
 pub(crate) struct Probe<'a> {
     pub(crate) destination: &'a Destination,
     /// Settings of the request that the flush will not carry.
@@ -21,8 +21,8 @@ pub(crate) struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// A hash of what is asked. The same for all tables that the account surely may insert into: then the answer tells of its
-    /// settings only.
+    /// A hash of what is asked. The same for all tables that the account surely may insert into: then the answer tells
+    /// of its settings only.
     pub(super) fn question(&self, account: &Account, schema: &TableSchema) -> u64 {
         let to = self.destination;
         let mut hasher = account.hasher.build_hasher();
@@ -72,7 +72,8 @@ impl Probe<'_> {
 
 async fn put(client: &Client, call: Call<'_>) -> Result<(), CallError> {
     match client.call(call).await {
-        // Parts are counted when all else has been checked. Whether there will be too many is found when there are rows.
+        // Parts are counted when all else has been checked. Whether there will be too many is found when there are
+        // rows.
         Err(CallError::Exception(exception)) if exception.code == TOO_MANY_PARTS => Ok(()),
         answer => answer.map(drop),
     }

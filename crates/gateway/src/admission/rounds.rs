@@ -1,7 +1,8 @@
-//! Questions that go in rounds: one round is under way at most, and all that is asked meanwhile goes together into the next.
+//! Questions that go in rounds: one round is under way at most, and all that is asked meanwhile goes together into the
+//! next.
 //!
-//! So the number of questions depends on how long the backend takes for one, not on how many want to know. A round goes on
-//! when who asked has gone.
+//! So the number of questions depends on how long the backend takes for one, not on how many want to know. A round goes
+//! on when who asked has gone.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;

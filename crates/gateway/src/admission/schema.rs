@@ -35,8 +35,8 @@ pub(crate) struct TableSchema {
     pub(super) partition_key: String,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
     pub(crate) computes: bool,
-    /// Whether ClickHouse may refuse an insert for what it computes, or does beside storing rows: then a yes to an insert into
-    /// another table says nothing of this one.
+    /// Whether ClickHouse may refuse an insert for what it computes, or does beside storing rows: then a yes to an
+    /// insert into another table says nothing of this one.
     pub(crate) asks_for_rights: bool,
 }
 
@@ -52,8 +52,8 @@ pub(crate) struct Column {
     pub(crate) asks_for_rights: bool,
 }
 
-/// A column of one byte in which ClickHouse takes two values only: the Sign of a table that collapses rows, or what marks
-/// rows as deleted.
+/// A column of one byte in which ClickHouse takes two values only: the Sign of a table that collapses rows, or what
+/// marks rows as deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Marks {
     pub(crate) column: String,
@@ -62,8 +62,8 @@ pub(crate) struct Marks {
     pub(crate) has_allowed_default: bool,
 }
 
-/// Functions that read something for which a user needs a right, by what stands in their names: dictionaries, Join tables,
-/// files, subqueries, models, the server's own code.
+/// Functions that read something for which a user needs a right, by what stands in their names: dictionaries, Join
+/// tables, files, subqueries, models, the server's own code.
 fn asks_for_rights(expression: &str) -> bool {
     const MARKS: [&str; 7] = ["dict", "join", "file", "select", "catboost", "address", "demangle"];
     let expression = expression.to_ascii_lowercase();
@@ -101,7 +101,8 @@ pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String 
     )
 }
 
-/// The same of one table, in other words, for an account that may not read the system's tables but may DESCRIBE this one.
+/// The same of one table, in other words, for an account that may not read the system's tables but may DESCRIBE this
+/// one.
 pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
     let began = Moment::now();
     let quoted = |name: &str| windrow_statement::backquote(name);
@@ -450,8 +451,8 @@ impl TableSchema {
         })
     }
 
-    /// The columns that an insert writes: those it names, with the name of its table before them or without, or all that can
-    /// be written but for some.
+    /// The columns that an insert writes: those it names, with the name of its table before them or without, or all
+    /// that can be written but for some.
     pub(crate) fn target_columns(
         &self,
         table: &str,
@@ -465,7 +466,8 @@ impl TableSchema {
                 let known = |name: &str| self.columns.iter().find(|column| column.name == name);
                 let behind_table = |name: &'_ String| known(name.strip_prefix(table)?.strip_prefix('.')?);
                 let find = |name: &String| known(name).or_else(|| behind_table(name)).filter(writable);
-                // A name that isn't there is the backend's to refuse; the other kinds of column have rules of their own.
+                // A name that isn't there is the backend's to refuse; the other kinds of column have rules of their
+                // own.
                 names.iter().map(find).collect::<Option<_>>().ok_or(NotAdmitted::Forward("columns"))?
             }
         };

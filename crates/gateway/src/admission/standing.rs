@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// After a question that failed nobody waits for the next one, for so long. Longer than a question may take, so that while the
-/// backend is silent one failure follows the other without a gap in which an insert would have to wait.
+/// After a question that failed nobody waits for the next one, for so long. Longer than a question may take, so that
+/// while the backend is silent one failure follows the other without a gap in which an insert would have to wait.
 const FAILED_LATELY: Duration = Duration::from_secs(60);
 /// Between a question that failed and the next: a thousand writers must not knock at a dead backend at every insert.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);

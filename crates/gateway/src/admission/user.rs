@@ -50,8 +50,8 @@ const VERSIONED_SETTINGS: &str =
     'async_insert_deduplicate', 'insert_deduplicate', 'enable_http_compression', \
     'max_partitions_per_insert_block', 'throw_on_max_partitions_per_insert_block'";
 
-/// Bounds of a quota that inserts can run into, as `system.quota_usage` names them. What is counted by whole queries is used up
-/// when it reaches its bound, the others when they pass it.
+/// Bounds of a quota that inserts can run into, as `system.quota_usage` names them. What is counted by whole queries is
+/// used up when it reaches its bound, the others when they pass it.
 const QUOTAS: [(&str, &str); 5] =
     [("queries", ">="), ("query_inserts", ">="), ("errors", ">"), ("written_bytes", ">"), ("execution_time", ">")];
 

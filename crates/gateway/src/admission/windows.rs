@@ -1,10 +1,10 @@
-//! Windows of deduplication: how many of the blocks stored last a table remembers, so that a repeat is dropped, and whose
-//! wish that was.
+//! Windows of deduplication: how many of the blocks stored last a table remembers, so that a repeat is dropped, and
+//! whose wish that was.
 //!
-//! Windrow needs a window so that a batch which is sent again, after a lost answer or a crash, is stored once. It can give a
-//! table one: by a default for all tables on an engine of its own, by `ALTER TABLE ... MODIFY SETTING` elsewhere. That window
-//! must not deduplicate what clients send, so it has to be told from one that the table's owner has set: its size is a number
-//! that nobody else chooses.
+//! Windrow needs a window so that a batch which is sent again, after a lost answer or a crash, is stored once. It can
+//! give a table one: by a default for all tables on an engine of its own, by `ALTER TABLE ... MODIFY SETTING`
+//! elsewhere. That window must not deduplicate what clients send, so it has to be told from one that the table's owner
+//! has set: its size is a number that nobody else chooses.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,9 +1,10 @@
 //! What an insert's request has to be asked for only once: the way from its text to a [`Prepared`], remembered or new.
 //!
-//! While the backend is away nobody can be asked, and what it said last goes on to hold for inserts that are acknowledged
-//! before they are stored: they are to notice nothing of it. They are stored as their own user, and refused then if that
-//! user may no longer insert. Only what a crash left in the journal is stored with Windrow's own account, so a right that
-//! was taken away while the backend could not be asked goes on to work for that; `gather.admission_away_ttl_ms` bounds it.
+//! While the backend is away nobody can be asked, and what it said last goes on to hold for inserts that are
+//! acknowledged before they are stored: they are to notice nothing of it. They are stored as their own user, and
+//! refused then if that user may no longer insert. Only what a crash left in the journal is stored with Windrow's own
+//! account, so a right that was taken away while the backend could not be asked goes on to work for that;
+//! `gather.admission_away_ttl_ms` bounds it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +18,8 @@ use crate::insert::{is_of_one_insert, prepare, role, Answer, InsertRequest, Prep
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// Who has an earlier answer to go by waits no longer than this for a backend that is silent, from when it was asked. What is
-/// confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
+/// Who has an earlier answer to go by waits no longer than this for a backend that is silent, from when it was asked.
+/// What is confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
 const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
 
 /// For a backend that has not answered since the start, be it with an error.
@@ -98,8 +99,8 @@ impl Asking<'_> {
         }
     }
 
-    /// While the backend is away, for as long as the insert would wait to be stored. One that has never answered may be one
-    /// that doesn't exist: nobody waits long for that.
+    /// While the backend is away, for as long as the insert would wait to be stored. One that has never answered may be
+    /// one that doesn't exist: nobody waits long for that.
     async fn patiently(&self, earlier: Option<Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
         let patience = patience(self.state, &self.request);
         let mut obstacle = None;
@@ -196,7 +197,8 @@ fn patience(state: &State, request: &InsertRequest) -> Duration {
     said.unwrap_or(default).min(Duration::from_secs(86_400))
 }
 
-/// Everything that decides how an insert is prepared: of the statement what it says, not how it is written. Lengths go before the parts, so that no two requests look alike.
+/// Everything that decides how an insert is prepared: of the statement what it says, not how it is written. Lengths go
+/// before the parts, so that no two requests look alike.
 fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     let mut signature = Vec::with_capacity(256);
     let mut add = |part: &[u8]| {

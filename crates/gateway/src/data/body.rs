@@ -97,8 +97,8 @@ impl BodyRoom {
         Ok(Read { bytes: bytes.freeze(), whole: body.is_done(), room: read.room })
     }
 
-    /// Unpacks a body into at most `limit` bytes, with room for what comes out. `unpack` is told how much that may be; it is
-    /// asked again with more if that was too little and there is more to be had.
+    /// Unpacks a body into at most `limit` bytes, with room for what comes out. `unpack` is told how much that may be;
+    /// it is asked again with more if that was too little and there is more to be had.
     pub(crate) async fn unpack(
         &self,
         read: &mut Read,

@@ -1,5 +1,5 @@
-//! May a request have the query id that it asks for? What ClickHouse decides when a query begins, for the ids that it does
-//! not see: those of inserts that wait here.
+//! May a request have the query id that it asks for? What ClickHouse decides when a query begins, for the ids that it
+//! does not see: those of inserts that wait here.
 
 use std::time::Duration;
 

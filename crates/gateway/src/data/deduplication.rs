@@ -1,9 +1,9 @@
 //! Forwarded statements and deduplication.
 //!
-//! An INSERT has to say what makes ClickHouse deduplicate it if, and only if, somebody wants it to: a table may have a window
-//! that is Windrow's, for its batches, and rows that nobody repeated must not be dropped by it. One that names itself by a
-//! token asks the deduplication index first, since a repeat may have been gathered; and enters it, since one may be gathered later.
-//! A statement that takes rows away makes the deduplication index forget them.
+//! An INSERT has to say what makes ClickHouse deduplicate it if, and only if, somebody wants it to: a table may have a
+//! window that is Windrow's, for its batches, and rows that nobody repeated must not be dropped by it. One that names
+//! itself by a token asks the deduplication index first, since a repeat may have been gathered; and enters it, since
+//! one may be gathered later. A statement that takes rows away makes the deduplication index forget them.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub(super) enum Passage {
     Nameless,
     Claimed(DedupKeys),
     Repeat,
-    /// It is not forwarded: one of its name was on its way for longer than its sender waits, or whether it is a repeat can't
-    /// be told now.
+    /// It is not forwarded: one of its name was on its way for longer than its sender waits, or whether it is a repeat
+    /// can't be told now.
     Refused(Refusal),
 }
 
@@ -122,7 +122,8 @@ impl Exchange<'_> {
         send(connection, out, after).await
     }
 
-    /// What a forwarded statement takes away, if it does. Asked before it is: a table that is gone can't be asked about.
+    /// What a forwarded statement takes away, if it does. Asked before it is: a table that is gone can't be asked
+    /// about.
     pub(super) async fn row_removal(
         &self,
         statement: Option<&OtherStatement>,
@@ -175,8 +176,8 @@ impl Exchange<'_> {
     }
 }
 
-/// What ClickHouse answered. `None`: it refuses the insert, and will say so itself. While it can't be asked, an insert with a
-/// token is not sent on, because nobody knows whether it is a repeat.
+/// What ClickHouse answered. `None`: it refuses the insert, and will say so itself. While it can't be asked, an insert
+/// with a token is not sent on, because nobody knows whether it is a repeat.
 fn answered<T>(answer: Result<T, NotAdmitted>, token: Option<&str>) -> Result<Option<T>, Refusal> {
     match answer {
         Err(NotAdmitted::Refused(refusal)) => Err((*refusal).clone()),

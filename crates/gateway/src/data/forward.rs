@@ -1,8 +1,8 @@
 //! Passes a request on to the backend and its answer back, both as they come, in bounded memory.
 //!
-//! The answer's body is passed on byte for byte, framing included; its head line by line, because ClickHouse adds progress
-//! to it while a query runs. A client that leaves takes the backend's connection with it: ClickHouse then does to the
-//! query what it does when its own client leaves.
+//! The answer's body is passed on byte for byte, framing included; its head line by line, because ClickHouse adds
+//! progress to it while a query runs. A client that leaves takes the backend's connection with it: ClickHouse then does
+//! to the query what it does when its own client leaves.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -102,11 +102,12 @@ impl Exchange<'_> {
         after
     }
 
-    /// What the statement may change here, if ClickHouse does it. Nothing, if it comes from somebody whom ClickHouse doesn't know:
-    /// then no table is asked about, and no session of somebody else's name is marked.
+    /// What the statement may change here, if ClickHouse does it. Nothing, if it comes from somebody whom ClickHouse
+    /// doesn't know: then no table is asked about, and no session of somebody else's name is marked.
     async fn changes(&self, statement: Option<&OtherStatement>, text: Option<&Text>, reason: &str) -> Changes {
         let changes = Changes::of(statement, reason);
-        // By other methods only a session can be changed. (To OPTIONS and to the paths of its pages, ClickHouse says yes to anybody.)
+        // By other methods only a session can be changed. (To OPTIONS and to the paths of its pages, ClickHouse says
+        // yes to anybody.)
         let changes = Changes { learnt: changes.learnt && self.request.is_post(), ..changes };
         if !(changes.session || changes.learnt) {
             return Changes::default();
@@ -137,8 +138,8 @@ impl Exchange<'_> {
         self.state.sessions.mark_changed(key).then_some(key)
     }
 
-    /// Sends the request on and its answer back, unless it is the repeat of an insert that is stored; returns also what the
-    /// backend refused it with.
+    /// Sends the request on and its answer back, unless it is the repeat of an insert that is stored; returns also what
+    /// the backend refused it with.
     pub(super) async fn relay_once(
         &self,
         relay: &Client,

@@ -185,8 +185,8 @@ fn was_read(
     }
 }
 
-/// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the connections
-/// for it that the insert would else be forwarded by.
+/// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the
+/// connections for it that the insert would else be forwarded by.
 async fn ask_to_read(
     state: &Arc<State>,
     candidate: &Candidate<'_>,

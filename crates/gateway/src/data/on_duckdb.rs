@@ -1,7 +1,8 @@
-//! Requests that are not gathered, where DuckDB is the backend: what would be forwarded to a ClickHouse is answered here.
+//! Requests that are not gathered, where DuckDB is the backend: what would be forwarded to a ClickHouse is answered
+//! here.
 //!
-//! An insert with data is taken or refused, here and with a reason: there is nobody behind who reads more formats than the
-//! gateway does. Everything else is SQL, and DuckDB's to run; so are VALUES in which expressions stand.
+//! An insert with data is taken or refused, here and with a reason: there is nobody behind who reads more formats than
+//! the gateway does. Everything else is SQL, and DuckDB's to run; so are VALUES in which expressions stand.
 
 use windrow_http::Connection;
 

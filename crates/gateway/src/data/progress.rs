@@ -1,8 +1,9 @@
 //! Keeps a client that waits for its insert from giving up.
 //!
 //! The head of an answer can be begun long before it is ended. `X-ClickHouse-Progress` fields in it show a client, and
-//! everything between, that the connection lives. They cost the status line: what comes after them is 200, also an error,
-//! of which `X-ClickHouse-Exception-Code` tells. ClickHouse does the same to a query that fails after its first such field.
+//! everything between, that the connection lives. They cost the status line: what comes after them is 200, also an
+//! error, of which `X-ClickHouse-Exception-Code` tells. ClickHouse does the same to a query that fails after its first
+//! such field.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Which query ids are in use, as far as requests pass through here.
 //!
-//! ClickHouse runs no two queries of one id at a time, whoever sends them: the second is refused (code 216). An insert that
-//! waits to be stored has no query there, only its batch will have one, of an id of its own. So the ids of such inserts are
-//! kept here, and those of forwarded requests beside them: an insert whose id one of them has is forwarded too, and
-//! ClickHouse says what it thinks of that. Ids that were generated collide with nothing and are not kept.
+//! ClickHouse runs no two queries of one id at a time, whoever sends them: the second is refused (code 216). An insert
+//! that waits to be stored has no query there, only its batch will have one, of an id of its own. So the ids of such
+//! inserts are kept here, and those of forwarded requests beside them: an insert whose id one of them has is forwarded
+//! too, and ClickHouse says what it thinks of that. Ids that were generated collide with nothing and are not kept.
 //!
 //! An entry lives as long as its request, so there are no more of them than connections.
 

@@ -203,8 +203,8 @@ impl DataServer {
         let _ = self.state.appends.set(appends);
     }
 
-    /// From now on requests are served by these settings, and new connections with this certificate if there is one. What was
-    /// worked out for inserts is worked out anew if they are concerned.
+    /// From now on requests are served by these settings, and new connections with this certificate if there is one.
+    /// What was worked out for inserts is worked out anew if they are concerned.
     pub fn reload(&self, settings: Arc<Settings>, tls: Option<Arc<rustls::ServerConfig>>, concerns_inserts: bool) {
         self.state.options.settings.set(settings);
         if concerns_inserts {

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 const LONGEST_SESSION: Duration = Duration::from_secs(3600);
 const MAX_SESSIONS: usize = 100_000;
 
-/// The sessions in which a statement has changed what later ones mean: SET, USE, temporary tables, roles. Inserts in them
-/// are forwarded, into the session. In all other sessions an insert means what it would mean outside, and is gathered.
+/// The sessions in which a statement has changed what later ones mean: SET, USE, temporary tables, roles. Inserts in
+/// them are forwarded, into the session. In all other sessions an insert means what it would mean outside, and is
+/// gathered.
 ///
-/// Sessions are kept by a hash of user and id: two that share one are both taken for changed, which is slower, never wrong.
+/// Sessions are kept by a hash of user and id: two that share one are both taken for changed, which is slower, never
+/// wrong.
 #[derive(Default)]
 pub(crate) struct Sessions {
     changed: Mutex<Changed>,
@@ -56,7 +58,8 @@ impl Sessions {
         self.lock().used.remove(&key.0);
     }
 
-    /// Whether an insert in this session has to be forwarded. Looking counts as use: the session lives on at the backend.
+    /// Whether an insert in this session has to be forwarded. Looking counts as use: the session lives on at the
+    /// backend.
     pub(crate) fn is_changed(&self, key: SessionKey) -> bool {
         let mut changed = self.lock();
         let now = Instant::now();

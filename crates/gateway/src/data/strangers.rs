@@ -1,10 +1,10 @@
 //! Who sends a request, and how little is done for strangers.
 //!
-//! A stranger is somebody of whom ClickHouse has not said that he is a user. Whole small requests are sent on all the same: they
-//! cost little, and ClickHouse refuses them in its own words. For all else it has to be known first who asks: before more of a
-//! body is read than came with its head, before anything is unpacked, before a connection to ClickHouse is held for as long as
-//! the client likes to send. ClickHouse is asked about few strangers at a time, and about fewer of one network: whoever tries
-//! names and passwords waits for himself.
+//! A stranger is somebody of whom ClickHouse has not said that he is a user. Whole small requests are sent on all the
+//! same: they cost little, and ClickHouse refuses them in its own words. For all else it has to be known first who
+//! asks: before more of a body is read than came with its head, before anything is unpacked, before a connection to
+//! ClickHouse is held for as long as the client likes to send. ClickHouse is asked about few strangers at a time, and
+//! about fewer of one network: whoever tries names and passwords waits for himself.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -67,8 +67,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// What becomes of an insert of a stranger whom ClickHouse refuses, or can't be asked about for others. While ClickHouse is
-    /// away, nobody is a stranger: what holds then is what it said last.
+    /// What becomes of an insert of a stranger whom ClickHouse refuses, or can't be asked about for others. While
+    /// ClickHouse is away, nobody is a stranger: what holds then is what it said last.
     pub(super) async fn plan_for_strange_insert(&self) -> Option<Strange> {
         let is_asked = self.state.backend.duckdb().is_none() && self.state.admission.backend_has_answered();
         if !is_asked || self.credentials().is_none() {

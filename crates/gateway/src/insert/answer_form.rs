@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// ClickHouse tells nothing of the progress of an insert that waits in its queue. A wait of which nobody's patience wears
-/// thin gets no field here either, so that its error can still have a status of its own.
+/// ClickHouse tells nothing of the progress of an insert that waits in its queue. A wait of which nobody's patience
+/// wears thin gets no field here either, so that its error can still have a status of its own.
 const SHORTEST_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// ClickHouse's default of `http_headers_progress_interval_ms`.
 const DEFAULT_PROGRESS_INTERVAL_MS: u64 = 100;

@@ -23,15 +23,17 @@ impl Answer {
     }
 }
 
-/// The admissions that are being asked for now. A thousand writers that begin at once, or come back after a DDL statement,
-/// would otherwise put the same question a thousand times, at the very moment at which the backend has most to do.
+/// The admissions that are being asked for now. A thousand writers that begin at once, or come back after a DDL
+/// statement, would otherwise put the same question a thousand times, at the very moment at which the backend has most
+/// to do.
 #[derive(Default)]
 pub(crate) struct Asking {
     answers: Mutex<HashMap<Box<[u8]>, Weak<Answer>>>,
 }
 
 impl Asking {
-    /// The answer that everybody with this signature waits for. It is forgotten some time after the last of them has gone.
+    /// The answer that everybody with this signature waits for. It is forgotten some time after the last of them has
+    /// gone.
     pub(crate) fn join(&self, signature: &[u8]) -> Arc<Answer> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = answers.get(signature).and_then(Weak::upgrade) {

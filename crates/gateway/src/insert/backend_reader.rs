@@ -1,9 +1,9 @@
-//! ClickHouse as the reader of payloads: it is asked to read them, and what comes back in columns is gathered like those
-//! read here.
+//! ClickHouse as the reader of payloads: it is asked to read them, and what comes back in columns is gathered like
+//! those read here.
 //!
-//! It reads them with the reader that an INSERT would use, as the same user and under the same settings, so expressions,
-//! lenient spellings and formats unknown here come out as they would be stored. Nothing is stored by it: whatever
-//! goes wrong, the insert is forwarded.
+//! It reads them with the reader that an INSERT would use, as the same user and under the same settings, so
+//! expressions, lenient spellings and formats unknown here come out as they would be stored. Nothing is stored by it:
+//! whatever goes wrong, the insert is forwarded.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use super::questions::{Leave, Questions, PATIENCE};
 use super::readers::{BatchCompatibility, Gatherable};
 use crate::backend_reading::{Answer, Reading};
 
-/// What a payload may become by being read, so many times its length within these bounds. What becomes more is forwarded.
+/// What a payload may become by being read, so many times its length within these bounds. What becomes more is
+/// forwarded.
 const USUAL_RATIO: usize = 16;
 const LEAST_READ_BYTES: usize = 256 << 10;
 const MOST_READ_BYTES: usize = 4 << 20;
@@ -67,8 +68,8 @@ impl BackendReader {
         questions.leave((database, table, credentials, roles, quota_key, &self.database, &self.settings))
     }
 
-    /// `parsed`: the columns that other payloads of the statement are parsed into. `query_parameters`: those of the request,
-    /// which expressions may name. `None`: the insert is to be forwarded.
+    /// `parsed`: the columns that other payloads of the statement are parsed into. `query_parameters`: those of the
+    /// request, which expressions may name. `None`: the insert is to be forwarded.
     pub(super) async fn read<'p>(
         &'p self,
         parsed: &[ColumnSpec],

@@ -1,7 +1,7 @@
 //! What an insert is known by when it comes again: its token, or its rows.
 //!
-//! Rows are known by a hash of their columns as they were read, so the same rows in another format are the same insert. Their
-//! order counts, as in ClickHouse, and so do the columns that are given.
+//! Rows are known by a hash of their columns as they were read, so the same rows in another format are the same insert.
+//! Their order counts, as in ClickHouse, and so do the columns that are given.
 
 use windrow_block::{PartitionKey, Rows};
 use windrow_compression::cityhash128;

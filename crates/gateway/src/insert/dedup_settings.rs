@@ -1,9 +1,9 @@
 //! What the settings of an insert say of its deduplication, and what that comes to with a table's window.
 //!
-//! Since 26.2 ClickHouse asks `deduplicate_insert`, which is on by default; `backward_compatible_choice` means the older
-//! `insert_deduplicate` (sync) and `async_insert_deduplicate` (async). An INSERT SELECT has a setting of its own.
-//! On an engine of Windrow's own the default profile switches all of them off, because every table there has a window for
-//! Windrow's batches: only who asks, or whose table has a window of its owner, is deduplicated.
+//! Since 26.2 ClickHouse asks `deduplicate_insert`, which is on by default; `backward_compatible_choice` means the
+//! older `insert_deduplicate` (sync) and `async_insert_deduplicate` (async). An INSERT SELECT has a setting of its own.
+//! On an engine of Windrow's own the default profile switches all of them off, because every table there has a window
+//! for Windrow's batches: only who asks, or whose table has a window of its owner, is deduplicated.
 
 use windrow_settings::{Backend, Settings};
 

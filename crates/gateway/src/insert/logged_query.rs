@@ -1,5 +1,5 @@
-//! An insert's statement as `system.asynchronous_insert_log` shows it: as ClickHouse writes it anew, with the database and all
-//! columns named, however the client wrote it.
+//! An insert's statement as `system.asynchronous_insert_log` shows it: as ClickHouse writes it anew, with the database
+//! and all columns named, however the client wrote it.
 
 use windrow_statement::{backquote_if_need, quote_string, InsertStatement};
 

@@ -6,8 +6,8 @@ use windrow_engine::{
 };
 use windrow_settings::{AckRule, AsyncInsertRule, FlushPolicy, GatherSettings, TableRules};
 
-/// The settings of an insert that concern gathering, from four places: the operator's `[[tables]]` rules, the request, the
-/// user's profile, Windrow's own settings. The first that says something decides.
+/// The settings of an insert that concern gathering, from four places: the operator's `[[tables]]` rules, the request,
+/// the user's profile, Windrow's own settings. The first that says something decides.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnSettings {
     pub(crate) async_insert: bool,
@@ -111,8 +111,8 @@ impl RequestedSettings {
                 defaults.async_insert_max_data_size_bytes,
             ),
             max_query_number: max_query_number.unwrap_or(defaults.async_insert_max_query_number),
-            // ClickHouse counts because each insert of a deduplicating table becomes a node in Keeper. Where that isn't so
-            // the number only makes more parts of the same rows, so it counts if somebody asked for it.
+            // ClickHouse counts because each insert of a deduplicating table becomes a node in Keeper. Where that isn't
+            // so the number only makes more parts of the same rows, so it counts if somebody asked for it.
             count_limit: match max_query_number.is_some() || table_deduplicates {
                 true => CountLimit::Cap,
                 false => CountLimit::Off,

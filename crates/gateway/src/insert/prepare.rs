@@ -377,8 +377,8 @@ impl<'a> SettingsByRole<'a> {
         Ok(read)
     }
 
-    /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then, unless
-    /// the table computes something: expressions convert and format values under the same settings.
+    /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then,
+    /// unless the table computes something: expressions convert and format values under the same settings.
     fn written_settings(&mut self, format: &Format, computes: bool) -> Vec<(String, String)> {
         let only_read = |name: &str, value: &str| {
             name != "session_timezone" && ReadSettings::of(format).set(name, value) == SettingEffect::Applied
@@ -400,7 +400,8 @@ impl<'a> SettingsByRole<'a> {
         })
     }
 
-    /// A batch is all or nothing because ClickHouse takes it as one block. Its asynchronous inserts switch this off as well.
+    /// A batch is all or nothing because ClickHouse takes it as one block. Its asynchronous inserts switch this off as
+    /// well.
     fn ask_for_one_block(&mut self, user: &UserContext) {
         const LIMITS: &str = "use_strict_insert_block_limits";
         if self.setting(LIMITS, user).is_some_and(|value| value != "0") {

@@ -12,7 +12,8 @@ use windrow_engine::{
 use super::readers::PassthroughReader;
 use crate::admission::{Target, UserContext};
 
-/// A refused batch is read again by ClickHouse for each step of the search for a culprit, so batches of text are kept small.
+/// A refused batch is read again by ClickHouse for each step of the search for a culprit, so batches of text are kept
+/// small.
 const MAX_BATCH_BYTES: u64 = 1 << 20;
 
 /// What there is to know of a statement, for passing its payloads through.

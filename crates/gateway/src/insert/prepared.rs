@@ -64,8 +64,8 @@ impl Prepared {
         self.readers.backend.as_ref()?.leave_to_ask(questions)
     }
 
-    /// Lets ClickHouse read a payload. `query_parameters`: those of the request, which expressions may name. `None`: the
-    /// insert is to be forwarded.
+    /// Lets ClickHouse read a payload. `query_parameters`: those of the request, which expressions may name. `None`:
+    /// the insert is to be forwarded.
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
@@ -81,8 +81,8 @@ impl Prepared {
         self.grounds.schema.marks.as_ref().is_some_and(|marks| !self.readers.has_sound_marks(marks, read))
     }
 
-    /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may have
-    /// them by now.
+    /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may
+    /// have them by now.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.readers.has_skipped() && self.is_old()
     }

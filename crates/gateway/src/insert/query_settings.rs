@@ -4,7 +4,8 @@ use windrow_statement::InsertStatement;
 
 use crate::admission::{NotAdmitted, ServerVersion, UserContext};
 
-/// From this version on, `format` and `input_format` go before the FORMAT clause, and others put clauses around a query.
+/// From this version on, `format` and `input_format` go before the FORMAT clause, and others put clauses around a
+/// query.
 const SINCE: ServerVersion = ServerVersion { major: 26, minor: 8 };
 
 /// As a request gives them.

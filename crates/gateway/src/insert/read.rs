@@ -18,8 +18,9 @@ pub(crate) fn read_payload(format: &Format, payload: &[u8], plan: &ReadPlan) -> 
     }
 }
 
-/// Cuts the payload behind line breaks and reads the parts side by side. A line break need not end a row, but if every part
-/// reads as whole rows, then so does the payload, and as the same ones; if one doesn't, it is read again in one go.
+/// Cuts the payload behind line breaks and reads the parts side by side. A line break need not end a row, but if every
+/// part reads as whole rows, then so does the payload, and as the same ones; if one doesn't, it is read again in one
+/// go.
 fn read_in_parts(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let parts = match format.lines {
         Lines::Unknown => vec![payload],

@@ -1,5 +1,5 @@
-//! What makes rows of a statement's payloads. They are parsed here; where that doesn't do, they pass through as the text they
-//! came as; and what only ClickHouse can read, it is asked to read.
+//! What makes rows of a statement's payloads. They are parsed here; where that doesn't do, they pass through as the
+//! text they came as; and what only ClickHouse can read, it is asked to read.
 
 use std::sync::Arc;
 
@@ -208,7 +208,8 @@ impl Readers {
     }
 }
 
-/// Reasons that lie in the table or the settings. A payload that may simply be wrong is ClickHouse's to refuse, at once.
+/// Reasons that lie in the table or the settings. A payload that may simply be wrong is ClickHouse's to refuse, at
+/// once.
 fn is_no_doubt_of_the_payload(reason: NotParsedReason) -> bool {
     matches!(reason, NotParsedReason::MixedDefaults | NotParsedReason::Setting)
 }

@@ -23,8 +23,8 @@ pub(crate) enum Role {
     Query,
     /// Makes the insert something that can't share a batch: forwarded.
     Alone,
-    /// Anything else: inserts with the same values share a batch and the backend is told. Those that change how payloads
-    /// are read are known to the readers.
+    /// Anything else: inserts with the same values share a batch and the backend is told. Those that change how
+    /// payloads are read are known to the readers.
     Shape,
 }
 

@@ -1,4 +1,5 @@
-//! A table as a pipeline writes to it: as the gateway's own account, and asked anew, since a pipeline asks when something has changed.
+//! A table as a pipeline writes to it: as the gateway's own account, and asked anew, since a pipeline asks when
+//! something has changed.
 
 use std::sync::Arc;
 

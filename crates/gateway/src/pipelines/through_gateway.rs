@@ -1,4 +1,5 @@
-//! The tables of a gateway that runs in another process, asked over its data port: its engine, or its DuckDB, has no other door.
+//! The tables of a gateway that runs in another process, asked over its data port: its engine, or its DuckDB, has no
+//! other door.
 //!
 //! Only to look at: a gateway stores what comes this way as any client's, so nothing is ever stored by it.
 

@@ -20,8 +20,8 @@ enum Change {
     Write { offset: u64, bytes: Vec<u8> },
 }
 
-/// What a crash leaves of unsynced changes. Which one a crash is like is drawn anew each time, so that pure cases are as common as
-/// mixed ones.
+/// What a crash leaves of unsynced changes. Which one a crash is like is drawn anew each time, so that pure cases are
+/// as common as mixed ones.
 enum Loss {
     All,
     None,
@@ -73,7 +73,8 @@ impl Contents {
         }
     }
 
-    /// A sync that fails: some of it is kept. What is not may be gone from the cache too, and counts as synced from now on.
+    /// A sync that fails: some of it is kept. What is not may be gone from the cache too, and counts as synced from now
+    /// on.
     pub(super) fn fail_to_sync(&mut self, random: &mut Rng) {
         self.keep_some(random);
         if random.bool() {

@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// A digest of all that happened, in order: two runs of one seed have the same. FNV-1a, which no library's version changes.
+/// A digest of all that happened, in order: two runs of one seed have the same. FNV-1a, which no library's version
+/// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace(u64);
 

@@ -86,7 +86,8 @@ impl Exporter<'_> {
         Ok(node)
     }
 
-    /// A union: which member each row is of, and its place there. What is NULL has its places in a member of nothing else.
+    /// A union: which member each row is of, and its place there. What is NULL has its places in a member of nothing
+    /// else.
     fn variant(
         &self,
         discriminators: &[u16],

@@ -1,7 +1,8 @@
 //! The structs of Arrow's C data interface, and who frees what.
 //!
-//! Each struct that is handed out owns what it points to through `private_data`; whoever ends up with it calls `release` once. A consumer may move a child out of its parent, which it
-//! marks by setting the child's `release` to null; so every child has what it needs for itself.
+//! Each struct that is handed out owns what it points to through `private_data`; whoever ends up with it calls
+//! `release` once. A consumer may move a child out of its parent, which it marks by setting the child's `release` to
+//! null; so every child has what it needs for itself.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::ptr;
@@ -132,7 +133,8 @@ fn encoded_metadata(metadata: &[(&'static str, &'static str)]) -> Vec<u8> {
 }
 
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: the caller passes a schema that `to_ffi` made and nobody released yet, so the parts are what it put there.
+    // SAFETY: the caller passes a schema that `to_ffi` made and nobody released yet, so the parts are what it put
+    // there.
     unsafe {
         let parts = Box::from_raw((*schema).private_data.cast::<SchemaParts>());
         for child in parts.children.iter().copied().chain((!parts.dictionary.is_null()).then_some(parts.dictionary)) {

@@ -132,7 +132,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Declared paths always, others unless they are NULL. Paths that begin with the same name stand together, since they are sorted.
+    /// Declared paths always, others unless they are NULL. Paths that begin with the same name stand together, since
+    /// they are sorted.
     fn object(
         &mut self,
         paths: &[(String, Type, Column)],

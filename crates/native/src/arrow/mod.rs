@@ -1,7 +1,9 @@
 //! Blocks as Arrow's C data interface has them, laid out as ClickHouse's own `FORMAT Arrow` does.
 //!
-//! What has the same layout on both sides is not copied: the array points into the block and keeps it alive. That is so for numbers, strings, arrays and most of the rest; what differs is
-//! made anew: NULLs and Bool (a bit each), Date (32 bits), Decimal (128 bits), UUID (big-endian), LowCardinality (unfolded, unless asked for as dictionary), Dynamic and JSON (text).
+//! What has the same layout on both sides is not copied: the array points into the block and keeps it alive. That is so
+//! for numbers, strings, arrays and most of the rest; what differs is made anew: NULLs and Bool (a bit each), Date (32
+//! bits), Decimal (128 bits), UUID (big-endian), LowCardinality (unfolded, unless asked for as dictionary), Dynamic and
+//! JSON (text).
 //!
 //! ```text
 //! schema.rs   a type -> a field      ffi.rs      fields and nodes -> C structs that release what they own

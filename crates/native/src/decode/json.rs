@@ -1,4 +1,5 @@
-//! `JSON` columns: the declared paths in their types, every other path as a `Dynamic`. If they aren't flattened, what had no room among the paths follows, which is not read here.
+//! `JSON` columns: the declared paths in their types, every other path as a `Dynamic`. If they aren't flattened, what
+//! had no room among the paths follows, which is not read here.
 
 use super::error::Problem;
 use super::input::{done_or_wait, token_or_wait, Input, Progress};

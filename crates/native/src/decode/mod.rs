@@ -1,7 +1,9 @@
 //! From the bytes of a result to blocks, as they come in.
 //!
-//! What the server is asked for: `client_protocol_version=54405`, by which a block begins with its info, a time has its zone and a `LowCardinality` its dictionary, while nothing is sparse; and
-//! `output_format_native_use_flattened_dynamic_and_json_serialization=1`. Without the latter, Dynamic and JSON are read as long as none of their values went without a column of its own.
+//! What the server is asked for: `client_protocol_version=54405`, by which a block begins with its info, a time has its
+//! zone and a `LowCardinality` its dictionary, while nothing is sparse; and
+//! `output_format_native_use_flattened_dynamic_and_json_serialization=1`. Without the latter, Dynamic and JSON are read
+//! as long as none of their values went without a column of its own.
 //!
 //! ```text
 //! block:  info (field numbers, each with its value, to a 0), number of columns, number of rows, columns
@@ -9,8 +11,9 @@
 //! ```
 //! A result of no rows has no bytes at all.
 //!
-//! Bytes may be cut anywhere. Each is copied once from the input into its column; what is left over between two pushes is the beginning of a number or a name, so the work is
-//! linear in the bytes and the depth of the types. No more room is made than twice what came, or 16 MiB for a column, whatever is announced.
+//! Bytes may be cut anywhere. Each is copied once from the input into its column; what is left over between two pushes
+//! is the beginning of a number or a name, so the work is linear in the bytes and the depth of the types. No more room
+//! is made than twice what came, or 16 MiB for a column, whatever is announced.
 
 mod error;
 mod input;

@@ -1,4 +1,5 @@
-//! `QBit` columns: the highest bit of all numbers of all rows, then the next one, and so on. Here the numbers are put together again.
+//! `QBit` columns: the highest bit of all numbers of all rows, then the next one, and so on. Here the numbers are put
+//! together again.
 
 use super::error::Problem;
 use super::input::{Gathered, Input, Progress};

@@ -1,7 +1,8 @@
 //! One column of one block, read as far as the bytes go.
 //!
-//! A reader is told its rows once the prefixes are read, which in Native stand in front of a column, those of inner columns included. It takes every byte it is shown, except for a number
-//! or a name of which only the beginning is there, and begins nothing anew: however the bytes are cut, each is looked at once.
+//! A reader is told its rows once the prefixes are read, which in Native stand in front of a column, those of inner
+//! columns included. It takes every byte it is shown, except for a number or a name of which only the beginning is
+//! there, and begins nothing anew: however the bytes are cut, each is looked at once.
 
 use windrow_block::DataType;
 

@@ -103,8 +103,9 @@ impl StringsReader {
             if length >= SHORT {
                 break;
             }
-            // SAFETY: `length` is less than SHORT, so the last of the steps of 16 bytes ends less than MARGIN bytes behind the length's byte; the loop's condition says
-            // that so many are there to read and as many, in the vector's spare capacity, to write. The two are different allocations.
+            // SAFETY: `length` is less than SHORT, so the last of the steps of 16 bytes ends less than MARGIN bytes
+            // behind the length's byte; the loop's condition says that so many are there to read and as many, in the
+            // vector's spare capacity, to write. The two are different allocations.
             unsafe {
                 let from = source.as_ptr().add(read + 1);
                 let to = data.add(written);

@@ -1,4 +1,5 @@
-//! `Variant` and `Dynamic` columns: which alternative each row is of, then the alternatives' columns, each with its own rows only.
+//! `Variant` and `Dynamic` columns: which alternative each row is of, then the alternatives' columns, each with its own
+//! rows only.
 
 use windrow_block::DataType;
 
@@ -13,7 +14,8 @@ const PLAIN_DISCRIMINATORS: u64 = 0;
 const NULL_IN_VARIANT: u16 = 255;
 /// What is asked for by `output_format_native_use_flattened_dynamic_and_json_serialization`.
 pub(super) const FLATTENED: u64 = 3;
-/// What comes of servers that don't know the setting, and for users who may not change it: a Variant, with one alternative more for values of all types that have none of their own.
+/// What comes of servers that don't know the setting, and for users who may not change it: a Variant, with one
+/// alternative more for values of all types that have none of their own.
 const STRUCTURED: u64 = 1;
 const SHARED: &str = "SharedVariant";
 pub(super) const NOT_FLATTENED: &str =

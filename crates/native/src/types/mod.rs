@@ -38,8 +38,8 @@ pub enum Type {
         array: Box<Type>,
     },
     Nothing,
-    /// Another name for a type: `Point`, `Ring`, `SimpleAggregateFunction(sum, UInt64)`, `Nested(a UInt8)`, and `Dynamic` and `JSON` with arguments.
-    /// The name is as the server writes it.
+    /// Another name for a type: `Point`, `Ring`, `SimpleAggregateFunction(sum, UInt64)`, `Nested(a UInt8)`, and
+    /// `Dynamic` and `JSON` with arguments. The name is as the server writes it.
     Alias {
         name: String,
         inner: Box<Type>,

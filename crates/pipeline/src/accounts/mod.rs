@@ -1,19 +1,22 @@
-//! What of each partition is committed, stored, on its way or gathered, and what is to be done next. Pure: it does nothing itself.
+//! What of each partition is committed, stored, on its way or gathered, and what is to be done next. Pure: it does
+//! nothing itself.
 //!
 //! # Order of steps
 //!
-//! A batch is *sealed* (its ranges and its id are fixed), *recorded* (one commit writes its record beside the stored offsets of all its
-//! partitions), *pushed* (attempts begin), *stored*, and *committed* (the offsets behind it). One step is taken at a time, since each commit
-//! replaces what the one before it wrote beside an offset. The commit behind one batch records the next, if that is sealed by then.
+//! A batch is *sealed* (its ranges and its id are fixed), *recorded* (one commit writes its record beside the stored
+//! offsets of all its partitions), *pushed* (attempts begin), *stored*, and *committed* (the offsets behind it). One
+//! step is taken at a time, since each commit replaces what the one before it wrote beside an offset. The commit behind
+//! one batch records the next, if that is sealed by then.
 //!
 //! # Why every message is stored once
 //!
-//! 1. Attempts under an id begin only when all partitions of the batch show its record. Whoever owns one of these partitions then,
-//!    and whenever, finds the record beside the offset where the batch begins, and pushes the same ranges under the same id before anything else.
-//! 2. A commit of a member that does not own a partition any more is refused as a whole. So who has lost a partition can't record, and begins
-//!    no new attempt; those that it had begun are recorded.
-//! 3. Where it is not certain whether a record was written, nothing is cut anew from the same messages: what the coordinator has decides
-//!    ([`Accounts::forget`], then as after an assignment).
+//! 1. Attempts under an id begin only when all partitions of the batch show its record. Whoever owns one of these
+//!    partitions then, and whenever, finds the record beside the offset where the batch begins, and pushes the same
+//!    ranges under the same id before anything else.
+//! 2. A commit of a member that does not own a partition any more is refused as a whole. So who has lost a partition
+//!    can't record, and begins no new attempt; those that it had begun are recorded.
+//! 3. Where it is not certain whether a record was written, nothing is cut anew from the same messages: what the
+//!    coordinator has decides ([`Accounts::forget`], then as after an assignment).
 //! 4. An offset passes a range only after the range is stored.
 
 #[cfg(test)]
@@ -188,7 +191,8 @@ impl Accounts {
         self.accounts.get(partition).filter(|account| account.phase == Phase::Running).map(|account| account.gathered)
     }
 
-    /// All messages up to `next` are in the open batch, of which a leader wrote the last in this epoch. False if the partition is not ours to gather from.
+    /// All messages up to `next` are in the open batch, of which a leader wrote the last in this epoch. False if the
+    /// partition is not ours to gather from.
     pub(crate) fn gather(&mut self, partition: &TopicPartition, next: i64, leader_epoch: i32) -> bool {
         let account = self.accounts.get_mut(partition).filter(|account| account.phase == Phase::Running);
         match account.filter(|account| next >= account.gathered) {
@@ -330,8 +334,9 @@ impl Accounts {
         }
     }
 
-    /// The commit was refused since some of it is not ours any more. Batches that were to be recorded by it are undone: whether they are
-    /// recorded is for the coordinator to say. Their partitions that are still ours, which are to be looked at again.
+    /// The commit was refused since some of it is not ours any more. Batches that were to be recorded by it are undone:
+    /// whether they are recorded is for the coordinator to say. Their partitions that are still ours, which are to be
+    /// looked at again.
     pub(crate) fn commit_fenced(&mut self) -> Undone {
         let Some(Step::Commit(entries)) = self.step.take() else { return Undone::default() };
         let undone = entries.into_iter().filter(|entry| entry.record.is_some()).map(|entry| entry.partition).collect();
@@ -361,8 +366,8 @@ impl Accounts {
         begun
     }
 
-    /// The batch is stored but for what lies in these partitions from these offsets on, which is not to be stored at all: what was gathered
-    /// behind is dropped.
+    /// The batch is stored but for what lies in these partitions from these offsets on, which is not to be stored at
+    /// all: what was gathered behind is dropped.
     pub(crate) fn push_stopped(&mut self, stops: &[(TopicPartition, i64)]) -> Vec<Recut> {
         self.push_succeeded();
         for (partition, offset) in stops {
@@ -374,7 +379,8 @@ impl Accounts {
         self.cut_out(&partitions)
     }
 
-    /// The batch can't be stored for now, and is pushed again as it is; unless all of it is somebody else's by now, who is bound to it.
+    /// The batch can't be stored for now, and is pushed again as it is; unless all of it is somebody else's by now, who
+    /// is bound to it.
     pub(crate) fn push_failed(&mut self) {
         let Some(Step::Push { record, is_replay }) = self.step.take() else { return };
         let is_awaited = |range: &Range| {
@@ -432,7 +438,8 @@ impl Accounts {
         }
     }
 
-    /// Partitions are not ours any more. What has begun goes on; it is recorded, and so is whoever owns them now bound to it.
+    /// Partitions are not ours any more. What has begun goes on; it is recorded, and so is whoever owns them now bound
+    /// to it.
     pub(crate) fn lose(&mut self, partitions: &[TopicPartition]) -> Vec<Recut> {
         self.remove(partitions);
         let recut = self.cut_out(partitions);
@@ -440,8 +447,8 @@ impl Accounts {
         recut
     }
 
-    /// Partitions of which it isn't known any more what the coordinator has. Those that are ours start again; all that is sealed or gathered of
-    /// them is dropped.
+    /// Partitions of which it isn't known any more what the coordinator has. Those that are ours start again; all that
+    /// is sealed or gathered of them is dropped.
     pub(crate) fn forget(&mut self, mut partitions: Vec<TopicPartition>) -> Undone {
         let recut = self.cut_out(&partitions);
         partitions.retain(|partition| match self.accounts.get_mut(partition) {
@@ -523,7 +530,8 @@ pub(crate) enum Void {
     Moved,
     /// The topic is another one of the same name.
     OtherTopic,
-    /// Another partition of the batch shows neither the record nor an offset behind its range: the batch was never begun, or offsets were moved.
+    /// Another partition of the batch shows neither the record nor an offset behind its range: the batch was never
+    /// begun, or offsets were moved.
     NotShownBy(TopicPartition),
 }
 
@@ -537,8 +545,8 @@ impl fmt::Display for Void {
     }
 }
 
-/// Whether the batch of a record that a partition shows has to be stored before the partition goes on. `is_gone` says of which ranges the topic
-/// was deleted.
+/// Whether the batch of a record that a partition shows has to be stored before the partition goes on. `is_gone` says
+/// of which ranges the topic was deleted.
 pub(crate) fn judge(
     record: &BatchRecord,
     partition: &TopicPartition,

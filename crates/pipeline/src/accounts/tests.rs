@@ -1,4 +1,5 @@
-//! Two members of a group, a coordinator and a sink that all fail at any moment: every message is stored once, and each partition's in order.
+//! Two members of a group, a coordinator and a sink that all fail at any moment: every message is stored once, and each
+//! partition's in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -417,7 +418,8 @@ fn ten_of_each(accounts: &mut Accounts, partitions: i32) {
     }
 }
 
-/// Its partitions' next owner stores it, and may do so long before it succeeds here: by then the table may not recognise it any more.
+/// Its partitions' next owner stores it, and may do so long before it succeeds here: by then the table may not
+/// recognise it any more.
 #[test]
 fn a_batch_that_failed_is_not_pushed_again_where_all_of_it_is_somebody_elses() {
     for lost in [1, 2] {

@@ -1,5 +1,5 @@
-//! Tries a pipeline's settings: connects, reads a sample as the pipeline would, and says what fits and what doesn't. It joins no group,
-//! commits nothing and stores nothing; a table that would be given a window is only said to get one.
+//! Tries a pipeline's settings: connects, reads a sample as the pipeline would, and says what fits and what doesn't. It
+//! joins no group, commits nothing and stores nothing; a table that would be given a window is only said to get one.
 
 mod fields;
 mod misfit;

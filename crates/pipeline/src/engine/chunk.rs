@@ -156,12 +156,13 @@ pub(crate) struct GroupMember {
     pub(crate) oldest_fetched_ms: i64,
 }
 
-/// A range whose messages change between sets of columns more often than this is sorted by them: as many parts as there are changes would be
-/// worse than to lose the order between rows that give different columns.
+/// A range whose messages change between sets of columns more often than this is sorted by them: as many parts as there
+/// are changes would be worse than to lose the order between rows that give different columns.
 const MAX_SEGMENTS: usize = 8;
 
-/// Takes the rows out of the ranges. Usually they are one group under the batch's own id. Where messages leave out different columns with DEFAULT
-/// expressions, there are several, in the messages' order within each partition, with ids that follow from the batch's and from the messages alone.
+/// Takes the rows out of the ranges. Usually they are one group under the batch's own id. Where messages leave out
+/// different columns with DEFAULT expressions, there are several, in the messages' order within each partition, with
+/// ids that follow from the batch's and from the messages alone.
 pub(crate) fn groups(id: BatchId, ranges: &mut [RangeRows]) -> Vec<Group> {
     let mut levels: Vec<Vec<Group>> = Vec::new();
     for range in ranges {

@@ -1,5 +1,5 @@
-//! Messages of a partition that had expired before they were fetched. What was fetched before them is still to be read: only then are they passed
-//! over.
+//! Messages of a partition that had expired before they were fetched. What was fetched before them is still to be read:
+//! only then are they passed over.
 
 use std::ops::Range;
 

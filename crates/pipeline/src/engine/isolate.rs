@@ -1,7 +1,7 @@
 //! A range that was refused is fetched again and stored message by message, so that only the guilty ones are left out.
 //!
-//! The messages go as members of further batches of [`MESSAGES_TOGETHER`] at most, under ids that follow from the refused one's and from their
-//! offsets: a repeat, also by another member of the group, makes the same batches.
+//! The messages go as members of further batches of [`MESSAGES_TOGETHER`] at most, under ids that follow from the
+//! refused one's and from their offsets: a repeat, also by another member of the group, makes the same batches.
 
 use std::sync::Arc;
 
@@ -74,7 +74,8 @@ fn refused_by(message: BadMessage, error: &InsertError) -> BadMessage {
     BadMessage { code, error, was_read: true, ..message }
 }
 
-/// The messages of a range that have rows for its target, some at a time: each by itself takes many times what it takes among others.
+/// The messages of a range that have rows for its target, some at a time: each by itself takes many times what it takes
+/// among others.
 pub(crate) struct Singles<'r> {
     parts: Parts,
     /// What of the part that came last is not read yet.

@@ -2,21 +2,23 @@
 //!
 //! # How it hangs together
 //!
-//! A session is one membership of the group. Its task holds all state and does nothing that takes time: it takes what the consumer has
-//! fetched and hands it to threads that read it, one at a time for each partition (`read.rs`); puts the chunks that come back into the open
-//! batch; asks the policy when to seal it; and takes the steps that the accounts ask for, one at a time (`commit.rs`, `push.rs`). So while one batch
-//! is stored, the next is gathered, and the one after that is fetched. There is no task, no message to another task and no allocation for
-//! a single message of Kafka, but for those that are refused.
+//! A session is one membership of the group. Its task holds all state and does nothing that takes time: it takes what
+//! the consumer has fetched and hands it to threads that read it, one at a time for each partition (`read.rs`); puts
+//! the chunks that come back into the open batch; asks the policy when to seal it; and takes the steps that the
+//! accounts ask for, one at a time (`commit.rs`, `push.rs`). So while one batch is stored, the next is gathered, and
+//! the one after that is fetched. There is no task, no message to another task and no allocation for a single message
+//! of Kafka, but for those that are refused.
 //!
 //! # Bounds
 //!
-//! Fetched bytes that wait to be read are bounded by the consumer (`prefetch`), rows in memory by `held`: beyond that no partition is read, and all
-//! are paused until a quarter of it is free again.
+//! Fetched bytes that wait to be read are bounded by the consumer (`prefetch`), rows in memory by `held`: beyond that
+//! no partition is read, and all are paused until a quarter of it is free again.
 //!
 //! # What ends a session
 //!
-//! The command to stop; a message that can't be stored where that is to stop the pipeline; the consumer, when what is wrong doesn't
-//! pass by itself; and a table that begins, or ceases, to recognise repeated batches. All but the first two begin another.
+//! The command to stop; a message that can't be stored where that is to stop the pipeline; the consumer, when what is
+//! wrong doesn't pass by itself; and a table that begins, or ceases, to recognise repeated batches. All but the first
+//! two begin another.
 
 mod chunk;
 mod commit;

@@ -19,7 +19,8 @@ pub(crate) struct Partition {
     pub(crate) expired: Expired,
     /// Some of it is being read, of which the oldest message is of this time.
     being_read_ms: Option<i64>,
-    /// Of the latest job, or of the latest time that all was dropped: a job of before is known by it when it comes back.
+    /// Of the latest job, or of the latest time that all was dropped: a job of before is known by it when it comes
+    /// back.
     job_number: u64,
     /// Of messages that were read and are not stored, ascending.
     unstored: VecDeque<Unstored>,
@@ -74,7 +75,8 @@ impl Partition {
         !self.queue.is_empty() || self.being_read_ms.is_some()
     }
 
-    /// The job of this number has come back, or can be tried again. False if it was dropped meanwhile: then another one may be read already.
+    /// The job of this number has come back, or can be tried again. False if it was dropped meanwhile: then another one
+    /// may be read already.
     pub(crate) fn was_read(&mut self, number: u64) -> bool {
         let is_latest = number == self.job_number;
         if is_latest {
@@ -83,14 +85,15 @@ impl Partition {
         is_latest
     }
 
-    /// The rest of what was being read, or all of it, to be read before all else; but not before [`Partition::was_read`] is called.
+    /// The rest of what was being read, or all of it, to be read before all else; but not before
+    /// [`Partition::was_read`] is called.
     pub(crate) fn put_back(&mut self, job: Job) {
         self.being_read_ms = Some(job.oldest_ms);
         self.queue.push_front(job);
     }
 
-    /// What was being read is of no use, nor what lies behind. Nothing is read before [`Partition::was_read`] is called with the number that
-    /// this gives.
+    /// What was being read is of no use, nor what lies behind. Nothing is read before [`Partition::was_read`] is called
+    /// with the number that this gives.
     pub(crate) fn begin_anew(&mut self, job: &Job) -> u64 {
         self.clear_queue();
         self.being_read_ms = Some(job.oldest_ms);
@@ -111,8 +114,8 @@ impl Partition {
         self.queue.push_back(Job { fetch, fetched: vec![fetched], number: 0, oldest_ms });
     }
 
-    /// The next messages from `next_offset` on: so much that reading is worth a thread, and not so much that what is gathered waits for it. What
-    /// lies before is dropped.
+    /// The next messages from `next_offset` on: so much that reading is worth a thread, and not so much that what is
+    /// gathered waits for it. What lies before is dropped.
     pub(crate) fn next_job(&mut self, next_offset: i64) -> Option<Job> {
         let mut job = loop {
             let job = self.queue.pop_front()?;

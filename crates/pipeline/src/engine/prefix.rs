@@ -1,7 +1,8 @@
 //! Where a message that can't be stored is to stop the pipeline, what comes before it is stored, and nothing behind it.
 //!
-//! A refused range is stored in pieces, and what of it is refused is halved until the first message that is refused alone is found, under ids
-//! that follow from the refused batch's and from the offsets: the next start repeats the same steps, and what was stored by them is recognised.
+//! A refused range is stored in pieces, and what of it is refused is halved until the first message that is refused
+//! alone is found, under ids that follow from the refused batch's and from the offsets: the next start repeats the same
+//! steps, and what was stored by them is recognised.
 
 use std::sync::Arc;
 

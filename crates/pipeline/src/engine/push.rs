@@ -135,7 +135,8 @@ impl<S: Sink> Pusher<S> {
         sent_before: bool,
     ) -> Result<Vec<RangeRows>, Trouble> {
         let left_out = |range: &Range| match &self.dead_letters {
-            // They could not be read in the earlier life, and are dead letters since. (What the table refused was in the batch.)
+            // They could not be read in the earlier life, and are dead letters since. (What the table refused was in
+            // the batch.)
             Some(store) if sent_before => {
                 let source = dead_letters::source(&self.options, range);
                 store.unread_offsets(&source, range.partition, range.first_offset..=range.last_offset)

@@ -169,8 +169,8 @@ impl ReadTrouble {
     }
 }
 
-/// Reads the messages of a fetch; where they become very many rows, only the first of them. `left_out` are offsets, ascending, of messages that are dead letters already. To be called on a thread that
-/// may block.
+/// Reads the messages of a fetch; where they become very many rows, only the first of them. `left_out` are offsets,
+/// ascending, of messages that are dead letters already. To be called on a thread that may block.
 pub(crate) fn read(readers: &Readers, reading: &Reading, fetch: Fetch, left_out: &[i64]) -> Result<Chunk, ReadTrouble> {
     let Fetch { partition, batches, first_offset, next_offset, fetched_ms } = fetch;
     let mut chunk = ChunkReader {

@@ -1,4 +1,5 @@
-//! Fetches a batch's ranges again: one that an earlier life or another member has recorded, or that could not be stored at first.
+//! Fetches a batch's ranges again: one that an earlier life or another member has recorded, or that could not be stored
+//! at first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use crate::engine::read::{read, Fetch, ReadTrouble, Readers};
 use crate::latency::wall_ms;
 use crate::record::{BatchRecord, Range};
 
-/// All rows of the batch. `left_out` gives the offsets of a range that are dead letters already since they could not be read, ascending.
+/// All rows of the batch. `left_out` gives the offsets of a range that are dead letters already since they could not be
+/// read, ascending.
 pub(crate) async fn fetch_batch(
     client: &Client,
     readers: &Arc<Readers>,

@@ -27,8 +27,8 @@ const BATCH_BYTES: u64 = 64 << 20;
 const PARTITION_BYTES: usize = 1 << 20;
 
 impl Sizes {
-    /// For each of the pipeline's consumers. A quarter of the memory is for what is fetched; of the rest a batch takes a half, since one is
-    /// stored while the next is gathered.
+    /// For each of the pipeline's consumers. A quarter of the memory is for what is fetched; of the rest a batch takes
+    /// a half, since one is stored while the next is gathered.
     pub(crate) fn of(options: &PipelineOptions) -> Sizes {
         let overrides = &options.overrides;
         let consumers = overrides.consumers.unwrap_or(1).max(1) as u64;

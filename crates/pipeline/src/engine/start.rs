@@ -28,7 +28,8 @@ impl Given {
 
 #[derive(Debug)]
 pub(crate) enum Beginning {
-    /// Goes on at the committed offset, before which a message is that a leader wrote in this epoch; -1 if it isn't known.
+    /// Goes on at the committed offset, before which a message is that a leader wrote in this epoch; -1 if it isn't
+    /// known.
     At {
         offset: i64,
         leader_epoch: i32,
@@ -38,7 +39,8 @@ pub(crate) enum Beginning {
     Replay(BatchRecord),
 }
 
-/// The partitions that were there when the pipeline began. In those that come later nothing is passed over, wherever the others begin.
+/// The partitions that were there when the pipeline began. In those that come later nothing is passed over, wherever
+/// the others begin.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
     /// By topic, how many.
@@ -85,8 +87,8 @@ impl Beginner {
     }
 }
 
-/// What the coordinator has of these partitions, and what follows from it. Goes on until it knows. Nothing for a partition that nobody can tell
-/// the beginning of at present: the others don't wait for it.
+/// What the coordinator has of these partitions, and what follows from it. Goes on until it knows. Nothing for a
+/// partition that nobody can tell the beginning of at present: the others don't wait for it.
 pub(crate) async fn look_up(
     client: Client,
     group: String,

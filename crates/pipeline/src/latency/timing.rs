@@ -40,7 +40,8 @@ impl MissedReason {
 }
 
 impl Timing {
-    /// Of the oldest and of the newest message, and of the stages between. A timestamp that lies ahead of us counts as now.
+    /// Of the oldest and of the newest message, and of the stages between. A timestamp that lies ahead of us counts as
+    /// now.
     pub(crate) fn took(&self, pushed_ms: i64, stored_ms: i64) -> Took {
         let seconds = |from_ms: i64, to_ms: i64| to_ms.saturating_sub(from_ms).max(0) as f64 / 1e3;
         let middle_ms = self.oldest_ms.midpoint(self.newest_ms);

@@ -1,7 +1,7 @@
 //! Variables and flags over the entries of the file.
 //!
-//! A variable names a pipeline and its key: `WINDROW_KAFKA_<NAME>_<KEY>`. Flags give keys `kafka.<key>`: of the pipeline that
-//! `kafka.name` among them names, or of one more that stands in no file.
+//! A variable names a pipeline and its key: `WINDROW_KAFKA_<NAME>_<KEY>`. Flags give keys `kafka.<key>`: of the
+//! pipeline that `kafka.name` among them names, or of one more that stands in no file.
 
 use crate::catalogue::Setting;
 use crate::entries::Entry;

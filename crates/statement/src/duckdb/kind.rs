@@ -1,10 +1,10 @@
 //! What a statement does, by its words, and whether it is taken at all.
 //!
-//! Everyone who may write shares one DuckDB, in one process with the gateway. So it is a list of what is taken, not of what
-//! isn't: statements that read, and those that change rows, tables, views, macros and the like. What would change the server
-//! itself, reach files, or touch what Windrow keeps for itself in the same database is refused with a word on what to do instead.
-//! DuckDB's lexical rules decide what a token is (`lexer.rs`); where they leave room to hide something (texts that go on in the next
-//! line, back-quotes, Unicode escapes), the whole is refused.
+//! Everyone who may write shares one DuckDB, in one process with the gateway. So it is a list of what is taken, not of
+//! what isn't: statements that read, and those that change rows, tables, views, macros and the like. What would change
+//! the server itself, reach files, or touch what Windrow keeps for itself in the same database is refused with a word
+//! on what to do instead. DuckDB's lexical rules decide what a token is (`lexer.rs`); where they leave room to hide
+//! something (texts that go on in the next line, back-quotes, Unicode escapes), the whole is refused.
 
 use super::lexer::{next_token, tokens, Token, TokenKind};
 use super::not_taken::NotTaken;
@@ -138,8 +138,8 @@ fn hidden(text: &str, tokens: &[Token]) -> Option<NotTaken> {
     None
 }
 
-/// Of a function that is not called, why. Files are refused by what such functions' names begin and end with, so that those of
-/// another version or an extension are among them.
+/// Of a function that is not called, why. Files are refused by what such functions' names begin and end with, so that
+/// those of another version or an extension are among them.
 fn refused_function(name: &str) -> Option<NotTaken> {
     let name = name.to_ascii_lowercase();
     let has_to_do_with_files = is_one_of(&name, &["glob", "sniff_csv"])

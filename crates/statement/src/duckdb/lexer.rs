@@ -96,8 +96,8 @@ fn blank(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// What DuckDB takes for a space beyond ASCII: U+00A0, U+2000 to U+200B, U+202F, U+205F, U+2060, U+3000, U+FEFF. Others are
-/// parts of names.
+/// What DuckDB takes for a space beyond ASCII: U+00A0, U+2000 to U+200B, U+202F, U+205F, U+2060, U+3000, U+FEFF. Others
+/// are parts of names.
 fn wide_space(rest: &[u8]) -> Option<usize> {
     match rest {
         [0xC2, 0xA0, ..] => Some(2),

@@ -3,7 +3,8 @@
 /// Why a statement is not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTaken {
-    /// It would change the connection it runs on, which is gone with the request: SET, USE, BEGIN, PREPARE, a temporary table.
+    /// It would change the connection it runs on, which is gone with the request: SET, USE, BEGIN, PREPARE, a temporary
+    /// table.
     OfTheConnection,
     /// It would change the server for everyone.
     OfTheServer,

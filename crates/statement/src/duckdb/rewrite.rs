@@ -1,5 +1,5 @@
-//! What of ClickHouse's spelling DuckDB would not read, put into DuckDB's: `` `names` ``, `{parameters:Type}`, the databases
-//! `default` and `system`.
+//! What of ClickHouse's spelling DuckDB would not read, put into DuckDB's: `` `names` ``, `{parameters:Type}`, the
+//! databases `default` and `system`.
 
 use super::asked::{NotAsked, Parameter};
 use super::lexer::{Token, TokenKind};

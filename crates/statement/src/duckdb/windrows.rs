@@ -6,8 +6,8 @@ use super::lexer::Token;
 /// What Windrow keeps in a DuckDB for itself: tables, and functions that every statement finds.
 pub const WINDROWS_SCHEMAS: [&str; 2] = ["windrow", "windrow_functions"];
 
-/// Whether something is named in Windrow's own schemas, or one of them itself. Its views of ClickHouse's system tables may be
-/// read from on the way; DuckDB changes nothing in a view.
+/// Whether something is named in Windrow's own schemas, or one of them itself. Its views of ClickHouse's system tables
+/// may be read from on the way; DuckDB changes nothing in a view.
 pub(super) fn names_windrows(text: &str, tokens: &[Token]) -> bool {
     let is_schema = |token: &Token| token.name(text).is_some_and(|name| is_one_of(&name, &WINDROWS_SCHEMAS));
     let of_a_schema = tokens.iter().any(|token| token.is_word(text, "SCHEMA"));

@@ -15,7 +15,8 @@ pub(crate) struct AppendArguments {
     /// Parquet, CSV (.gz and .zst too) or Arrow files, one after the other; - is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
-    /// The columns that the files have, with commas between; the others of the table take their defaults. Else the files' own.
+    /// The columns that the files have, with commas between; the others of the table take their defaults. Else the
+    /// files' own.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(super) columns: Option<Vec<String>>,
     /// parquet, csv or arrow. Else the files' names tell.

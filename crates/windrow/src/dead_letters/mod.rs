@@ -1,5 +1,5 @@
-//! `windrow dead-letters`: looks at the dead letters and deals with them, through the admin port of the gateway that has them.
-//! What only looks works without a gateway too: the files are read then.
+//! `windrow dead-letters`: looks at the dead letters and deals with them, through the admin port of the gateway that
+//! has them. What only looks works without a gateway too: the files are read then.
 
 mod api;
 mod arguments;

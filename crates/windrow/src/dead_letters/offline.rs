@@ -43,7 +43,8 @@ fn open(settings: &Settings, why: &str) -> Result<DeadLetters, String> {
     Ok(dead_letters)
 }
 
-/// A folder that is only read: what a log would mend in it when it is opened stays as it is. A gateway may be at work there.
+/// A folder that is only read: what a log would mend in it when it is opened stays as it is. A gateway may be at work
+/// there.
 struct Untouched(PathBuf);
 
 struct UntouchedFile(File);

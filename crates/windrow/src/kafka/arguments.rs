@@ -14,8 +14,8 @@ pub(crate) struct KafkaArguments {
 
 #[derive(Subcommand)]
 pub(super) enum KafkaCommand {
-    /// Connect, read a sample, and print which column takes what and what would be refused. Stores nothing, commits nothing. Exit code 0:
-    /// it fits, 1: it doesn't, 2: something could not be asked, or the settings are wrong.
+    /// Connect, read a sample, and print which column takes what and what would be refused. Stores nothing, commits
+    /// nothing. Exit code 0: it fits, 1: it doesn't, 2: something could not be asked, or the settings are wrong.
     Check(Box<CheckArguments>),
     /// Run one pipeline, with the ports of a gateway, until it is stopped.
     Run(Box<RunArguments>),

@@ -9,8 +9,8 @@ use super::recover::{destination_of, recover};
 use crate::buffer::{BufferError, LeftOvers};
 use crate::destination::Destination;
 
-/// The logs of dead writers to the same table. Those to other tables are for other writers; those that can't be read now are
-/// complained of, and tried again the next time.
+/// The logs of dead writers to the same table. Those to other tables are for other writers; those that can't be read
+/// now are complained of, and tried again the next time.
 pub(super) fn adopt(
     root: &Path,
     own: &Destination,

@@ -14,7 +14,8 @@ pub(super) const MAX_PAYLOAD_BYTES: usize = u32::MAX as usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) number: u64,
-    /// With what the checksums of its records begin: nobody who only chooses rows can write bytes that pass for a record.
+    /// With what the checksums of its records begin: nobody who only chooses rows can write bytes that pass for a
+    /// record.
     pub(super) salt: u64,
     /// All rows before this position stand in earlier segments.
     pub(super) first_position: u64,

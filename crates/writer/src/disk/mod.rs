@@ -1,25 +1,26 @@
 //! Rows in files that are mapped into memory: they survive the death of the process without a system call per row.
 //!
-//! **Constraints.** 500,000 rows/s and more, one record per `write_row`; nothing that an append has taken is lost when the process is
-//! killed; a full disk is an error of the append that met it, and never a SIGBUS; a batch comes back under its id with its members.
+//! **Constraints.** 500,000 rows/s and more, one record per `write_row`; nothing that an append has taken is lost when
+//! the process is killed; a full disk is an error of the append that met it, and never a SIGBUS; a batch comes back
+//! under its id with its members.
 //!
-//! **Files.** Each writer has a sub-folder of its own under the folder that it was given, and holds a lock on it (`folder.rs`). In it is
-//! a *log*: numbered segments, each taken whole from the disk before it is mapped. A record is copied behind the last one and then
-//! *published* by one atomic store of its first eight bytes, which were zero until then (`format.rs`, `segment.rs`). The kernel has
-//! the pages, so a killed process loses no published record. Against power loss the pages have to be synced: never, at an
-//! interval, or before an append is confirmed (`syncing.rs`).
+//! **Files.** Each writer has a sub-folder of its own under the folder that it was given, and holds a lock on it
+//! (`folder.rs`). In it is a *log*: numbered segments, each taken whole from the disk before it is mapped. A record is
+//! copied behind the last one and then *published* by one atomic store of its first eight bytes, which were zero until
+//! then (`format.rs`, `segment.rs`). The kernel has the pages, so a killed process loses no published record. Against
+//! power loss the pages have to be synced: never, at an interval, or before an append is confirmed (`syncing.rs`).
 //!
-//! **Records.** Rows are numbered by their position in the log. Seals, splits and dones are records too: a batch is an id and a
-//! range of positions. What is written through the map is read back with ordinary reads, so that a disk's error is an error and no
-//! signal.
+//! **Records.** Rows are numbered by their position in the log. Seals, splits and dones are records too: a batch is an
+//! id and a range of positions. What is written through the map is read back with ordinary reads, so that a disk's
+//! error is an error and no signal.
 //!
-//! **Who deletes.** The writer alone, and only from the old end: a segment goes when all rows in it, and all segments before it, are
-//! done. So a seal is never gone before its rows, nor a done before its batch. A batch that can't be stored holds up the deletion
-//! of everything behind it; `max_disk_bytes` bounds that.
+//! **Who deletes.** The writer alone, and only from the old end: a segment goes when all rows in it, and all segments
+//! before it, are done. So a seal is never gone before its rows, nor a done before its batch. A batch that can't be
+//! stored holds up the deletion of everything behind it; `max_disk_bytes` bounds that.
 //!
-//! **After a crash** another writer finds the lock free (`adopt.rs`), reads all segments (`scan.rs`, `recover.rs`), and goes on where the dead
-//! one stopped: sealed batches under their ids, the rest in new ones, sealed in a new segment of the same log. When all is done it
-//! deletes the sub-folder.
+//! **After a crash** another writer finds the lock free (`adopt.rs`), reads all segments (`scan.rs`, `recover.rs`), and
+//! goes on where the dead one stopped: sealed batches under their ids, the rest in new ones, sealed in a new segment of
+//! the same log. When all is done it deletes the sub-folder.
 //!
 //! **Not for** several writers of one log, nor for network file systems without locks.
 
@@ -62,8 +63,8 @@ pub struct DiskBuffer {
 }
 
 impl DiskBuffer {
-    /// Makes the folder if it isn't there (its parent has to be), and a sub-folder in it; and reads what dead writers have left,
-    /// which takes a while if it is much.
+    /// Makes the folder if it isn't there (its parent has to be), and a sub-folder in it; and reads what dead writers
+    /// have left, which takes a while if it is much.
     pub fn open(
         folder: impl AsRef<Path>,
         destination: Arc<Destination>,

@@ -47,8 +47,8 @@ impl DiskOptions {
         self
     }
 
-    /// At the end of each segment for seals and dones alone: when rows find no room any more, what is there can still be
-    /// sealed, sent and released.
+    /// At the end of each segment for seals and dones alone: when rows find no room any more, what is there can still
+    /// be sealed, sent and released.
     pub(super) fn reserve_bytes(&self) -> u64 {
         (self.segment_bytes / 16).next_multiple_of(8)
     }

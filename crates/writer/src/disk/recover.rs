@@ -1,12 +1,13 @@
 //! What a dead writer has left in its log, from the bytes of its segments.
 //!
-//! Every sound record counts, also behind a damaged stretch. What is no record and stands at the very end is a *torn tail*: an append that
-//! was under way when the writer died, or, after a loss of power, pages that were not written yet; nothing that was promised
-//! is in it. Anything else that is no record is *damage*. It is counted and complained of, and its segment is kept aside when it is
-//! done with. An error of the disk is neither: the log is left alone, and tried again.
+//! Every sound record counts, also behind a damaged stretch. What is no record and stands at the very end is a *torn
+//! tail*: an append that was under way when the writer died, or, after a loss of power, pages that were not written
+//! yet; nothing that was promised is in it. Anything else that is no record is *damage*. It is counted and complained
+//! of, and its segment is kept aside when it is done with. An error of the disk is neither: the log is left alone, and
+//! tried again.
 //!
-//! A batch whose rows aren't all there can't be sent under its id, which stands for other rows: what is there goes into new
-//! batches. But where the log's first segments have been deleted, the batches that began in them were done.
+//! A batch whose rows aren't all there can't be sent under its id, which stands for other rows: what is there goes into
+//! new batches. But where the log's first segments have been deleted, the batches that began in them were done.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{File, OpenOptions};

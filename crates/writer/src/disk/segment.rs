@@ -178,8 +178,8 @@ impl Map {
     fn new(file: &File, bytes: u64) -> io::Result<Map> {
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice. The file has all of these bytes, with room on the disk, and nobody
-        // else writes to a log that is locked.
+        // SAFETY: a new mapping at an address of the kernel's choice. The file has all of these bytes, with room on the
+        // disk, and nobody else writes to a log that is locked.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         match start == libc::MAP_FAILED {
             true => Err(io::Error::last_os_error()),

@@ -14,8 +14,8 @@ use crate::gathering::{Gathering, Next, Outgoing};
 /// The server may be silent for this long while it writes a batch.
 const STORE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Larger batches are told to be one block: otherwise a part of a batch might be stored, and the rest not. ClickHouse cuts at a
-/// million rows, or 256 MiB in its memory.
+/// Larger batches are told to be one block: otherwise a part of a batch might be stored, and the rest not. ClickHouse
+/// cuts at a million rows, or 256 MiB in its memory.
 const BLOCK_ROWS: usize = 100_000;
 const BLOCK_BYTES: usize = 32 << 20;
 

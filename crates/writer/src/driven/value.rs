@@ -35,7 +35,8 @@ fn without_wrappers(data_type: &DataType) -> (DataType, bool) {
 /// A value can't be written, in the words for whoever wrote it.
 pub type ValueError = &'static str;
 
-/// A value of a row. Implemented for Rust's numbers, texts, addresses, times, `Option` for Nullable columns and `Vec` for Arrays.
+/// A value of a row. Implemented for Rust's numbers, texts, addresses, times, `Option` for Nullable columns and `Vec`
+/// for Arrays.
 pub trait Value {
     /// The same for all types that are checked alike, whatever they borrow.
     type Shape: 'static;

@@ -55,8 +55,8 @@ struct Encoded {
 }
 
 impl Writer {
-    /// Opens a writer for a table, `table` or `database.table`, and some of its columns, or all. Needs a tokio runtime, and
-    /// looks at the table first. A writer over a disk stores what dead ones have left in its folder.
+    /// Opens a writer for a table, `table` or `database.table`, and some of its columns, or all. Needs a tokio runtime,
+    /// and looks at the table first. A writer over a disk stores what dead ones have left in its folder.
     pub async fn open(
         client: Arc<Client>,
         table: &str,
@@ -130,8 +130,8 @@ impl Writer {
         let _ = telling.await;
     }
 
-    /// Stores what was taken, for so long at most, and ends the writer. What is left then stays in a buffer that survives;
-    /// from memory it is handed over with an error.
+    /// Stores what was taken, for so long at most, and ends the writer. What is left then stays in a buffer that
+    /// survives; from memory it is handed over with an error.
     pub async fn close(&self, timeout: Duration) -> CloseReport {
         self.gathering.close();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -145,8 +145,8 @@ impl Writer {
         abandoned.unwrap_or_default()
     }
 
-    /// Takes the errors that are there now, oldest first, each with the rows it is about. What nobody takes is dropped when it
-    /// becomes too much, and counted.
+    /// Takes the errors that are there now, oldest first, each with the rows it is about. What nobody takes is dropped
+    /// when it becomes too much, and counted.
     pub fn errors(&self) -> impl Iterator<Item = Arc<WriteError>> + '_ {
         std::iter::from_fn(|| self.gathering.take_error())
     }

@@ -24,8 +24,8 @@ pub struct CloseReport {
 }
 
 impl Gathering {
-    /// Nothing more is taken; what was taken is sent without waiting for more. [`Next::Drained`](super::Next) says when that is
-    /// done.
+    /// Nothing more is taken; what was taken is sent without waiting for more. [`Next::Drained`](super::Next) says when
+    /// that is done.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let mut calls = Calls::default();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::buffer::Sealed;
 use crate::id::BatchId;
 
-/// Where a batch stands in line: the number of its seal, then its first row in what was sealed. So the pieces of a batch have
-/// its place.
+/// Where a batch stands in line: the number of its seal, then its first row in what was sealed. So the pieces of a
+/// batch have its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LinePosition {
     number: u64,

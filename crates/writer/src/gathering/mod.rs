@@ -1,12 +1,13 @@
 //! The one place that decides what a writer does next. It sends nothing and reads no clock: drivers do.
 //!
-//! A driver asks [`Gathering::next`] in a loop, with the time: it sends the batch that it is given, or waits until a time or until it
-//! is woken. What became of a batch it reports by [`Gathering::stored`] and [`Gathering::failed`]. Appends come from any
-//! thread; they take no lock but the buffer's, and wake the driver only when there is something to be done.
+//! A driver asks [`Gathering::next`] in a loop, with the time: it sends the batch that it is given, or waits until a
+//! time or until it is woken. What became of a batch it reports by [`Gathering::stored`] and [`Gathering::failed`].
+//! Appends come from any thread; they take no lock but the buffer's, and wake the driver only when there is something
+//! to be done.
 //!
-//! A row is taken (it counts in `held_bytes` before the buffer has it), waits in the buffer, is sealed with others to a batch, and
-//! *settles*: its batch is stored, or it is handed over with an error. Only then is its room free again. A writer that is
-//! closing is through when nothing is held, so no row that was taken can be overlooked.
+//! A row is taken (it counts in `held_bytes` before the buffer has it), waits in the buffer, is sealed with others to a
+//! batch, and *settles*: its batch is stored, or it is handed over with an error. Only then is its room free again. A
+//! writer that is closing is through when nothing is held, so no row that was taken can be overlooked.
 //!
 //! Locks: `state`, then the buffer's own. Callbacks run under neither. [`Gathering::append`] takes the buffer's alone.
 
@@ -87,7 +88,8 @@ impl Gathering {
         gathering
     }
 
-    /// Called whenever `next` may have something else to say, from any thread. Must not block. Only the first one counts.
+    /// Called whenever `next` may have something else to say, from any thread. Must not block. Only the first one
+    /// counts.
     pub fn set_waker(&self, waker: Box<dyn Fn() + Send + Sync>) {
         let _ = self.waker.set(waker);
     }

@@ -13,8 +13,8 @@ pub(super) struct RoomWaiter {
 }
 
 impl Gathering {
-    /// Takes room, before anything else. The order matters: a writer that is closed after this still waits for the room to be
-    /// given back.
+    /// Takes room, before anything else. The order matters: a writer that is closed after this still waits for the room
+    /// to be given back.
     #[inline]
     pub(super) fn reserve(&self, bytes: u64) -> Result<(), AppendError> {
         let before = self.held_bytes.fetch_add(bytes, Ordering::SeqCst);
@@ -37,9 +37,9 @@ impl Gathering {
         }
     }
 
-    /// `call` is told when there may be room for so much; then an append may be tried again. At once if the writer is closed.
-    /// With 0 it is told when anything has settled, as one that a disk's limit has refused needs it; it tries once more after
-    /// asking, since the last thing to settle may just have done so.
+    /// `call` is told when there may be room for so much; then an append may be tried again. At once if the writer is
+    /// closed. With 0 it is told when anything has settled, as one that a disk's limit has refused needs it; it tries
+    /// once more after asking, since the last thing to settle may just have done so.
     pub fn wait_for_room(&self, bytes: u64, call: OnReached) {
         let mut calls = Calls::default();
         let mut state = self.lock();

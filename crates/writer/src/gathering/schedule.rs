@@ -170,7 +170,8 @@ impl Gathering {
                 state.counts.damaged_bytes += damaged_bytes;
                 state.counts.last_error = complaints.into_iter().last().or(state.counts.last_error.take());
                 for sealed in batches {
-                    // One that was given up to another process, and came back when that had died, is still under way here.
+                    // One that was given up to another process, and came back when that had died, is still under way
+                    // here.
                     if state.flights.get_mut(sealed.id).is_none() {
                         state.counts.rows_left_over += sealed.rows;
                         state.flights.push(sealed);

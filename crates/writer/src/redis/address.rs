@@ -43,8 +43,8 @@ impl fmt::Debug for RedisAddress {
 }
 
 impl RedisAddress {
-    /// Reads an address. Options behind the question mark: `bucket` (default `windrow`), `lease`, `patience` and `answer_limit`
-    /// in seconds, `max_bytes`. `rediss://` is refused: this buffer speaks no TLS.
+    /// Reads an address. Options behind the question mark: `bucket` (default `windrow`), `lease`, `patience` and
+    /// `answer_limit` in seconds, `max_bytes`. `rediss://` is refused: this buffer speaks no TLS.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         let rest = url.strip_prefix("redis://").ok_or_else(|| AddressError(wrong_scheme(url)))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));

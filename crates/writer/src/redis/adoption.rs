@@ -1,5 +1,5 @@
-//! Lanes of writers that are gone: taken over with the batches that they had, under the same ids, and the rows that they had
-//! not made batches of.
+//! Lanes of writers that are gone: taken over with the batches that they had, under the same ids, and the rows that
+//! they had not made batches of.
 
 use std::collections::HashMap;
 use std::ops::Range;

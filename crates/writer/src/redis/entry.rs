@@ -1,4 +1,5 @@
-//! An entry: rows as they lie in Redis. Version, number of rows, the length of each, their bytes. Numbers are little-endian.
+//! An entry: rows as they lie in Redis. Version, number of rows, the length of each, their bytes. Numbers are
+//! little-endian.
 
 use crate::rows::Rows;
 

@@ -1,9 +1,9 @@
-//! What is known of a lane: its entries, its batches, and so what may be released when a batch is done. It does no I/O: it
-//! answers with the change to record in Redis.
+//! What is known of a lane: its entries, its batches, and so what may be released when a batch is done. It does no I/O:
+//! it answers with the change to record in Redis.
 //!
 //! Rows are numbered through a lane. A batch is a range of them; a half of a batch that was cut may cover a part of an
-//! entry only. An entry is released when all of its rows are done. Until then the batches that are done, and had a part of it,
-//! stay recorded as done, or whoever takes the lane over would take those rows for unsent ones.
+//! entry only. An entry is released when all of its rows are done. Until then the batches that are done, and had a part
+//! of it, stay recorded as done, or whoever takes the lane over would take those rows for unsent ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -74,7 +74,8 @@ impl LaneIndex {
         change
     }
 
-    /// The batch is stored, or its rows were given back: they are nobody's business any more. Empty if that is known already.
+    /// The batch is stored, or its rows were given back: they are nobody's business any more. Empty if that is known
+    /// already.
     pub(super) fn done(&mut self, id: BatchId) -> Change {
         let Some(members) = self.batches.get_mut(&id).filter(|members| !members.is_done) else {
             return Change::default();
@@ -90,7 +91,8 @@ impl LaneIndex {
         change
     }
 
-    /// What is released or forgotten without a batch becoming done: a record that was cut short by a crash is completed.
+    /// What is released or forgotten without a batch becoming done: a record that was cut short by a crash is
+    /// completed.
     pub(super) fn tidy(&mut self) -> Change {
         let mut change = Change { releases: self.release_closed(), ..Change::default() };
         self.forget_released(&mut change);

@@ -2,8 +2,8 @@
 //!
 //! ## What lies in Redis
 //!
-//! A *bucket* has *lanes*. Each writer has a lane of its own, with an owner, a lease and the table's description; rows in it are
-//! numbered by their positions. Under `{windrow:<bucket>}`:
+//! A *bucket* has *lanes*. Each writer has a lane of its own, with an owner, a lease and the table's description; rows
+//! in it are numbered by their positions. Under `{windrow:<bucket>}`:
 //!
 //! | key | type | what |
 //! |---|---|---|
@@ -16,32 +16,32 @@
 //!
 //! ## Who does what
 //!
-//! Calls of the buffer never wait: they change what is known here ([`state`]) and queue what Redis has to be told. One thread
-//! ([`worker`]) sends the queue in pipelines. Everything it sends is a script, and every script begins with the question
-//! whether the lane is still its caller's. Rows are kept when their entry's script has answered; a batch's rows are given out to
-//! be sent once the batch's record has. Rows stay in this process's memory until they are stored, so a batch is written to Redis
-//! once and read never, except by a process that takes it over.
+//! Calls of the buffer never wait: they change what is known here ([`state`]) and queue what Redis has to be told. One
+//! thread ([`worker`]) sends the queue in pipelines. Everything it sends is a script, and every script begins with the
+//! question whether the lane is still its caller's. Rows are kept when their entry's script has answered; a batch's
+//! rows are given out to be sent once the batch's record has. Rows stay in this process's memory until they are stored,
+//! so a batch is written to Redis once and read never, except by a process that takes it over.
 //!
 //! ## What happens once
 //!
-//! The connection may break between a command and its answer; then everything unanswered is sent again. An entry says where it
-//! begins, and the lane where the next one has to: an entry that is there is not added again, one that comes late (out of a
-//! socket that Redis had not read yet) neither. Records carry a serial number to the same end.
-//! An append that Redis did not confirm in time is refused, and withdrawn: the next thing that Redis hears of it deletes it.
-//! Only a process that dies between the two leaves rows that were refused and are stored anyway.
+//! The connection may break between a command and its answer; then everything unanswered is sent again. An entry says
+//! where it begins, and the lane where the next one has to: an entry that is there is not added again, one that comes
+//! late (out of a socket that Redis had not read yet) neither. Records carry a serial number to the same end. An append
+//! that Redis did not confirm in time is refused, and withdrawn: the next thing that Redis hears of it deletes it. Only
+//! a process that dies between the two leaves rows that were refused and are stored anyway.
 //!
 //! ## Who dies
 //!
-//! A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was left, or whose lease
-//! has run out is taken over by the next writer for the same table: of two that try, one wins. Batches keep their ids and
-//! members; rows that were in none are made new ones of, recorded before they are sent. What was thought dead and is not finds
-//! out with its next word to Redis, and goes on in another lane ([`replace`]); its batches that were recorded both of them
-//! send, under one id.
+//! A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was left, or
+//! whose lease has run out is taken over by the next writer for the same table: of two that try, one wins. Batches keep
+//! their ids and members; rows that were in none are made new ones of, recorded before they are sent. What was thought
+//! dead and is not finds out with its next word to Redis, and goes on in another lane ([`replace`]); its batches that
+//! were recorded both of them send, under one id.
 //!
 //! Nothing is deleted by size or age: what is done is released, entry by entry, and only that.
 //!
-//! It is not for Redis as a cache: with an eviction policy that drops keys, rows are dropped. How much survives the end of
-//! Redis itself is Redis's to say (`appendonly`, `appendfsync`).
+//! It is not for Redis as a cache: with an eviction policy that drops keys, rows are dropped. How much survives the end
+//! of Redis itself is Redis's to say (`appendonly`, `appendfsync`).
 
 mod address;
 mod adoption;
@@ -80,8 +80,8 @@ pub struct RedisBuffer {
 }
 
 impl RedisBuffer {
-    /// Connects, registers a lane, and takes over what dead writers for the same table have left. Waits for Redis, up to
-    /// the address's `answer_limit` a time.
+    /// Connects, registers a lane, and takes over what dead writers for the same table have left. Waits for Redis, up
+    /// to the address's `answer_limit` a time.
     pub fn open(
         address: RedisAddress,
         destination: Destination,

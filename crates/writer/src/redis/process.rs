@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// This process: machine since its boot, namespace of process numbers, number, and when it started. A number is given out again
-/// in time, and each container counts from 1: only all four together name a process.
+/// This process: machine since its boot, namespace of process numbers, number, and when it started. A number is given
+/// out again in time, and each container counts from 1: only all four together name a process.
 pub(super) fn own_identity() -> String {
     let pid = std::process::id();
     let place = place().unwrap_or_else(|| "elsewhere".into());

@@ -1,8 +1,8 @@
 //! A writer whose lane was lost goes on in another.
 //!
-//! Either another process thought it dead (it was stopped for longer than its lease) and has its rows now: then they are that
-//! one's, and this writer only waits to hear that they are stored. Or Redis itself has forgotten them (it was started again
-//! without its data): then what is still in this process's memory is written there once more.
+//! Either another process thought it dead (it was stopped for longer than its lease) and has its rows now: then they
+//! are that one's, and this writer only waits to hear that they are stored. Or Redis itself has forgotten them (it was
+//! started again without its data): then what is still in this process's memory is written there once more.
 
 use super::connection::ConnectionError;
 use super::lane::Lane;

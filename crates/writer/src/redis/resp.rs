@@ -1,4 +1,5 @@
-//! Redis's protocol (RESP 2) as far as the buffer speaks it: commands out, replies in, read from bytes that come in pieces.
+//! Redis's protocol (RESP 2) as far as the buffer speaks it: commands out, replies in, read from bytes that come in
+//! pieces.
 
 /// Redis's own limit on one string.
 const MAX_BULK_BYTES: i64 = 512 * 1024 * 1024;

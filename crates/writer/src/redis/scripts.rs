@@ -1,4 +1,5 @@
-//! The scripts that run inside Redis, and how they are called: by the digest that Redis gives them when a connection begins.
+//! The scripts that run inside Redis, and how they are called: by the digest that Redis gives them when a connection
+//! begins.
 
 use super::resp::{self, Reply};
 

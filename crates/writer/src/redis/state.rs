@@ -1,8 +1,8 @@
 //! What a Redis buffer knows, under one lock: rows on their way, rows that wait, batches, lanes. It does no I/O.
 //!
-//! Rows go through: *pending* (queued, perhaps sent, not confirmed), *half* (a piece of an append of which the rest is not
-//! confirmed), *waiting* (kept), *sealed* (in a batch; its record is queued behind it). What is to be told to Redis lies in
-//! `ops`, in the order in which it has to happen there.
+//! Rows go through: *pending* (queued, perhaps sent, not confirmed), *half* (a piece of an append of which the rest is
+//! not confirmed), *waiting* (kept), *sealed* (in a batch; its record is queued behind it). What is to be told to Redis
+//! lies in `ops`, in the order in which it has to happen there.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -16,7 +16,8 @@ use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::{Body, Chunk, Rows};
 
-/// An entry is no larger than this unless a single row is: small enough to go between others', large enough to cost nothing.
+/// An entry is no larger than this unless a single row is: small enough to go between others', large enough to cost
+/// nothing.
 const MAX_ENTRY_BYTES: usize = 1024 * 1024;
 
 /// Some rows of this writer, by the position of the first.
@@ -362,7 +363,8 @@ impl Piece {
     }
 }
 
-/// Rows that were never sent leave nothing to be deleted: one withdrawal passes over all of them, however long Redis is away.
+/// Rows that were never sent leave nothing to be deleted: one withdrawal passes over all of them, however long Redis is
+/// away.
 fn push_withdrawal(ops: &mut VecDeque<Op>, positions: Range<u64>, was_sent: bool) {
     if let (false, Some(Op::Withdraw { positions: last, was_sent: false })) = (was_sent, ops.back_mut()) {
         if last.end == positions.start {

@@ -1,7 +1,8 @@
 //! The thread that talks to Redis: takes what is queued, sends it as one pipeline, and tells what came of it.
 //!
-//! Whatever was queued while a pipeline was under way goes in the next: that is the group commit. A connection that breaks takes
-//! nothing along: the same operations are sent again on the next one, and the scripts see which had been applied.
+//! Whatever was queued while a pipeline was under way goes in the next: that is the group commit. A connection that
+//! breaks takes nothing along: the same operations are sent again on the next one, and the scripts see which had been
+//! applied.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

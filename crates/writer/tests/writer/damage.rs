@@ -1,5 +1,5 @@
-//! A dead writer's segments, cut at every byte and changed at random: what is whole is found, what is damaged is told, and nothing
-//! that was never written comes out.
+//! A dead writer's segments, cut at every byte and changed at random: what is whole is found, what is damaged is told,
+//! and nothing that was never written comes out.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;

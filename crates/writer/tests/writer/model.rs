@@ -1,5 +1,5 @@
-//! Random operations against a model of ClickHouse: whatever happens, every row that was taken comes to exactly one end, and in the
-//! order in which it was taken, where that was asked for.
+//! Random operations against a model of ClickHouse: whatever happens, every row that was taken comes to exactly one
+//! end, and in the order in which it was taken, where that was asked for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

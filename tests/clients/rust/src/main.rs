@@ -1,5 +1,5 @@
-//! Drives a ClickHouse HTTP endpoint with the official Rust client: every way to insert that it offers, each into a table
-//! of its own. Prints one JSON report.
+//! Drives a ClickHouse HTTP endpoint with the official Rust client: every way to insert that it offers, each into a
+//! table of its own. Prints one JSON report.
 
 mod inserts;
 mod report;

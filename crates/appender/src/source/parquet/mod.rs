@@ -1,8 +1,9 @@
 //! Parquet files. Their row groups are decoded on several threads and handed on in order.
 //!
-//! A thread takes the next row group, decodes it batch by batch and puts the batches on the group's queue. Whoever reads
-//! empties the queues in the order of the groups. The group whose turn it is may always go on; the others stop when
-//! what lies on all queues has [`row_group_queues::MAX_AHEAD_BYTES`], so that memory is bounded whatever the groups' sizes.
+//! A thread takes the next row group, decodes it batch by batch and puts the batches on the group's queue. Whoever
+//! reads empties the queues in the order of the groups. The group whose turn it is may always go on; the others stop
+//! when what lies on all queues has [`row_group_queues::MAX_AHEAD_BYTES`], so that memory is bounded whatever the
+//! groups' sizes.
 
 mod file;
 mod row_group_queues;

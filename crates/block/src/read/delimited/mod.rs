@@ -1,11 +1,12 @@
 //! Tables as text: one row a line, fields with a delimiter between.
 //!
-//! What all of them have in common is in `table` (rows, header) and `field` (one field into one column); what tells them
-//! apart is a [`Dialect`]: how a field begins, how its text is written, where it ends. Numbers are read where they stand; other
-//! values are first found by their end, which for most is a search over few bytes.
+//! What all of them have in common is in `table` (rows, header) and `field` (one field into one column); what tells
+//! them apart is a [`Dialect`]: how a field begins, how its text is written, where it ends. Numbers are read where they
+//! stand; other values are first found by their end, which for most is a search over few bytes.
 //!
-//! Even formats without a header may have one: ClickHouse takes a first row for it that consists of column names, or has them
-//! all. Such a payload can't be cut into parts at line breaks, since a part could begin with a row that looks like that.
+//! Even formats without a header may have one: ClickHouse takes a first row for it that consists of column names, or
+//! has them all. Such a payload can't be cut into parts at line breaks, since a part could begin with a row that looks
+//! like that.
 
 mod bool_word;
 mod csv;

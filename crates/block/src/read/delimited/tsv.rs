@@ -7,8 +7,8 @@ use crate::read::json_text::Text;
 use crate::read::outcome::NotParsedReason;
 use crate::settings::{DelimitedSettings, ReadSettings};
 
-/// With escapes a tab, a line break and a backslash inside of a value are written `\t`, `\n`, `\\`; raw, everything up to
-/// the next tab or line break is the value.
+/// With escapes a tab, a line break and a backslash inside of a value are written `\t`, `\n`, `\\`; raw, everything up
+/// to the next tab or line break is the value.
 pub(super) struct Tsv<'p, const RAW: bool> {
     settings: &'p DelimitedSettings,
     null: &'p [u8],

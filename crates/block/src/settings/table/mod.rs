@@ -1,5 +1,5 @@
-//! The one table of settings that bear on reading, with the defaults of ClickHouse 26.7. Whatever begins like one of them
-//! and isn't in it may bear on reading in a way that nobody here knows.
+//! The one table of settings that bear on reading, with the defaults of ClickHouse 26.7. Whatever begins like one of
+//! them and isn't in it may bear on reading in a way that nobody here knows.
 
 mod binary;
 mod common;

@@ -162,8 +162,8 @@ fn is_json(field: &Field) -> bool {
     field.metadata().get("ARROW:extension:name").is_some_and(|name| name == "arrow.json")
 }
 
-/// The error is the library's, or none: an interval that Parquet can't hold. What lies in a tuple that is NULL is NULL, whatever
-/// it says of itself: `outer` are the tuple's.
+/// The error is the library's, or none: an interval that Parquet can't hold. What lies in a tuple that is NULL is NULL,
+/// whatever it says of itself: `outer` are the tuple's.
 fn taken(column: &Column, array: &ArrayRef, outer: Option<&NullBuffer>) -> Result<ArrayRef, Option<ArrowError>> {
     let nulls = || array.nulls().cloned();
     let rows = 0..array.len();

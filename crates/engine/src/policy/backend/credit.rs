@@ -4,8 +4,8 @@ use crate::policy::Micros;
 
 /// The share of each CPU's time.
 pub(super) const UNWAITED_SHARE: f64 = 0.25;
-/// Unused credit is kept up to this: after a pause a few hundred tables go at sight. Debt is no greater either: those who
-/// come later would otherwise pay for as long as others went without credit, because they were overdue.
+/// Unused credit is kept up to this: after a pause a few hundred tables go at sight. Debt is no greater either: those
+/// who come later would otherwise pay for as long as others went without credit, because they were overdue.
 const MOST: f64 = 1_000_000.0;
 
 #[derive(Clone, Debug)]

@@ -108,7 +108,8 @@ impl Flights {
 
     /// What it has paid is what flushes usually cost; it has waited for the rest.
     fn end_lease(&mut self, late: &Flight) {
-        // If many come late that were not held up before, it is the backend that has become slow, and leases are too short.
+        // If many come late that were not held up before, it is the backend that has become slow, and leases are too
+        // short.
         if late.takes_slot {
             self.pace.took(lease(&self.pace));
         }

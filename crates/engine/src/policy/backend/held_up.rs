@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::LaneId;
 
-/// A lane that is gone, or gets no inserts any more, never comes in time again; beyond this the one that was late longest ago
-/// is dropped. If it is still there, it takes a slot for one lease and is known again. More than this at a time are no
-/// exception: it is then the backend that is slow.
+/// A lane that is gone, or gets no inserts any more, never comes in time again; beyond this the one that was late
+/// longest ago is dropped. If it is still there, it takes a slot for one lease and is known again. More than this at a
+/// time are no exception: it is then the backend that is slow.
 const MOST: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]

@@ -2,56 +2,59 @@
 //!
 //! # What it has to do
 //!
-//! A part costs ClickHouse about the same however few rows it has, so what a backend can bear is a number of flushes, and all
-//! tables share it. A table's policy knows its own inserts only: with a thousand tables of a few inserts each, every one of
-//! them would be right to flush, and all together would be too much.
+//! A part costs ClickHouse about the same however few rows it has, so what a backend can bear is a number of flushes,
+//! and all tables share it. A table's policy knows its own inserts only: with a thousand tables of a few inserts each,
+//! every one of them would be right to flush, and all together would be too much.
 //!
 //! # How
 //!
-//! A table's policy says when a lane is *due*. A lane that is due waits for its turn, and its buffer stays open and gathers
-//! on. So when the backend is the bottleneck all holds widen together, each by just what it takes; no hold is computed.
+//! A table's policy says when a lane is *due*. A lane that is due waits for its turn, and its buffer stays open and
+//! gathers on. So when the backend is the bottleneck all holds widen together, each by just what it takes; no hold is
+//! computed.
 //!
-//! - **Slots** (`slots.rs`): so many flushes are in the air at a time, from [`slots::SLOTS_PER_CPU`] for each CPU of the
-//!   backend to [`slots::MOST_SLOTS`]. While all are taken and flushes still take about as long as the quickest do, they wait for
-//!   a disk or the network, and there is room for more; when they take much longer, they are in each other's way. An overload
-//!   that the backend reports (too many parts, no memory) halves the slots; each flush that comes in time then gives a part of
-//!   one back.
-//! - **Leases** (`flights.rs`): a flush takes its slot for [`flights::LEASE_FLUSHES`] times as long as usual at most. A lane
-//!   whose last flush took longer takes none, until one of it comes in time again: a locked table keeps its own lane, and
-//!   nobody else's turn, and so do some hundreds of them.
-//! - **Order** (`waiting.rs`): lanes take turns, the one first that was due first, each with one batch a turn: a busy table
-//!   can't starve a quiet one. Lanes that somebody waits for go before those that nobody waits for. When these are overdue
-//!   they have every second turn, however many there are.
-//! - **Credit** (`credit.rs`): what nobody waits for may take a share of the backend's time only, [`credit::UNWAITED_SHARE`] of
-//!   each CPU. Time in flushes is what is counted, so a busy backend, where each takes longer, gets fewer; less of it where
-//!   flushes have been seen not to keep a CPU busy (`pace.rs`). A lane goes without credit when it is the only one and nothing
-//!   is in the air (one table is held as if there were no such policy), when its batch is full or large enough to be worth a
-//!   part ([`WORTH_A_PART`]), when memory is scarce, or when it is overdue.
+//! - **Slots** (`slots.rs`): so many flushes are in the air at a time, from [`slots::SLOTS_PER_CPU`] for each CPU of
+//!   the backend to [`slots::MOST_SLOTS`]. While all are taken and flushes still take about as long as the quickest do,
+//!   they wait for a disk or the network, and there is room for more; when they take much longer, they are in each
+//!   other's way. An overload that the backend reports (too many parts, no memory) halves the slots; each flush that
+//!   comes in time then gives a part of one back.
+//! - **Leases** (`flights.rs`): a flush takes its slot for [`flights::LEASE_FLUSHES`] times as long as usual at most. A
+//!   lane whose last flush took longer takes none, until one of it comes in time again: a locked table keeps its own
+//!   lane, and nobody else's turn, and so do some hundreds of them.
+//! - **Order** (`waiting.rs`): lanes take turns, the one first that was due first, each with one batch a turn: a busy
+//!   table can't starve a quiet one. Lanes that somebody waits for go before those that nobody waits for. When these
+//!   are overdue they have every second turn, however many there are.
+//! - **Credit** (`credit.rs`): what nobody waits for may take a share of the backend's time only,
+//!   [`credit::UNWAITED_SHARE`] of each CPU. Time in flushes is what is counted, so a busy backend, where each takes
+//!   longer, gets fewer; less of it where flushes have been seen not to keep a CPU busy (`pace.rs`). A lane goes
+//!   without credit when it is the only one and nothing is in the air (one table is held as if there were no such
+//!   policy), when its batch is full or large enough to be worth a part ([`WORTH_A_PART`]), when memory is scarce, or
+//!   when it is overdue.
 //!
 //! # What it promises
 //!
 //! Whoever waits is held by nothing but other flushes. What nobody waits for is sealed no later than
-//! [`longest_hold`](BackendPolicy::set_longest_hold) after its lane was due, as far as the backend has slots for all that is
-//! overdue, half of them if somebody waits for others.
+//! [`longest_hold`](BackendPolicy::set_longest_hold) after its lane was due, as far as the backend has slots for all
+//! that is overdue, half of them if somebody waits for others.
 //!
 //! # What grows with what
 //!
-//! Turns are kept in two maps ordered by time, flushes in the air in one: a lane that becomes due, or gets its turn, costs the
-//! logarithm of the number of lanes that wait or fly. Lanes that are not due, and tables that are idle, cost nothing, but for
-//! the last thousand that were held up. Flushes in the air are as many as there are slots, and one for each such lane.
+//! Turns are kept in two maps ordered by time, flushes in the air in one: a lane that becomes due, or gets its turn,
+//! costs the logarithm of the number of lanes that wait or fly. Lanes that are not due, and tables that are idle, cost
+//! nothing, but for the last thousand that were held up. Flushes in the air are as many as there are slots, and one for
+//! each such lane.
 //!
 //! # What was tried and did not help
 //!
-//! - Leases of 8 usual durations and 250 ms at least, instead of 4 and 100 ms: with 300 of 1,000 tables held up for 150 ms, at
-//!   500 inserts/s, the p99 of the others was 317 ms. It is 70 ms now, and 69 ms if none is held up.
-//! - A "quickest" that rises also while all slots are taken, by 0.001 % per flush: 200 writers on 1,000 tables, who keep two
-//!   CPUs busy, had a p99 of 323 ms in the first minute and of 509 ms in the fifth. It is 312 ms now in both.
+//! - Leases of 8 usual durations and 250 ms at least, instead of 4 and 100 ms: with 300 of 1,000 tables held up for 150
+//!   ms, at 500 inserts/s, the p99 of the others was 317 ms. It is 70 ms now, and 69 ms if none is held up.
+//! - A "quickest" that rises also while all slots are taken, by 0.001 % per flush: 200 writers on 1,000 tables, who
+//!   keep two CPUs busy, had a p99 of 323 ms in the first minute and of 509 ms in the fifth. It is 312 ms now in both.
 //!
 //! # What it is not for
 //!
-//! It doesn't know what is in a batch. Tables whose batches take a second of work, among many that take a few milliseconds,
-//! look as if they were held up, and take no slots. A backend that becomes slow for another reason than its load, while all
-//! slots are taken without a pause, gets no more slots until there is one.
+//! It doesn't know what is in a batch. Tables whose batches take a second of work, among many that take a few
+//! milliseconds, look as if they were held up, and take no slots. A backend that becomes slow for another reason than
+//! its load, while all slots are taken without a pause, gets no more slots until there is one.
 
 mod credit;
 mod flights;
@@ -72,8 +75,8 @@ use waiting::Waiting;
 /// Before anybody has said how many CPUs there are.
 const CPUS_UNKNOWN: u32 = 2;
 const LEAST_CPUS: u32 = 2;
-/// Inserts in a batch that make it worth a part of its own: then what a part costs by itself (2 to 4 ms of ClickHouse's CPU) is
-/// little beside what its inserts cost (some 20 µs each, in the gateway and in ClickHouse).
+/// Inserts in a batch that make it worth a part of its own: then what a part costs by itself (2 to 4 ms of ClickHouse's
+/// CPU) is little beside what its inserts cost (some 20 µs each, in the gateway and in ClickHouse).
 pub const WORTH_A_PART: u64 = 2_000;
 const LONGEST_HOLD: Micros = Micros::from_millis(60_000);
 
@@ -153,7 +156,8 @@ impl BackendPolicy {
         (first == lane).then(|| self.begin(lane, urgency))
     }
 
-    /// More is gained by a waiting lane's turn than was said: its place among the urgent ones is that of its first due time.
+    /// More is gained by a waiting lane's turn than was said: its place among the urgent ones is that of its first due
+    /// time.
     pub fn raise(&mut self, lane: LaneId) {
         self.waiting.raise(lane);
     }

@@ -4,12 +4,13 @@ use crate::policy::Micros;
 
 /// Of the usual duration, before any flush has ended.
 const FIRST_GUESS: Micros = Micros::from_millis(5);
-/// No flush moves a figure by more than this share of it. So "usual" is a running median: whether a table is held up for a
-/// second or an hour is the same. And no odd one, such as one that had nothing to send, decides what "quickest" is.
+/// No flush moves a figure by more than this share of it. So "usual" is a running median: whether a table is held up
+/// for a second or an hour is the same. And no odd one, such as one that had nothing to send, decides what "quickest"
+/// is.
 const STEP: f64 = 1.0 / 32.0;
-/// By which "quickest" rises with each flush that took longer, if there were free slots: a backend that has become twice as
-/// slow is believed after 7,000 of them. While all are taken it stays, or a backend that is full for some minutes would have
-/// its queues taken for its nature, and be given more slots to queue in.
+/// By which "quickest" rises with each flush that took longer, if there were free slots: a backend that has become
+/// twice as slow is believed after 7,000 of them. While all are taken it stays, or a backend that is full for some
+/// minutes would have its queues taken for its nature, and be given more slots to queue in.
 const DRIFT: f64 = 1.0001;
 /// With this many flushes for each CPU in the air it shows how much of a CPU one of them has at most.
 const CROWD: f64 = 2.0;
@@ -40,8 +41,8 @@ impl Pace {
         self.quickest_us.map_or(1.0, |quickest_us| self.usual_us / quickest_us)
     }
 
-    /// The share of a flush's time that keeps a CPU busy, at most. The whole of it until a crowd has been seen in which each got
-    /// on faster than with its share of the CPUs.
+    /// The share of a flush's time that keeps a CPU busy, at most. The whole of it until a crowd has been seen in which
+    /// each got on faster than with its share of the CPUs.
     pub(super) fn cpu_share(&self) -> f64 {
         let share = self.cpu_us.zip(self.quickest_us).map_or(1.0, |(cpu_us, quickest_us)| cpu_us / quickest_us);
         share.clamp(LEAST_CPU_SHARE, 1.0)

@@ -9,8 +9,8 @@ pub(super) const MOST_SLOTS: u32 = 128;
 /// While all are taken, and flushes usually take less than this many times the quickest, there is room for more: they
 /// wait for a disk or the network.
 const ROOM: f64 = 2.0;
-/// From here on they are in each other's way. Between the two nothing changes: each slot moves the usual duration a little,
-/// and slots that grow and shrink at the same point would swing around it.
+/// From here on they are in each other's way. Between the two nothing changes: each slot moves the usual duration a
+/// little, and slots that grow and shrink at the same point would swing around it.
 const NO_ROOM: f64 = 2.5;
 
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ impl FlushSlots {
         self.count = (self.count / 2.0).max(1.0);
     }
 
-    /// A flush has ended in time; `is_full`: all were taken until then. As many ends as there are slots make it one more, or
-    /// one less.
+    /// A flush has ended in time; `is_full`: all were taken until then. As many ends as there are slots make it one
+    /// more, or one less.
     pub(super) fn ended(&mut self, is_full: bool, pace: &Pace) {
         let (part, stretch) = (1.0 / self.count, pace.stretch());
         if self.count < self.least {

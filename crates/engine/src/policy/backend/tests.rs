@@ -146,7 +146,8 @@ fn an_overload_halves_the_slots_and_success_brings_them_back() {
     assert_eq!((1..100).map(|step| policy_at(10_000 + step * 10)).max(), Some(most));
 }
 
-/// Rounds of flushes, as many at once as there are slots, each of which takes as long as that many take. How many there were.
+/// Rounds of flushes, as many at once as there are slots, each of which takes as long as that many take. How many there
+/// were.
 fn rounds(policy: &mut BackendPolicy, rounds: u64, takes: impl Fn(u64) -> Micros) -> Vec<u64> {
     let mut flown = Vec::new();
     for _ in 0..rounds {

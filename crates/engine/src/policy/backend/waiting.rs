@@ -49,8 +49,8 @@ impl Waiting {
         }
     }
 
-    /// Who goes first: what has waited without a sender since `overdue_since`, though not twice in a row if somebody else is
-    /// waited for; then the urgent ones; then the others if they may.
+    /// Who goes first: what has waited without a sender since `overdue_since`, though not twice in a row if somebody
+    /// else is waited for; then the urgent ones; then the others if they may.
     pub(super) fn first(
         &self,
         overdue_since: Option<Micros>,

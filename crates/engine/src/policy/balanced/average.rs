@@ -19,7 +19,8 @@ impl Average {
             self.count += 1.0;
         }
         self.mean += (value - self.mean) / self.count;
-        // A mean that fades towards zero must not end among the subnormal numbers: each step would take ten times as long.
+        // A mean that fades towards zero must not end among the subnormal numbers: each step would take ten times as
+        // long.
         if self.mean < TINY {
             self.mean = 0.0;
         }

@@ -5,28 +5,31 @@ use crate::policy::{BufferPolicy, FlushLimits, Micros, SealReason};
 use super::average::Average;
 use super::Outlook;
 
-/// A timer at the longest hold goes off that much later, a timer before it by the other; whoever arrives in between still joins.
-/// ClickHouse's deadline thread looks every 10 ms or at the next insert, which is late by as much on average.
+/// A timer at the longest hold goes off that much later, a timer before it by the other; whoever arrives in between
+/// still joins. ClickHouse's deadline thread looks every 10 ms or at the next insert, which is late by as much on
+/// average.
 pub(super) const LATE_AT_MAXIMUM: Micros = Micros::from_millis(5);
 const LATE_BELOW_MAXIMUM: Micros = Micros(1_500);
 /// The next insert of an even stream is worth waiting for up to ClickHouse's own worst case.
 pub(super) const LATE_WHEN_EVEN: Micros = Micros::from_millis(10);
 
-/// A buffer that holds this many times what its hold was expected to bring goes at once: its many inserts have the most to lose,
-/// if anybody waits for them at all, or so few were expected that the surprise is no artefact of a busy machine.
+/// A buffer that holds this many times what its hold was expected to bring goes at once: its many inserts have the most
+/// to lose, if anybody waits for them at all, or so few were expected that the surprise is no artefact of a busy
+/// machine.
 const PLENTY: f64 = 1.85;
 /// From here on inserts reach us in bunches, as the machine gets round to them, and the rate of a moment says little.
 const MANY_EXPECTED: f64 = 100.0;
 
-/// Gaps longer than this many minimum time-outs shrink the hold whatever it is. Without it a hold of seconds would live on gaps
-/// that are shorter than itself and yet far too long to gather anything.
+/// Gaps longer than this many minimum time-outs shrink the hold whatever it is. Without it a hold of seconds would live
+/// on gaps that are shorter than itself and yet far too long to gather anything.
 const STICKY_MINIMUMS: f64 = 4.0;
 
-/// A table is idle after a pause of the longest hold if its flushes were that far apart too, and in any case after this many.
+/// A table is idle after a pause of the longest hold if its flushes were that far apart too, and in any case after this
+/// many.
 const IDLE_HOLDS: f64 = 20.0;
 
-/// The hold shrinks after gaps that are longer than the next lower hold by this factor. ClickHouse shrinks a little sooner, and
-/// loses more company by it than it gains in time.
+/// The hold shrinks after gaps that are longer than the next lower hold by this factor. ClickHouse shrinks a little
+/// sooner, and loses more company by it than it gains in time.
 const RELUCTANCE: f64 = 1.04;
 
 /// A stream is evenly spaced when its gaps stray from their mean by less than this share of it...

@@ -274,7 +274,8 @@ fn a_hold_of_seconds_does_not_depend_on_where_it_started() {
     assert!(until <= ms(at + 300 + 60), "{until:?}");
 }
 
-/// Any order of any calls: no panic, holds lie in the future, and nobody is held beyond its own maximum without a cause.
+/// Any order of any calls: no panic, holds lie in the future, and nobody is held beyond its own maximum without a
+/// cause.
 #[test]
 fn whatever_happens_holds_end() {
     for seed in 0..300 {

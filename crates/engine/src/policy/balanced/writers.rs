@@ -1,8 +1,8 @@
 //! Who is expected back: writers that wait for their insert and send the next one as soon as it is stored.
 //!
-//! A writer is believed to be such a loop once it came back within the horizon after a flush that it waited for. From then on
-//! the end of its flush makes it expected, until it comes or its time is up. Everything is counted per flush ("round"), so an
-//! arrival costs one look into a map and one step on two counters.
+//! A writer is believed to be such a loop once it came back within the horizon after a flush that it waited for. From
+//! then on the end of its flush makes it expected, until it comes or its time is up. Everything is counted per flush
+//! ("round"), so an arrival costs one look into a map and one step on two counters.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,5 +1,6 @@
-//! Dead letters that earlier versions wrote are read: the folders in `tests/golden/`, one for each version of the format. With
-//! WINDROW_WRITE_GOLDEN=1 that of this version is made anew, which a change of the format needs, under another name.
+//! Dead letters that earlier versions wrote are read: the folders in `tests/golden/`, one for each version of the
+//! format. With WINDROW_WRITE_GOLDEN=1 that of this version is made anew, which a change of the format needs, under
+//! another name.
 
 use std::path::PathBuf;
 

@@ -3,9 +3,10 @@
 //! 1. Told `Ok`: each row is stored exactly once.
 //! 2. Told that it was refused, or taken back: none is stored. Taken back: it is not even sent any more.
 //! 3. Told that the outcome is unknown: there was a reason, and no row is stored twice.
-//! 4. Left at ack level `memory`: stored, unless it was refused for good; more than once only if an answer was lost and the
-//!    table can't recognise a repeat.
-//! 5. What is stored was sent, to that shape, and a shape's rows were first stored in the order in which they were sent.
+//! 4. Left at ack level `memory`: stored, unless it was refused for good; more than once only if an answer was lost and
+//!    the table can't recognise a repeat.
+//! 5. What is stored was sent, to that shape, and a shape's rows were first stored in the order in which they were
+//!    sent.
 //! 6. An id always means the same rows.
 //! 7. In the end no memory is held, and the log has each insert once, with its status.
 

@@ -8,8 +8,9 @@ use super::scenarios::{self, FlushCost, Scenario, QUICK};
 use super::windrow;
 use windrow_engine::policy::{FlushLimits, PolicyKind};
 
-/// Both sides meet the same arrivals, but they cut them into batches at other places, so every figure is a sample. Seven seeds
-/// were compared; the furthest that any figure fell behind in any of them was 1.8 % (p50 at 500/s in one of them).
+/// Both sides meet the same arrivals, but they cut them into batches at other places, so every figure is a sample.
+/// Seven seeds were compared; the furthest that any figure fell behind in any of them was 1.8 % (p50 at 500/s in one of
+/// them).
 const SAMPLING_NOISE: f64 = 0.02;
 
 #[test]
@@ -47,7 +48,8 @@ fn the_simulation_repeats_itself() {
     }
 }
 
-/// ClickHouse's algorithm as the crate offers it, against figures computed elsewhere: mean wait, p99 wait, inserts per flush.
+/// ClickHouse's algorithm as the crate offers it, against figures computed elsewhere: mean wait, p99 wait, inserts per
+/// flush.
 #[test]
 fn adaptive_does_what_clickhouse_does() {
     let known = [

@@ -1,8 +1,8 @@
 //! The backend's CPUs, which the flushes in the air share evenly.
 //!
-//! With `k` flushes each gets on at the rate `min(1, cpus / k)`. Time is therefore kept twice: in microseconds, and in the
-//! work that a flush would have got done since the start, which is the same for all of them. A flush ends at a fixed
-//! amount of that work, so nothing has to be computed again when others start or end.
+//! With `k` flushes each gets on at the rate `min(1, cpus / k)`. Time is therefore kept twice: in microseconds, and in
+//! the work that a flush would have got done since the start, which is the same for all of them. A flush ends at a
+//! fixed amount of that work, so nothing has to be computed again when others start or end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -49,7 +49,8 @@ pub struct Scenario {
     pub loops: Vec<Loop>,
     pub loops_end_us: u64,
     pub popularity: Popularity,
-    /// Only batches that open within are measured: at the start averages are still being learned, at the end a batch is cut off.
+    /// Only batches that open within are measured: at the start averages are still being learned, at the end a batch is
+    /// cut off.
     pub measured_us: Range<u64>,
     /// Batches of the count limit arrive faster than one flush at a time can store them.
     pub needs_overlap: bool,
@@ -117,8 +118,8 @@ pub fn all() -> Vec<Scenario> {
     all
 }
 
-/// Where the hold is still finding its length its swings are slow, and a p99 needs more inserts to settle; the highest rates
-/// need enough batches.
+/// Where the hold is still finding its length its swings are slow, and a p99 needs more inserts to settle; the highest
+/// rates need enough batches.
 fn count(rate: f64) -> usize {
     if rate <= 20.0 {
         return 60_000;

@@ -1,7 +1,8 @@
 //! How dead letters go: for good, also for the journal.
 //!
-//! A dead letter is known before the journal knows on the disk that its insert is done. While it is there, a crash does no harm: the insert
-//! that comes back is found to be a dead letter. So that is made sure of before the dead letter goes.
+//! A dead letter is known before the journal knows on the disk that its insert is done. While it is there, a crash does
+//! no harm: the insert that comes back is found to be a dead letter. So that is made sure of before the dead letter
+//! goes.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ pub(super) async fn forget(state: &State, ids: &[DeadLetterId], how: Gone) -> Re
     Ok(forgotten)
 }
 
-/// Discards what is older than dead letters are kept, as long as it is polled. Looks often enough that none gets much older.
+/// Discards what is older than dead letters are kept, as long as it is polled. Looks often enough that none gets much
+/// older.
 pub(super) async fn discard_old(state: &State, max_age_ms: u64) {
     let pause = Duration::from_millis((max_age_ms / 10).clamp(100, 60_000));
     loop {

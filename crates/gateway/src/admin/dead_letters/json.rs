@@ -81,7 +81,8 @@ fn add_message(fields: &mut Map<String, Value>, message: &MessageDeadLetter) {
     fields.insert("value".to_owned(), shown(message.value.as_deref()));
 }
 
-/// The beginning of a message's key or value, as text: what is not UTF-8 can only be seen to be so. /payload has the bytes.
+/// The beginning of a message's key or value, as text: what is not UTF-8 can only be seen to be so. /payload has the
+/// bytes.
 fn shown(bytes: Option<&[u8]>) -> Value {
     const SHOWN_BYTES: usize = 64 << 10;
     bytes.map_or(Value::Null, |bytes| {

@@ -1,4 +1,5 @@
-//! `/api/v1/dead-letters`: looking at the inserts that were acknowledged and could not be stored, and dealing with them.
+//! `/api/v1/dead-letters`: looking at the inserts that were acknowledged and could not be stored, and dealing with
+//! them.
 //!
 //! | request | answer |
 //! |---|---|
@@ -9,8 +10,8 @@
 //! | `POST /api/v1/dead-letters/retry` | hands the dead letters that the body selects back to the gatherer |
 //! | `POST /api/v1/dead-letters/discard` | throws them away |
 //!
-//! What changes something has to come as `application/json`: a page in somebody's browser can send that to another address
-//! only if that address agrees.
+//! What changes something has to come as `application/json`: a page in somebody's browser can send that to another
+//! address only if that address agrees.
 
 mod forget;
 mod json;

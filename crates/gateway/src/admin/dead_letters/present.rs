@@ -1,7 +1,8 @@
 //! A dead letter's table as it is now: it may have been made anew since, to repair it.
 //!
-//! What follows from that for a flush (whether the table recognises a repeat, whether views hang on it, how it is partitioned) must be
-//! true of the table that the rows go to, or a repeat may be stored twice. What is in the rows stays as it was.
+//! What follows from that for a flush (whether the table recognises a repeat, whether views hang on it, how it is
+//! partitioned) must be true of the table that the rows go to, or a repeat may be stored twice. What is in the rows
+//! stays as it was.
 
 use windrow_engine::sink::{Destination, Partitioning};
 

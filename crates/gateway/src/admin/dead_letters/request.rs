@@ -37,8 +37,8 @@ pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(n, v)| (decoded(n), decoded(v))).collect()
 }
 
-/// The dead letters that something is to be done to, from a JSON body. All of them have to be asked for in so many words: a
-/// selection that came out empty by mistake must not mean everything.
+/// The dead letters that something is to be done to, from a JSON body. All of them have to be asked for in so many
+/// words: a selection that came out empty by mistake must not mean everything.
 pub(super) fn chosen(body: &[u8], now_micros: u64) -> Result<Selection, String> {
     const WANTED: &str =
         "the body says which dead letters are meant: {\"ids\": [1, 2]}, {\"table\": \"db.t\", \"code\": 469}, \

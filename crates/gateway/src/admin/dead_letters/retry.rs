@@ -1,5 +1,5 @@
-//! Dead letters go back to the gatherer: as inserts of ack level `disk`, the oldest first. A dead letter goes when its insert is in the
-//! journal. A message is read first, as its pipeline reads now.
+//! Dead letters go back to the gatherer: as inserts of ack level `disk`, the oldest first. A dead letter goes when its
+//! insert is in the journal. A message is read first, as its pipeline reads now.
 //!
 //! Some are on their way at once, so that one sync of the journal serves them all; how many is bounded by their bytes.
 

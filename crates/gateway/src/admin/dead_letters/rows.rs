@@ -1,8 +1,9 @@
 //! The rows of a dead letter: as they are kept, and as JSON.
 //!
-//! What is for a DuckDB has been read here, and is written here too. Of ClickHouse's, nobody can read every format and type that ClickHouse does, so ClickHouse is asked: the rows go there as an external table,
-//! and come back as JSON. What it takes of them for sure are the rows whose columns are known here; a text is read against the
-//! table's columns as they are now, or, where there is no such table any more, as strings.
+//! What is for a DuckDB has been read here, and is written here too. Of ClickHouse's, nobody can read every format and
+//! type that ClickHouse does, so ClickHouse is asked: the rows go there as an external table, and come back as JSON.
+//! What it takes of them for sure are the rows whose columns are known here; a text is read against the table's columns
+//! as they are now, or, where there is no such table any more, as strings.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,11 +12,11 @@ use arrow_array::RecordBatch;
 use windrow_block::Rows;
 use windrow_client::{Call, CallError, Client};
 use windrow_duckdb::record_batch;
+use windrow_duckdb::results::{Encoder, Format, OutputSettings, ResultError, Statistics};
 use windrow_engine::{
     dead_letters::{DeadLetter, Kept, KeptInsert},
     sink::{Destination, Form},
 };
-use windrow_duckdb::results::{Encoder, Format, OutputSettings, ResultError, Statistics};
 use windrow_statement::backquote;
 
 use super::super::answer::Answer;

@@ -1,4 +1,5 @@
-//! Ordered appends on the data port: `/windrow/v1/appends`. What they mean is in crate `append`; here is how they are spoken.
+//! Ordered appends on the data port: `/windrow/v1/appends`. What they mean is in crate `append`; here is how they are
+//! spoken.
 
 mod call;
 mod payload;

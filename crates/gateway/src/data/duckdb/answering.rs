@@ -8,10 +8,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
 use windrow_client::Exception;
+use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
 use windrow_duckdb::DuckDb;
 use windrow_engine::QueryId;
 use windrow_http::{Connection, Method};
-use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
 use windrow_statement::Kind;
 
 use super::about;
@@ -340,8 +340,8 @@ impl Run<'_> {
         Ok(batch.slice(0, usize::try_from(max - before).unwrap_or(0)))
     }
 
-    /// Waits for DuckDB: no longer than `max_execution_time`, and where the client watches its query, no longer than it does.
-    /// Dropping what is waited for stops the query.
+    /// Waits for DuckDB: no longer than `max_execution_time`, and where the client watches its query, no longer than it
+    /// does. Dropping what is waited for stops the query.
     pub(super) async fn waiting<T>(
         &self,
         connection: &mut Connection,

@@ -1,7 +1,7 @@
 //! What a request asks of DuckDB: its text taken apart, with the settings and the format that go with it.
 
-use windrow_duckdb::{schema_of, Port, Session};
 use windrow_duckdb::results::Format;
+use windrow_duckdb::{schema_of, Port, Session};
 use windrow_statement::{ask, About, Asked, Kind, NotAsked};
 
 use super::parameters::parameter;

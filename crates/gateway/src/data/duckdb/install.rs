@@ -1,5 +1,5 @@
-//! ClickHouse's functions and system tables that programs ask for when they connect: macros in the schema `windrow_functions`,
-//! which every statement's search path ends with, and views in `windrow`.
+//! ClickHouse's functions and system tables that programs ask for when they connect: macros in the schema
+//! `windrow_functions`, which every statement's search path ends with, and views in `windrow`.
 //!
 //! They are made anew at every start: a later version's replace an earlier one's.
 
@@ -9,7 +9,8 @@ use windrow_statement::Dialect;
 
 use super::settings::clickhouse_settings;
 
-/// What ClickHouse's interface this is like; programs decide by it what they may ask for. DuckDB's own: `PRAGMA version`.
+/// What ClickHouse's interface this is like; programs decide by it what they may ask for. DuckDB's own: `PRAGMA
+/// version`.
 const CLICKHOUSE_VERSION: &str = "26.7.1.1";
 /// The revision of the native protocol that goes with it.
 const REVISION: u32 = 54_488;

@@ -1,8 +1,9 @@
 //! Results in Parquet that are read in pieces.
 //!
-//! A program that reads Parquet over HTTP asks for the file's length, then for its end, then for the columns it wants, each by a
-//! request of its own. All of them have to be of one file, and running the query for each would be dear. So a file that was
-//! asked for by HEAD or by a range is kept while somebody goes on reading it, for its user and the same statement.
+//! A program that reads Parquet over HTTP asks for the file's length, then for its end, then for the columns it wants,
+//! each by a request of its own. All of them have to be of one file, and running the query for each would be dear. So a
+//! file that was asked for by HEAD or by a range is kept while somebody goes on reading it, for its user and the same
+//! statement.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

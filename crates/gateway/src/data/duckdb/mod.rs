@@ -1,10 +1,10 @@
 //! DuckDB behind ClickHouse's HTTP interface: whatever is not an insert to be gathered.
 //!
-//! A request's text is read whole, taken apart (`ask.rs`) and run by DuckDB as one statement, in DuckDB's SQL. Its result is
-//! encoded batch by batch and sent as it comes (`sending.rs`): the first [`sending::BUFFER_BYTES`] are held back, so that an
-//! error that comes early still has a status of its own; one that comes later breaks the body as ClickHouse breaks it. What
-//! has to be whole before it is sent (`wait_end_of_query`, Parquet) is in memory up to a bound and in a file beyond it
-//! (`spool.rs`). A client that goes away stops its query.
+//! A request's text is read whole, taken apart (`ask.rs`) and run by DuckDB as one statement, in DuckDB's SQL. Its
+//! result is encoded batch by batch and sent as it comes (`sending.rs`): the first [`sending::BUFFER_BYTES`] are held
+//! back, so that an error that comes early still has a status of its own; one that comes later breaks the body as
+//! ClickHouse breaks it. What has to be whole before it is sent (`wait_end_of_query`, Parquet) is in memory up to a
+//! bound and in a file beyond it (`spool.rs`). A client that goes away stops its query.
 
 mod about;
 mod answering;

@@ -1,4 +1,5 @@
-//! Tables of `system` that the gateway keeps itself, in DuckDB's SQL: a query over their rows as JSON, in the table's place.
+//! Tables of `system` that the gateway keeps itself, in DuckDB's SQL: a query over their rows as JSON, in the table's
+//! place.
 
 use serde_json::Value;
 

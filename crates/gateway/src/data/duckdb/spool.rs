@@ -1,8 +1,8 @@
 //! What has to be whole before it is sent: in memory up to a bound, in a file beyond it.
 //!
-//! A file is made in `<data-dir>/tmp` and has lost its name before anything is written to it: nobody else finds it there, and
-//! nothing of it is left when the process ends, however it ends. What all of them take together is bounded; a result beyond it is
-//! an error.
+//! A file is made in `<data-dir>/tmp` and has lost its name before anything is written to it: nobody else finds it
+//! there, and nothing of it is left when the process ends, however it ends. What all of them take together is bounded;
+//! a result beyond it is an error.
 
 use std::fs::File;
 use std::io;

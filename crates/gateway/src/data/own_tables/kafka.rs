@@ -1,4 +1,5 @@
-//! `system.windrow_kafka`: a row for each partition that a pipeline of this gateway reads, and one for a pipeline without any.
+//! `system.windrow_kafka`: a row for each partition that a pipeline of this gateway reads, and one for a pipeline
+//! without any.
 
 use serde_json::{json, Value};
 use windrow_pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};

@@ -1,6 +1,6 @@
-//! `system.asynchronous_inserts`, `system.asynchronous_insert_log`, `system.windrow_dead_letters` and `system.windrow_kafka` in any
-//! SELECT: the statement is sent to the backend with the tables' rows beside it, as external tables of the same names, and loses the `system.` before
-//! them.
+//! `system.asynchronous_inserts`, `system.asynchronous_insert_log`, `system.windrow_dead_letters` and
+//! `system.windrow_kafka` in any SELECT: the statement is sent to the backend with the tables' rows beside it, as
+//! external tables of the same names, and loses the `system.` before them.
 
 mod dead_letters;
 mod kafka;
@@ -165,8 +165,8 @@ impl ExternalTable {
     }
 }
 
-/// The rows in Native. Read by our own reader, in which an integer for a DateTime64 is a number of ticks: so neither the
-/// backend's version nor anybody's time zone changes them.
+/// The rows in Native. Read by our own reader, in which an integer for a DateTime64 is a number of ticks: so neither
+/// the backend's version nor anybody's time zone changes them.
 fn native(columns: ColumnList, rows: impl Iterator<Item = serde_json::Value>) -> Vec<u8> {
     let specs = columns.iter().map(|(name, data_type)| ColumnSpec {
         name: (*name).to_owned(),

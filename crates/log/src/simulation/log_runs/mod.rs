@@ -1,5 +1,5 @@
-//! The log alone against a disk that does its worst: random appends, releases, crashes and faults, and a model of what has to be
-//! there after each of them.
+//! The log alone against a disk that does its worst: random appends, releases, crashes and faults, and a model of what
+//! has to be there after each of them.
 
 mod model;
 mod run;
@@ -38,8 +38,8 @@ fn a_seed_repeats() {
     }
 }
 
-/// Found by seeds 932 and 8865 of the gatherer's simulation, as it was: a process is killed behind a failed sync, the next one
-/// sees the file whole, and syncs it, and after a power failure it is short all the same.
+/// Found by seeds 932 and 8865 of the gatherer's simulation, as it was: a process is killed behind a failed sync, the
+/// next one sees the file whole, and syncs it, and after a power failure it is short all the same.
 #[test]
 fn a_length_that_a_failed_sync_has_lost_is_written_again() {
     let mut taken_up = 0;

@@ -1,8 +1,10 @@
 //! Arrays that others made, as columns of a Native block to insert.
 //!
-//! Only what means the same on both sides is taken, and what surely fits; all else is [`Unsuited`], and left to those who look at every value and can say what is wrong with it.
+//! Only what means the same on both sides is taken, and what surely fits; all else is [`Unsuited`], and left to those
+//! who look at every value and can say what is wrong with it.
 //!
-//! The arrays come by pointers, so whoever made them is trusted with their layout, as everywhere in Arrow. They are read only and may be shared with other threads.
+//! The arrays come by pointers, so whoever made them is trusted with their layout, as everywhere in Arrow. They are
+//! read only and may be shared with other threads.
 
 mod field;
 mod fixed;
@@ -77,7 +79,8 @@ impl ArrowColumn {
         self.arrays.iter().map(|array| array.length.max(0) as usize).sum()
     }
 
-    /// Appends the data of the rows to a Native block: those of a column of the type, or of the type without `LowCardinality`. Nothing stands in front of the data of such types.
+    /// Appends the data of the rows to a Native block: those of a column of the type, or of the type without
+    /// `LowCardinality`. Nothing stands in front of the data of such types.
     pub fn put(&self, of: &Type, rows: Range<usize>, out: &mut Vec<u8>) -> Result<(), Unsuited> {
         let start = out.len();
         let field = match self.child {

@@ -38,7 +38,8 @@ impl<'a> View<'a> {
         if pointer.is_null() || rows == 0 || !pointer.is_aligned() {
             return &[];
         }
-        // SAFETY: buffers of values hold as many as the array has rows behind its offset; rows were counted against its length.
+        // SAFETY: buffers of values hold as many as the array has rows behind its offset; rows were counted against its
+        // length.
         unsafe { std::slice::from_raw_parts(pointer.add(self.place(row)), rows) }
     }
 

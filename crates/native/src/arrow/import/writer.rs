@@ -113,7 +113,8 @@ fn put_nulls(field: &Field, pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Where the rows of a list end; the answer is which rows of its child they have. A list that is NULL is empty, as ClickHouse reads it.
+/// Where the rows of a list end; the answer is which rows of its child they have. A list that is NULL is empty, as
+/// ClickHouse reads it.
 fn put_ends<'a>(field: &Field, pieces: &[Piece<'a>], out: &mut Vec<u8>) -> Result<Vec<Piece<'a>>, Unsuited> {
     let mut elements: Vec<Piece<'a>> = Vec::new();
     let mut end = 0_u64;

@@ -40,14 +40,15 @@ pub(crate) struct Session<S: Sink> {
     consumer: Consumer,
     events: mpsc::UnboundedReceiver<Event>,
     records: Records,
-    /// Nothing before the table has been described: until then partitions are fetched, as far as there is room, and not read.
+    /// Nothing before the table has been described: until then partitions are fetched, as far as there is room, and not
+    /// read.
     reading: Option<Arc<Reading>>,
     sizes: Sizes,
     accounts: Accounts,
     policy: DeadlinePolicy,
     partitions: BTreeMap<TopicPartition, Partition>,
-    /// Those that it isn't known of where they go on; nothing is asked while a commit is on its way. One may come here twice meanwhile: by its
-    /// claim, and by the commit that failed.
+    /// Those that it isn't known of where they go on; nothing is asked while a commit is on its way. One may come here
+    /// twice meanwhile: by its claim, and by the commit that failed.
     to_look_up: BTreeSet<TopicPartition>,
     /// Those whose log was cut, until they go back to where that was.
     truncated: BTreeMap<TopicPartition, Truncation>,
@@ -248,7 +249,8 @@ impl<S: Sink> Session<S> {
         self.tasks.spawn(async move { Done::LookedUp(looking.await) });
     }
 
-    /// Over the bound nothing is read or fetched until a quarter of it is free: one batch, on its way, may take half of it and a little more.
+    /// Over the bound nothing is read or fetched until a quarter of it is free: one batch, on its way, may take half of
+    /// it and a little more.
     fn set_pause(&mut self) {
         let is_paused = match self.is_paused {
             true => self.held_bytes > self.sizes.held_bytes / 4 * 3,
@@ -285,7 +287,8 @@ impl<S: Sink> Session<S> {
         let Some(reading) = self.reading.clone() else { return };
         let rows = self.sealed.remove(&record.id.0);
         self.pushed_bytes = rows.iter().flatten().map(RangeRows::held_bytes).sum();
-        // If the table has changed since, they are read again: a batch goes to one table, and what of it is refused is looked for as it is now.
+        // If the table has changed since, they are read again: a batch goes to one table, and what of it is refused is
+        // looked for as it is now.
         let rows = rows.filter(|ranges| reading.has_read(ranges));
         let failures = self.failures(record.id);
         if is_replay && failures == 0 {
@@ -329,7 +332,8 @@ impl<S: Sink> Session<S> {
                 self.undo(undone);
             }
             Done::Committed(CommitEnd::Refused(text)) => {
-                // Partitions that nothing can be committed for are better with another member, or with us in another membership.
+                // Partitions that nothing can be committed for are better with another member, or with us in another
+                // membership.
                 let name = &self.pipeline.options.name;
                 tracing::error!(pipeline = %name, "the pipeline leaves its group, and begins anew: {text}");
                 self.ending.get_or_insert(SessionEnd::Again);

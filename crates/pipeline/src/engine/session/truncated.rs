@@ -1,7 +1,9 @@
-//! A partition whose log was cut: its leader lacks messages that were read, and has others at their offsets, or will have.
+//! A partition whose log was cut: its leader lacks messages that were read, and has others at their offsets, or will
+//! have.
 //!
-//! What was read is gathered and stored as if nothing had happened: its batches have their rows in memory, and their ids are theirs alone. When nothing of
-//! the partition is on its way any more, it goes back to where the logs part. What comes from there is gathered into other batches, of other ids.
+//! What was read is gathered and stored as if nothing had happened: its batches have their rows in memory, and their
+//! ids are theirs alone. When nothing of the partition is on its way any more, it goes back to where the logs part.
+//! What comes from there is gathered into other batches, of other ids.
 
 use windrow_engine::sink::Sink;
 use windrow_kafka::consumer::Claim;
