@@ -2,7 +2,8 @@
 //!
 //! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or
 //!   forwarded.
-//! - `insert/` takes an insert from its request to the gatherer and back to its answer.
+//! - `insert/` has the stages of an insert, whatever protocol it came by: candidate, admitted, parsed, handed over.
+//! - `state.rs` is what all connections share.
 //! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the
 //!   answers.
 //! - `admin/` is health, metrics and the API.
@@ -18,6 +19,7 @@ mod admin;
 mod admission;
 mod backend;
 mod backend_reading;
+mod clickhouse_settings;
 mod data;
 mod error;
 mod insert;
@@ -28,6 +30,7 @@ mod multipart;
 mod options;
 mod pipelines;
 mod recent;
+mod state;
 mod users;
 
 pub use admin::{dead_letter_json, listing_json, AdminServer, MAX_ADMIN_CONNECTIONS};

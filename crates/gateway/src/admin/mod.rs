@@ -18,9 +18,10 @@ use windrow_settings::Difference;
 use self::answer::Answer;
 use self::dead_letters::DeadLettersApi;
 use crate::backend::BackendSink;
-use crate::data::{DataServer, State};
+use crate::data::DataServer;
 use crate::options::AdminOptions;
 use crate::pipelines::pipelines_json;
+use crate::state::State;
 
 pub use dead_letters::{dead_letter_json, listing_json};
 

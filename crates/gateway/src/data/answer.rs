@@ -7,18 +7,10 @@ use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
 use super::request::Request;
 use crate::admission::BackendFacts;
 use crate::error::Refusal;
-use crate::insert::AnswerForm;
+use crate::insert::{AnswerForm, Summary};
 
 const NOTHING: &str = "X-ClickHouse-Summary: {\"read_rows\":\"0\",\"read_bytes\":\"0\",\"written_rows\":\"0\",\"written_bytes\":\"0\",\
     \"total_rows_to_read\":\"0\",\"result_rows\":\"0\",\"result_bytes\":\"0\",\"elapsed_ns\":\"0\",\"memory_usage\":\"0\"}\r\n";
-
-/// What an insert's answer says of it.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Summary {
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    pub(crate) elapsed_ns: u64,
-}
 
 impl Summary {
     fn is_nothing(&self) -> bool {

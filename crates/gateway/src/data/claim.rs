@@ -8,9 +8,9 @@ use windrow_client::Credentials;
 
 use super::query_ids::{Claim, InUse};
 use super::request::Request;
-use super::serve::State;
 use crate::admission::UserContext;
 use crate::error::Refusal;
+use crate::state::State;
 
 /// ClickHouse's default of `replace_running_query_max_wait_ms`.
 const REPLACE_WAIT: Duration = Duration::from_secs(5);

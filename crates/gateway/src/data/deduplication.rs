@@ -12,14 +12,13 @@ use windrow_engine::{AckLevel, DedupKeys, PushError, Resolved};
 use windrow_http::Connection;
 use windrow_statement::{removes_rows, DdlScope, InsertOutline, OtherStatement, TableName};
 
-use super::answer::{After, Answering, Summary};
-use super::dispatch::{send, Exchange};
+use super::answer::{After, Answering};
+use super::exchange::{send, Exchange};
 use super::forward::Forwarded;
-use super::gather::query_id;
 use super::text::Text;
 use crate::admission::{NotAdmitted, TableKey, Window};
 use crate::error::Refusal;
-use crate::insert::{identities, is_dedup_setting, DedupPlan, DedupSettings, DefaultProfile};
+use crate::insert::{identities, is_dedup_setting, query_id, DedupPlan, DedupSettings, DefaultProfile, Summary};
 
 /// A statement's settings stand within this.
 const LOOKED_THROUGH_BYTES: usize = 64 * 1024;
@@ -116,7 +115,7 @@ impl Exchange<'_> {
     /// Answers what needs no forwarding.
     pub(super) async fn answer_repeat(&self, connection: &mut Connection, out: &mut Vec<u8>) -> After {
         let facts = self.state.admission.facts.get();
-        let (id, form) = (query_id(&self.request), self.form());
+        let (id, form) = (query_id(self.request.query_id()), self.form());
         let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
         let after = answering.success(out, &id, Summary::default());
         send(connection, out, after).await

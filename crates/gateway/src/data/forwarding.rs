@@ -11,7 +11,7 @@ use super::answer::{self, After};
 use super::body::Read;
 use super::claim::claim_for_forwarded;
 use super::deduplication::{Passage, RowRemoval};
-use super::dispatch::Exchange;
+use super::exchange::Exchange;
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient, WhenDone};
 use super::own_tables::{self, Visible};
 use super::request::Caller;
@@ -251,11 +251,11 @@ impl Exchange<'_> {
         let mut target = String::with_capacity(self.request.head.target().len());
         target.push_str(self.request.path);
         let mut separator = '?';
-        for param in &self.request.params {
+        for (param, as_it_came) in self.request.params_as_they_came() {
             let name = param.name();
             if !ours(name) && keep(name) {
                 target.push(separator);
-                target.push_str(param.raw);
+                target.push_str(as_it_came);
                 separator = '&';
             }
         }

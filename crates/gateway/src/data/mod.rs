@@ -1,16 +1,17 @@
 //! The data port: one connection at a time, one request after another.
 
-mod admit;
 mod answer;
 mod appends;
 mod body;
 mod claim;
+mod classify;
 mod deduplication;
-mod dispatch;
 mod duckdb;
+mod exchange;
+mod flush;
 mod forward;
 mod forwarding;
-mod gather;
+mod insert;
 mod known_heads;
 mod on_duckdb;
 mod own_tables;
@@ -23,7 +24,10 @@ mod strangers;
 mod stripped;
 mod text;
 
-pub(crate) use duckdb::unknown_setting;
+pub(crate) use body::BodyRoom;
 pub use duckdb::{install_duckdb_functions, prepare_temporary_folder};
+pub(crate) use duckdb::{KeptFiles, TemporaryFiles};
+pub(crate) use known_heads::KnownHeads;
+pub(crate) use query_ids::QueryIds;
 pub use serve::DataServer;
-pub(crate) use serve::State;
+pub(crate) use sessions::Sessions;

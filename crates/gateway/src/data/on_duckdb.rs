@@ -9,8 +9,8 @@ use windrow_http::Connection;
 use super::answer::After;
 use super::body::Read;
 use super::claim::claim_for_forwarded;
-use super::dispatch::Exchange;
 use super::duckdb::Asking;
+use super::exchange::Exchange;
 use super::forwarding::Cause;
 use crate::backend::DuckDbBackend;
 use crate::error::Refusal;
@@ -46,7 +46,7 @@ impl Exchange<'_> {
             return self.refuse(connection, out, &Refusal::wrong_password(user)).await;
         };
         if reason == "too_large" {
-            return self.refuse(connection, out, &too_large(self.state.max_table_bytes())).await;
+            return self.refuse(connection, out, &too_large(self.state.max_table_bytes)).await;
         }
         let _claim = match claim_for_forwarded(self.state, &self.request, credentials).await {
             Ok(claim) => claim,
@@ -66,7 +66,7 @@ impl Exchange<'_> {
         reason: &'static str,
     ) -> After {
         let refusal = match reason {
-            "too_large" => too_large(self.state.max_table_bytes()),
+            "too_large" => too_large(self.state.max_table_bytes),
             reason => not_taken(reason),
         };
         self.refuse(connection, out, &refusal).await

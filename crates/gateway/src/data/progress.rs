@@ -9,24 +9,36 @@ use std::time::{Duration, Instant};
 
 use windrow_http::{Connection, ResponseBuilder};
 
-pub(super) struct Progress<'a> {
+use crate::insert::Progress;
+
+pub(super) struct ProgressFields<'a> {
     connection: &'a mut Connection,
     interval: Option<Duration>,
     began_at: Instant,
     head_begun: bool,
 }
 
-impl<'a> Progress<'a> {
-    pub(super) fn new(connection: &'a mut Connection, interval: Option<Duration>, began_at: Instant) -> Progress<'a> {
-        Progress { connection, interval, began_at, head_begun: false }
+impl<'a> ProgressFields<'a> {
+    pub(super) fn new(
+        connection: &'a mut Connection,
+        interval: Option<Duration>,
+        began_at: Instant,
+    ) -> ProgressFields<'a> {
+        ProgressFields { connection, interval, began_at, head_begun: false }
     }
 
-    pub(super) fn interval(&self) -> Option<Duration> {
+    /// Whether the answer's head is open: then it has a status, and that is 200.
+    pub(super) fn head_begun(&self) -> bool {
+        self.head_begun
+    }
+}
+
+impl Progress for ProgressFields<'_> {
+    fn interval(&self) -> Option<Duration> {
         self.interval
     }
 
-    /// Says that the rows have been read, and nothing else yet.
-    pub(super) async fn tell(&mut self, rows: u64, bytes: u64) {
+    async fn tell(&mut self, rows: u64, bytes: u64) {
         let elapsed_ns = self.began_at.elapsed().as_nanos();
         let json = format!("{{\"read_rows\":\"{rows}\",\"read_bytes\":\"{bytes}\",\"elapsed_ns\":\"{elapsed_ns}\"}}");
         let mut out = Vec::with_capacity(256);
@@ -40,10 +52,5 @@ impl<'a> Progress<'a> {
             // The client has gone. Its insert is stored all the same.
             self.interval = None;
         }
-    }
-
-    /// Whether the answer's head is open: then it has a status, and that is 200.
-    pub(super) fn head_begun(&self) -> bool {
-        self.head_begun
     }
 }

@@ -1,9 +1,8 @@
-use std::borrow::Cow;
-
 use windrow_client::{percent_decode, Credentials};
 use windrow_http::{Method, RequestHead};
 
 use crate::admission::UserKey;
+use crate::insert::Param;
 use crate::options::DefaultUser;
 use crate::users::Users;
 
@@ -14,32 +13,20 @@ pub(crate) struct Request<'a> {
     pub(crate) params: Vec<Param<'a>>,
 }
 
-pub(crate) struct Param<'a> {
-    /// As it came, `name=value`.
-    pub(crate) raw: &'a str,
-    pub(crate) name: Cow<'a, [u8]>,
-    pub(crate) value: Cow<'a, [u8]>,
-}
-
-impl Param<'_> {
-    pub(crate) fn name(&self) -> &str {
-        std::str::from_utf8(&self.name).unwrap_or("")
-    }
-
-    /// `None` for bytes that aren't text.
-    pub(crate) fn text(&self) -> Option<&str> {
-        std::str::from_utf8(&self.value).ok()
-    }
-}
-
 impl<'a> Request<'a> {
     pub(crate) fn new(head: &'a RequestHead) -> Request<'a> {
         let (path, query) = head.target().split_once('?').unwrap_or((head.target(), ""));
-        let params = query.split('&').filter(|raw| !raw.is_empty()).map(|raw| {
+        let params = raw_params(query).map(|raw| {
             let (name, value) = raw.split_once('=').unwrap_or((raw, ""));
-            Param { raw, name: percent_decode(name), value: percent_decode(value) }
+            Param { name: percent_decode(name), value: percent_decode(value) }
         });
         Request { head, path, params: params.collect() }
+    }
+
+    /// The parameters, each with how it came: `name=value`.
+    pub(crate) fn params_as_they_came(&self) -> impl Iterator<Item = (&Param<'a>, &'a str)> {
+        let query = self.head.target().split_once('?').map_or("", |(_, query)| query);
+        self.params.iter().zip(raw_params(query))
     }
 
     pub(crate) fn is_post(&self) -> bool {
@@ -145,6 +132,10 @@ impl<'a> Request<'a> {
         let user = if user.is_empty() { "default" } else { user };
         Identity::Claimed(Credentials { user: user.to_owned(), password: password.to_owned() })
     }
+}
+
+fn raw_params(query: &str) -> impl Iterator<Item = &str> {
+    query.split('&').filter(|raw| !raw.is_empty())
 }
 
 /// The only value, or an empty one where there is none.

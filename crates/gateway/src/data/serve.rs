@@ -9,80 +9,26 @@ use tokio_rustls::TlsAcceptor;
 use windrow_append::Appends;
 use windrow_block::ReadPlans;
 use windrow_client::Strangers;
-use windrow_engine::{dead_letters::DeadLetters, Gatherer, GathererOptions, ShutDown, Stores};
+use windrow_engine::{Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, ConnectionLimit, NextRequest, Stream};
 use windrow_settings::{GatherSettings, Settings};
 
 use super::answer::{self, After};
 use super::body::BodyRoom;
-use super::dispatch::exchange;
 use super::duckdb::{KeptFiles, TemporaryFiles};
-use super::gather::Origin;
+use super::exchange::exchange;
 use super::known_heads::{KnownHeads, Latest};
 use super::query_ids::QueryIds;
 use super::sessions::Sessions;
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink, DuckDbBackend};
-use crate::insert::{Asking, PreparedInserts, Questions};
+use crate::insert::{Asking, Origin, PreparedInserts, Questions};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::options::{GatewayOptions, GatewayStores};
 use crate::pipelines::{BackendTables, PipelineSource, ShownPipelines};
-
-/// What all connections share.
-pub(crate) struct State {
-    max_table_bytes: u64,
-    pub(crate) options: GatewayOptions,
-    pub(crate) backend: Backend,
-    pub(crate) admission: Arc<Admission>,
-    pub(crate) prepared: PreparedInserts,
-    pub(crate) asking: Asking,
-    pub(crate) questions: Questions,
-    /// What tables with the same columns share of reading them.
-    pub(crate) read_plans: ReadPlans,
-    pub(crate) gatherer: Gatherer<BackendSink>,
-    pub(crate) dead_letters: DeadLetters,
-    pub(crate) sessions: Sessions,
-    pub(crate) query_ids: QueryIds,
-    pub(crate) strangers: Strangers,
-    pub(crate) known_heads: KnownHeads,
-    pub(crate) body_room: BodyRoom,
-    /// Results in Parquet that somebody reads in pieces.
-    pub(crate) kept_files: KeptFiles,
-    pub(crate) temporary_files: Arc<TemporaryFiles>,
-    pub(crate) metrics: Metrics,
-    /// Not there before [`DataServer::serve_appends`].
-    pub(crate) appends: OnceLock<Appends>,
-    pub(crate) pipelines: ShownPipelines,
-    closing: AtomicBool,
-}
-
-impl State {
-    /// As much as may be held of what is on its way to one table.
-    pub(crate) fn max_table_bytes(&self) -> u64 {
-        self.max_table_bytes
-    }
-
-    /// Inserts of a kind that has not come for a while are worked out anew when they come again; their table is let go.
-    fn forget_unused(&self) {
-        // While nobody can be asked, what was known goes on to serve whoever comes back.
-        if self.admission.is_failing() {
-            return;
-        }
-        self.prepared.age();
-        self.known_heads.age();
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
-    }
-
-    /// Tables or privileges may have changed: the backend has to be asked again.
-    pub(crate) fn forget_what_was_learnt(&self) {
-        self.admission.doubt();
-    }
-}
+use crate::state::State;
 
 /// The data port: ClickHouse's HTTP interface.
 pub struct DataServer {

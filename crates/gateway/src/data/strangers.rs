@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use windrow_http::ConnectionPermit;
 
-use super::dispatch::{Exchange, Plan};
+use super::classify::Plan;
+use super::exchange::Exchange;
 use crate::admission::{NotAdmitted, UNKNOWN_USER};
 use crate::error::Refusal;
 

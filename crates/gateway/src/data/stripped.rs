@@ -4,7 +4,7 @@ use bytes::Bytes;
 use windrow_client::push_param;
 use windrow_statement::blank_settings;
 
-use super::dispatch::Exchange;
+use super::exchange::Exchange;
 use super::forward::{Forwarded, ForwardedBody};
 use super::text::Text;
 use crate::insert::{role, Role};

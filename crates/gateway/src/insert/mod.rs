@@ -1,13 +1,25 @@
-//! An insert's way from its request to the gatherer and back to its answer.
+//! The stages of an insert, whatever protocol it came by. Each goes on to the next, and none goes back:
+//!
+//! 1. [`Candidate`] (`candidate.rs`): a protocol has understood a request as an insert.
+//! 2. `Admitted` (`admit.rs`): its user may insert into the table, and it is known how its payloads are read: a [`Prepared`],
+//!    remembered, or worked out by `prepare.rs`.
+//! 3. [`Parsed`] (`parse.rs`): its payload has become rows (`readers.rs`).
+//! 4. A ticket (`hand_over.rs`): the gatherer has the rows; the outcome is waited for.
+//!
+//! What can't go on is a [`NotGathered`]: refused, or for the backend.
 
+mod admit;
 mod answer_form;
 mod asking;
 mod backend_reader;
+mod candidate;
 mod dedup_plan;
 mod dedup_settings;
+mod hand_over;
 mod logged_query;
 mod not_taken;
 mod own_settings;
+mod parse;
 mod prepare;
 mod prepare_backend_reader;
 mod prepare_passthrough;
@@ -19,15 +31,14 @@ mod readers;
 mod role;
 
 pub(crate) use answer_form::AnswerForm;
-pub(crate) use asking::{Answer, Asking};
-pub(crate) use backend_reader::memory_to_ask;
+pub(crate) use asking::Asking;
+pub(crate) use candidate::{query_id, random_query_id, Candidate, NotGathered, Origin, Param};
 pub(crate) use dedup_plan::{identities, DedupPlan};
-pub(crate) use dedup_settings::{is_dedup_setting, switched_on, DedupSettings, DefaultProfile, TOKEN};
-pub(crate) use logged_query::is_of_one_insert;
+pub(crate) use dedup_settings::{is_dedup_setting, switched_on, DedupSettings, DefaultProfile};
+pub(crate) use hand_over::{hand_over, Progress, Summary};
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
-pub(crate) use own_settings::RequestedSettings;
-pub(crate) use prepare::{canonical_database, prepare, InsertRequest, PrepareWith};
+pub(crate) use parse::{log_unreadable, parse, Parsed};
+pub(crate) use prepare::canonical_database;
 pub(crate) use prepared::{Prepared, PreparedInserts};
 pub(crate) use questions::Questions;
-pub(crate) use readers::{BatchCompatibility, Gatherable, NotGatherable, Unread};
 pub(crate) use role::{role, Role};

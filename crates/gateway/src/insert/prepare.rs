@@ -26,7 +26,7 @@ use crate::admission::{
     Account, Admission, Grounds, Moment, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey,
     Window,
 };
-use crate::data::unknown_setting;
+use crate::clickhouse_settings::unknown_setting;
 
 /// An insert's request, without its payload.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use windrow_engine::dead_letters::{DeadLetterId, Gone, Selection};
 
 use super::now_micros;
-use crate::data::State;
+use crate::state::State;
 
 /// Ids at once: what one record of the journal may have to name.
 const AT_ONCE: usize = 10_000;

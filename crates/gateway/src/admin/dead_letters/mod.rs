@@ -28,7 +28,7 @@ use windrow_engine::dead_letters::{parse_id, DeadLetter, DeadLetters, Gone, Sele
 use windrow_http::{Method, RequestHead};
 
 use super::answer::Answer;
-use crate::data::State;
+use crate::state::State;
 
 pub use json::{dead_letter_json, listing_json};
 

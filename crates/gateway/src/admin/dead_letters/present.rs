@@ -7,7 +7,7 @@
 use windrow_engine::sink::{Destination, Partitioning};
 
 use crate::admission::{TableKey, UserKey};
-use crate::data::State;
+use crate::state::State;
 
 /// Whoever repaired it may have done so behind our back.
 pub(super) fn look_again(state: &State, database: &str, table: &str) {

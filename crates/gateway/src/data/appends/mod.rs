@@ -16,7 +16,7 @@ use self::call::{Call, Form};
 use self::payload::Body;
 use self::reply::Reply;
 use super::answer::After;
-use super::dispatch::{send, Exchange};
+use super::exchange::{send, Exchange};
 use super::request::Caller;
 use super::strangers::Sender;
 use crate::admission::NotAdmitted;

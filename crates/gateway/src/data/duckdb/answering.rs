@@ -26,9 +26,9 @@ use crate::admission::BackendFacts;
 use crate::data::answer::{after, After};
 use crate::data::body::Read;
 use crate::data::deduplication::RowRemoval;
-use crate::data::dispatch::Exchange;
-use crate::data::gather::query_id;
+use crate::data::exchange::Exchange;
 use crate::error::Refusal;
+use crate::insert::query_id;
 use crate::users::Access;
 
 const TIMEOUT_EXCEEDED: i32 = 159;
@@ -120,7 +120,7 @@ impl Exchange<'_> {
         let run = Run {
             duckdb,
             question: &question,
-            query_id: query_id(&self.request),
+            query_id: query_id(self.request.query_id()),
             started: Instant::now(),
             tag: random_tag(),
             facts: &facts,

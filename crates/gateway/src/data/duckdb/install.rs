@@ -7,7 +7,7 @@ use windrow_client::Exception;
 use windrow_duckdb::DuckDb;
 use windrow_statement::Dialect;
 
-use super::settings::clickhouse_settings;
+use crate::clickhouse_settings::clickhouse_settings;
 
 /// What ClickHouse's interface this is like; programs decide by it what they may ask for. DuckDB's own: `PRAGMA
 /// version`.

@@ -26,6 +26,5 @@ pub(super) use answering::Asking;
 pub use install::install_duckdb_functions;
 pub(crate) use kept_files::KeptFiles;
 pub(super) use plain::is_for_anyone;
-pub(crate) use settings::unknown_setting;
 pub use spool::prepare_temporary_folder;
 pub(crate) use spool::TemporaryFiles;

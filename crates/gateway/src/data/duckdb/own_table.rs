@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::ask::Who;
-use crate::data::dispatch::Exchange;
+use crate::data::exchange::Exchange;
 use crate::data::own_tables::{own_rows, OwnRows, Visible};
 
 impl Exchange<'_> {

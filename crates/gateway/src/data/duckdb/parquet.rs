@@ -11,7 +11,7 @@ use super::kept_files::FileKey;
 use super::sending::{Sending, Squeeze};
 use super::spool::Whole;
 use crate::data::answer::After;
-use crate::data::dispatch::Exchange;
+use crate::data::exchange::Exchange;
 
 impl Run<'_> {
     pub(super) async fn parquet(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {

@@ -3,7 +3,7 @@
 use windrow_http::{Connection, Method, ResponseBuilder};
 
 use crate::data::answer::{after, After};
-use crate::data::dispatch::{send, Exchange};
+use crate::data::exchange::{send, Exchange};
 use crate::data::request::Request;
 
 const NO_HANDLE: &str =

@@ -1,59 +1,12 @@
 //! ClickHouse's settings on a request to DuckDB: those that mean something here, and those that are at least known.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use windrow_duckdb::results::OutputSettings;
 
+use crate::clickhouse_settings::unknown_setting;
 use crate::data::request::Request;
 use crate::error::Refusal;
-
-/// Names and defaults of ClickHouse 26.7's settings, sorted by name.
-const CLICKHOUSE: &str = include_str!("clickhouse_settings.tsv");
-
-/// Parameters of a request that are no settings.
-const NOT_SETTINGS: [&str; 18] = [
-    "query",
-    "query_id",
-    "database",
-    "default_format",
-    "user",
-    "password",
-    "quota_key",
-    "session_id",
-    "session_check",
-    "session_timeout",
-    "close_session",
-    "role",
-    "compress",
-    "decompress",
-    "buffer_size",
-    "wait_end_of_query",
-    "client_protocol_version",
-    "stacktrace",
-];
-
-/// Every setting of ClickHouse's with its default.
-pub(super) fn clickhouse_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
-    CLICKHOUSE.lines().filter_map(|line| line.split_once('\t'))
-}
-
-fn is_known(name: &str) -> bool {
-    static KNOWN: LazyLock<HashSet<&'static str>> =
-        LazyLock::new(|| clickhouse_settings().map(|(name, _)| name).collect());
-    KNOWN.contains(name)
-}
-
-/// The first of some settings that nobody knows, of a query or an insert. Windrow's own are looked at elsewhere.
-pub(crate) fn unknown_setting<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Refusal> {
-    let is_one = |name: &str| {
-        let is_known = NOT_SETTINGS.contains(&name) || is_known(name) || OutputSettings::default().set(name, "");
-        is_known || ["param_", "windrow_"].iter().any(|prefix| name.starts_with(prefix))
-    };
-    let unknown = names.find(|name| !is_one(name))?;
-    Some(Refusal::statement(115, format!("Unknown setting '{unknown}'")).without_query())
-}
 
 /// What a request's settings say.
 #[derive(Debug, Clone)]
@@ -141,13 +94,6 @@ fn unreadable(name: &str, value: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clickhouses_settings_are_known_by_name() {
-        assert!(is_known("max_threads") && is_known("async_insert"));
-        assert!(!is_known("max_thread") && !is_known(""));
-        assert!(clickhouse_settings().count() > 1000);
-    }
 
     #[test]
     fn unknown_names_and_odd_values_are_refused() {

@@ -5,7 +5,7 @@ use windrow_compression::Encoding;
 use windrow_http::{BodyFraming, Connection};
 
 use crate::data::body::{Read, ReadError};
-use crate::data::dispatch::Exchange;
+use crate::data::exchange::Exchange;
 use crate::error::Refusal;
 
 /// Why there is no text.

@@ -13,8 +13,8 @@ use windrow_client::{push_param, Credentials};
 use windrow_engine::{BufferSnapshot, LogEntry, LoggedBatch};
 use windrow_statement::backquote;
 
-use super::serve::State;
 use crate::multipart::{Form, Multipart};
+use crate::state::State;
 
 pub(crate) const NAMES: [&str; 4] =
     ["asynchronous_inserts", "asynchronous_insert_log", dead_letters::NAME, kafka::NAME];

@@ -1,4 +1,4 @@
-//! What an insert's request has to be asked for only once: the way from its text to a [`Prepared`], remembered or new.
+//! Second stage of an insert: may it be inserted, and how is it read? The answer is a [`Prepared`], remembered or new.
 //!
 //! While the backend is away nobody can be asked, and what it said last goes on to hold for inserts that are
 //! acknowledged before they are stored: they are to notice nothing of it. They are stored as their own user, and
@@ -11,10 +11,15 @@ use std::time::Duration;
 
 use windrow_engine::AckLevel;
 
-use super::gather::Candidate;
-use super::serve::State;
+use super::asking::Answer;
+use super::candidate::{Candidate, NotGathered};
+use super::dedup_settings::TOKEN;
+use super::logged_query::is_of_one_insert;
+use super::prepare::{prepare, InsertRequest, PrepareWith};
+use super::prepared::Prepared;
+use super::role::{role, Role};
 use crate::admission::{Holds, Moment, NotAdmitted};
-use crate::insert::{is_of_one_insert, prepare, role, Answer, InsertRequest, PrepareWith, Prepared, Role, TOKEN};
+use crate::state::State;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -25,8 +30,21 @@ const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
 /// For a backend that has not answered since the start, be it with an error.
 const PATIENCE_WITH_UNSEEN_BACKEND: Duration = Duration::from_millis(800);
 
+/// A candidate that may be inserted.
+pub(crate) struct Admitted<'a> {
+    pub(super) candidate: &'a Candidate<'a>,
+    pub(crate) prepared: Arc<Prepared>,
+}
+
+impl<'a> Candidate<'a> {
+    pub(crate) async fn admit(&'a self, state: &Arc<State>) -> Result<Admitted<'a>, NotGathered> {
+        self.check()?;
+        Ok(Admitted { candidate: self, prepared: prepared(state, self).await? })
+    }
+}
+
 /// The insert's admission: remembered, or asked for.
-pub(super) async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
+async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
     let signature = signature(candidate);
     let (known, now) = (state.prepared.get(&signature), Moment::now());
     let earlier = match known.as_ref().map(|known| (known, state.admission.holds(&known.grounds, now))) {
@@ -47,7 +65,7 @@ pub(super) async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> R
 }
 
 /// The insert's admission with the table as it is now: `doubtful` may not know all of its columns.
-pub(super) async fn prepared_anew(
+pub(super) async fn admit_anew(
     state: &Arc<State>,
     candidate: &Candidate<'_>,
     doubtful: &Arc<Prepared>,
@@ -205,11 +223,10 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
         signature.extend_from_slice(&(part.len() as u32).to_le_bytes());
         signature.extend_from_slice(part);
     };
-    let request = candidate.request;
     add(candidate.credentials.user.as_bytes());
     add(candidate.credentials.password.as_bytes());
-    add(request.quota_key().as_bytes());
-    add(request.database().unwrap_or("").as_bytes());
+    add(candidate.quota_key.as_bytes());
+    add(candidate.database.unwrap_or("").as_bytes());
     let statement = &candidate.statement;
     add(candidate.table.database.as_deref().unwrap_or("").as_bytes());
     add(candidate.table.table.as_bytes());
@@ -229,7 +246,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
         add(name.as_bytes());
         add(value.as_bytes());
     }
-    for param in &request.params {
+    for param in candidate.params {
         if matters(param.name()) {
             add(&param.name);
             add(&param.value);
@@ -243,10 +260,9 @@ fn matters(name: &str) -> bool {
 }
 
 fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
-    let request = candidate.request;
     let text = |value: Option<&str>| value.map(str::to_owned).ok_or(NotAdmitted::Forward("not_text"));
     let (mut roles, mut settings) = (Vec::new(), Vec::new());
-    for param in request.params.iter().filter(|param| matters(param.name())) {
+    for param in candidate.params.iter().filter(|param| matters(param.name())) {
         match param.name() {
             "" => return Err(NotAdmitted::Forward("not_text")),
             "role" => roles.push(text(param.text())?),
@@ -258,8 +274,8 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
     Ok(InsertRequest {
         credentials: candidate.credentials.clone(),
         roles,
-        quota_key: request.quota_key().to_owned(),
-        database: request.database().map(str::to_owned),
+        quota_key: candidate.quota_key.to_owned(),
+        database: candidate.database.map(str::to_owned),
         settings,
         statement: candidate.statement.clone(),
         table: candidate.table.clone(),

@@ -1,0 +1,132 @@
+//! One request, from its head to its answer.
+//!
+//! A head that was seen before goes straight to its body (`insert.rs`). Of any other it is decided what is to be done with it
+//! (`classify.rs`): an insert is gathered (`insert.rs`, through the stages of `crate::insert`), a flush is answered here
+//! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is DuckDB's (`on_duckdb.rs`).
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use windrow_client::Credentials;
+use windrow_engine::QueryId;
+use windrow_http::{Connection, RequestHead};
+
+use super::answer::{After, Answering};
+use super::appends::is_of_appends;
+use super::body::{Read, ReadError};
+use super::classify::Plan;
+use super::duckdb::is_for_anyone;
+use super::forwarding::Cause;
+use super::insert::{repeat, Repeated};
+use super::known_heads::Latest;
+use super::request::{caller, caller_among, Caller, Request};
+use super::strangers::{Peer, Sender};
+use crate::admission::Moment;
+use crate::error::Refusal;
+use crate::insert::{AnswerForm, Origin};
+use crate::state::State;
+
+pub(super) struct Exchange<'a> {
+    pub(super) state: &'a Arc<State>,
+    pub(super) request: Request<'a>,
+    pub(super) caller: Caller,
+    pub(super) peer: &'a Peer,
+    pub(super) sender: OnceCell<Sender>,
+    pub(super) origin: Origin,
+}
+
+/// Serves one request, whose head has been read.
+pub(crate) async fn exchange(
+    state: &Arc<State>,
+    connection: &mut Connection,
+    head: &RequestHead,
+    (origin, peer): (Origin, &Peer),
+    latest: &mut Latest,
+    out: &mut Vec<u8>,
+) -> After {
+    let mut read = Read::nothing();
+    let mut has_room = true;
+    if let Some(prepared) = state.known_heads.get(head, latest, &state.admission, Moment::of(origin.arrived)) {
+        peer.permit.is_of_user();
+        match repeat(state, connection, head, prepared, origin, &mut read, out).await {
+            Repeated::Answered(after) => return after,
+            Repeated::Differs => {}
+            Repeated::NoRoom => has_room = false,
+        }
+    }
+    let request = Request::new(head);
+    let caller = match state.backend.duckdb() {
+        None => caller(request.identity(), state.options.default_user.as_ref()),
+        Some(backend) => caller_among(request.identity(), &backend.users),
+    };
+    let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin };
+    if state.backend.duckdb().is_some() && exchange.credentials().is_some() {
+        // The gateway has looked at the password itself.
+        peer.permit.is_of_user();
+    }
+    if let Some(backend) = state.backend.duckdb().filter(|_| is_for_anyone(&exchange.request)) {
+        return exchange.answer_anyone(backend, connection, out).await;
+    }
+    if is_of_appends(exchange.request.path) {
+        return exchange.append(connection, out).await;
+    }
+    let plan = match has_room {
+        true => exchange.plan(connection, &mut read).await,
+        false => Err(ReadError::NoRoom),
+    };
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
+            "Windrow holds as many request bodies as it may. Nothing was stored; try again later".into(),
+        )),
+        // The client did not send what it announced; there is nobody to answer.
+        Err(ReadError::Body) => return After::Close,
+    };
+    match plan {
+        Plan::Refuse(refusal) => exchange.refuse(connection, out, &refusal).await,
+        Plan::Flush(tables) => exchange.flush(connection, out, tables, read).await,
+        Plan::Forward { reason, statement, text } => {
+            let insert = exchange.outline(text.as_ref());
+            let cause = Cause { reason, statement: statement.as_ref(), text, insert };
+            exchange.forward(connection, out, cause, read).await
+        }
+        Plan::Gather { statement, text } => exchange.gather(connection, out, statement, text, read).await,
+    }
+}
+
+impl Exchange<'_> {
+    pub(super) fn credentials(&self) -> Option<&Credentials> {
+        match &self.caller {
+            Caller::Itself(credentials) | Caller::Default(credentials) => Some(credentials),
+            Caller::WrongPassword { .. } | Caller::Unclear => None,
+        }
+    }
+
+    pub(super) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
+        self.state.metrics.error(refusal.code);
+        let facts = self.state.admission.facts.get();
+        let form = self.form();
+        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
+        let given = self.request.query_id().map(|id| QueryId::Given(id.into()));
+        let after = answering.refusal(out, &self.request, given.as_ref(), refusal);
+        send(connection, out, after).await
+    }
+
+    /// The form of an answer that is given before an insert is admitted, or to something else.
+    pub(super) fn form(&self) -> AnswerForm {
+        let user = self.credentials().and_then(|known| self.state.admission.known_user(&self.request.user_key(known)));
+        AnswerForm::new(|name| self.request.param_str(name).or_else(|| user.as_ref()?.setting(name)))
+    }
+
+    pub(super) async fn current_database(&self, credentials: &Credentials) -> String {
+        let key = self.request.user_key(credentials);
+        self.state.admission.user(key).await.map_or_else(|_| "default".to_owned(), |user| user.database.clone())
+    }
+}
+
+pub(super) async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {
+    match connection.send(out).await {
+        Ok(()) => after,
+        Err(_) => After::Close,
+    }
+}

@@ -1,0 +1,63 @@
+//! `SYSTEM FLUSH ASYNC INSERT QUEUE`, answered here.
+
+use windrow_client::CallError;
+use windrow_engine::TableName;
+use windrow_http::Connection;
+
+use super::answer::{After, Answering};
+use super::body::Read;
+use super::exchange::{send, Exchange};
+use super::forwarding::Cause;
+use super::strangers::Sender;
+use crate::admission::UNKNOWN_USER;
+use crate::error::Refusal;
+use crate::insert::{query_id, Summary};
+
+impl Exchange<'_> {
+    /// A backend with a queue of its own is told as well.
+    pub(super) async fn flush(
+        &self,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        tables: Vec<windrow_statement::TableName>,
+        read: Read,
+    ) -> After {
+        let Some(credentials) = self.credentials() else {
+            return self.forward(connection, out, Cause::plain("credentials"), read).await;
+        };
+        if let Sender::Nobody = self.sender().await {
+            return self.forward(connection, out, Cause::plain(UNKNOWN_USER), read).await;
+        }
+        let privilege = "SYSTEM FLUSH ASYNC INSERT QUEUE ON *.*";
+        let is_granted = match self.state.admission.is_granted(credentials, privilege).await {
+            Ok(is_granted) => is_granted,
+            // Forwarded, it might succeed by now, and nothing of what is gathered here would have been flushed.
+            Err(CallError::Exception(exception)) if exception.is_passing() => {
+                return self.refuse(connection, out, &Refusal::exception(exception)).await
+            }
+            Err(CallError::Exception(_)) => false,
+            Err(error) => return self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await,
+        };
+        if !is_granted {
+            if self.state.backend.duckdb().is_some() {
+                return self.refuse(connection, out, &Refusal::readonly(&credentials.user)).await;
+            }
+            return self.forward(connection, out, Cause::plain("refused"), read).await;
+        }
+        let database = self.current_database(credentials).await;
+        let names: Vec<TableName> = tables
+            .into_iter()
+            .map(|name| TableName { database: name.database.unwrap_or_else(|| database.clone()), table: name.table })
+            .collect();
+        self.state.gatherer.flush((!names.is_empty()).then_some(names.as_slice())).await;
+        if self.state.options.default_user.is_none() && self.state.backend.duckdb().is_none() {
+            return self.forward(connection, out, Cause::plain("other_statement"), read).await;
+        }
+        let facts = self.state.admission.facts.get();
+        let id = query_id(self.request.query_id());
+        let form = self.form();
+        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
+        let after = answering.success(out, &id, Summary::default());
+        send(connection, out, after).await
+    }
+}

@@ -1,0 +1,66 @@
+//! What all connections share, whatever they speak.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use windrow_append::Appends;
+use windrow_block::ReadPlans;
+use windrow_client::Strangers;
+use windrow_engine::{dead_letters::DeadLetters, Gatherer};
+
+use crate::admission::Admission;
+use crate::backend::{Backend, BackendSink};
+use crate::data::{BodyRoom, KeptFiles, KnownHeads, QueryIds, Sessions, TemporaryFiles};
+use crate::insert::{Asking, PreparedInserts, Questions};
+use crate::metrics::Metrics;
+use crate::options::GatewayOptions;
+use crate::pipelines::ShownPipelines;
+
+pub(crate) struct State {
+    /// As much as may be held of what is on its way to one table.
+    pub(crate) max_table_bytes: u64,
+    pub(crate) options: GatewayOptions,
+    pub(crate) backend: Backend,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) prepared: PreparedInserts,
+    pub(crate) asking: Asking,
+    pub(crate) questions: Questions,
+    /// What tables with the same columns share of reading them.
+    pub(crate) read_plans: ReadPlans,
+    pub(crate) gatherer: Gatherer<BackendSink>,
+    pub(crate) dead_letters: DeadLetters,
+    pub(crate) sessions: Sessions,
+    pub(crate) query_ids: QueryIds,
+    pub(crate) strangers: Strangers,
+    pub(crate) known_heads: KnownHeads,
+    pub(crate) body_room: BodyRoom,
+    /// Results in Parquet that somebody reads in pieces.
+    pub(crate) kept_files: KeptFiles,
+    pub(crate) temporary_files: Arc<TemporaryFiles>,
+    pub(crate) metrics: Metrics,
+    /// Not there before [`DataServer::serve_appends`].
+    pub(crate) appends: OnceLock<Appends>,
+    pub(crate) pipelines: ShownPipelines,
+    pub(crate) closing: AtomicBool,
+}
+
+impl State {
+    /// Inserts of a kind that has not come for a while are worked out anew when they come again; their table is let go.
+    pub(crate) fn forget_unused(&self) {
+        // While nobody can be asked, what was known goes on to serve whoever comes back.
+        if self.admission.is_failing() {
+            return;
+        }
+        self.prepared.age();
+        self.known_heads.age();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Tables or privileges may have changed: the backend has to be asked again.
+    pub(crate) fn forget_what_was_learnt(&self) {
+        self.admission.doubt();
+    }
+}
