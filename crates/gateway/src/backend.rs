@@ -47,10 +47,29 @@ impl Backend {
         }
     }
 
-    pub(crate) fn duckdb(&self) -> Option<&DuckDbBackend> {
+    /// Whether it takes requests: what is not gathered is forwarded to it. Else the gateway answers all there is.
+    pub(crate) fn takes_requests(&self) -> bool {
+        matches!(self, Backend::ClickHouse(_))
+    }
+
+    /// Whether the gateway itself knows who is who. Else the backend is asked.
+    pub(crate) fn knows_users(&self) -> bool {
+        matches!(self, Backend::DuckDb(_))
+    }
+
+    /// Whether the gateway itself lets this user only read.
+    pub(crate) fn is_readonly(&self, credentials: &Credentials) -> bool {
         match self {
-            Backend::DuckDb(backend) => Some(backend),
-            Backend::ClickHouse(_) => None,
+            Backend::ClickHouse(_) => false,
+            Backend::DuckDb(backend) => backend.users.check(credentials).is_some_and(|access| access.readonly),
+        }
+    }
+
+    /// `changed` is called when tables may have changed, however that was asked for: over HTTP, over Flight SQL, in a
+    /// transaction of either. A backend that others change as well can't tell.
+    pub(crate) fn when_tables_change(&self, changed: impl Fn() + Send + Sync + 'static) {
+        if let Backend::DuckDb(backend) = self {
+            backend.duckdb.when_tables_change(changed);
         }
     }
 }

@@ -22,6 +22,7 @@ use super::known_heads::Latest;
 use super::request::{caller, caller_among, Caller, Request};
 use super::strangers::{Peer, Sender};
 use crate::admission::Moment;
+use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{AnswerForm, Origin};
 use crate::state::State;
@@ -55,16 +56,16 @@ pub(crate) async fn exchange(
         }
     }
     let request = Request::new(head);
-    let caller = match state.backend.duckdb() {
-        None => caller(request.identity(), state.options.default_user.as_ref()),
-        Some(backend) => caller_among(request.identity(), &backend.users),
+    let caller = match &state.backend {
+        Backend::ClickHouse(_) => caller(request.identity(), state.options.default_user.as_ref()),
+        Backend::DuckDb(backend) => caller_among(request.identity(), &backend.users),
     };
     let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin };
-    if state.backend.duckdb().is_some() && exchange.credentials().is_some() {
+    if state.backend.knows_users() && exchange.credentials().is_some() {
         // The gateway has looked at the password itself.
         peer.permit.is_of_user();
     }
-    if let Some(backend) = state.backend.duckdb().filter(|_| is_for_anyone(&exchange.request)) {
+    if let (Backend::DuckDb(backend), true) = (&state.backend, is_for_anyone(&exchange.request)) {
         return exchange.answer_anyone(backend, connection, out).await;
     }
     if is_of_appends(exchange.request.path) {

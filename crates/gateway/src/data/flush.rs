@@ -39,7 +39,7 @@ impl Exchange<'_> {
             Err(error) => return self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await,
         };
         if !is_granted {
-            if self.state.backend.duckdb().is_some() {
+            if !self.state.backend.takes_requests() {
                 return self.refuse(connection, out, &Refusal::readonly(&credentials.user)).await;
             }
             return self.forward(connection, out, Cause::plain("refused"), read).await;
@@ -50,7 +50,7 @@ impl Exchange<'_> {
             .map(|name| TableName { database: name.database.unwrap_or_else(|| database.clone()), table: name.table })
             .collect();
         self.state.gatherer.flush((!names.is_empty()).then_some(names.as_slice())).await;
-        if self.state.options.default_user.is_none() && self.state.backend.duckdb().is_none() {
+        if self.state.options.default_user.is_none() && self.state.backend.takes_requests() {
             return self.forward(connection, out, Cause::plain("other_statement"), read).await;
         }
         let facts = self.state.admission.facts.get();

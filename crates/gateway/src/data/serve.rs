@@ -22,7 +22,7 @@ use super::query_ids::QueryIds;
 use super::sessions::Sessions;
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
-use crate::backend::{Backend, BackendSink, DuckDbBackend};
+use crate::backend::{Backend, BackendSink};
 use crate::insert::{Asking, Origin, PreparedInserts, Questions};
 use crate::live::Live;
 use crate::metrics::Metrics;
@@ -87,13 +87,12 @@ impl DataServer {
                 admission.forget_table(table);
             }
         };
-        if let Some(DuckDbBackend { duckdb, .. }) = backend.duckdb() {
-            // However they come: over HTTP, over Flight SQL, in a transaction of either.
+        backend.when_tables_change({
             let admission = Arc::downgrade(&admission);
-            duckdb.when_tables_change(move || {
+            move || {
                 admission.upgrade().inspect(|admission| admission.doubt());
-            });
-        }
+            }
+        });
         let sink = backend.sink();
         let GatewayStores { journal, deduplication, dead_letters } = kept;
         let stores = Stores {

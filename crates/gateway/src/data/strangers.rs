@@ -48,7 +48,7 @@ impl Exchange<'_> {
     async fn find_sender(&self) -> Sender {
         let Some(credentials) = self.credentials() else { return Sender::Unclear };
         let (admission, key) = (&self.state.admission, self.request.user_key(credentials));
-        if self.state.backend.duckdb().is_some() || admission.known_user(&key).is_some() {
+        if self.state.backend.knows_users() || admission.known_user(&key).is_some() {
             self.peer.permit.is_of_user();
             return Sender::User;
         }
@@ -71,7 +71,7 @@ impl Exchange<'_> {
     /// What becomes of an insert of a stranger whom ClickHouse refuses, or can't be asked about for others. While
     /// ClickHouse is away, nobody is a stranger: what holds then is what it said last.
     pub(super) async fn plan_for_strange_insert(&self) -> Option<Strange> {
-        let is_asked = self.state.backend.duckdb().is_none() && self.state.admission.backend_has_answered();
+        let is_asked = !self.state.backend.knows_users() && self.state.admission.backend_has_answered();
         if !is_asked || self.credentials().is_none() {
             return None;
         }

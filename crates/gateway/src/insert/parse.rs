@@ -144,7 +144,7 @@ async fn ask_to_read(
 /// What is too large for one record of the journal, and has nowhere else to go, is stored before it is acknowledged.
 fn ack_of(state: &State, prepared: &Prepared, read: &Gatherable) -> AckLevel {
     let max_journaled_bytes = || state.options.settings.get().http.max_decompressed_bytes;
-    match state.backend.duckdb().is_some() && read.rows.bytes() > max_journaled_bytes() {
+    match !state.backend.takes_requests() && read.rows.bytes() > max_journaled_bytes() {
         true => AckLevel::Stored,
         false => prepared.ack,
     }

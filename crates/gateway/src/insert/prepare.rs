@@ -59,7 +59,7 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared, NotAdmitted> {
     match admit(admission, with, request, since).await {
         // There is nobody to forward it to.
-        Err(NotAdmitted::Forward(reason)) if admission.backend().duckdb().is_some() => {
+        Err(NotAdmitted::Forward(reason)) if !admission.backend().takes_requests() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
             let key = TableKey {
                 database: canonical_database(database.map(String::as_str)),
@@ -90,7 +90,7 @@ async fn admit(
     let asked_at = Moment::now();
     let account = admission.account_at(&user_key, since).await?;
     let user = account.context_in(request.database.as_deref());
-    let alone_here = admission.backend().duckdb().is_some();
+    let alone_here = !admission.backend().takes_requests();
     let names = request.settings.iter().map(|(name, _)| name.as_str());
     if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
         return Err(NotAdmitted::Refused(Arc::new(refusal)));

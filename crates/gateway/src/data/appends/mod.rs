@@ -173,10 +173,7 @@ impl Exchange<'_> {
             }
             NotAdmitted::Unreachable(cause) => Refusal::unreachable(&cause),
         })?;
-        let duckdb = self.state.backend.duckdb();
-        let is_readonly =
-            duckdb.and_then(|backend| backend.users.check(credentials)).is_some_and(|access| access.readonly);
-        match is_readonly && *self.request.head.method() != Method::Get {
+        match self.state.backend.is_readonly(credentials) && *self.request.head.method() != Method::Get {
             true => Err(Refusal::readonly(&credentials.user)),
             false => Ok(credentials),
         }
