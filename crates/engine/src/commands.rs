@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::policy::SealReason;
-use crate::sink::{Destination, Sink, TableName};
+use crate::sink::{Destination, Sink, TableKey};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use windrow_client::Exception;
@@ -48,11 +48,11 @@ pub struct ShutDown {
 
 impl<S: Sink> Gatherer<S> {
     /// Flushes all buffers, or those of some tables, and waits for everything of these tables that was under way.
-    pub async fn flush(&self, only: Option<&[TableName]>) {
+    pub async fn flush(&self, only: Option<&[TableKey]>) {
         self.flush_for(SealReason::Command, only).await;
     }
 
-    async fn flush_for(&self, reason: SealReason, only: Option<&[TableName]>) {
+    async fn flush_for(&self, reason: SealReason, only: Option<&[TableKey]>) {
         let tables = self.tables();
         let meant = tables.into_iter().filter(|table| only.is_none_or(|names| names.contains(&table.name)));
         let (mut ended, mut behind) = (Vec::new(), JoinSet::new());

@@ -8,7 +8,7 @@ use crate::sink::{BatchId, Destination};
 use windrow_block::Rows;
 
 use crate::insert::{AckLevel, DedupKeys, InsertError, InsertKind, QueryId};
-use crate::sink::TableName;
+use crate::sink::TableKey;
 
 /// An insert that nobody waits for any more and that can't be stored, with all that is known of it.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub trait DeadLetterStore: Send + Sync + 'static {
 
     /// Whether there is no room for more dead letters of this table: inserts that might become one are refused then.
     /// With the bound.
-    fn refuses(&self, table: &TableName) -> Option<DeadLettersFull>;
+    fn refuses(&self, table: &TableKey) -> Option<DeadLettersFull>;
 
     /// Whether the insert of this number in the journal is a dead letter already. Asked at the start only.
     fn holds(&self, journal_id: u64) -> bool;

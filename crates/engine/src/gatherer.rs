@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::policy::Micros;
-use crate::sink::{Destination, Sink, TableName};
+use crate::sink::{Destination, Sink, TableKey};
 use prometheus_client::registry::Registry;
 
 use crate::budget::Budget;
@@ -32,7 +32,7 @@ pub(crate) struct Core<S> {
     pub(crate) journal: Option<Arc<Journaling>>,
     pub(crate) posting: Posting,
     pub(crate) log: InsertLog,
-    pub(crate) on_stale_schema: Box<dyn Fn(&TableName) + Send + Sync>,
+    pub(crate) on_stale_schema: Box<dyn Fn(&TableKey) + Send + Sync>,
     /// Nobody waits any longer for what is under way.
     pub(crate) ended: Arc<Signal>,
     /// The gatherer ends, and not all could be stored in time.
@@ -56,7 +56,7 @@ impl<S: Sink> Clone for Gatherer<S> {
 
 /// The tables and shapes in use. They live as long as somebody holds a shape: a prepared insert, a buffer, a flight.
 pub(crate) struct Tables {
-    tables: Mutex<HashMap<TableName, Weak<Table>>>,
+    tables: Mutex<HashMap<TableKey, Weak<Table>>>,
     shapes: Mutex<HashMap<Arc<Destination>, Weak<Shape>>>,
     next_shape: AtomicU64,
     pub(crate) budget: Budget,
@@ -72,7 +72,7 @@ impl<S: Sink> Gatherer<S> {
         options: GathererOptions,
         mut stores: Stores,
         registry: &mut Registry,
-        on_stale_schema: impl Fn(&TableName) + Send + Sync + 'static,
+        on_stale_schema: impl Fn(&TableKey) + Send + Sync + 'static,
     ) -> Gatherer<S> {
         let tables = Tables {
             tables: Mutex::default(),
@@ -134,7 +134,7 @@ impl<S: Sink> Gatherer<S> {
         }
         forget_unused(&mut shapes);
         let shape = Arc::new(Shape {
-            table: self.table(TableName { database: destination.database.clone(), table: destination.table.clone() }),
+            table: self.table(TableKey { database: destination.database.clone(), table: destination.table.clone() }),
             destination: destination.clone(),
             id: self.registry.next_shape.fetch_add(1, Ordering::Relaxed),
             contexts: Contexts::default(),
@@ -149,7 +149,7 @@ impl<S: Sink> Gatherer<S> {
         self.shape(Destination { own_account: true, ..destination })
     }
 
-    pub(crate) fn table(&self, name: TableName) -> Arc<Table> {
+    pub(crate) fn table(&self, name: TableKey) -> Arc<Table> {
         let mut tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = tables.get(&name).and_then(Weak::upgrade) {
             return table;

@@ -76,5 +76,5 @@ pub use log::{InsertStatus, LogEntry, LoggedBatch};
 pub use options::GathererOptions;
 pub use pushed::{BatchProgress, BatchTicket, Progress, PushedBatch, PushedMember};
 pub use shape::Shape;
-pub use sink::TableName;
+pub use sink::TableKey;
 pub use stores::Stores;

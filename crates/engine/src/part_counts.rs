@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::policy::Micros;
-use crate::sink::{Sink, TableName};
+use crate::sink::{Sink, TableKey};
 
 use crate::gatherer::Core;
 use crate::table::Table;
@@ -23,7 +23,7 @@ pub(crate) struct PartCounts {
 
 #[derive(Default)]
 struct State {
-    due: HashMap<TableName, Weak<Table>>,
+    due: HashMap<TableKey, Weak<Table>>,
     is_asking: bool,
 }
 

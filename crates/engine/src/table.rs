@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::policy::{
     Arrival, BufferPolicy, FlushEnd, FlushId, Lane as LaneState, Micros, SealReason, TablePolicy, Urgency, Verdict,
 };
-use crate::sink::{BatchId, PartCount, TableName};
+use crate::sink::{BatchId, PartCount, TableKey};
 use tokio::sync::{oneshot, Notify};
 use windrow_block::Rows;
 use windrow_client::Exception;
@@ -33,7 +33,7 @@ use crate::shape::Shape;
 const MEMBER_BYTES: u64 = 256;
 
 pub(crate) struct Table {
-    pub(crate) name: TableName,
+    pub(crate) name: TableKey,
     pub(crate) budget: TableBudget,
     pub(crate) metrics: TableMetrics,
     pub(crate) clock: Clock,
@@ -190,7 +190,7 @@ impl Table {
     pub(crate) const OVERHEAD_BYTES: u64 = 2 * MEMBER_BYTES;
 
     pub(crate) fn new(
-        name: TableName,
+        name: TableKey,
         budget: TableBudget,
         metrics: TableMetrics,
         clock: Clock,

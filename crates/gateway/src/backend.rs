@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windrow_client::{Client, Credentials};
 use windrow_duckdb::{DuckDb, DuckDbSink};
-use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableName};
+use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableKey};
 
 use crate::users::Users;
 
@@ -88,7 +88,7 @@ impl Sink for BackendSink {
         }
     }
 
-    async fn load(&self, tables: &[TableName]) -> Option<Load> {
+    async fn load(&self, tables: &[TableKey]) -> Option<Load> {
         match self {
             BackendSink::ClickHouse(sink) => sink.load(tables).await,
             BackendSink::DuckDb(sink) => sink.load(tables).await,

@@ -5,8 +5,8 @@
 //! one.
 
 use crate::lexer::{Lexer, Token, TokenKind};
-use crate::literal;
 use crate::names::TableName;
+use crate::quote::Dialect;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'t> {
@@ -107,7 +107,7 @@ impl<'t> Cursor<'t> {
 
     pub fn identifier(&mut self) -> Option<String> {
         let token = self.peek();
-        let name = literal::identifier(&token, self.text())?;
+        let name = token.name(Dialect::ClickHouse, self.text())?;
         self.take();
         Some(name)
     }

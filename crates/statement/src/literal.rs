@@ -2,17 +2,6 @@
 
 use crate::lexer::{Token, TokenKind};
 
-/// The name an identifier token stands for; None if it is empty or not UTF-8.
-pub(crate) fn identifier(token: &Token, text: &[u8]) -> Option<String> {
-    let bytes = token.bytes(text);
-    let name = match token.kind {
-        TokenKind::Word => bytes.to_vec(),
-        TokenKind::QuotedIdentifier => unquote(bytes)?,
-        _ => return None,
-    };
-    String::from_utf8(name).ok().filter(|name| !name.is_empty())
-}
-
 /// The value of a string token; None for one whose meaning is not certain (`x'2A'`, a broken escape, not UTF-8).
 pub(crate) fn string(token: &Token, text: &[u8]) -> Option<String> {
     let bytes = token.bytes(text);
@@ -27,7 +16,7 @@ pub(crate) fn string(token: &Token, text: &[u8]) -> Option<String> {
     String::from_utf8(value).ok()
 }
 
-fn unquote(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn unquote(bytes: &[u8]) -> Option<Vec<u8>> {
     match bytes {
         [b'\'' | b'"' | b'`', .., _] => unescape(&bytes[1..bytes.len() - 1], bytes[0]),
         // ‘x’ and “x” know no escapes.

@@ -5,6 +5,7 @@ use crate::insert::{self, InsertTable};
 use crate::lexer::TokenKind;
 use crate::literal;
 use crate::names::TableName;
+use crate::quote::Dialect;
 
 /// An INSERT, as far as is known without understanding all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -94,7 +95,7 @@ fn settings(cursor: &mut Cursor, is_wanted: impl Fn(&str) -> bool) -> Vec<(Strin
         if matches!(token.kind, TokenKind::End | TokenKind::Error) {
             break;
         }
-        let Some(name) = literal::identifier(&token, text).filter(|name| is_wanted(name)) else { continue };
+        let Some(name) = token.name(Dialect::ClickHouse, text).filter(|name| is_wanted(name)) else { continue };
         if cursor.eat_symbol(b'=') {
             found.extend(value(cursor).map(|value| (name, value)));
         }

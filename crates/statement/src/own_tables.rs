@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use crate::cursor::Cursor;
 use crate::lexer::{Lexer, Token, TokenKind};
-use crate::literal;
 use crate::other::{self, Leading};
+use crate::quote::Dialect;
 
 const SYSTEM: &str = "system";
 
@@ -125,7 +125,7 @@ impl Scan<'_> {
         if !token.is_identifier() || self.functions.contains(&true) {
             return None;
         }
-        let name = literal::identifier(token, self.text)?;
+        let name = token.name(Dialect::ClickHouse, self.text)?;
         let table = self.own_tables.iter().find(|own| **own == name)?;
         let qualified = first.is_symbol(b'.');
         let target = if qualified { third } else { first };
@@ -134,7 +134,7 @@ impl Scan<'_> {
         }
         let start = match qualified {
             false if self.unqualified_counts => token.start,
-            true if literal::identifier(second, self.text).as_deref() == Some(SYSTEM) => second.start,
+            true if second.name(Dialect::ClickHouse, self.text).as_deref() == Some(SYSTEM) => second.start,
             _ => return None,
         };
         Some(OwnTableReference { table: (*table).to_owned(), prefix: start..token.start })

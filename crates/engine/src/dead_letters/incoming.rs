@@ -13,7 +13,7 @@ use super::record::{encode_dead_letter, DeadLetterHead, DEAD_LETTER, MESSAGE};
 use super::summary::{DeadLetterId, DeadLetterSummary, Origin, Stream};
 use crate::dead_letter_store::FailedInsert;
 use crate::insert::{DedupKeys, InsertError};
-use crate::sink::TableName;
+use crate::sink::TableKey;
 
 /// What is to become a dead letter.
 pub(super) trait Incoming {
@@ -25,7 +25,7 @@ pub(super) trait Incoming {
     /// The same, as it is kept in memory.
     fn origin(&self) -> Origin;
     fn identity(&self, origin: &Origin) -> Identity;
-    fn table(&self) -> TableName;
+    fn table(&self) -> TableKey;
     fn encode(&self, origin: Arc<Origin>) -> Encoded;
 }
 
@@ -51,8 +51,8 @@ impl Incoming for FailedInsert {
         self.journal_id.map_or(Identity::Unknown, Identity::Journaled)
     }
 
-    fn table(&self) -> TableName {
-        TableName { database: self.destination.database.clone(), table: self.destination.table.clone() }
+    fn table(&self) -> TableKey {
+        TableKey { database: self.destination.database.clone(), table: self.destination.table.clone() }
     }
 
     fn encode(&self, origin: Arc<Origin>) -> Encoded {
@@ -105,8 +105,8 @@ impl Incoming for MessageDeadLetter {
         message_identity(origin, self.partition, self.offset)
     }
 
-    fn table(&self) -> TableName {
-        TableName { database: self.source.database.clone(), table: self.source.table.clone() }
+    fn table(&self) -> TableKey {
+        TableKey { database: self.source.database.clone(), table: self.source.table.clone() }
     }
 
     fn encode(&self, origin: Arc<Origin>) -> Encoded {

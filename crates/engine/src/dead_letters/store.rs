@@ -20,7 +20,7 @@ use super::recovery::{recover, DeadLettersOpenError};
 use super::selection::{Page, Selection};
 use super::summary::{DeadLetterId, Origin, Stream};
 use crate::dead_letter_store::{DeadLetterStore, DeadLettersFull, FailedInsert, KeepError, Keeping};
-use crate::sink::TableName;
+use crate::sink::TableKey;
 
 #[derive(Debug, Clone, Copy)]
 pub struct DeadLetterOptions {
@@ -90,7 +90,7 @@ struct State {
     /// Of dead letters that are being written.
     pending_bytes: u64,
     /// Tables that had dead letters when there was no room for them.
-    turned_away: HashSet<TableName>,
+    turned_away: HashSet<TableKey>,
 }
 
 /// What dead letters of one origin have in common.
@@ -306,7 +306,7 @@ impl DeadLetterStore for DeadLetters {
         })
     }
 
-    fn refuses(&self, table: &TableName) -> Option<DeadLettersFull> {
+    fn refuses(&self, table: &TableKey) -> Option<DeadLettersFull> {
         let shared = &self.shared;
         if !shared.is_full.load(Ordering::Acquire) {
             return None;

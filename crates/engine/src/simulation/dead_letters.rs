@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::rows::inserts_of;
-use crate::{DeadLetterStore, DeadLettersFull, FailedInsert, InsertError, KeepError, Keeping, TableName};
+use crate::{DeadLetterStore, DeadLettersFull, FailedInsert, InsertError, KeepError, Keeping, TableKey};
 
 #[derive(Clone)]
 pub(super) struct SimDeadLetters {
@@ -81,7 +81,7 @@ impl DeadLetterStore for SimDeadLetters {
         Box::pin(self.write(dead_letters))
     }
 
-    fn refuses(&self, _table: &TableName) -> Option<DeadLettersFull> {
+    fn refuses(&self, _table: &TableKey) -> Option<DeadLettersFull> {
         None
     }
 

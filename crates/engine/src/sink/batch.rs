@@ -46,8 +46,9 @@ impl fmt::Debug for BatchId {
     }
 }
 
+/// A table with the database it is in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableName {
+pub struct TableKey {
     pub database: String,
     pub table: String,
 }

@@ -6,7 +6,7 @@ use windrow_block::{native_pieces, Rows};
 use windrow_client::{Call, CallError, Client, Credentials};
 use windrow_statement::{backquote, quote_string};
 
-use crate::sink::batch::{Batch, Destination, Form, TableName};
+use crate::sink::batch::{Batch, Destination, Form, TableKey};
 use crate::sink::conclude::conclude;
 use crate::sink::contract::{Load, PartCount, Sink, StoreError, Stored};
 use crate::sink::spread::{may_span_partitions, PARTS_AT_ONCE};
@@ -142,7 +142,7 @@ impl Sink for ClickHouseSink {
         }
     }
 
-    async fn load(&self, tables: &[TableName]) -> Option<Load> {
+    async fn load(&self, tables: &[TableKey]) -> Option<Load> {
         let mut load = Load::default();
         for tables in tables.chunks(MOST_TABLES_ASKED) {
             self.ask_for_load(tables, &mut load).await?;
@@ -152,7 +152,7 @@ impl Sink for ClickHouseSink {
 }
 
 impl ClickHouseSink {
-    async fn ask_for_load(&self, tables: &[TableName], load: &mut Load) -> Option<()> {
+    async fn ask_for_load(&self, tables: &[TableKey], load: &mut Load) -> Option<()> {
         let names: Vec<String> = tables
             .iter()
             .map(|name| format!("({}, {})", quote_string(&name.database), quote_string(&name.table)))
@@ -174,7 +174,7 @@ impl ClickHouseSink {
             let (database, table, fullest, active, created, throw_at, cpus): (String, String, u64, u64, u64, u64, u64) =
                 serde_json::from_str(line).ok()?;
             let count = PartCount { active_in_fullest_partition: fullest, active, created, throw_at };
-            load.parts.push((TableName { database, table }, count));
+            load.parts.push((TableKey { database, table }, count));
             load.cpus = u32::try_from(cpus).ok().filter(|cpus| *cpus > 0);
         }
         Some(())

@@ -3,7 +3,7 @@ use std::future::Future;
 
 use windrow_client::Exception;
 
-use crate::sink::batch::{Batch, TableName};
+use crate::sink::batch::{Batch, TableKey};
 
 /// Stores batches. What the gatherer relies on, and every implementation has to keep:
 ///
@@ -21,7 +21,7 @@ pub trait Sink: Send + Sync + 'static {
 
     /// How close these tables are to refusing inserts, and what the sink's system can bear. `None`: it has no such
     /// limits, or can't say.
-    fn load(&self, _tables: &[TableName]) -> impl Future<Output = Option<Load>> + Send {
+    fn load(&self, _tables: &[TableKey]) -> impl Future<Output = Option<Load>> + Send {
         async { None }
     }
 }
@@ -31,7 +31,7 @@ pub trait Sink: Send + Sync + 'static {
 pub struct Load {
     pub cpus: Option<u32>,
     /// Of those tables that have parts.
-    pub parts: Vec<(TableName, PartCount)>,
+    pub parts: Vec<(TableKey, PartCount)>,
 }
 
 /// How close a table is to "too many parts".

@@ -8,6 +8,6 @@ mod conclude;
 mod contract;
 mod spread;
 
-pub use batch::{Batch, BatchId, Destination, Form, Partitioning, TableName};
+pub use batch::{Batch, BatchId, Destination, Form, Partitioning, TableKey};
 pub use clickhouse::{settings_of_flushes, ClickHouseSink, ONE_BLOCK};
 pub use contract::{Load, PartCount, Sink, StoreError, Stored};

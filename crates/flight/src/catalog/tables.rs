@@ -11,7 +11,8 @@ use crate::error;
 use crate::login::Caller;
 use crate::messages::{CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTables};
 use crate::outgoing::schema_bytes;
-use crate::store::{Store, TableFilter, Target};
+use crate::store::{Store, TableFilter};
+use windrow_statement::TableName;
 
 pub(crate) async fn list_catalogs(store: &Store, caller: &Caller) -> Result<RecordBatch, Exception> {
     let name = store.catalog(caller).await?;
@@ -61,7 +62,7 @@ pub(crate) async fn list_tables(
     if asked.include_schema {
         let mut schemas = Vec::with_capacity(found.len());
         for name in found {
-            let target = Target { database: Some(name.database), table: name.table };
+            let target = TableName { database: Some(name.database), table: name.table };
             // A table that may not be read, or a view that can't be, is listed without columns.
             let fields = store.fields(caller, &target).await.ok().flatten().unwrap_or_default();
             schemas.push(schema_bytes(&Schema::new(fields))?);

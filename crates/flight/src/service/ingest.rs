@@ -11,7 +11,7 @@ use crate::incoming::Incoming;
 use crate::login::Caller;
 use crate::messages::CommandStatementIngest;
 use crate::pieces::pieces;
-use crate::store::Target;
+use windrow_statement::TableName;
 
 pub(super) async fn ingest(
     inner: &Inner,
@@ -35,7 +35,7 @@ pub(super) async fn ingest(
         }
     }
     let target =
-        Target { database: wanted.schema.clone().filter(|name| !name.is_empty()), table: wanted.table.clone() };
+        TableName { database: wanted.schema.clone().filter(|name| !name.is_empty()), table: wanted.table.clone() };
     let schema = incoming.schema().await?;
     let options = wanted.table_definition_options.clone().unwrap_or_default();
     let table = TargetTable::prepare(&inner.store, caller, target, &options, schema.as_deref()).await?;
@@ -60,7 +60,7 @@ pub(super) struct Stream<'i> {
 pub(super) async fn append(
     inner: &Inner,
     caller: &Caller,
-    target: &Target,
+    target: &TableName,
     stream: Stream<'_>,
 ) -> Result<u64, Exception> {
     let id = AppendId::random();

@@ -10,14 +10,15 @@ use crate::error;
 use crate::login::{random_name, Caller};
 use crate::messages::TableDefinitionOptions;
 use crate::sql::{create_table, Dialect};
-use crate::store::{Store, Target};
+use crate::store::Store;
+use windrow_statement::TableName;
 
 const CREATE: i32 = 1;
 const FAIL: i32 = 1;
 const REPLACE: i32 = 3;
 
 pub(super) struct TargetTable {
-    target: Target,
+    target: TableName,
     how: How,
 }
 
@@ -25,14 +26,14 @@ enum How {
     Known,
     Made,
     /// Filled under this name first.
-    Replaced(Target),
+    Replaced(TableName),
 }
 
 impl TargetTable {
     pub(super) async fn prepare(
         store: &Store,
         caller: &Caller,
-        target: Target,
+        target: TableName,
         wanted: &TableDefinitionOptions,
         schema: Option<&Schema>,
     ) -> Result<TargetTable, Exception> {
@@ -42,7 +43,7 @@ impl TargetTable {
             (true, FAIL, _) => return Err(error::own(57, &format!("Table {table} already exists."))),
             (true, REPLACE, _) => {
                 let name = random_name().map_err(|error| error::own(1001, &error.to_string()))?;
-                How::Replaced(Target { table: format!("__windrow_ingest_{}", &name[..32]), ..target.clone() })
+                How::Replaced(TableName { table: format!("__windrow_ingest_{}", &name[..32]), ..target.clone() })
             }
             (true, ..) => How::Known,
             (false, _, CREATE) => How::Made,
@@ -57,7 +58,7 @@ impl TargetTable {
         Ok(prepared)
     }
 
-    pub(super) fn rows_go_to(&self) -> &Target {
+    pub(super) fn rows_go_to(&self) -> &TableName {
         match &self.how {
             How::Known | How::Made => &self.target,
             How::Replaced(new) => new,
@@ -112,6 +113,6 @@ async fn exchange(store: &Store, caller: &Caller, old: &str, new: &str) -> Resul
     store.update(caller, &format!("DROP TABLE {dropped}")).await.map(|_| ())
 }
 
-fn quoted(store: &Store, caller: &Caller, target: &Target) -> String {
+fn quoted(store: &Store, caller: &Caller, target: &TableName) -> String {
     store.dialect().table(store.database_of(caller, target).as_deref(), &target.table)
 }

@@ -1,83 +1,74 @@
 //! `INSERT INTO t (a, b) VALUES (?, ?)`: an insert of bound rows and nothing else, which needs no SQL for each row.
 
-use super::scan::{Piece, Scanner, Token};
-use super::Dialect;
-use crate::store::Target;
+use windrow_statement::{tokens, Dialect, TableName, Token, TokenKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BoundInsert {
-    pub(crate) target: Target,
+    pub(crate) target: TableName,
     /// `None`: all columns of the table, in its order.
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) parameters: usize,
 }
 
 pub(crate) fn bound_insert(dialect: Dialect, text: &str) -> Option<BoundInsert> {
-    let tokens: Vec<_> = Scanner::new(dialect, text).filter(|token| token.piece != Piece::Symbol(';')).collect();
-    let mut at = Cursor { tokens: &tokens, dialect };
+    let mut tokens = tokens(dialect, text);
+    tokens.retain(|token| !token.is_symbol(b';'));
+    let mut at = Cursor { dialect, text, tokens: &tokens };
     at.word("INSERT").filter(|()| at.word("INTO").is_some())?;
     if dialect == Dialect::ClickHouse {
         at.word("TABLE");
     }
     let first = at.name()?;
-    let target = match at.symbol('.') {
-        Some(()) => Target { database: Some(first), table: at.name()? },
-        None => Target { database: None, table: first },
+    let target = match at.symbol(b'.') {
+        Some(()) => TableName { database: Some(first), table: at.name()? },
+        None => TableName { database: None, table: first },
     };
-    let columns = match at.symbol('(') {
+    let columns = match at.symbol(b'(') {
         Some(()) => Some(at.list(Cursor::name)?),
         None => None,
     };
     at.word("VALUES")?;
-    at.symbol('(')?;
-    let parameters = at.list(|at| at.symbol('?'))?.len();
+    at.symbol(b'(')?;
+    let parameters = at.list(|at| at.symbol(b'?'))?.len();
     let fits = columns.as_ref().is_none_or(|columns| columns.len() == parameters);
     (at.tokens.is_empty() && fits).then_some(BoundInsert { target, columns, parameters })
 }
 
 struct Cursor<'t> {
-    tokens: &'t [Token<'t>],
     dialect: Dialect,
+    text: &'t str,
+    tokens: &'t [Token],
 }
 
 impl Cursor<'_> {
-    fn take<T>(&mut self, read: impl FnOnce(Piece) -> Option<T>) -> Option<T> {
+    fn take<T>(&mut self, read: impl FnOnce(&Self, &Token) -> Option<T>) -> Option<T> {
         let (first, rest) = self.tokens.split_first()?;
-        let taken = read(first.piece)?;
+        let taken = read(self, first)?;
         self.tokens = rest;
         Some(taken)
     }
 
     fn word(&mut self, wanted: &str) -> Option<()> {
-        self.take(|piece| matches!(piece, Piece::Word(word) if word.eq_ignore_ascii_case(wanted)).then_some(()))
+        self.take(|at, token| token.is_keyword(at.text, wanted).then_some(()))
     }
 
-    fn symbol(&mut self, wanted: char) -> Option<()> {
-        self.take(|piece| (piece == Piece::Symbol(wanted)).then_some(()))
+    fn symbol(&mut self, wanted: u8) -> Option<()> {
+        self.take(|_, token| token.is_symbol(wanted).then_some(()))
     }
 
-    /// Names with escapes in them are left to the database.
+    /// DuckDB itself refuses back-quoted names.
     fn name(&mut self) -> Option<String> {
-        let dialect = self.dialect;
-        self.take(|piece| match piece {
-            Piece::Word(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => Some(word.to_owned()),
-            Piece::Quoted(quoted) if quoted.len() > 2 => {
-                let inner = &quoted[1..quoted.len() - 1];
-                let has_escapes =
-                    inner.contains(['"', '`']) || (dialect == Dialect::ClickHouse && inner.contains('\\'));
-                (!has_escapes).then(|| inner.to_owned())
-            }
-            _ => None,
-        })
+        let is_name = |token: &&Token| token.kind != TokenKind::BackQuotedIdentifier;
+        self.take(|at, token| Some(token).filter(is_name)?.name(at.dialect, at.text))
     }
 
     /// Up to the closing parenthesis.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut items = vec![item(self)?];
-        while self.symbol(',').is_some() {
+        while self.symbol(b',').is_some() {
             items.push(item(self)?);
         }
-        self.symbol(')').map(|()| items)
+        self.symbol(b')').map(|()| items)
     }
 }
 
@@ -92,6 +83,9 @@ mod tests {
         assert_eq!((known.target.database.as_deref(), known.target.table.as_str()), (Some("d"), "t 1"));
         assert_eq!((known.columns, known.parameters), (Some(vec!["a".to_owned(), "b".to_owned()]), 2));
         assert_eq!(of("INSERT INTO TABLE t VALUES (?)").unwrap().columns, None);
+        assert_eq!(of("INSERT INTO `t\\`` VALUES (?)").unwrap().target.table, "t`");
+        assert_eq!(bound_insert(Dialect::DuckDb, "INSERT INTO \"t\"\"\" VALUES (?)").unwrap().target.table, "t\"");
+        assert_eq!(bound_insert(Dialect::DuckDb, "INSERT INTO `t` VALUES (?)"), None);
     }
 
     #[test]
@@ -102,7 +96,6 @@ mod tests {
             "INSERT INTO t VALUES (?), (?)",
             "INSERT INTO t VALUES (?) RETURNING a",
             "INSERT INTO t SELECT ?",
-            "INSERT INTO `t\\`` VALUES (?)",
             "INSERT OR REPLACE INTO t VALUES (?)",
             "INSERT INTO t (a",
             "SELECT ?",

@@ -1,7 +1,6 @@
 //! What preparing a statement may ask the database about it.
 
-use super::scan::{Piece, Scanner, Token};
-use super::Dialect;
+use windrow_statement::{tokens, Dialect, TokenKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -14,23 +13,19 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn kind(dialect: Dialect, text: &str) -> Kind {
-    let tokens: Vec<_> = Scanner::new(dialect, text).collect();
-    let first = tokens.iter().find(|token| token.piece != Piece::Symbol('('));
-    let Some(Token { piece: Piece::Word(first), .. }) = first else { return Kind::Other };
-    match first.to_ascii_uppercase().as_str() {
+    let tokens = tokens(dialect, text);
+    let first = tokens.iter().find(|token| !token.is_symbol(b'('));
+    let Some(first) = first.filter(|token| token.kind == TokenKind::Word) else { return Kind::Other };
+    match first.text(text).to_ascii_uppercase().as_str() {
         // A WITH may lead to an INSERT, which can't be selected from: then this selection is refused.
         "SELECT" | "WITH" | "VALUES" | "FROM" | "TABLE" => {
-            let end = tokens.iter().rev().find(|token| token.piece != Piece::Symbol(';')).map_or(0, |token| token.end);
+            let end = tokens.iter().rev().find(|token| !token.is_symbol(b';')).map_or(0, |token| token.end);
             Kind::Selection(format!("SELECT * FROM ({}\n) LIMIT 0", &text[..end]))
         }
         "SHOW" | "DESCRIBE" | "DESC" | "EXISTS" | "SUMMARIZE" => Kind::Listing,
-        "EXPLAIN" if !tokens.iter().any(|token| is_word(token, "ANALYZE")) => Kind::Listing,
+        "EXPLAIN" if !tokens.iter().any(|token| token.is_keyword(text, "ANALYZE")) => Kind::Listing,
         _ => Kind::Other,
     }
-}
-
-fn is_word(token: &Token, wanted: &str) -> bool {
-    matches!(token.piece, Piece::Word(word) if word.eq_ignore_ascii_case(wanted))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Where parameters stand in a statement: `?`, and in DuckDB also `$1`.
 
-use super::scan::{Piece, Scanner};
-use super::Dialect;
+use windrow_statement::{tokens, Dialect, Token, TokenKind};
 
 /// No database takes more.
 const MAX_MARKS: usize = 65_535;
@@ -23,19 +22,17 @@ pub(crate) struct Mark {
 }
 
 pub(crate) fn marks(dialect: Dialect, text: &str) -> Marks {
-    let mut tokens = Scanner::new(dialect, text).peekable();
+    let mut tokens = tokens(dialect, text).into_iter().peekable();
     let mut found = Marks { places: Vec::new(), parameters: 0 };
     while let Some(token) = tokens.next() {
-        let numbered = |next: Option<&super::scan::Token>| match next {
-            Some(next) if next.start == token.end && dialect == Dialect::DuckDb => match next.piece {
-                Piece::Word(word) => word.parse::<usize>().ok().filter(|&number| (1..=MAX_MARKS).contains(&number)),
-                _ => None,
-            },
-            _ => None,
+        let numbered = |next: Option<&Token>| {
+            let next = next.filter(|next| next.start == token.end && next.kind == TokenKind::Number)?;
+            let number = next.text(text).parse().ok().filter(|number| (1..=MAX_MARKS).contains(number));
+            number.filter(|_| dialect == Dialect::DuckDb)
         };
-        let number = match token.piece {
-            Piece::Symbol('$') => numbered(tokens.peek()),
-            Piece::Symbol('?') => numbered(tokens.peek()).or(Some(found.places.len() + 1)),
+        let number = match token.kind {
+            TokenKind::Symbol(b'$') => numbered(tokens.peek()),
+            TokenKind::Symbol(b'?') => numbered(tokens.peek()).or(Some(found.places.len() + 1)),
             _ => None,
         };
         let Some(number) = number.filter(|_| found.places.len() < MAX_MARKS) else { continue };

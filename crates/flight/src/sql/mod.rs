@@ -5,7 +5,6 @@ mod insert;
 mod kind;
 mod literal;
 mod marks;
-mod scan;
 
 pub(crate) use ddl::create_table;
 pub(crate) use insert::{bound_insert, BoundInsert};

@@ -5,10 +5,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use windrow_exception::Exception;
 
-use super::{Store, Target};
+use super::Store;
 use crate::error;
 use crate::login::Caller;
 use crate::sql::Dialect;
+use windrow_statement::TableName;
 
 /// Patterns are LIKE's, with a backslash to escape.
 #[derive(Debug, Default)]
@@ -84,7 +85,7 @@ impl Store {
             condition += &format!(" AND k IN ({})", types.join(", "));
         }
         let exact = self.dialect().text(filter.table.as_deref().unwrap_or_default());
-        let own = self.database_of(caller, &Target { database: None, table: String::new() });
+        let own = self.database_of(caller, &TableName { database: None, table: String::new() });
         let own = own.map_or_else(|| "currentDatabase()".to_owned(), |name| self.dialect().text(&name));
         let sql = format!(
             "SELECT d, t, k FROM {from} WHERE substring(t, 1, 10) != '__windrow_'{condition} \

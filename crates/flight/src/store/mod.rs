@@ -17,8 +17,8 @@ use windrow_duckdb::{DuckDb, RecordStream};
 use windrow_exception::Exception;
 
 use crate::login::Caller;
-use crate::sql::Dialect;
 pub(crate) use metadata::TableFilter;
+use windrow_statement::{Dialect, TableName};
 
 #[derive(Clone)]
 pub enum Store {
@@ -69,13 +69,6 @@ impl Rows {
     }
 }
 
-/// A table that somebody named.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) database: Option<String>,
-    pub(crate) table: String,
-}
-
 impl Store {
     pub(crate) fn dialect(&self) -> Dialect {
         match self {
@@ -117,7 +110,7 @@ impl Store {
     }
 
     /// The columns that a SELECT of the table gives; `None` if there is no such table.
-    pub(crate) async fn fields(&self, caller: &Caller, target: &Target) -> Result<Option<Vec<Field>>, Exception> {
+    pub(crate) async fn fields(&self, caller: &Caller, target: &TableName) -> Result<Option<Vec<Field>>, Exception> {
         let name = self.dialect().table(self.database_of(caller, target).as_deref(), &target.table);
         match self.query(caller, &format!("SELECT * FROM {name} LIMIT 0")).await {
             Ok(rows) => Ok(Some(rows.schema.fields().iter().map(|field| field.as_ref().clone()).collect())),
@@ -130,7 +123,7 @@ impl Store {
     pub(crate) async fn insert(
         &self,
         caller: &Caller,
-        target: &Target,
+        target: &TableName,
         batches: Vec<RecordBatch>,
     ) -> Result<u64, Exception> {
         let database = self.database_of(caller, target);
@@ -143,7 +136,7 @@ impl Store {
     }
 
     /// Where a table is, by a name that everyone uses for it.
-    pub(crate) async fn current_database(&self, caller: &Caller, target: &Target) -> Result<String, Exception> {
+    pub(crate) async fn current_database(&self, caller: &Caller, target: &TableName) -> Result<String, Exception> {
         match self.database_of(caller, target) {
             Some(database) => Ok(database),
             None => self.one_text(caller, "SELECT currentDatabase()").await,
@@ -151,7 +144,7 @@ impl Store {
     }
 
     /// Where a table is: what the statement says, else what the caller chose. In DuckDB `default` is `main`.
-    pub(crate) fn database_of(&self, caller: &Caller, target: &Target) -> Option<String> {
+    pub(crate) fn database_of(&self, caller: &Caller, target: &TableName) -> Option<String> {
         let named = target.database.as_ref().or(caller.database.as_ref()).filter(|name| !name.is_empty());
         match self {
             Store::ClickHouse(_) => named.cloned(),

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use windrow_client::{Call, CallError, Credentials, Exception};
-pub(crate) use windrow_engine::sink::TableName as TableKey;
+pub(crate) use windrow_engine::sink::TableKey;
 use windrow_engine::table_by_name;
 
 pub(crate) use account::Account;

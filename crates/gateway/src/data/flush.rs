@@ -1,7 +1,7 @@
 //! `SYSTEM FLUSH ASYNC INSERT QUEUE`, answered here.
 
 use windrow_client::CallError;
-use windrow_engine::TableName;
+use windrow_engine::TableKey;
 use windrow_http::Connection;
 
 use super::answer::{After, Answering};
@@ -45,9 +45,9 @@ impl Exchange<'_> {
             return self.forward(connection, out, Cause::plain("refused"), read).await;
         }
         let database = self.current_database(credentials).await;
-        let names: Vec<TableName> = tables
+        let names: Vec<TableKey> = tables
             .into_iter()
-            .map(|name| TableName { database: name.database.unwrap_or_else(|| database.clone()), table: name.table })
+            .map(|name| TableKey { database: name.database.unwrap_or_else(|| database.clone()), table: name.table })
             .collect();
         self.state.gatherer.flush((!names.is_empty()).then_some(names.as_slice())).await;
         if self.state.options.default_user.is_none() && self.state.backend.takes_requests() {

@@ -78,7 +78,7 @@ impl DataServer {
         };
         let on_stale_schema = {
             let admission = admission.clone();
-            move |table: &windrow_engine::TableName| {
+            move |table: &windrow_engine::TableKey| {
                 tracing::info!(
                     database = table.database,
                     table = table.table,

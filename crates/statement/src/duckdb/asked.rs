@@ -2,9 +2,10 @@
 
 use super::clauses::{self, Clauses};
 use super::kind::Kind;
-use super::lexer::{tokens, Token, TokenKind};
 use super::rewrite::rewrite;
+use crate::lexer::{tokens, Token, TokenKind};
 use crate::names::TableName;
+use crate::quote::Dialect;
 
 /// A statement for DuckDB, and what was asked beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,14 +73,14 @@ pub fn ask(
     system_table: &dyn Fn(&str) -> Option<String>,
     parameter: &dyn Fn(&str, &str) -> Parameter,
 ) -> Result<Asked, NotAsked> {
-    let mut tokens = tokens(text);
-    while tokens.last().is_some_and(|token| token.is(b';')) {
+    let mut tokens = tokens(Dialect::DuckDb, text);
+    while tokens.last().is_some_and(|token| token.is_symbol(b';')) {
         tokens.pop();
     }
     if tokens.is_empty() {
         return Err(NotAsked::Empty);
     }
-    if let Some(end) = tokens.iter().find(|token| token.is(b';')) {
+    if let Some(end) = tokens.iter().find(|token| token.is_symbol(b';')) {
         return Err(NotAsked::SeveralStatements { position: end.start + 1 });
     }
     let Clauses { format, settings } = clauses::take(text, &mut tokens);
@@ -94,7 +95,7 @@ pub fn ask(
 }
 
 fn about(text: &str, tokens: &[Token], sql: &str) -> Option<About> {
-    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_word(text, word));
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_keyword(text, word));
     let name_from = |at: usize| table_name(text, tokens.get(at..)?);
     if is(0, "DESCRIBE") || is(0, "DESC") {
         let skipped = if is(1, "TABLE") { 2 } else { 1 };
@@ -102,7 +103,7 @@ fn about(text: &str, tokens: &[Token], sql: &str) -> Option<About> {
             return Some(About::Describe(name));
         }
         let rest = tokens.get(skipped)?;
-        let is_query = rest.is(b'(') || rest.is_word(text, "SELECT") || rest.is_word(text, "WITH");
+        let is_query = rest.is_symbol(b'(') || rest.is_keyword(text, "SELECT") || rest.is_keyword(text, "WITH");
         return is_query.then(|| About::DescribeQuery(behind_words(sql, skipped)));
     }
     if is(0, "EXISTS") {
@@ -115,7 +116,9 @@ fn about(text: &str, tokens: &[Token], sql: &str) -> Option<About> {
     if is(0, "SHOW") && is(1, "TABLES") {
         return match tokens.len() {
             2 => Some(About::Tables { database: None }),
-            4 if is(2, "FROM") || is(2, "IN") => Some(About::Tables { database: tokens[3].name(text) }),
+            4 if is(2, "FROM") || is(2, "IN") => {
+                Some(About::Tables { database: tokens[3].name(Dialect::DuckDb, text) })
+            }
             _ => None,
         };
     }
@@ -125,17 +128,20 @@ fn about(text: &str, tokens: &[Token], sql: &str) -> Option<About> {
 /// `t` or `db.t`, and nothing behind it.
 fn table_name(text: &str, tokens: &[Token]) -> Option<TableName> {
     match tokens {
-        [table] if table.kind != TokenKind::String => Some(TableName { database: None, table: table.name(text)? }),
-        [database, dot, table] if dot.is(b'.') => {
-            Some(TableName { database: Some(database.name(text)?), table: table.name(text)? })
+        [table] if table.kind != TokenKind::String => {
+            Some(TableName { database: None, table: table.name(Dialect::DuckDb, text)? })
         }
+        [database, dot, table] if dot.is_symbol(b'.') => Some(TableName {
+            database: Some(database.name(Dialect::DuckDb, text)?),
+            table: table.name(Dialect::DuckDb, text)?,
+        }),
         _ => None,
     }
 }
 
 /// The statement without its first words.
 fn behind_words(sql: &str, count: usize) -> String {
-    let tokens = tokens(sql);
+    let tokens = tokens(Dialect::DuckDb, sql);
     tokens.get(count).map_or_else(String::new, |token| sql[token.start..].to_owned())
 }
 

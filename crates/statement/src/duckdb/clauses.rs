@@ -1,6 +1,7 @@
 //! ClickHouse's clauses at the end of a statement: `FORMAT x` and `SETTINGS a = 1, b = 'x'`, in either order.
 
-use super::lexer::{Token, TokenKind};
+use crate::lexer::{Token, TokenKind};
+use crate::quote::Dialect;
 
 #[derive(Debug, Default)]
 pub(super) struct Clauses {
@@ -33,8 +34,9 @@ pub(super) fn take(text: &str, tokens: &mut Vec<Token>) -> Clauses {
 fn format_at_end(text: &str, tokens: &[Token]) -> Option<String> {
     let [before @ .., keyword, name] = tokens else { return None };
     // DuckDB's own COPY ends like this too.
-    let is_copy = before.first().is_some_and(|token| token.is_word(text, "COPY"));
-    let is_clause = keyword.is_word(text, "FORMAT") && name.kind == TokenKind::Word && !before.is_empty() && !is_copy;
+    let is_copy = before.first().is_some_and(|token| token.is_keyword(text, "COPY"));
+    let is_clause =
+        keyword.is_keyword(text, "FORMAT") && name.kind == TokenKind::Word && !before.is_empty() && !is_copy;
     is_clause.then(|| name.text(text).to_owned())
 }
 
@@ -45,19 +47,19 @@ struct Found {
 }
 
 fn settings_at_end(text: &str, tokens: &[Token]) -> Option<Found> {
-    let start = tokens.iter().rposition(|token| token.is_word(text, "SETTINGS")).filter(|start| *start > 0)?;
+    let start = tokens.iter().rposition(|token| token.is_keyword(text, "SETTINGS")).filter(|start| *start > 0)?;
     let mut settings = Vec::new();
     let mut rest = &tokens[start + 1..];
     loop {
         let (name, behind) = match rest {
-            [name, equals, behind @ ..] if equals.is(b'=') => (name.name(text)?, behind),
+            [name, equals, behind @ ..] if equals.is_symbol(b'=') => (name.name(Dialect::DuckDb, text)?, behind),
             _ => return None,
         };
         let (value, behind) = value(text, behind)?;
         settings.push((name, value));
         match behind {
             [] => return Some(Found { settings, start }),
-            [comma, behind @ ..] if comma.is(b',') => rest = behind,
+            [comma, behind @ ..] if comma.is_symbol(b',') => rest = behind,
             _ => return None,
         }
     }

@@ -6,9 +6,10 @@
 //! on what to do instead. DuckDB's lexical rules decide what a token is (`lexer.rs`); where they leave room to hide
 //! something (texts that go on in the next line, back-quotes, Unicode escapes), the whole is refused.
 
-use super::lexer::{next_token, tokens, Token, TokenKind};
 use super::not_taken::NotTaken;
 use super::windrows::names_windrows;
+use crate::lexer::{next_token, tokens, Token, TokenKind};
+use crate::quote::Dialect;
 
 /// What a statement does, as far as a gateway has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,14 +76,14 @@ const FUNCTIONS: [&str; 11] = [
 
 /// The kind of a text that goes to DuckDB as it is, and is one statement. `None`: it is none, or several.
 pub fn kind_of(sql: &str) -> Option<Kind> {
-    let mut tokens = tokens(sql);
-    while tokens.last().is_some_and(|token| token.is(b';')) {
+    let mut tokens = tokens(Dialect::DuckDb, sql);
+    while tokens.last().is_some_and(|token| token.is_symbol(b';')) {
         tokens.pop();
     }
-    if tokens.is_empty() || tokens.iter().any(|token| token.is(b';')) {
+    if tokens.is_empty() || tokens.iter().any(|token| token.is_symbol(b';')) {
         return None;
     }
-    match tokens.iter().any(|token| token.kind == TokenKind::BackQuotedName) {
+    match tokens.iter().any(|token| token.kind == TokenKind::BackQuotedIdentifier) {
         true => Some(Kind::NotTaken(NotTaken::BackQuotes)),
         false => Some(Kind::of(sql, &tokens)),
     }
@@ -92,7 +93,7 @@ pub fn kind_of(sql: &str) -> Option<Kind> {
 pub fn first_word(sql: &str) -> &str {
     let mut at = 0;
     while let Some(token) = next_token(sql, at) {
-        if !token.is(b'(') {
+        if !token.is_symbol(b'(') {
             return token.text(sql);
         }
         at = token.end;
@@ -114,7 +115,7 @@ impl Kind {
 
 /// What no kind of statement may have in it.
 fn hidden(text: &str, tokens: &[Token]) -> Option<NotTaken> {
-    if tokens.last().is_some_and(|token| token.kind == TokenKind::Unclosed) {
+    if tokens.last().is_some_and(|token| token.kind == TokenKind::Error) {
         return Some(NotTaken::Unclosed);
     }
     if tokens.iter().any(|token| token.kind == TokenKind::UnicodeEscaped) {
@@ -122,7 +123,10 @@ fn hidden(text: &str, tokens: &[Token]) -> Option<NotTaken> {
     }
     for (at, pair) in tokens.windows(2).enumerate() {
         let [first, second] = pair else { continue };
-        let called = first.name(text).filter(|_| second.is(b'(')).and_then(|name| refused_function(&name));
+        let called = first
+            .name(Dialect::DuckDb, text)
+            .filter(|_| second.is_symbol(b'('))
+            .and_then(|name| refused_function(&name));
         // A table may have such a name.
         if called.is_some()
             && !is_one_of(word_before(text, tokens, at), &["INTO", "TABLE", "EXISTS", "ON", "REFERENCES"])
@@ -154,7 +158,7 @@ fn refused_function(name: &str) -> Option<NotTaken> {
 
 /// What stands before the name, with its schema and database, that ends at a token.
 fn word_before<'t>(text: &'t str, tokens: &[Token], mut at: usize) -> &'t str {
-    while at >= 2 && tokens[at - 1].is(b'.') {
+    while at >= 2 && tokens[at - 1].is_symbol(b'.') {
         at -= 2;
     }
     at.checked_sub(1).map_or("", |before| tokens[before].text(text))
@@ -165,7 +169,7 @@ pub(super) fn is_one_of(name: &str, words: &[&str]) -> bool {
 }
 
 fn by_words(text: &str, tokens: &[Token]) -> Kind {
-    let brackets = tokens.iter().take_while(|token| token.is(b'(')).count();
+    let brackets = tokens.iter().take_while(|token| token.is_symbol(b'(')).count();
     let tokens = &tokens[brackets..];
     let word = |at: usize| tokens.get(at).filter(|token| token.kind == TokenKind::Word).map_or("", |it| it.text(text));
     let is = |at: usize, words: &[&str]| is_one_of(word(at), words);
@@ -178,7 +182,8 @@ fn by_words(text: &str, tokens: &[Token]) -> Kind {
     if brackets > 0 {
         return Kind::NotTaken(NotTaken::Unknown);
     }
-    let extensions = is(0, &["UPDATE"]) && is(1, &["EXTENSIONS"]) && tokens.get(2).is_none_or(|token| token.is(b'('));
+    let extensions =
+        is(0, &["UPDATE"]) && is(1, &["EXTENSIONS"]) && tokens.get(2).is_none_or(|token| token.is_symbol(b'('));
     let globally = is(0, &["SET", "RESET"]) && is(1, &["GLOBAL"]);
     if extensions || globally || is(0, &OF_THE_SERVER) {
         return Kind::NotTaken(NotTaken::OfTheServer);
@@ -210,23 +215,23 @@ fn by_words(text: &str, tokens: &[Token]) -> Kind {
 }
 
 fn writes(text: &str, tokens: &[Token]) -> Kind {
-    Kind::Writes { returns: depths(tokens).any(|(depth, token)| depth == 0 && token.is_word(text, "RETURNING")) }
+    Kind::Writes { returns: depths(tokens).any(|(depth, token)| depth == 0 && token.is_keyword(text, "RETURNING")) }
 }
 
 /// With ANALYZE, what is explained is run. `EXPLAIN EXPLAIN` is not DuckDB's.
 fn explained(text: &str, mut tokens: &[Token]) -> Kind {
-    let analyzes = |token: &Token| token.is_word(text, "ANALYZE") || token.is_word(text, "ANALYSE");
+    let analyzes = |token: &Token| token.is_keyword(text, "ANALYZE") || token.is_keyword(text, "ANALYSE");
     let mut runs = false;
     loop {
         match tokens.first() {
             Some(first) if analyzes(first) => (runs, tokens) = (true, &tokens[1..]),
             // Its options, or the statement itself.
-            Some(first) if first.is(b'(') && by_words(text, tokens) != Kind::Reads => {
+            Some(first) if first.is_symbol(b'(') && by_words(text, tokens) != Kind::Reads => {
                 let length = depths(tokens).position(|(depth, _)| depth == 0).map_or(tokens.len(), |at| at + 1);
                 runs |= tokens[..length].iter().any(analyzes);
                 tokens = &tokens[length..];
             }
-            Some(first) if first.is_word(text, "EXPLAIN") => return Kind::NotTaken(NotTaken::Unknown),
+            Some(first) if first.is_keyword(text, "EXPLAIN") => return Kind::NotTaken(NotTaken::Unknown),
             _ => break,
         }
     }
@@ -240,13 +245,13 @@ fn explained(text: &str, mut tokens: &[Token]) -> Kind {
 /// Whether a word of writing stands outside of all parentheses.
 fn writes_somewhere(text: &str, tokens: &[Token]) -> bool {
     let words = ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY"];
-    depths(tokens).any(|(depth, token)| depth == 0 && words.iter().any(|word| token.is_word(text, word)))
+    depths(tokens).any(|(depth, token)| depth == 0 && words.iter().any(|word| token.is_keyword(text, word)))
 }
 
 /// Each token with the number of parentheses around it.
 fn depths(tokens: &[Token]) -> impl Iterator<Item = (i32, &Token)> {
     tokens.iter().scan(0, |depth, token| {
-        *depth += i32::from(token.is(b'(')) - i32::from(token.is(b')'));
+        *depth += i32::from(token.is_symbol(b'(')) - i32::from(token.is_symbol(b')'));
         Some((*depth, token))
     })
 }
@@ -256,7 +261,7 @@ mod tests {
     use super::*;
 
     fn kind(text: &str) -> Kind {
-        Kind::of(text, &tokens(text))
+        Kind::of(text, &tokens(Dialect::DuckDb, text))
     }
 
     #[test]

@@ -7,7 +7,6 @@
 mod asked;
 mod clauses;
 mod kind;
-mod lexer;
 mod not_taken;
 mod rewrite;
 mod windrows;

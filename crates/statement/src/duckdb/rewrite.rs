@@ -2,7 +2,7 @@
 //! databases `default` and `system`.
 
 use super::asked::{NotAsked, Parameter};
-use super::lexer::{Token, TokenKind};
+use crate::lexer::{Token, TokenKind};
 use crate::quote::Dialect;
 
 /// The text from the first to the last token, rewritten.
@@ -17,7 +17,7 @@ pub(super) fn rewrite(
     while at < tokens.len() {
         let replaced = match tokens[at].kind {
             TokenKind::Symbol(b'{') => substitution(text, tokens, at, parameter)?,
-            TokenKind::Word | TokenKind::QuotedName | TokenKind::BackQuotedName => {
+            TokenKind::Word | TokenKind::QuotedIdentifier | TokenKind::BackQuotedIdentifier => {
                 database(text, tokens, at, system_table).or_else(|| back_quoted(text, tokens, at))
             }
             _ => None,
@@ -43,17 +43,17 @@ struct Replaced {
 }
 
 fn back_quoted(text: &str, tokens: &[Token], at: usize) -> Option<Replaced> {
-    let name = tokens[at].name(text).filter(|_| tokens[at].kind == TokenKind::BackQuotedName)?;
+    let name = tokens[at].name(Dialect::DuckDb, text).filter(|_| tokens[at].kind == TokenKind::BackQuotedIdentifier)?;
     Some(Replaced { by: Dialect::DuckDb.name(&name), tokens: 1 })
 }
 
 /// Whether the name stands before a dot, and behind none.
 fn is_qualifier(tokens: &[Token], at: usize) -> bool {
-    let behind_dot = at > 0 && tokens[at - 1].is(b'.');
-    let before_name = tokens
-        .get(at + 2)
-        .is_some_and(|token| matches!(token.kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::BackQuotedName));
-    !behind_dot && tokens.get(at + 1).is_some_and(|token| token.is(b'.')) && before_name
+    let behind_dot = at > 0 && tokens[at - 1].is_symbol(b'.');
+    let before_name = tokens.get(at + 2).is_some_and(|token| {
+        matches!(token.kind, TokenKind::Word | TokenKind::QuotedIdentifier | TokenKind::BackQuotedIdentifier)
+    });
+    !behind_dot && tokens.get(at + 1).is_some_and(|token| token.is_symbol(b'.')) && before_name
 }
 
 /// `default.t` is `main.t`; what `system.x` is the gateway says.
@@ -66,14 +66,15 @@ fn database(
     if !is_qualifier(tokens, at) {
         return None;
     }
-    let name = tokens[at].name(text)?;
+    let name = tokens[at].name(Dialect::DuckDb, text)?;
     if name.eq_ignore_ascii_case("default") {
         return Some(Replaced { by: "main".to_owned(), tokens: 1 });
     }
-    let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is(b'.'));
+    let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is_symbol(b'.'));
     // `system.one.dummy` is a column; `system.main.x.y` is DuckDB's own.
     let is_table = !is_dot(at + 3) || !is_dot(at + 5);
-    let by = system_table(&tokens[at + 2].name(text)?).filter(|_| name.eq_ignore_ascii_case("system") && is_table)?;
+    let by = system_table(&tokens[at + 2].name(Dialect::DuckDb, text)?)
+        .filter(|_| name.eq_ignore_ascii_case("system") && is_table)?;
     Some(Replaced { by, tokens: 3 })
 }
 
@@ -85,8 +86,9 @@ fn substitution(
     parameter: &dyn Fn(&str, &str) -> Parameter,
 ) -> Result<Option<Replaced>, NotAsked> {
     let [open, name, colon, rest @ ..] = &tokens[at..] else { return Ok(None) };
-    let is_one = open.is(b'{') && name.kind == TokenKind::Word && colon.is(b':');
-    let Some(length) = rest.iter().position(|token| token.is(b'}')).filter(|length| is_one && *length > 0) else {
+    let is_one = open.is_symbol(b'{') && name.kind == TokenKind::Word && colon.is_symbol(b':');
+    let Some(length) = rest.iter().position(|token| token.is_symbol(b'}')).filter(|length| is_one && *length > 0)
+    else {
         return Ok(None);
     };
     let (name, data_type) = (name.text(text), &text[rest[0].start..rest[length - 1].end]);

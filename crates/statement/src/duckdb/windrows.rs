@@ -1,7 +1,8 @@
 //! Whether a statement names what Windrow keeps for itself in the same database.
 
 use super::kind::is_one_of;
-use super::lexer::Token;
+use crate::lexer::Token;
+use crate::quote::Dialect;
 
 /// What Windrow keeps in a DuckDB for itself: tables, and functions that every statement finds.
 pub const WINDROWS_SCHEMAS: [&str; 2] = ["windrow", "windrow_functions"];
@@ -9,17 +10,18 @@ pub const WINDROWS_SCHEMAS: [&str; 2] = ["windrow", "windrow_functions"];
 /// Whether something is named in Windrow's own schemas, or one of them itself. Its views of ClickHouse's system tables
 /// may be read from on the way; DuckDB changes nothing in a view.
 pub(super) fn names_windrows(text: &str, tokens: &[Token]) -> bool {
-    let is_schema = |token: &Token| token.name(text).is_some_and(|name| is_one_of(&name, &WINDROWS_SCHEMAS));
-    let of_a_schema = tokens.iter().any(|token| token.is_word(text, "SCHEMA"));
+    let is_schema =
+        |token: &Token| token.name(Dialect::DuckDb, text).is_some_and(|name| is_one_of(&name, &WINDROWS_SCHEMAS));
+    let of_a_schema = tokens.iter().any(|token| token.is_keyword(text, "SCHEMA"));
     let reads_views = ["INSERT", "UPDATE", "MERGE", "CREATE", "WITH", "EXPLAIN"];
     let reads_views = tokens.first().is_some_and(|token| is_one_of(token.text(text), &reads_views));
-    let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is(b'.'));
+    let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is_symbol(b'.'));
     let is_read_view = |at: usize| {
         // Before it may stand the database's own name.
         let begin = if at > 1 && is_dot(at - 1) { at - 2 } else { at };
         let before = begin.checked_sub(1).map(|before| &tokens[before]);
         let is_read = before.is_some_and(|token| is_one_of(token.text(text), &["FROM", "JOIN", ","]));
-        let view = tokens.get(at + 2).and_then(|token| token.name(text));
+        let view = tokens.get(at + 2).and_then(|token| token.name(Dialect::DuckDb, text));
         reads_views && is_read && view.is_some_and(|name| name.starts_with("system_"))
     };
     let named = |(at, token): (usize, &Token)| {
@@ -33,7 +35,7 @@ pub(super) fn names_windrows(text: &str, tokens: &[Token]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duckdb::lexer::tokens;
+    use crate::lexer::tokens;
 
     #[test]
     fn what_is_windrows_is_only_read() {
@@ -62,7 +64,7 @@ mod tests {
             "create or replace macro windrow_functions.version() as 1",
             "create table mine as select * from windrow.batches",
         ] {
-            assert!(names_windrows(text, &tokens(text)), "{text}");
+            assert!(names_windrows(text, &tokens(Dialect::DuckDb, text)), "{text}");
         }
         for text in [
             "insert into t select 'windrow.batches'",
@@ -74,7 +76,7 @@ mod tests {
             "insert into query (a) select query from query",
             "create table if not exists checkpoint (a int)",
         ] {
-            assert!(!names_windrows(text, &tokens(text)), "{text}");
+            assert!(!names_windrows(text, &tokens(Dialect::DuckDb, text)), "{text}");
         }
     }
 }

@@ -12,7 +12,7 @@ use windrow_engine::{
     dead_letters::{DeadLetter, DeadLetterId, Gone, Kept, KeptInsert, Page, Revived, Selection},
     policy::FlushLimits,
     sink::{BatchId, Destination},
-    AckLevel, DeadLetterStore, FailedInsert, Insert, InsertError, InsertKind, QueryId, TableName,
+    AckLevel, DeadLetterStore, FailedInsert, Insert, InsertError, InsertKind, QueryId, TableKey,
 };
 
 use self::disk::{MemoryDisk, Opened};
@@ -69,8 +69,8 @@ fn ids(opened: &Opened) -> Vec<DeadLetterId> {
     opened.dead_letters.select(&Selection::default())
 }
 
-fn name(table: &str) -> TableName {
-    TableName { database: "default".into(), table: table.into() }
+fn name(table: &str) -> TableKey {
+    TableKey { database: "default".into(), table: table.into() }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use windrow_engine::{DeadLetterStore, DeadLettersFull, FailedInsert, KeepError, Keeping, TableName};
+use windrow_engine::{DeadLetterStore, DeadLettersFull, FailedInsert, KeepError, Keeping, TableKey};
 
 #[derive(Clone, Default)]
 pub struct FakeDeadLetters {
@@ -47,7 +47,7 @@ impl DeadLetterStore for FakeDeadLetters {
         Box::pin(std::future::ready(result))
     }
 
-    fn refuses(&self, _table: &TableName) -> Option<DeadLettersFull> {
+    fn refuses(&self, _table: &TableKey) -> Option<DeadLettersFull> {
         self.inner.lock().unwrap().is_full.then_some(DeadLettersFull { max_bytes: 7 })
     }
 

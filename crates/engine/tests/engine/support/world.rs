@@ -6,7 +6,7 @@ use windrow_engine::{
     policy::{FlushLimits, PolicyKind},
     sink::BatchId,
     AckLevel, BatchTicket, DedupKeys, DeduplicationBounds, Gatherer, GathererOptions, Insert, InsertError, InsertKind,
-    InsertStatus, PushError, PushedBatch, PushedMember, QueryId, Shape, Stores, TableName, Ticket,
+    InsertStatus, PushError, PushedBatch, PushedMember, QueryId, Shape, Stores, TableKey, Ticket,
 };
 
 use super::dead_letters::FakeDeadLetters;
@@ -168,7 +168,7 @@ impl World {
     }
 
     pub async fn flush_table(&self, table: &str) {
-        self.gatherer.flush(Some(&[TableName { database: "default".into(), table: table.into() }])).await;
+        self.gatherer.flush(Some(&[TableKey { database: "default".into(), table: table.into() }])).await;
     }
 
     /// Lets every task go on until it waits for something.

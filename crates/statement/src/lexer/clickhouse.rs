@@ -6,67 +6,10 @@
 //! character. Failed look-aheads are counted, so that a text full of `$` costs linear time; past the limit the lexer
 //! gives up with an error token, and the statement is forwarded.
 
+use super::{block_comment_len, Token, TokenKind};
+
 /// Far more lone dollar signs than a real statement has.
 const MAX_FAILED_HEREDOCS: u32 = 100;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TokenKind {
-    /// A bare identifier or keyword.
-    Word,
-    /// `` `x` ``, `"x"` or `“x”`.
-    QuotedIdentifier,
-    /// `'x'`, `x'2A'`, `b'01'` or `‘x’`.
-    String,
-    HereDoc,
-    Number,
-    /// One of `( ) [ ] { } , ; . = :` and all other operators, by their first byte (`==` is `=`).
-    Symbol(u8),
-    /// A byte that begins no token, a quote or comment that never ends.
-    Error,
-    End,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub kind: TokenKind,
-    pub start: usize,
-    pub end: usize,
-}
-
-impl Token {
-    pub fn bytes<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        &text[self.start..self.end]
-    }
-
-    pub fn is_symbol(&self, symbol: u8) -> bool {
-        self.kind == TokenKind::Symbol(symbol)
-    }
-
-    pub fn is_keyword(&self, text: &[u8], keyword: &str) -> bool {
-        self.kind == TokenKind::Word && self.bytes(text).eq_ignore_ascii_case(keyword.as_bytes())
-    }
-
-    pub fn is_identifier(&self) -> bool {
-        matches!(self.kind, TokenKind::Word | TokenKind::QuotedIdentifier)
-    }
-
-    /// Whether bytes appended to the text could make this another token.
-    pub fn may_grow(&self, text: &[u8]) -> bool {
-        let left = text.len() - self.start;
-        let touches_end = self.end == text.len();
-        match self.kind {
-            TokenKind::End => true,
-            TokenKind::Symbol(b'(' | b')' | b'[' | b']' | b'{' | b'}' | b',' | b';') => false,
-            // A dollar sign becomes a heredoc when its closing tag comes, however late.
-            TokenKind::Word | TokenKind::Symbol(b'$') if text[self.start] == b'$' => true,
-            // `x'` needs a third byte to become a string.
-            TokenKind::Word => touches_end || (left == 2 && matches!(text[self.start], b'x' | b'X' | b'b' | b'B')),
-            // The first bytes of a blank or a quote that takes three.
-            TokenKind::Error => touches_end || left < 3,
-            _ => touches_end,
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Lexer<'t> {
@@ -315,6 +258,14 @@ impl<'t> Lexer<'t> {
     }
 }
 
+impl Iterator for Lexer<'_> {
+    type Item = Token;
+
+    fn next(&mut self) -> Option<Token> {
+        Some(self.next_token()).filter(|token| token.kind != TokenKind::End)
+    }
+}
+
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -332,22 +283,6 @@ fn blank_len(rest: &[u8]) -> usize {
         [0xE2, 0x80, 0x80..=0x8D | 0xA8 | 0xA9 | 0xAF, ..] | [0xE2, 0x81, 0x9F | 0xA0, ..] => 3,
         _ => 0,
     }
-}
-
-/// Comments nest.
-fn block_comment_len(rest: &[u8]) -> Option<usize> {
-    let (mut position, mut depth) = (2, 1u32);
-    while let Some(pair) = rest.get(position..position + 2) {
-        match pair {
-            b"/*" => (position, depth) = (position + 2, depth + 1),
-            b"*/" => (position, depth) = (position + 2, depth - 1),
-            _ => position += 1,
-        }
-        if depth == 0 {
-            return Some(position);
-        }
-    }
-    None
 }
 
 fn heredoc_len(rest: &[u8]) -> Option<usize> {

@@ -1,82 +1,9 @@
 //! Tokens by DuckDB's lexical rules, and ClickHouse's back-quoted names, which DuckDB has nothing else for.
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenKind {
-    Word,
-    /// `"x"`.
-    QuotedName,
-    /// `` `x` ``.
-    BackQuotedName,
-    /// `'x'`, `E'x'`, `$$x$$`.
-    String,
-    /// `U&"x"`, `U&'x'`: a name or a text whose characters may be written as numbers.
-    UnicodeEscaped,
-    Number,
-    /// One byte of anything else.
-    Symbol(u8),
-    /// A quote or a comment that never ends: up to the end of the text.
-    Unclosed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) start: usize,
-    pub(super) end: usize,
-}
-
-impl Token {
-    pub(super) fn text<'t>(&self, text: &'t str) -> &'t str {
-        &text[self.start..self.end]
-    }
-
-    pub(super) fn is_word(&self, text: &str, word: &str) -> bool {
-        self.kind == TokenKind::Word && self.text(text).eq_ignore_ascii_case(word)
-    }
-
-    pub(super) fn is(&self, symbol: u8) -> bool {
-        self.kind == TokenKind::Symbol(symbol)
-    }
-
-    /// The name that the token stands for; DuckDB's names are the same in upper and lower case.
-    pub(super) fn name(&self, text: &str) -> Option<String> {
-        let inner = || &text[self.start + 1..self.end - 1];
-        match self.kind {
-            TokenKind::Word => Some(self.text(text).to_owned()),
-            TokenKind::QuotedName => Some(inner().replace("\"\"", "\"")),
-            TokenKind::BackQuotedName => Some(unescape(inner())),
-            _ => None,
-        }
-    }
-}
-
-/// What stands in a back-quoted name, as ClickHouse reads it.
-fn unescape(inner: &str) -> String {
-    let mut name = String::with_capacity(inner.len());
-    let mut characters = inner.chars();
-    while let Some(character) = characters.next() {
-        // The lexer lets a quote through only behind a backslash or another one.
-        if matches!(character, '\\' | '`') {
-            name.extend(characters.next());
-        } else {
-            name.push(character);
-        }
-    }
-    name
-}
-
-/// The tokens of a text, without blanks and comments.
-pub(super) fn tokens(text: &str) -> Vec<Token> {
-    let (mut tokens, mut at) = (Vec::new(), 0);
-    while let Some(token) = next_token(text, at) {
-        at = token.end;
-        tokens.push(token);
-    }
-    tokens
-}
+use super::{block_comment_len, Token, TokenKind};
 
 /// The first token from a place on.
-pub(super) fn next_token(text: &str, mut at: usize) -> Option<Token> {
+pub(crate) fn next_token(text: &str, mut at: usize) -> Option<Token> {
     let bytes = text.as_bytes();
     while let Some(length) = blank(&bytes[at..]) {
         at += length;
@@ -91,7 +18,7 @@ fn blank(rest: &[u8]) -> Option<usize> {
     match rest {
         [b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, ..] => Some(1),
         [b'-', b'-', ..] => Some(rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len())),
-        [b'/', b'*', ..] => block_comment(rest),
+        [b'/', b'*', ..] => block_comment_len(rest),
         _ => wide_space(rest),
     }
 }
@@ -109,33 +36,17 @@ fn wide_space(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Comments nest. `None`: it never ends.
-fn block_comment(rest: &[u8]) -> Option<usize> {
-    let (mut at, mut depth) = (2, 1u32);
-    while let Some(pair) = rest.get(at..at + 2) {
-        match pair {
-            b"/*" => (at, depth) = (at + 2, depth + 1),
-            b"*/" => (at, depth) = (at + 2, depth - 1),
-            _ => at += 1,
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
-
 fn token(rest: &[u8]) -> (TokenKind, usize) {
-    let unclosed = (TokenKind::Unclosed, rest.len());
+    let unclosed = (TokenKind::Error, rest.len());
     let found = |kind, end: Option<usize>| end.map_or(unclosed, |end| (kind, end));
     match rest {
         [b'\'', ..] => found(TokenKind::String, quoted(rest, 0, b'\'', false)),
         [b'e' | b'E', b'\'', ..] => found(TokenKind::String, quoted(rest, 1, b'\'', true)),
-        [b'"', ..] => found(TokenKind::QuotedName, quoted(rest, 0, b'"', false)),
+        [b'"', ..] => found(TokenKind::QuotedIdentifier, quoted(rest, 0, b'"', false)),
         [b'u' | b'U', b'&', quote @ (b'"' | b'\''), ..] => {
             found(TokenKind::UnicodeEscaped, quoted(rest, 2, *quote, false))
         }
-        [b'`', ..] => found(TokenKind::BackQuotedName, quoted(rest, 0, b'`', true)),
+        [b'`', ..] => found(TokenKind::BackQuotedIdentifier, quoted(rest, 0, b'`', true)),
         [b'$', ..] => match dollar_tag(rest) {
             Some(tag) => found(TokenKind::String, dollar_quoted(rest, tag)),
             None => (TokenKind::Symbol(b'$'), 1),
@@ -223,7 +134,13 @@ fn continues_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tokens as tokens_of;
     use super::*;
+    use crate::quote::Dialect;
+
+    fn tokens(text: &str) -> Vec<Token> {
+        tokens_of(Dialect::DuckDb, text)
+    }
 
     fn split(text: &str) -> Vec<&str> {
         tokens(text).iter().map(|token| token.text(text)).collect()
@@ -243,7 +160,7 @@ mod tests {
     fn what_never_ends_is_one_token() {
         for text in ["'abc", "\"x", "`x", "/* x", "$$ x", "E'\\'"] {
             let tokens = tokens(text);
-            assert_eq!((tokens.len(), tokens[0].kind), (1, TokenKind::Unclosed), "{text}");
+            assert_eq!((tokens.len(), tokens[0].kind), (1, TokenKind::Error), "{text}");
         }
     }
 
@@ -254,7 +171,7 @@ mod tests {
             assert_eq!(kinds(text), [TokenKind::UnicodeEscaped], "{text}");
         }
         assert_eq!(split("1u&\"a\""), ["1", "u&\"a\""]);
-        assert_eq!(kinds("U&\"a"), [TokenKind::Unclosed]);
+        assert_eq!(kinds("U&\"a"), [TokenKind::Error]);
         for text in ["u & \"a\"", "u& \"a\"", "uu&\"a\"", "\"u\"&'a'"] {
             assert!(!kinds(text).contains(&TokenKind::UnicodeEscaped), "{text}");
         }
@@ -277,7 +194,7 @@ mod tests {
 
     #[test]
     fn names_are_unquoted() {
-        let name = |text: &str| tokens(text)[0].name(text);
+        let name = |text: &str| tokens(text)[0].name(Dialect::DuckDb, text);
         assert_eq!(name("\"a\"\"b\"").as_deref(), Some("a\"b"));
         assert_eq!(name("`a\\`b``c`").as_deref(), Some("a`b`c"));
         assert_eq!(name("'a'"), None);
