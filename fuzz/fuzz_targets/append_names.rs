@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-use windrow_statement::{backquote, column_names, TableName};
+use windrow_sql::{backquote, column_names, TableName};
 
 fuzz_target!(|text: &str| {
     if let Some(columns) = column_names(text) {

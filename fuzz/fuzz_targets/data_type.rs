@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use windrow_block::DataType;
+use windrow_columns::DataType;
 
 fuzz_target!(|text: &str| {
     if let Ok(data_type) = DataType::parse(text) {

@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use windrow_block::{decode_native, NativeLimits};
+use windrow_columns::{decode_native, NativeLimits};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(decoded) = decode_native(bytes, NativeLimits::default()) {

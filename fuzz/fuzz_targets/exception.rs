@@ -2,7 +2,7 @@
 //! Errors of a ClickHouse, of any bytes, and what is made of them.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 fuzz_target!(|bytes: &[u8]| {
     for exception in [Exception::parse(bytes), Exception::from_answer(Some("469"), bytes)].into_iter().flatten() {

@@ -5,8 +5,8 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use windrow_block::DataType;
-use windrow_client::Credentials;
+use windrow_columns::DataType;
+use windrow_clickhouse::Credentials;
 use windrow_engine::{records::*, sink::{Destination, Form}};
 
 static CONTEXTS: LazyLock<[RecordedContext; 2]> = LazyLock::new(|| {

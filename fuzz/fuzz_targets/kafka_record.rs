@@ -3,7 +3,7 @@
 //! same then.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_pipeline::BatchRecord;
+use windrow_kafka::pipeline::BatchRecord;
 
 fuzz_target!(|text: &str| {
     for text in [text.to_owned(), format!("windrow:{text}")] {

@@ -2,7 +2,7 @@
 //! A result of any bytes: it makes no difference how it is cut, and every column has its block's rows.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_native::{Block, BlockDecoder, DecodeError};
+use windrow_columns::results::{Block, BlockDecoder, DecodeError};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((piece, result)) = bytes.split_first() else { return };

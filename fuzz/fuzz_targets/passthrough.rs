@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use windrow_block::{PassthroughFormat, PassthroughPlan, PassthroughSettings};
+use windrow_columns::{PassthroughFormat, PassthroughPlan, PassthroughSettings};
 
 const COLUMNS: [(&str, &str); 3] = [("id", "UInt64"), ("tags", "Array(String)"), ("data", "JSON")];
 

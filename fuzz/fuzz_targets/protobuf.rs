@@ -6,7 +6,7 @@ mod shared;
 
 use std::sync::LazyLock;
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
 
 const SCHEMA: &str = "syntax = \"proto3\"; message Row { message P { sint32 x = 1; double y = 2; } uint32 n = 1; \
     optional int64 i = 2; string s = 3; repeated uint32 list = 4; map<string, fixed32> m = 5; P p = 6; }";

@@ -1,6 +1,6 @@
 //! A plan with every type, and what has to hold for whatever a reader takes.
 
-use windrow_block::{
+use windrow_columns::{
     decode_native, ColumnSpec, DataType, DefaultKind, Format, NativeLimits, NotParsed, Parsed, ReadPlan, ReadSettings,
 };
 
@@ -31,9 +31,9 @@ const COLUMNS: &[(&str, &str)] = &[
 #[macro_export]
 macro_rules! fuzz_format {
     ($name:literal) => {
-        static FORMAT: std::sync::LazyLock<(&windrow_block::Format, windrow_block::ReadPlan)> =
+        static FORMAT: std::sync::LazyLock<(&windrow_columns::Format, windrow_columns::ReadPlan)> =
             std::sync::LazyLock::new(|| {
-                let format = windrow_block::Format::named($name)
+                let format = windrow_columns::Format::named($name)
                     .or_else(|| windrow_interchange::format($name))
                     .expect("the format is read here");
                 (format, shared::plan(format))

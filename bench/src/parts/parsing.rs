@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
 
 use super::goals::Goals;
 use super::{fresh_table, Part};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 /// An error in ClickHouse's form, and where in the append it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_client::{Client, Credentials};
+use windrow_clickhouse::{Client, Credentials};
 use windrow_duckdb::DuckDb;
 
 #[derive(Clone, Debug)]

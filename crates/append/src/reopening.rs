@@ -39,7 +39,7 @@ pub(crate) fn check_source(id: AppendId, first: Option<&str>, now: Option<&str>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_client::Credentials;
+    use windrow_clickhouse::Credentials;
 
     fn opening() -> OpenRequest {
         OpenRequest {

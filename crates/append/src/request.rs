@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 
 use crate::id::AppendId;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 
 use crate::admission::Admitted;
 use crate::answer::{Atomicity, Column, Committed, Put, State, Status};

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_engine::sink::BatchId;
 
 use crate::connection::Connection;

@@ -8,7 +8,7 @@ use adbc_core::{CancelHandle, Connection as _, Optionable, Statement as _};
 use adbc_driver_manager::{ManagedConnection, ManagedStatement};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::errors;
 use crate::instance::Health;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::connection::Connection;
 use crate::errors::OpenError;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use adbc_core::error::{Error, Status};
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 /// Why a database can't be opened, in a sentence that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adbc_core::Database;
 use adbc_driver_manager::{ManagedConnection, ManagedDatabase};
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::connection::Connection;
 use crate::errors::{self, OpenError};

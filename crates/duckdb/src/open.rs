@@ -8,7 +8,7 @@ use adbc_core::{Database, Driver};
 use adbc_driver_manager::{ManagedDatabase, ManagedDriver};
 use arrow_array::cast::AsArray;
 use arrow_array::Array as _;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::batches;
 use crate::connection::Connection;
@@ -76,7 +76,7 @@ fn at_start(options: &DuckDbOptions, connection: &Connection) -> Vec<String> {
         statements.push(format!("SET GLOBAL max_temp_directory_size = '{bytes}B'"));
     }
     if !options.external_access {
-        // DuckDB goes on to allow its own files, the database and what it spills: `kind.rs` of `windrow-statement`
+        // DuckDB goes on to allow its own files, the database and what it spills: `kind.rs` of `windrow-sql`
         // refuses the functions that would read them, and `own_alone` names that DuckDB would read as tables.
         statements.push("SET GLOBAL enable_external_access = false".to_owned());
     }

@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use tokio::sync::{mpsc, oneshot};
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::connection::{arrow_exception, Connection, Reader, Running};
 use crate::database::{spawn, DuckDb};

@@ -4,8 +4,8 @@
 //! DuckDB runs all statements of a text. A second one would run outside of what was decided about the first: a `COMMIT`
 //! would end the read-only transaction that a reader's statement is held in.
 
-use windrow_client::Exception;
-use windrow_statement::{kind_of, Kind, NotTaken};
+use windrow_clickhouse::Exception;
+use windrow_sql::{kind_of, Kind, NotTaken};
 
 use crate::errors::{READONLY, SYNTAX_ERROR};
 use crate::query::Session;

@@ -17,8 +17,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
-use windrow_block::Rows;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
+use windrow_columns::Rows;
 use windrow_engine::sink::{Batch, BatchId, Destination, Form, Sink, StoreError, Stored};
 
 use crate::batches::Batches;

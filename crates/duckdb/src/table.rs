@@ -5,9 +5,9 @@ use arrow_array::types::Int32Type;
 use arrow_array::RecordBatch;
 use arrow_schema::Field;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
-use windrow_block::DataType;
-use windrow_client::Exception;
-use windrow_statement::{Dialect, WINDROWS_SCHEMAS};
+use windrow_clickhouse::Exception;
+use windrow_columns::DataType;
+use windrow_sql::{Dialect, WINDROWS_SCHEMAS};
 
 use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::connection::Connection;
 use crate::table::{self, TableInfo, TableRef};
@@ -58,7 +58,7 @@ const LEAVES_TABLES: [&str; 14] = [
 
 impl Tables {
     pub(crate) fn may_change(sql: &str) -> bool {
-        let word = windrow_statement::first_word(sql);
+        let word = windrow_sql::first_word(sql);
         !LEAVES_TABLES.iter().any(|known| known.eq_ignore_ascii_case(word))
     }
 

@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::database::{spawn, DuckDb};
 use crate::errors::CommitError;

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use adbc_core::options::IngestMode;
 use arrow_array::RecordBatch;
-use windrow_client::Exception;
-use windrow_statement::NotTaken;
+use windrow_clickhouse::Exception;
+use windrow_sql::NotTaken;
 
 use crate::connection::Connection;
 use crate::database::DuckDb;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::sink::{Batch, Sink, StoreError};
 use tokio::time::Instant;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::flight::Aloft;
 use crate::gatherer::Core;

@@ -6,7 +6,7 @@ use crate::policy::SealReason;
 use crate::sink::{Destination, Sink, TableKey};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_log::RecordId;
 
 use crate::gatherer::Gatherer;

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::sink::{BatchId, Destination};
-use windrow_block::Rows;
+use windrow_columns::Rows;
 
 use crate::insert::{AckLevel, DedupKeys, InsertError, InsertKind, QueryId};
 use crate::sink::TableKey;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::policy::SealReason;
 use crate::records::{self, InsertHead, InsertRecord, RecordedContext};
 use crate::sink::Sink;
-use windrow_block::Rows;
+use windrow_columns::Rows;
 use windrow_log::{ContextKey, OwnedRecord, ReadError, Reader, RecordId};
 
 use crate::backlog::{LeftPiece, Sender, ToFeed};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::policy::FlushLimits;
 use tokio::sync::oneshot;
-use windrow_block::Rows;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
+use windrow_columns::Rows;
 
 pub(crate) use crate::deduplication::DedupKeys;
 use crate::journaling::{Journaled, Journaling};

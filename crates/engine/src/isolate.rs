@@ -17,8 +17,8 @@
 //! Ids are derived: the same members of the same batch always make a piece with the same id.
 
 use crate::sink::BatchId;
-use windrow_block::Rows;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
+use windrow_columns::Rows;
 
 use crate::member::{Contents, Member};
 

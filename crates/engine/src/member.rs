@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::policy::Micros;
 use tokio::sync::oneshot;
-use windrow_block::Rows;
+use windrow_columns::Rows;
 
 use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, Outcome, QueryId};
 use crate::journaling::Journaled;

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::policy::Micros;
 use crate::sink::{BatchId, Sink};
 use tokio::sync::oneshot;
-use windrow_block::Rows;
+use windrow_columns::Rows;
 
 use crate::gatherer::Gatherer;
 use crate::insert::{outcome_of, AckLevel, InsertError, InsertKind, Outcome, PushError, QueryId};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_log::{ContextKey, RecordId};
 
 use crate::backlog::{Backlog, Leftover, Sender, ToFeed, Turn};

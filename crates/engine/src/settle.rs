@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::sink::{BatchId, Sink};
 use tokio::sync::oneshot;
-use windrow_block::Rows;
+use windrow_columns::Rows;
 
 use crate::dead_letter_store::FailedInsert;
 use crate::deduplication::{enter_stored, Entered};

@@ -13,8 +13,8 @@ use crate::policy::{
 };
 use crate::sink::{BatchId, PartCount, TableKey};
 use tokio::sync::{oneshot, Notify};
-use windrow_block::Rows;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
+use windrow_columns::Rows;
 use windrow_log::RecordId;
 
 use crate::backlog::Backlog;

@@ -1,8 +1,8 @@
 //! Errors as gRPC tells them: a status by ClickHouse's code, and ClickHouse's text.
 
 use tonic::{Code, Status};
-use windrow_client::CallError;
-use windrow_exception::Exception;
+use windrow_clickhouse::CallError;
+use windrow_clickhouse::Exception;
 
 /// Texts travel in a header field, and some clients take no more than 8 KiB of those, percent-encoded.
 const MAX_TEXT_BYTES: usize = 2_400;
@@ -50,7 +50,7 @@ fn code(clickhouse: i32) -> Code {
         209 | 210 | 279 => Code::Unavailable,
         394 => Code::Cancelled,
         349 | 469 => Code::InvalidArgument,
-        _ => match windrow_exception::http_status(clickhouse) {
+        _ => match windrow_clickhouse::http_status(clickhouse) {
             400..=499 => Code::InvalidArgument,
             _ => Code::Internal,
         },

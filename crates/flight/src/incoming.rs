@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use prometheus_client::metrics::counter::Counter;
 use tonic::{Status, Streaming};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::error;
 use crate::metrics::{OpenStream, Traffic};

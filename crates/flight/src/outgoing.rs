@@ -20,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tonic::{Code, Status};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::error;
 use crate::metrics::{Call, OpenStream};

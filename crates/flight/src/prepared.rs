@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use windrow_client::Credentials;
-use windrow_exception::Exception;
+use windrow_clickhouse::Credentials;
+use windrow_clickhouse::Exception;
 
 use crate::error;
 use crate::login::Caller;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_client::{Client, Credentials};
+use windrow_clickhouse::{Client, Credentials};
 use windrow_duckdb::{DuckDb, DuckDbSink};
 use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableKey};
 

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use windrow_block::{block_rows, decode_native, Block, ColumnSpec, NativeBlock, NativeLimits};
-use windrow_client::{Begun, Call, CallError, Client, Credentials, Exception};
-use windrow_statement::backquote;
+use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception};
+use windrow_columns::{block_rows, decode_native, Block, ColumnSpec, NativeBlock, NativeLimits};
+use windrow_sql::backquote;
 
 use crate::multipart::Multipart;
 
@@ -169,8 +169,8 @@ fn wrong(why: &str) -> Exception {
 mod tests {
     use super::*;
     use tokio::io::AsyncWriteExt;
-    use windrow_block::{read_json_each_row, DataType, DefaultKind, ReadPlan, ReadSettings};
-    use windrow_client::{ClientOptions, Endpoint};
+    use windrow_clickhouse::{ClientOptions, Endpoint};
+    use windrow_columns::{read_json_each_row, DataType, DefaultKind, ReadPlan, ReadSettings};
 
     fn columns(types: &[(&str, &str)]) -> Vec<ColumnSpec> {
         let column = |(name, data_type): &(&str, &str)| ColumnSpec {

@@ -1,6 +1,6 @@
 //! The gateway's own errors, in ClickHouse's form.
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_engine::{InsertError, PushError};
 
 /// An error to be answered: ClickHouse's code and text, and whether trying again soon makes sense.
@@ -38,7 +38,7 @@ impl Refusal {
     fn own(code: i32, text: String) -> Refusal {
         Refusal {
             code,
-            status: windrow_client::http_status(code),
+            status: windrow_clickhouse::http_status(code),
             text: Text::Own(text),
             retry_after_seconds: None,
             before_query: false,
@@ -154,7 +154,7 @@ impl Refusal {
         match error {
             InsertError::Exception(Exception { code, line, .. }) | InsertError::Failed(Exception { code, line, .. }) => Refusal {
                 code,
-                status: windrow_client::http_status(code),
+                status: windrow_clickhouse::http_status(code),
                 text: Text::Backend(line),
                 retry_after_seconds: None,
                 before_query: false,

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_engine::{dead_letters::DeadLetters, DeduplicationIndex, OpenedJournal};
 use windrow_http::Limits;
 use windrow_settings::Settings;

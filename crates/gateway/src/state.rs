@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use windrow_append::Appends;
-use windrow_block::ReadPlans;
-use windrow_client::Strangers;
+use windrow_clickhouse::Strangers;
+use windrow_columns::ReadPlans;
 use windrow_engine::{dead_letters::DeadLetters, Gatherer};
 
 use crate::admission::Admission;

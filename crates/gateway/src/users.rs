@@ -1,6 +1,6 @@
 //! The users of a DuckDB behind the gateway: those of the settings.
 
-use windrow_client::{same_secret, Credentials};
+use windrow_clickhouse::{same_secret, Credentials};
 use windrow_settings::{DuckDbSettings, Secret};
 
 pub struct Users {

@@ -1,7 +1,7 @@
 //! Turns payloads of any format that is parsed here into Native blocks, for comparing Windrow's readers with a real ClickHouse.
 //!
 //! `to_native FORMAT [--setting NAME VALUE] [--timezone NAME] [--version MAJOR MINOR] [--frames] COLUMN...`
-//! FORMAT is one that windrow-block or windrow-interchange reads; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
+//! FORMAT is one that windrow-columns or windrow-interchange reads; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
 //!
 //! One payload is read from stdin and written to stdout as Native; what the reader leaves to ClickHouse ends with exit
 //! code 3 and the reason on stderr. With `--frames`, stdin is many payloads, each behind its length (32 bits,
@@ -10,7 +10,7 @@
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings, SettingEffect};
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings, SettingEffect};
 
 fn main() -> ExitCode {
     match run() {

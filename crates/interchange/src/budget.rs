@@ -3,7 +3,7 @@
 //! These formats repeat values by reference (dictionaries, runs) and compress parts of themselves, so that a few bytes can
 //! stand for any number of rows. Whatever is larger than what it came from is granted here first.
 
-use windrow_block::NotParsedReason;
+use windrow_columns::NotParsedReason;
 
 /// All that a payload expands to. A larger one is ClickHouse's to read, under its own limits.
 const MAX_EXPANDED_BYTES: usize = 256 << 20;

@@ -1,6 +1,6 @@
 //! The formats of this crate, in one table.
 
-use windrow_block::{families, Format, Lines};
+use windrow_columns::{families, Format, Lines};
 
 use crate::{arrow, avro, parquet, protobuf};
 

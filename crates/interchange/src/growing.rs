@@ -1,6 +1,6 @@
 //! Columns that grow value by value, and can be taken back to an earlier row.
 
-use windrow_block::{ColumnData, ColumnSpec, DataType, StringsEnd};
+use windrow_columns::{ColumnData, ColumnSpec, DataType, StringsEnd};
 
 pub(crate) struct GrowingColumns {
     types: Vec<DataType>,

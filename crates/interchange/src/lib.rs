@@ -1,7 +1,7 @@
 //! Formats that other systems define: Arrow's IPC stream and file, Parquet, Avro's files, Protobuf.
 //!
 //! Each is read twice: into columns as the payload has them (`arrow`), and from there into the table's
-//! (`convert`), which is where ClickHouse's rules are. As in `windrow_block`, what is not certain is not parsed. Pure
+//! (`convert`), which is where ClickHouse's rules are. As in `windrow_columns`, what is not certain is not parsed. Pure
 //! functions on bytes, none of which trusts a length: what grows is granted first (`budget`).
 
 mod arrow;

@@ -1,6 +1,6 @@
 //! Which of the table's columns a payload's fields are.
 
-use windrow_block::{NotParsedReason, ReadPlan};
+use windrow_columns::{NotParsedReason, ReadPlan};
 
 /// For every field the position of its column; `None` for a field that is not read.
 pub(crate) fn positions<'n>(

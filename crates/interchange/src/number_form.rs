@@ -1,6 +1,6 @@
 //! Numbers as a column stores them.
 
-use windrow_block::DataType;
+use windrow_columns::DataType;
 
 /// Seconds of 1900-01-01 and of the last one of 2299, which DateTime64 holds whatever the version.
 const SECONDS: (i128, i128) = (-2_208_988_800, 10_413_791_999);

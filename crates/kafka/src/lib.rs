@@ -9,6 +9,8 @@ pub mod consumer;
 mod error;
 mod error_code;
 mod group;
+pub mod messages;
+pub mod pipeline;
 mod reading;
 mod topic_partition;
 mod wire;

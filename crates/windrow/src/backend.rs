@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use windrow_client::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
 use windrow_gateway::{ClickHouse, DefaultUser, DuckDbBackend, Users, MARKED_WINDOW};

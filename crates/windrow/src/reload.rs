@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use windrow_client::ServerTls;
+use windrow_clickhouse::ServerTls;
 use windrow_gateway::DataServer;
 use windrow_settings::{Difference, HttpSettings, Settings};
 
@@ -62,6 +62,6 @@ impl Reload {
 pub(crate) fn certificate(http: &HttpSettings) -> Result<Option<ServerTls>, String> {
     let Some(files) = &http.tls else { return Ok(None) };
     let advice = "name PEM files of a certificate and its key in `http.tls_certificate` and `http.tls_key`";
-    let config = windrow_client::server_config(&files.certificate, &files.key);
+    let config = windrow_clickhouse::server_config(&files.certificate, &files.key);
     config.map(Some).map_err(|error| format!("{error}; {advice}"))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 /// Why an attempt to store a batch failed.
 #[derive(Debug, Clone)]

@@ -5,14 +5,14 @@
 //! is harmless. What ClickHouse refuses for good is narrowed down to the guilty rows, which come back with the error.
 //!
 //! Two layers: [`Gathering`] decides what is to be done, sends nothing and reads no clock; [`Writer`] drives it with
-//! tokio over windrow-client. Python's writers drive the same core.
+//! tokio over windrow-clickhouse. Python's writers drive the same core.
 //!
 //! ```no_run
 //! # #[cfg(feature = "client")]
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
 //! use std::time::Duration;
-//! use windrow_client::{Client, ClientOptions, Endpoint};
+//! use windrow_clickhouse::{Client, ClientOptions, Endpoint};
 //! use windrow_writer::{Writer, WriterBuffer, WriterOptions};
 //!
 //! let endpoint = Endpoint::parse("http://default@127.0.0.1:8123")?;

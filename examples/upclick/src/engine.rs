@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use windrow_statement::Dialect;
+use windrow_sql::Dialect;
 
 use crate::calendar::datetime64_text;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
-use windrow_client::Client;
+use windrow_clickhouse::Client;
 
 use crate::cities::{City, CITIES};
 use crate::errors::DemoError;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use windrow_client::{CallError, Client};
+use windrow_clickhouse::{CallError, Client};
 
 use crate::cities::CITIES;
 use crate::display::Display;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use windrow_client::percent_decode;
+use windrow_clickhouse::percent_decode;
 use windrow_http::{Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
 
 use crate::cities::{distance_km, City, CITIES};

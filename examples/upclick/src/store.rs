@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use windrow_client::{Answer, Call, CallError, Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Answer, Call, CallError, Client, ClientOptions, Credentials, Endpoint};
 
 use crate::calendar::datetime64_text;
 use crate::cities::City;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windrow_client::{push_percent_encoded, Client, ClientOptions, Endpoint};
+use windrow_clickhouse::{push_percent_encoded, Client, ClientOptions, Endpoint};
 
 use crate::cities::City;
 use crate::errors::DemoError;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
-use windrow_client::{CallError, Client};
+use windrow_clickhouse::{CallError, Client};
 
 use crate::cities::CITIES;
 use crate::probe::{stopped, Fleet};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use windrow_client::percent_decode;
+use windrow_clickhouse::percent_decode;
 use windrow_http::{Collected, Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
 use windrow_upclick::{run, DemoError, DemoOptions, DemoSummary, Output};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use windrow_native::{ArrowArray, ArrowArrayStream, ArrowOptions, ArrowSchema, Block, Header};
+use windrow_columns::results::{ArrowArray, ArrowArrayStream, ArrowOptions, ArrowSchema, Block, Header};
 
 use super::errors::refused;
 

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use windrow_native::ArrowError;
+use windrow_columns::results::ArrowError;
 
 pub fn refused(py: Python<'_>, error: ArrowError) -> PyErr {
     let made = || {

@@ -6,18 +6,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
-use windrow_native::{ArrowArray, ArrowArrayStream, ArrowSchema, Type};
+use windrow_columns::results::{ArrowArray, ArrowArrayStream, ArrowSchema, Type};
 
 use super::capsules::{ARRAY, SCHEMA, STREAM};
 
 /// One column or a whole table; made by [`columns_of`].
 #[pyclass(frozen, module = "windrow._core")]
 pub struct ArrowColumns {
-    pub column: windrow_native::ArrowColumn,
+    pub column: windrow_columns::results::ArrowColumn,
 }
 
 /// What an object with `__arrow_c_stream__` or `__arrow_c_array__` holds. None if it has neither, or its types are unknown here.
-pub fn columns_of(given: &Bound<'_, PyAny>) -> PyResult<Option<windrow_native::ArrowColumn>> {
+pub fn columns_of(given: &Bound<'_, PyAny>) -> PyResult<Option<windrow_columns::results::ArrowColumn>> {
     let py = given.py();
     if let Some(method) = given.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
         return of_stream(&method.call0()?.cast_into::<PyCapsule>()?);
@@ -28,21 +28,21 @@ pub fn columns_of(given: &Bound<'_, PyAny>) -> PyResult<Option<windrow_native::A
     }
 }
 
-fn of_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<windrow_native::ArrowColumn>> {
+fn of_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<windrow_columns::results::ArrowColumn>> {
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<ArrowArrayStream>();
     // SAFETY: a capsule of this name holds a stream, which is read by the one who got it. The capsule releases it.
-    let column = unsafe { windrow_native::ArrowColumn::of_stream(&mut *stream.as_ptr()) };
+    let column = unsafe { windrow_columns::results::ArrowColumn::of_stream(&mut *stream.as_ptr()) };
     Ok(column.map_err(PyValueError::new_err)?.ok())
 }
 
-fn of_array(capsules: &Bound<'_, PyTuple>) -> PyResult<Option<windrow_native::ArrowColumn>> {
+fn of_array(capsules: &Bound<'_, PyTuple>) -> PyResult<Option<windrow_columns::results::ArrowColumn>> {
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<ArrowArray>();
     // SAFETY: capsules of these names hold a schema and an array; the array is moved out of its capsule, the schema stays.
     let column = unsafe {
         let array = ArrowArray::taken_from(array.as_ptr());
-        windrow_native::ArrowColumn::of_array(&*schema.as_ptr(), array)
+        windrow_columns::results::ArrowColumn::of_array(&*schema.as_ptr(), array)
     };
     Ok(column.ok())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
-use windrow_native::{ArrowOptions, Column};
+use windrow_columns::results::{ArrowOptions, Column};
 
 use super::options::{ColumnOptions, ReadOptions};
 use super::pace::Pace;
@@ -15,12 +15,12 @@ use crate::arrow;
 
 #[pyclass(frozen, module = "windrow._core")]
 pub struct Block {
-    pub block: Arc<windrow_native::Block>,
+    pub block: Arc<windrow_columns::results::Block>,
     options: Py<ReadOptions>,
 }
 
 impl Block {
-    pub fn new(block: windrow_native::Block, options: Py<ReadOptions>) -> Block {
+    pub fn new(block: windrow_columns::results::Block, options: Py<ReadOptions>) -> Block {
         Block { block: Arc::new(block), options }
     }
 
@@ -208,7 +208,7 @@ impl Parts {
 pub struct Buffer {
     address: usize,
     bytes: usize,
-    _owner: Arc<windrow_native::Block>,
+    _owner: Arc<windrow_columns::results::Block>,
 }
 
 #[pymethods]

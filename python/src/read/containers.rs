@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use windrow_native::{Column, Type};
+use windrow_columns::results::{Column, Type};
 
 use super::cells::{list_of, too_few, Cells, Tuples};
 use super::options::{ColumnOptions, Format};

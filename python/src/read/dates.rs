@@ -5,8 +5,8 @@ use std::ops::Range;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use windrow_block::DataType;
-use windrow_native::Column;
+use windrow_columns::results::Column;
+use windrow_columns::DataType;
 
 use super::calendar::{Calendar, Instant};
 use super::cells::Cells;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use windrow_native::{BlockDecoder, DecodeError, Header, Problem};
+use windrow_columns::results::{BlockDecoder, DecodeError, Header, Problem};
 
 use super::block::Block;
 use super::errors;
@@ -48,7 +48,7 @@ enum Source {
 
 /// What came of reading on: the blocks, and what was wrong behind them.
 struct Decoded {
-    blocks: Vec<windrow_native::Block>,
+    blocks: Vec<windrow_columns::results::Block>,
     trouble: Option<Trouble>,
 }
 
@@ -139,7 +139,7 @@ impl Decoder {
         &self,
         py: Python<'_>,
         state: &mut State,
-        block: &windrow_native::Block,
+        block: &windrow_columns::results::Block,
         form: u8,
         max_rows: usize,
         pace: &mut Pace,

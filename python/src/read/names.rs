@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_block::{DataType, IntervalUnit};
-use windrow_native::Column;
+use windrow_columns::results::Column;
+use windrow_columns::{DataType, IntervalUnit};
 
 use super::cells::Cells;
 use super::options::{ColumnOptions, Format};

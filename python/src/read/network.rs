@@ -6,8 +6,8 @@ use std::ops::Range;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_block::DataType;
-use windrow_native::Column;
+use windrow_columns::results::Column;
+use windrow_columns::DataType;
 
 use super::cells::{hexadecimal, Cells, SlotClass};
 use super::options::{ColumnOptions, Format};

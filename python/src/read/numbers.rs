@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::ops::Range;
 
 use pyo3::prelude::*;
-use windrow_block::DataType;
-use windrow_native::Column;
+use windrow_columns::results::Column;
+use windrow_columns::DataType;
 
 use super::cells::Cells;
 use super::options::{ColumnOptions, Format};

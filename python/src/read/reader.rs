@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_block::DataType;
-use windrow_native::{Column, Type};
+use windrow_columns::results::{Column, Type};
+use windrow_columns::DataType;
 
 use super::cells::Cells;
 use super::containers::{ArrayReader, MapReader, TupleReader};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use windrow_native::{Block, Column, Header};
+use windrow_columns::results::{Block, Column, Header};
 
 use super::cells::{Cells, Tuples};
 use super::options::ReadOptions;

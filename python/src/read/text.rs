@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pyo3::prelude::*;
-use windrow_native::Column;
+use windrow_columns::results::Column;
 
 use super::cells::Cells;
 use super::options::{ColumnOptions, Format};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use windrow_native::{Column, Type};
+use windrow_columns::results::{Column, Type};
 
 use super::cells::{too_few, Cells};
 use super::reader::{unfit, Reader, Reading};

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_block::DataType;
-use windrow_native::Type;
+use windrow_columns::results::Type;
+use windrow_columns::DataType;
 
 use super::problem::{Problem, ValueError};
 use super::qbit::QBitShape;
@@ -182,7 +182,7 @@ impl Scalar {
         use DataType as D;
         let int = |bytes, signed| Scalar::Int { bytes, signed };
         let zone = |timezone: &Option<String>| timezone.as_deref().map(Box::from);
-        let by_name = |values: &[windrow_block::EnumValue]| {
+        let by_name = |values: &[windrow_columns::EnumValue]| {
             values.iter().map(|entry| (Box::from(entry.name.as_str()), entry.value)).collect()
         };
         Ok(match scalar {

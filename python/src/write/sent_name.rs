@@ -1,7 +1,7 @@
 //! The type that a column is sent as, which may be a simpler one than the table's: ClickHouse converts it.
 
-use windrow_block::write_identifier;
-use windrow_native::Type;
+use windrow_columns::results::Type;
+use windrow_columns::write_identifier;
 
 /// LowCardinality is left out (ClickHouse builds its dictionaries itself), and so are the names of types that may have it
 /// inside. `Dynamic` is sent as the String that its values are written as. Inside a Variant everything stays: ClickHouse

@@ -2,8 +2,8 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use windrow_block::DataType;
-use windrow_native::Type;
+use windrow_columns::results::Type;
+use windrow_columns::DataType;
 
 use super::context::Context;
 use super::plan::{Alternative, Around, Node, ValueClass, VariantNode};

@@ -1,6 +1,6 @@
 //! Rows that come back with an error, as a Native block: what the results' own reader turns into Python values.
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
 use windrow_writer::{Destination, Rows};
 
 /// What stands in front of a block for clients that name their version: no overflow row, no bucket.

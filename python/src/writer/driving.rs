@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 use windrow_writer::{BatchId, Failure, Next};
 
 use super::core::Shared;

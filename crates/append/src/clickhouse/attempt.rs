@@ -4,7 +4,7 @@
 //! Several are linked into the target by one statement, that makes all of them visible at once (tried: no reader of
 //! 26.7 saw some of 270 parts).
 
-use windrow_client::CallError;
+use windrow_clickhouse::CallError;
 
 use super::publication::{Publication, WrittenMethod};
 use super::server::{Order, Session};

@@ -2,7 +2,7 @@
 //!
 //! ClickHouse counts the rows of one INSERT, from 1, through all of its blocks (seen with 26.7).
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::error::AppendError;
 

@@ -1,6 +1,6 @@
 //! Looks at the tables of an append: before it is published, and when an answer was lost.
 
-use windrow_client::CallError;
+use windrow_clickhouse::CallError;
 
 use super::evidence::{SeenPart, Sight};
 use super::publication::{PlannedPart, Publication};

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use windrow_client::CallError;
-use windrow_statement::{backquote, quote_string};
+use windrow_clickhouse::CallError;
+use windrow_sql::{backquote, quote_string};
 
 use super::attempt::{attempt, is_settled, query_id};
 use super::evidence::{judge, Sight, Verdict};

@@ -6,7 +6,7 @@
 
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
-use windrow_block::{decode_native, Block, Format, NativeLimits, NotParsed, NotParsedReason, Parsed, ReadPlan};
+use windrow_columns::{decode_native, Block, Format, NativeLimits, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use super::table::{plan, Table, Written};
 use crate::error::AppendError;

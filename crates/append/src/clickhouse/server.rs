@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use windrow_client::{Call, CallError, Client, Credentials, Exception};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Exception};
 
 use crate::error::AppendError;
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_block::{Block, DataType};
-use windrow_client::{CallError, Exception};
+use windrow_clickhouse::{CallError, Exception};
+use windrow_columns::{Block, DataType};
 
 use super::blame::{locate, Stretch};
 use super::read::Batch;

@@ -1,6 +1,6 @@
 //! The statements of an append into ClickHouse.
 
-use windrow_statement::{backquote, quote_string};
+use windrow_sql::{backquote, quote_string};
 
 use super::method::Method;
 use super::table::Table;

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
-use windrow_client::CallError;
+use windrow_clickhouse::CallError;
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 
 use super::method::{Engine, Method};
 use super::server::Session;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use windrow_client::{CallError, Client, Credentials};
+use windrow_clickhouse::{CallError, Client, Credentials};
 
 use super::look;
 use super::publication::Publication;

@@ -10,9 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::RecordBatch;
+use windrow_clickhouse::Exception;
 use windrow_duckdb::{DuckDb, RecordStream};
-use windrow_exception::Exception;
-use windrow_statement::Dialect;
+use windrow_sql::Dialect;
 
 use crate::answer::{Atomicity, Committed, State};
 use crate::id::AppendId;

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use bytes::Bytes;
-use windrow_block::{decode_native, NativeLimits};
+use windrow_columns::{decode_native, NativeLimits};
 use windrow_duckdb::{record_batch, Fitting};
 
 use super::messages::{bad, check};

@@ -32,7 +32,7 @@ const INCORRECT_DATA: i32 = 117;
 pub(super) async fn look_up(duckdb: &DuckDb, opening: &OpenRequest) -> Result<DuckDbTable, AppendError> {
     let name = TableRef::new(schema_of(&opening.database), &opening.table);
     let version = duckdb.version_suffix().to_owned();
-    let error = |code, text: String| AppendError::from(windrow_exception::Exception::new(code, &text, &version));
+    let error = |code, text: String| AppendError::from(windrow_clickhouse::Exception::new(code, &text, &version));
     let shown = format!("{}.{}", opening.database, opening.table);
     if is_windrows(&name.schema) {
         return Err(error(ACCESS_DENIED, format!("{shown} is Windrow's own: nothing can be appended to it")));
@@ -114,6 +114,6 @@ impl DuckDbTable {
     }
 
     fn error(&self, code: i32, text: &str) -> AppendError {
-        AppendError::from(windrow_exception::Exception::new(code, text, &self.version))
+        AppendError::from(windrow_clickhouse::Exception::new(code, text, &self.version))
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::id::AppendId;
 use crate::source::SourceError;

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use windrow_client::Client;
+use windrow_clickhouse::Client;
 
 use crate::id::AppendId;
 use crate::options::AppendOptions;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
-use windrow_client::{push_param, Client};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
+use windrow_clickhouse::{push_param, Client};
 
 use super::failure::Why;
 use super::wire::{exchange, NoAnswer, Reply, Request};
@@ -269,7 +269,7 @@ fn strange(error: serde_json::Error) -> Trouble {
 
 /// A name as the `columns` parameter takes it.
 fn quoted(name: &str) -> String {
-    windrow_statement::backquote_if_need(name)
+    windrow_sql::backquote_if_need(name)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::failure::Why;
 use super::outbox::{pause_before, Job, Outbox};

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use windrow_client::{Client, Lease};
+use windrow_clickhouse::{Client, Lease};
 
 use crate::faults::Fate;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use arrow_schema::DataType;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::table::TableRef;
 

@@ -1,6 +1,6 @@
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use windrow_block::DataType;
+use windrow_columns::DataType;
 
 use crate::results::error::ResultError;
 use crate::results::shape::Shape;

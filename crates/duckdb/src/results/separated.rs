@@ -1,7 +1,7 @@
 //! CSV, TabSeparated, TabSeparatedRaw and Values: rows of fields with something between them.
 
 use arrow_array::RecordBatch;
-use windrow_block::DataType;
+use windrow_columns::DataType;
 
 use crate::results::columns::Columns;
 use crate::results::error::ResultError;

@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType as Arrow, Field, TimeUnit};
-use windrow_block::{DataType, EnumValue, TupleType};
+use windrow_columns::{DataType, EnumValue, TupleType};
 
 /// Types inside types that are followed: what a query nests deeper is refused.
 const MAX_DEPTH: usize = 64;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{Field, Fields, Schema};
-use windrow_block::{Block, ColumnView, DataType, Layout, Strings};
+use windrow_columns::{Block, ColumnView, DataType, Layout, Strings};
 
 use crate::fit::{Misfit, NotHeld};
 

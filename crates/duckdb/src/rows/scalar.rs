@@ -9,7 +9,7 @@ use arrow_array::{
     PrimitiveArray, StringArray,
 };
 use arrow_buffer::{BooleanBuffer, IntervalMonthDayNano};
-use windrow_block::{DataType, EnumValue, IntervalUnit};
+use windrow_columns::{DataType, EnumValue, IntervalUnit};
 
 use crate::fit::Misfit;
 

@@ -3,7 +3,7 @@
 //! What has no counterpart is read as text and cast by DuckDB, if DuckDB has such a cast that says no to what it can't
 //! hold. What stands in `docs/duckdb.md` is this table.
 
-use windrow_block::{DataType, EnumValue, TupleType};
+use windrow_columns::{DataType, EnumValue, TupleType};
 
 use super::duck::DuckType;
 

@@ -1,7 +1,7 @@
 //! Which type of DuckDB's a column gets that is made for values of ClickHouse's or Arrow's.
 
 use arrow_schema::{DataType as ArrowType, Field, IntervalUnit as ArrowInterval, TimeUnit};
-use windrow_block::{DataType, TupleType};
+use windrow_columns::{DataType, TupleType};
 
 use crate::table::{literal, quoted};
 

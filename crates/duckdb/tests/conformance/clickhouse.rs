@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use windrow_client::{Call, Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Call, Client, ClientOptions, Credentials, Endpoint};
 use windrow_embedded::{Embedded, EmbeddedOptions};
 use windrow_engine::sink::ClickHouseSink;
 

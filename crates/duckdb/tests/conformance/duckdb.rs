@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_duckdb::{DuckDb, DuckDbOptions, DuckDbSink, Port, Session};
 
 use crate::suite::{Kind, Store};

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_engine::sink::{Sink, StoreError};
 
 use crate::duckdb::InDuckDb;

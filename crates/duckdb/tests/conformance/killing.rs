@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_engine::sink::Sink;
 
 use crate::duckdb::{open, InDuckDb};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings, Rows};
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
+use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings, Rows};
 use windrow_engine::sink::{Batch, BatchId, Destination, Form, Sink, StoreError};
 
 /// A store under test. Tables have a column `a` of 64-bit integers, of which the stored values are asked for.

@@ -8,7 +8,7 @@ use crate::records::{
     decode_context, decode_insert, decode_insert_head, decode_message, decode_stream, InsertHead, MessageRecord,
 };
 use crate::sink::{BatchId, Destination, Form};
-use windrow_block::{native_pieces, Rows};
+use windrow_columns::{native_pieces, Rows};
 use windrow_log::OwnedRecord;
 
 use super::index::{Identity, MessageKey};

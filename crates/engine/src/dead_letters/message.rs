@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::records::MessageRecord;
 use crate::sink::Destination;
-use windrow_block::Rows;
+use windrow_columns::Rows;
 
 use super::summary::{beginning, Origin, Stream};
 

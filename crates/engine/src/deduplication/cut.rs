@@ -1,7 +1,7 @@
 //! An insert of which a part is stored already: what is left of its rows.
 
 use crate::sink::{Destination, Form};
-use windrow_block::Rows;
+use windrow_columns::Rows;
 
 /// Takes out the rows for the partitions `known`. False: they can't be told, and nothing was taken.
 pub(crate) fn cut_known(rows: &mut Rows, destination: &Destination, known: &[u64]) -> bool {

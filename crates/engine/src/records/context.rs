@@ -1,8 +1,8 @@
 //! What many inserts share: where they go and as whom, and the statement they came with. No password is ever in it.
 
 use crate::sink::{Destination, Form, Partitioning};
-use windrow_block::{DataType, PartitionKey, PassthroughFormat};
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
+use windrow_columns::{DataType, PartitionKey, PassthroughFormat};
 
 use super::bytes::{error, Bytes, RecordError, Writer};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::sink::{BatchId, Form};
-use windrow_block::{decode_columns, NativeLimits, PassthroughRows, Rows};
+use windrow_columns::{decode_columns, NativeLimits, PassthroughRows, Rows};
 
 use super::bytes::{error, Bytes, RecordError, Writer};
 use super::context::RecordedContext;

@@ -4,10 +4,10 @@
 use std::sync::LazyLock;
 
 use crate::sink::{Destination, Form};
-use windrow_block::{
+use windrow_clickhouse::Credentials;
+use windrow_columns::{
     read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PassthroughRows, ReadPlan, ReadSettings, Rows,
 };
-use windrow_client::Credentials;
 
 static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
     let column = ColumnSpec { name: "line".into(), data_type: DataType::String, default_kind: DefaultKind::None };

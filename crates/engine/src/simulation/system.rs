@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::sink::{Batch, BatchId, Sink, StoreError, Stored};
 use fastrand::Rng;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_log::simulation::Trace;
 
 use super::rows::inserts_of;

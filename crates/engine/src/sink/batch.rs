@@ -1,8 +1,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windrow_block::{DataType, PartitionKey, Rows};
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
+use windrow_columns::{DataType, PartitionKey, Rows};
 
 /// Names a batch for ever: retries, also after a restart, carry the same one. A random UUID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,9 +2,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_block::{native_pieces, Rows};
-use windrow_client::{Call, CallError, Client, Credentials};
-use windrow_statement::{backquote, quote_string};
+use windrow_clickhouse::{Call, CallError, Client, Credentials};
+use windrow_columns::{native_pieces, Rows};
+use windrow_sql::{backquote, quote_string};
 
 use crate::sink::batch::{Batch, Destination, Form, TableKey};
 use crate::sink::conclude::conclude;

@@ -9,7 +9,7 @@
 //! What can fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been
 //! taken by then.
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::sink::batch::Destination;
 use crate::sink::contract::StoreError;
@@ -69,7 +69,7 @@ fn comes_before_writing(code: i32) -> bool {
 mod tests {
     use super::*;
     use crate::sink::batch::Form;
-    use windrow_client::Credentials;
+    use windrow_clickhouse::Credentials;
 
     fn destination(has_views: bool, hands_on: bool) -> Destination {
         Destination {

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::future::Future;
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::sink::batch::{Batch, TableKey};
 

@@ -32,11 +32,11 @@ pub(crate) fn may_span_partitions(batch: &Batch) -> bool {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use windrow_block::{
+    use windrow_clickhouse::Credentials;
+    use windrow_columns::{
         read_json_each_row, ColumnSpec, DataType, DefaultKind, PartitionKey, PassthroughRows, ReadPlan, ReadSettings,
         Rows,
     };
-    use windrow_client::Credentials;
 
     use crate::sink::batch::{BatchId, Destination, Partitioning};
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::memory_disk::{Files, MemoryDisk};
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, PartitionKey, PassthroughRows, ReadPlan};
-use windrow_block::{ReadSettings, Rows};
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, PartitionKey, PassthroughRows, ReadPlan};
+use windrow_columns::{ReadSettings, Rows};
 use windrow_engine::{
     records::*,
     sink::{BatchId, Destination, Form, Partitioning},

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, PartitionKey, PassthroughRows, ReadPlan};
-use windrow_block::{Format, ReadSettings, Rows};
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
+use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, PartitionKey, PassthroughRows, ReadPlan};
+use windrow_columns::{Format, ReadSettings, Rows};
 use windrow_engine::{
     records::*,
     sink::{BatchId, Destination, Form, Partitioning},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_engine::{policy::FlushLimits, GathererOptions, InsertKind, InsertStatus, QueryId, Withdrawal};
 
 use crate::support::{outcomes, shape_of, Answer, World};

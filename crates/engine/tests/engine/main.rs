@@ -15,7 +15,7 @@ mod lanes;
 mod log;
 /// The disk of the log's own tests, of which a part is used here.
 #[allow(dead_code)]
-#[path = "../../../log/tests/support/memory.rs"]
+#[path = "../../../log/tests/log/support/memory.rs"]
 mod memory_disk;
 mod model;
 mod narrowing;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use windrow_block::PartitionKey;
+use windrow_columns::PartitionKey;
 use windrow_engine::{sink::Partitioning, Shape};
 
 use crate::support::{outcomes, shape_of, Answer, World};

@@ -229,7 +229,7 @@ fn world_with_culprits(names_row: bool) -> World {
 #[tokio::test]
 async fn a_batch_over_many_partitions_is_cut_the_same_again() {
     let world = World::sealing_on_command();
-    let key = windrow_block::PartitionKey::parse("id", "UTC");
+    let key = windrow_columns::PartitionKey::parse("id", "UTC");
     let partitioning = Some(Partitioning { key, max_per_insert: Some(2) });
     let shape = world.gatherer.shape(windrow_engine::sink::Destination {
         partitioning,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Schema};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::layout;
 use crate::error;
@@ -12,7 +12,7 @@ use crate::login::Caller;
 use crate::messages::{CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTables};
 use crate::outgoing::schema_bytes;
 use crate::store::{Store, TableFilter};
-use windrow_statement::TableName;
+use windrow_sql::TableName;
 
 pub(crate) async fn list_catalogs(store: &Store, caller: &Caller) -> Result<RecordBatch, Exception> {
     let name = store.catalog(caller).await?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tonic::metadata::MetadataMap;
 use tonic::Status;
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_http::ConnectionPermit;
 
 /// On whose behalf something is done.

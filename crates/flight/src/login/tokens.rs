@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 
 /// Each stands for a connection that somebody opened; past this the one that was silent longest goes.
 const MAX_TOKENS: usize = 10_000;

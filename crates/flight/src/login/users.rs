@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use windrow_client::{same_secret, Call, Client, Credentials, Strangers};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
+use windrow_clickhouse::{same_secret, Call, Client, Credentials, Strangers};
 
 use crate::error;
 

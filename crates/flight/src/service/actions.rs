@@ -2,7 +2,7 @@
 
 use arrow_flight::{Action, ActionType, Result as ActionResult};
 use tonic::Status;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::{get, Inner};
 use crate::command::Command;

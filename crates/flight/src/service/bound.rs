@@ -6,7 +6,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::conversion::{for_columns, Column};
 use super::ingest::{append, Stream};

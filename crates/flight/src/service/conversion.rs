@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{cast_with_options, CastOptions};
 use arrow_schema::{DataType, Field, Schema};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::error;
 use crate::sql::Dialect;

@@ -5,7 +5,7 @@ use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, SchemaResult, T
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 use tonic::Status;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::{bound, Inner};
 use crate::catalog;

@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use windrow_append::{AppendError, AppendId, OpenRequest, Payload};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::target_table::TargetTable;
 use super::Inner;
@@ -11,7 +11,7 @@ use crate::incoming::Incoming;
 use crate::login::Caller;
 use crate::messages::CommandStatementIngest;
 use crate::pieces::pieces;
-use windrow_statement::TableName;
+use windrow_sql::TableName;
 
 pub(super) async fn ingest(
     inner: &Inner,

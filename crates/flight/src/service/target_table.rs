@@ -4,14 +4,14 @@
 //! made for rows that did not come to their end is dropped again.
 
 use arrow_schema::Schema;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::error;
 use crate::login::{random_name, Caller};
 use crate::messages::TableDefinitionOptions;
 use crate::sql::{create_table, Dialect};
 use crate::store::Store;
-use windrow_statement::TableName;
+use windrow_sql::TableName;
 
 const CREATE: i32 = 1;
 const FAIL: i32 = 1;

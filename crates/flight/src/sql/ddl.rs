@@ -1,7 +1,7 @@
 //! A table for rows of an Arrow schema.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::Dialect;
 use crate::error;

@@ -1,6 +1,6 @@
 //! `INSERT INTO t (a, b) VALUES (?, ?)`: an insert of bound rows and nothing else, which needs no SQL for each row.
 
-use windrow_statement::{tokens, Dialect, TableName, Token, TokenKind};
+use windrow_sql::{tokens, Dialect, TableName, Token, TokenKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BoundInsert {

@@ -1,6 +1,6 @@
 //! What preparing a statement may ask the database about it.
 
-use windrow_statement::{tokens, Dialect, TokenKind};
+use windrow_sql::{tokens, Dialect, TokenKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {

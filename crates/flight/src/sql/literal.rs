@@ -5,7 +5,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::marks::Marks;
 use super::Dialect;

@@ -1,6 +1,6 @@
 //! Where parameters stand in a statement: `?`, and in DuckDB also `$1`.
 
-use windrow_statement::{tokens, Dialect, Token, TokenKind};
+use windrow_sql::{tokens, Dialect, Token, TokenKind};
 
 /// No database takes more.
 const MAX_MARKS: usize = 65_535;

@@ -11,4 +11,4 @@ pub(crate) use insert::{bound_insert, BoundInsert};
 pub(crate) use kind::{kind, Kind};
 pub(crate) use literal::filled;
 pub(crate) use marks::marks;
-pub(crate) use windrow_statement::Dialect;
+pub(crate) use windrow_sql::Dialect;

@@ -5,8 +5,8 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::SchemaRef;
 use tokio::sync::{mpsc, oneshot};
-use windrow_client::Begun;
-use windrow_exception::Exception;
+use windrow_clickhouse::Begun;
+use windrow_clickhouse::Exception;
 
 use super::clickhouse::SILENCE;
 use super::tail::Tail;

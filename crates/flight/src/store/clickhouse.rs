@@ -6,8 +6,8 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use windrow_client::{Answer, Call, Client};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
+use windrow_clickhouse::{Answer, Call, Client};
 
 use super::{answer, Rows, Source};
 use crate::error;

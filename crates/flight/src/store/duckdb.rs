@@ -3,8 +3,8 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
+use windrow_clickhouse::Exception;
 use windrow_duckdb::{CommitError, DuckDb, Port, Session, TableRef, Transaction};
-use windrow_exception::Exception;
 
 use super::usual::usual_schema;
 use super::{Rows, Source};

@@ -3,13 +3,13 @@
 use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use super::Store;
 use crate::error;
 use crate::login::Caller;
 use crate::sql::Dialect;
-use windrow_statement::TableName;
+use windrow_sql::TableName;
 
 /// Patterns are LIKE's, with a backslash to escape.
 #[derive(Debug, Default)]

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use tokio::sync::mpsc;
-use windrow_client::Client;
+use windrow_clickhouse::Client;
+use windrow_clickhouse::Exception;
 use windrow_duckdb::{DuckDb, RecordStream};
-use windrow_exception::Exception;
 
 use crate::login::Caller;
 pub(crate) use metadata::TableFilter;
-use windrow_statement::{Dialect, TableName};
+use windrow_sql::{Dialect, TableName};
 
 #[derive(Clone)]
 pub enum Store {

@@ -3,7 +3,7 @@
 //! It stands there as `__exception__`, the tag that the answer's head gave, the text, its length with the tag once
 //! more, and `__exception__`, each on a line of its own.
 
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 /// Texts are cut by ClickHouse at 16 KiB.
 const TAIL_BYTES: usize = 32 << 10;

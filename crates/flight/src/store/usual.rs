@@ -11,7 +11,7 @@ use arrow_array::{
     Array, ArrayRef, Decimal128Array, FixedSizeListArray, ListArray, MapArray, RecordBatch, StructArray,
 };
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
-use windrow_exception::Exception;
+use windrow_clickhouse::Exception;
 
 use crate::error;
 

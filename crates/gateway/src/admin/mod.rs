@@ -155,7 +155,7 @@ impl AdminServer {
     fn is_authorised(&self, head: &RequestHead) -> bool {
         let Some(wanted) = &self.options.token else { return true };
         let given = head.field_str("authorization").and_then(|field| field.strip_prefix("Bearer "));
-        given.is_some_and(|given| windrow_client::same_secret(given.trim(), wanted))
+        given.is_some_and(|given| windrow_clickhouse::same_secret(given.trim(), wanted))
     }
 
     fn metrics(&self) -> String {

@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
-use windrow_client::{Call, CallError, Client};
+use windrow_clickhouse::{Call, CallError, Client};
 
 use super::facts::Facts;
 use super::grants::Grants;
@@ -33,7 +33,7 @@ const MOST_ACCOUNTS: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct AccountKey {
-    pub(crate) credentials: windrow_client::Credentials,
+    pub(crate) credentials: windrow_clickhouse::Credentials,
     pub(crate) roles: Vec<String>,
     pub(crate) quota_key: String,
 }

@@ -26,8 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use windrow_client::{Call, CallError, Client};
-use windrow_statement::quote_string;
+use windrow_clickhouse::{Call, CallError, Client};
+use windrow_sql::quote_string;
 
 use super::account::Accounts;
 use super::rounds::{Answers, Rounds};
@@ -264,7 +264,7 @@ impl Core {
     }
 
     /// The text goes in the body, since a URL has a bound.
-    async fn ask(&self, question: &str) -> Result<windrow_client::Answer, CallError> {
+    async fn ask(&self, question: &str) -> Result<windrow_clickhouse::Answer, CallError> {
         let body = [question.as_bytes()];
         let mut call = Call::new(&self.viewer.credentials, "").timeout(QUESTION_TIMEOUT);
         call = call.param("output_format_json_quote_64bit_integers", "0").body(&body);

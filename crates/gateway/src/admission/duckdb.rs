@@ -1,7 +1,7 @@
 //! The questions of an admission, answered for a DuckDB: by the settings' users, and by its catalogue.
 
-use windrow_block::{DataType, DefaultKind};
-use windrow_client::{Credentials, Exception};
+use windrow_clickhouse::{Credentials, Exception};
+use windrow_columns::{DataType, DefaultKind};
 use windrow_duckdb::{is_windrows, schema_of, TableInfo, TableRef};
 use windrow_engine::InsertError;
 

@@ -1,6 +1,6 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
-use windrow_client::{Call, Client};
+use windrow_clickhouse::{Call, Client};
 
 use crate::backend::Backend;
 

@@ -3,7 +3,7 @@
 //! Read only for "yes, surely": whatever is written in a way that isn't known here, and every revoke that might concern
 //! a table, means that ClickHouse is asked itself.
 
-use windrow_statement::unquoted_names;
+use windrow_sql::unquoted_names;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Grants {

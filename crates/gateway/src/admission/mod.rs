@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_client::{Call, CallError, Credentials, Exception};
+use windrow_clickhouse::{Call, CallError, Credentials, Exception};
 pub(crate) use windrow_engine::sink::TableKey;
 use windrow_engine::table_by_name;
 
@@ -498,7 +498,7 @@ impl Admission {
                 return Ok(backend.users.check(credentials).is_some_and(|access| !access.readonly))
             }
         };
-        let call = windrow_client::Call::new(credentials, &format!("CHECK GRANT {privilege}"));
+        let call = windrow_clickhouse::Call::new(credentials, &format!("CHECK GRANT {privilege}"));
         Ok(clickhouse.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
     }
 }

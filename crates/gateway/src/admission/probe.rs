@@ -1,8 +1,8 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use windrow_client::{Call, CallError, Client};
+use windrow_clickhouse::{Call, CallError, Client};
 use windrow_engine::sink::{settings_of_flushes, Destination, Form};
-use windrow_statement::backquote;
+use windrow_sql::backquote;
 
 use super::account::Account;
 use super::schema::TableSchema;

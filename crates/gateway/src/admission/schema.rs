@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use windrow_block::{ColumnSpec, DataType, DefaultKind, PartitionKey};
-use windrow_client::{Call, CallError, Client, Credentials};
-use windrow_statement::unquoted_names;
+use windrow_clickhouse::{Call, CallError, Client, Credentials};
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, PartitionKey};
+use windrow_sql::unquoted_names;
 
 use super::standing::{Moment, Standing};
 use super::windows::{Bounds, Window};
@@ -105,7 +105,7 @@ pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String 
 /// one.
 pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
     let began = Moment::now();
-    let quoted = |name: &str| windrow_statement::backquote(name);
+    let quoted = |name: &str| windrow_sql::backquote(name);
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
     let engine = "SELECT engine, engine_full, toString(uuid), toString(notEmpty(dependencies_table)), \

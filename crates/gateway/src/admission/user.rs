@@ -1,4 +1,4 @@
-use windrow_client::{Client, Credentials};
+use windrow_clickhouse::{Client, Credentials};
 
 use super::account::AccountKey;
 use super::facts::Facts;

@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_client::{Call, Client};
-use windrow_statement::backquote;
+use windrow_clickhouse::{Call, Client};
+use windrow_sql::backquote;
 
 use super::{TableKey, QUESTION_TIMEOUT};
 

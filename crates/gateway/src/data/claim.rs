@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 
 use super::query_ids::{Claim, InUse};
 use super::request::Request;

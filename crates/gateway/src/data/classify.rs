@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use windrow_compression::{DecompressError, Encoding};
 use windrow_http::{BodyFraming, Connection};
-use windrow_statement::{classify, classify_prefix, InsertStatement, OtherStatement, Statement, TableName};
+use windrow_sql::{classify, classify_prefix, InsertStatement, OtherStatement, Statement, TableName};
 
 use super::body::{Read, ReadError};
 use super::exchange::Exchange;

@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
-use windrow_client::push_param;
+use windrow_clickhouse::push_param;
 use windrow_engine::{AckLevel, DedupKeys, PushError, Resolved};
 use windrow_http::Connection;
-use windrow_statement::{removes_rows, DdlScope, InsertOutline, OtherStatement, TableName};
+use windrow_sql::{removes_rows, DdlScope, InsertOutline, OtherStatement, TableName};
 
 use super::answer::{After, Answering};
 use super::exchange::{send, Exchange};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_engine::QueryId;
 use windrow_http::{Connection, RequestHead};
 

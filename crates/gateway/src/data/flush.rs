@@ -1,6 +1,6 @@
 //! `SYSTEM FLUSH ASYNC INSERT QUEUE`, answered here.
 
-use windrow_client::CallError;
+use windrow_clickhouse::CallError;
 use windrow_engine::TableKey;
 use windrow_http::Connection;
 
@@ -19,7 +19,7 @@ impl Exchange<'_> {
         &self,
         connection: &mut Connection,
         out: &mut Vec<u8>,
-        tables: Vec<windrow_statement::TableName>,
+        tables: Vec<windrow_sql::TableName>,
         read: Read,
     ) -> After {
         let Some(credentials) = self.credentials() else {

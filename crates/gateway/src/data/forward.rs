@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use windrow_client::{is_of_clickhouse, ConnectError, Exception, Lease};
+use windrow_clickhouse::{is_of_clickhouse, ConnectError, Exception, Lease};
 use windrow_http::{
     AnswerReader, BodyFraming, ChunkedScanner, ClientError, HeadEvent, Method, RequestBody, RequestHead, ResponseHead,
     WriteHalf,

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use windrow_client::{push_param, Client, Exception};
+use windrow_clickhouse::{push_param, Client, Exception};
 use windrow_http::{Connection, Method};
-use windrow_statement::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
+use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
 
 use super::answer::{self, After};
 use super::body::Read;

@@ -3,9 +3,9 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use windrow_client::{Credentials, Exception};
+use windrow_clickhouse::{Credentials, Exception};
 use windrow_http::{Connection, RequestHead};
-use windrow_statement::{InsertOutline, InsertStatement, TableName};
+use windrow_sql::{InsertOutline, InsertStatement, TableName};
 
 use super::answer::{After, Answering};
 use super::body::{Read, ReadError};

@@ -1,4 +1,4 @@
-use windrow_client::{percent_decode, Credentials};
+use windrow_clickhouse::{percent_decode, Credentials};
 use windrow_http::{Method, RequestHead};
 
 use crate::admission::UserKey;
@@ -168,7 +168,7 @@ pub(crate) fn caller(identity: Identity, default_user: Option<&DefaultUser>) -> 
     match (identity, default_user) {
         (Identity::Unclear, _) => Caller::Unclear,
         (Identity::Claimed(claimed), Some(default)) if claimed.user == "default" => {
-            match windrow_client::same_secret(&claimed.password, &default.password) {
+            match windrow_clickhouse::same_secret(&claimed.password, &default.password) {
                 true => Caller::Default(default.credentials.clone()),
                 false => Caller::WrongPassword { user: claimed.user },
             }

@@ -1,8 +1,8 @@
 //! An INSERT that is forwarded although its SETTINGS clause names settings of ours: the backend gets it without them.
 
 use bytes::Bytes;
-use windrow_client::push_param;
-use windrow_statement::blank_settings;
+use windrow_clickhouse::push_param;
+use windrow_sql::blank_settings;
 
 use super::exchange::Exchange;
 use super::forward::{Forwarded, ForwardedBody};

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use windrow_statement::{classify, classify_prefix, InsertStatement, Statement};
+use windrow_sql::{classify, classify_prefix, InsertStatement, Statement};
 
 /// The text of a request: its `query` parameter, a line break, its body.
 #[derive(Clone)]

@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, PassthroughRows, Rows};
-use windrow_client::{CallError, Client};
+use windrow_clickhouse::{CallError, Client};
+use windrow_columns::{ColumnSpec, PassthroughRows, Rows};
 use windrow_engine::{sink::Destination, InsertKind};
 
 use super::questions::{Leave, Questions, PATIENCE};

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_engine::QueryId;
-use windrow_statement::{InsertStatement, TableName};
+use windrow_sql::{InsertStatement, TableName};
 
 use super::dedup_settings::DedupSettings;
 use super::own_settings::RequestedSettings;

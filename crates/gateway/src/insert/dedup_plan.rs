@@ -3,7 +3,7 @@
 //! Rows are known by a hash of their columns as they were read, so the same rows in another format are the same insert.
 //! Their order counts, as in ClickHouse, and so do the columns that are given.
 
-use windrow_block::{PartitionKey, Rows};
+use windrow_columns::{PartitionKey, Rows};
 use windrow_compression::cityhash128;
 use windrow_engine::{
     sink::{Destination, Form},

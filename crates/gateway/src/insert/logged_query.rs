@@ -1,7 +1,7 @@
 //! An insert's statement as `system.asynchronous_insert_log` shows it: as ClickHouse writes it anew, with the database
 //! and all columns named, however the client wrote it.
 
-use windrow_statement::{backquote_if_need, quote_string, InsertStatement};
+use windrow_sql::{backquote_if_need, quote_string, InsertStatement};
 
 use super::dedup_settings::is_token;
 use super::role::{role, Role};

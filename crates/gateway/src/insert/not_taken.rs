@@ -1,6 +1,6 @@
 //! Why an insert is not taken, where nobody but the gateway could take it: behind a ClickHouse it would be forwarded.
 
-use windrow_block::{Format, NotParsedReason, PassthroughFormat, ReadSettings, SettingEffect};
+use windrow_columns::{Format, NotParsedReason, PassthroughFormat, ReadSettings, SettingEffect};
 
 use super::prepare::InsertRequest;
 use super::readers::Unread;

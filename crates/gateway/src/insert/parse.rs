@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_engine::{AckLevel, DedupKeys, QueryId};
 
 use super::admit::{admit_anew, Admitted};

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
+use windrow_columns::{ColumnSpec, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
 use windrow_engine::{
     sink::{Destination, Form, Partitioning},
     AckLevel, InsertKind,
 };
 use windrow_settings::Settings;
-use windrow_statement::{InsertStatement, TableName};
+use windrow_sql::{InsertStatement, TableName};
 
 use super::answer_form::AnswerForm;
 use super::backend_reader::BackendReader;

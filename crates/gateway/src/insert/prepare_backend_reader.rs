@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnSpec, Format, PassthroughFormat, ReadSettings, SettingEffect};
+use windrow_columns::{ColumnSpec, Format, PassthroughFormat, ReadSettings, SettingEffect};
 use windrow_engine::{
     sink::{Destination, Form},
     InsertKind,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{PassthroughFormat, PassthroughPlan, PassthroughSettings};
+use windrow_columns::{PassthroughFormat, PassthroughPlan, PassthroughSettings};
 use windrow_engine::{
     policy::FlushLimits,
     sink::{Destination, Form, ONE_BLOCK},

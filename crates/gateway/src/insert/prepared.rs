@@ -1,7 +1,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use windrow_client::Client;
+use windrow_clickhouse::Client;
 use windrow_engine::{
     sink::{Destination, Sink},
     AckLevel, Gatherer, InsertKind, Shape,

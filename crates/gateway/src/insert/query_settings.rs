@@ -1,6 +1,6 @@
 //! Settings that change what a statement says. Which there are, the backend's version decides.
 
-use windrow_statement::InsertStatement;
+use windrow_sql::InsertStatement;
 
 use crate::admission::{NotAdmitted, ServerVersion, UserContext};
 
@@ -63,7 +63,7 @@ fn is_clause(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_statement::{classify, Statement};
+    use windrow_sql::{classify, Statement};
 
     fn format(minor: u32, profile: &[&str], statement: &str, settings: &[(&str, &str)]) -> Option<String> {
         let Statement::Insert(statement) = classify(statement.as_bytes()) else { panic!("{statement} is no INSERT") };

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use windrow_client::CallError;
+use windrow_clickhouse::CallError;
 
 use crate::recent::Recent;
 
@@ -72,7 +72,7 @@ impl Leave<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_client::Exception;
+    use windrow_clickhouse::Exception;
 
     #[test]
     fn there_are_no_more_than_so_many() {

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
-use windrow_block::{Format, Lines, NotParsed, Parsed, ReadPlan};
+use windrow_columns::{Format, Lines, NotParsed, Parsed, ReadPlan};
 
 /// Reading this much takes long enough to be in the way of other connections' tasks.
 pub(super) const LARGE_BYTES: usize = 256 * 1024;
@@ -88,7 +88,7 @@ fn cut(payload: &[u8], parts: usize) -> Vec<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadSettings};
+    use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadSettings};
 
     fn plan() -> ReadPlan {
         let column = |name: &str, data_type: &str| ColumnSpec {
@@ -173,7 +173,7 @@ mod tests {
         let plan = plan();
         let read = |text: &str| read_json_each_row(text.as_bytes(), &plan).unwrap();
         let mut other = read("{\"a\":2}");
-        other.present = windrow_block::Present::all(1);
+        other.present = windrow_columns::Present::all(1);
         assert!(joined(vec![read("{\"a\":1}"), other]).is_none());
     }
 }

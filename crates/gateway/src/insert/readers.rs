@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use windrow_block::{Format, Layout, NotParsed, NotParsedReason, PassthroughPlan, Present, ReadPlan, Rows};
-use windrow_client::Client;
+use windrow_clickhouse::Client;
+use windrow_columns::{Format, Layout, NotParsed, NotParsedReason, PassthroughPlan, Present, ReadPlan, Rows};
 use windrow_engine::{
     sink::{Destination, Form},
     InsertKind,

@@ -1,8 +1,8 @@
 //! A message's payload read by ClickHouse, with the gateway's own account.
 
-use windrow_block::Block;
-use windrow_client::{CallError, Client};
-use windrow_pipeline::{AskError, FormatQuestion};
+use windrow_clickhouse::{CallError, Client};
+use windrow_columns::Block;
+use windrow_kafka::pipeline::{AskError, FormatQuestion};
 
 use super::own_account;
 use crate::backend_reading::Reading;

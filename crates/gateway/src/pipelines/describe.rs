@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use windrow_block::DefaultKind;
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
+use windrow_columns::DefaultKind;
 use windrow_engine::sink::{Destination, Form, Partitioning};
-use windrow_pipeline::{TableColumn, TableDescription, TableError};
+use windrow_kafka::pipeline::{TableColumn, TableDescription, TableError};
 
 use super::table_error;
 use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey, DUCKDB_SETTINGS};

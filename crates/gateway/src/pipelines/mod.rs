@@ -9,9 +9,9 @@ mod through_gateway;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_block::Block;
-use windrow_client::{CallError, Client};
-use windrow_pipeline::{AskError, Asking, FormatQuestion, TableDescription, TableError, Tables};
+use windrow_clickhouse::{CallError, Client};
+use windrow_columns::Block;
+use windrow_kafka::pipeline::{AskError, Asking, FormatQuestion, TableDescription, TableError, Tables};
 use windrow_settings::Settings;
 
 use crate::admission::{Admission, Windows};
@@ -70,6 +70,6 @@ fn table_error(error: CallError) -> TableError {
     }
 }
 
-fn own_account(client: &Client) -> &windrow_client::Credentials {
+fn own_account(client: &Client) -> &windrow_clickhouse::Credentials {
     &client.endpoint().credentials
 }

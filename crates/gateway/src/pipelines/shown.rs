@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{json, Value};
-use windrow_pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};
+use windrow_kafka::pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};
 
 /// Says how all pipelines do at this moment.
 pub type PipelineSource = Arc<dyn Fn() -> Vec<PipelineStatus> + Send + Sync>;
@@ -83,7 +83,7 @@ fn last_error(error: &LastError) -> Value {
 
 #[cfg(test)]
 pub(crate) fn example() -> PipelineStatus {
-    use windrow_pipeline::{Guarantee, State};
+    use windrow_kafka::pipeline::{Guarantee, State};
     let error = LastError { text: "no\n\u{1b}".to_owned(), at_wall_micros: 1_700_000_000_123_456 };
     let partition = PartitionStatus {
         topic: "events".into(),

@@ -1,7 +1,7 @@
 //! Values of a block for people.
 
 use serde_json::Value;
-use windrow_block::{Block, ColumnSpec};
+use windrow_columns::{Block, ColumnSpec};
 use windrow_duckdb::record_batch;
 use windrow_duckdb::results::{Encoder, Format, OutputSettings, Statistics};
 
@@ -40,7 +40,7 @@ fn shown(value: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_block::{read_json_each_row, DataType, DefaultKind, ReadPlan, ReadSettings};
+    use windrow_columns::{read_json_each_row, DataType, DefaultKind, ReadPlan, ReadSettings};
 
     #[test]
     fn values_are_written_as_clickhouse_would() {

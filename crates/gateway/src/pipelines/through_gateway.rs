@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_block::{Block, DataType, DefaultKind};
-use windrow_client::{Call, Client};
+use windrow_clickhouse::{Call, Client};
+use windrow_columns::{Block, DataType, DefaultKind};
 use windrow_engine::sink::{Destination, Form};
-use windrow_pipeline::{AskError, Asking, FormatQuestion, TableColumn, TableDescription, TableError, Tables};
-use windrow_statement::backquote;
+use windrow_kafka::pipeline::{AskError, Asking, FormatQuestion, TableColumn, TableDescription, TableError, Tables};
+use windrow_sql::backquote;
 
 use super::{own_account, table_error};
 use crate::admission::DUCKDB_SETTINGS;

@@ -1,6 +1,6 @@
 //! The dictionaries of a stream, by id.
 
-use windrow_block::NotParsedReason;
+use windrow_columns::NotParsedReason;
 
 use super::batch::Batch;
 use super::message::Message;

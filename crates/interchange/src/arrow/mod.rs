@@ -10,7 +10,7 @@ mod message;
 mod schema;
 mod verify;
 
-use windrow_block::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
+use windrow_columns::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use crate::budget::Budget;
 use crate::convert::Converter;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use windrow_block::NotParsedReason;
+use windrow_columns::NotParsedReason;
 use windrow_compression::{decompress, Encoding};
 
 use crate::budget::Budget;

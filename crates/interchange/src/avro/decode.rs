@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnData, DataType, NotParsedReason, TextValues};
+use windrow_columns::{ColumnData, DataType, NotParsedReason, TextValues};
 
 use super::schema::{Field, Kind, Logical, Type};
 use super::BROKEN;
@@ -126,7 +126,9 @@ impl Value {
             (Kind::String | Kind::Bytes, _) => match wanted {
                 T::String => Value::Text,
                 T::FixedString(width) => Value::Padded(*width),
-                T::Uuid => Value::Spelled(Box::new(TextValues::new(wanted, &windrow_block::ReadSettings::default())?)),
+                T::Uuid => {
+                    Value::Spelled(Box::new(TextValues::new(wanted, &windrow_columns::ReadSettings::default())?))
+                }
                 _ => return None,
             },
             (Kind::Fixed(width), _) => match wanted {

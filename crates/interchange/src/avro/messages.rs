@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{BlockBuilder, ColumnData, DefaultKind, NotParsedReason, Parsed, Present, ReadPlan, SeriesError};
+use windrow_columns::{BlockBuilder, ColumnData, DefaultKind, NotParsedReason, Parsed, Present, ReadPlan, SeriesError};
 
 use super::container::Container;
 use super::decode::{branch, skip, Value};

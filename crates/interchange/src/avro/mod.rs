@@ -7,7 +7,7 @@ mod pairs;
 mod rows;
 mod schema;
 
-use windrow_block::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
+use windrow_columns::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use crate::budget::Budget;
 use crate::convert::Converter;

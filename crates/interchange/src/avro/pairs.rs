@@ -1,7 +1,7 @@
 //! Which Avro types are read into which of ClickHouse's. It takes numbers as they are, whatever a logical type says they
 //! mean, so that only those pairs are read whose units agree.
 
-use windrow_block::DataType;
+use windrow_columns::DataType;
 
 use super::schema::{Kind, Logical, Type};
 

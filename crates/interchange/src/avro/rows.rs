@@ -1,6 +1,6 @@
 //! Rows of a data block, value by value, into columns.
 
-use windrow_block::{DataType, NotParsedReason};
+use windrow_columns::{DataType, NotParsedReason};
 
 use super::schema::{Kind, Logical, Type};
 use crate::budget::Budget;

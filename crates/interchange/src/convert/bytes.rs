@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use windrow_block::{ColumnData, DataType, EnumValue, StringData};
+use windrow_columns::{ColumnData, DataType, EnumValue, StringData};
 
 use super::number::cleaned;
 use super::Nulls;

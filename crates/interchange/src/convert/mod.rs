@@ -9,7 +9,7 @@ mod nested;
 mod number;
 mod time;
 
-use windrow_block::{BlockBuilder, ColumnData, DataType, DefaultKind, NotParsedReason, ReadPlan};
+use windrow_columns::{BlockBuilder, ColumnData, DataType, DefaultKind, NotParsedReason, ReadPlan};
 
 use crate::column::{Column, Values};
 use number::{Decimals, Ints};

@@ -1,6 +1,6 @@
 //! Lists, maps and structs.
 
-use windrow_block::{ColumnData, DataType, NotParsedReason, TupleType};
+use windrow_columns::{ColumnData, DataType, NotParsedReason, TupleType};
 
 use super::{Converted, Converter, Nulls};
 use crate::column::{Column, Field};

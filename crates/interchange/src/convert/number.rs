@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use windrow_block::{ColumnData, DataType, EnumValue};
+use windrow_columns::{ColumnData, DataType, EnumValue};
 
 pub(super) struct Ints<'a> {
     pub(super) width: usize,

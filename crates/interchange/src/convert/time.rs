@@ -1,6 +1,6 @@
 //! Dates and points in time. A point in time needs no zone: it is UTC on both sides.
 
-use windrow_block::{ColumnData, DataType};
+use windrow_columns::{ColumnData, DataType};
 
 use super::number::cleaned;
 

@@ -5,7 +5,7 @@
 //! elements of its lists further down. A struct's leaves have entries of their own, so slots are kept for each leaf, and
 //! the leaves have to agree on what they tell twice.
 
-use windrow_block::NotParsedReason;
+use windrow_columns::NotParsedReason;
 
 use super::pages::{LeafData, Levels};
 use super::schema::{Field, Kind, Leaf, Meaning};

@@ -14,7 +14,7 @@ mod strict;
 mod thrift;
 mod values;
 
-use windrow_block::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
+use windrow_columns::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use crate::budget::Budget;
 use crate::convert::Converter;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use windrow_block::NotParsedReason;
+use windrow_columns::NotParsedReason;
 use windrow_compression::Encoding as HttpEncoding;
 
 use super::encoding;

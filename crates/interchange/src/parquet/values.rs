@@ -1,6 +1,6 @@
 //! Values of one column as its pages have them, NULLs left out.
 
-use windrow_block::NotParsedReason;
+use windrow_columns::NotParsedReason;
 
 use super::schema::Physical;
 use crate::budget::Budget;

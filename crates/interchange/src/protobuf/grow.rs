@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{ColumnData, CustomType, DataType, NotParsedReason, StringData, StringsEnd, TextValues};
+use windrow_columns::{ColumnData, CustomType, DataType, NotParsedReason, StringData, StringsEnd, TextValues};
 
 use super::number::{number_form, push_number, read_integer};
 use super::schema::{Enumeration, Field, Kind, Message, Scalar};

@@ -10,7 +10,7 @@ mod rows;
 mod schema;
 mod tokens;
 
-use windrow_block::{BlockBuilder, DefaultKind, NotParsed, NotParsedReason, Parsed, ReadPlan, ReadSettings};
+use windrow_columns::{BlockBuilder, DefaultKind, NotParsed, NotParsedReason, Parsed, ReadPlan, ReadSettings};
 
 use crate::budget::Budget;
 use crate::input::Input;

@@ -1,6 +1,6 @@
 //! Numbers of the wire.
 
-use windrow_block::DataType;
+use windrow_columns::DataType;
 
 use super::schema::Scalar;
 use super::Rules;

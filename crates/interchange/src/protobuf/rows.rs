@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_block::{BlockBuilder, ColumnSpec, NotParsedReason, Parsed, ReadPlan, SeriesError, StringsEnd};
+use windrow_columns::{BlockBuilder, ColumnSpec, NotParsedReason, Parsed, ReadPlan, SeriesError, StringsEnd};
 
 use super::grow::{self, Growing, Reading};
 use super::schema::{self, Field, Kind, Message};

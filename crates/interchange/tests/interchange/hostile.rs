@@ -1,6 +1,6 @@
 //! Bytes that are cut off, changed or followed by others.
 
-use windrow_block::{decode_native, NativeLimits};
+use windrow_columns::{decode_native, NativeLimits};
 
 use crate::support::{native, payloads, table};
 

@@ -19,6 +19,6 @@ fn formats_are_known_by_their_names() {
     }
     assert!(windrow_interchange::format("ORC").is_none());
     for format in windrow_interchange::formats() {
-        assert!(windrow_block::Format::named(format.name).is_none(), "{} is in one table only", format.name);
+        assert!(windrow_columns::Format::named(format.name).is_none(), "{} is in one table only", format.name);
     }
 }

@@ -1,6 +1,6 @@
 //! Messages of a schema that the insert carries.
 
-use windrow_block::{NotParsedReason, ReadPlan};
+use windrow_columns::{NotParsedReason, ReadPlan};
 
 use crate::support::{format, native, plan};
 

@@ -1,6 +1,6 @@
 //! Which columns a file fills, and what NULL becomes: as tried on ClickHouse.
 
-use windrow_block::{DefaultKind, NotParsedReason};
+use windrow_columns::{DefaultKind, NotParsedReason};
 
 use crate::support::{column, payload, plan, plan_of, read};
 

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windrow_block::{ColumnSpec, DataType, DefaultKind, Format, NotParsed, Parsed, ReadPlan, ReadSettings};
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, NotParsed, Parsed, ReadPlan, ReadSettings};
 
 /// The table that the files in `tests/payloads` were written from.
 const COLUMNS: &[(&str, &str)] = &[

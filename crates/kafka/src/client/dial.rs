@@ -113,11 +113,11 @@ impl Dialer {
 
 fn connector(options: &TlsOptions) -> Result<TlsConnector, Error> {
     let identity = match (&options.certificate_file, &options.key_file) {
-        (Some(certificate), Some(key)) => Some(windrow_client::Identity { certificate, key }),
+        (Some(certificate), Some(key)) => Some(windrow_clickhouse::Identity { certificate, key }),
         (None, None) => None,
         _ => return Err(Error::Options("A client's certificate and its key can only be given together".to_owned())),
     };
-    let config = windrow_client::client_config(options.ca_file.as_deref(), identity);
+    let config = windrow_clickhouse::client_config(options.ca_file.as_deref(), identity);
     config.map(TlsConnector::from).map_err(|error| Error::Options(format!("TLS: {error}")))
 }
 

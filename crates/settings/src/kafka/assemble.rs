@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::backend::Backend;
 use crate::entries::Entry;
 use crate::kafka::catalogue::FORMATS;
-use windrow_statement::TableName;
+use windrow_sql::TableName;
 
 use crate::kafka::names::{group_of, name_of};
 use crate::kafka::{

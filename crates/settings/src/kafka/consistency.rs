@@ -2,7 +2,7 @@
 
 use crate::entries::Entry;
 use crate::kafka::assemble::{format_of, has_tls};
-use windrow_statement::TableName;
+use windrow_sql::TableName;
 
 use crate::kafka::names::{group_of, is_address, is_topic, name_of};
 use crate::units::{show_duration_ms, show_size_bytes};

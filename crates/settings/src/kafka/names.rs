@@ -1,6 +1,6 @@
 //! Names within `[[kafka]]`: of pipelines, tables, topics, addresses.
 
-use windrow_statement::TableName;
+use windrow_sql::TableName;
 
 use crate::entries::Entry;
 

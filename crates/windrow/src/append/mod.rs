@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_appender::{abort, append, AppendFailure, AppendId, AppendOptions, Appended, Input, Why};
-use windrow_client::{Client, ClientOptions, Endpoint};
+use windrow_clickhouse::{Client, ClientOptions, Endpoint};
 
 pub(crate) use arguments::AppendArguments;
 use display::{printable, Display};

@@ -1,6 +1,6 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{json, Map, Value};
-use windrow_client::push_param;
+use windrow_clickhouse::push_param;
 
 use crate::cli::SettingsFlags;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use windrow_pipeline::{check, Verdict};
+use windrow_kafka::pipeline::{check, Verdict};
 use windrow_settings::Settings;
 
 use super::arguments::CheckArguments;

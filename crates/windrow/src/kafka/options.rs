@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use windrow_kafka::consumer::TopicPattern;
+use windrow_kafka::pipeline::{FormatOptions, OnError, Overrides, PipelineOptions, RegistryOptions, StartAt, Topics};
 use windrow_kafka::{ClientOptions, Sasl, ScramHash, TlsOptions, TokenSource};
-use windrow_pipeline::{FormatOptions, OnError, Overrides, PipelineOptions, RegistryOptions, StartAt, Topics};
 use windrow_settings::{
     Backend, KafkaOnError, KafkaSasl, KafkaSettings, KafkaStart, KafkaTls, KafkaToken, KafkaTopics, SchemaRegistry,
 };

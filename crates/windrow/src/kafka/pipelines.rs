@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use windrow_engine::dead_letters::{DeadLetters, MessageDeadLetter, MessageRetrier, Rereading};
 use windrow_gateway::DataServer;
-use windrow_pipeline::{Pipeline, PipelineMetrics, PipelineOptions, RunningPipeline};
+use windrow_kafka::pipeline::{Pipeline, PipelineMetrics, PipelineOptions, RunningPipeline};
 use windrow_settings::Settings;
 
 use super::pipeline_options;

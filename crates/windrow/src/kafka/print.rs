@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{json, Value};
 use windrow_gateway::values_as_text;
-use windrow_pipeline::{CheckReport, CheckedColumn, PipelineOptions, Sample, Verdict};
+use windrow_kafka::pipeline::{CheckReport, CheckedColumn, PipelineOptions, Sample, Verdict};
 use windrow_settings::KafkaSettings;
 
 const SHOWN_VALUES: usize = 3;

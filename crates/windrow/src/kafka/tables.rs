@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use windrow_client::{Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Client, ClientOptions, Credentials, Endpoint};
 use windrow_embedded::{DataDirLock, LockError};
 use windrow_gateway::{BackendTables, ClickHouse, TablesThroughGateway};
-use windrow_pipeline::Tables;
+use windrow_kafka::pipeline::Tables;
 use windrow_settings::{Backend, DuckDbPlace, Settings};
 
 use crate::backend::RunningBackend;

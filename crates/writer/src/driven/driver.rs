@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use windrow_client::{Call, CallError, Client};
+use windrow_clickhouse::{Call, CallError, Client};
 
 use crate::failure::Failure;
 use crate::gathering::{Gathering, Next, Outgoing};

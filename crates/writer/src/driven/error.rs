@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windrow_client::CallError;
+use windrow_clickhouse::CallError;
 
 use super::row::RowError;
 use crate::buffer::{AppendError, BufferError};

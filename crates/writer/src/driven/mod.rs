@@ -1,4 +1,4 @@
-//! A writer for Rust programs: the core, driven by tokio over windrow-client.
+//! A writer for Rust programs: the core, driven by tokio over windrow-clickhouse.
 
 mod driver;
 mod error;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_client::{Call, Client};
+use windrow_clickhouse::{Call, Client};
 
 use super::error::WriterError;
 use super::value::Column;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use windrow_block::DataType;
+use windrow_columns::DataType;
 
 /// A column of the table, as values are written to it.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, Notify};
 use tokio::task::JoinHandle;
-use windrow_client::Client;
+use windrow_clickhouse::Client;
 
 use super::driver::Driver;
 use super::error::WriterError;

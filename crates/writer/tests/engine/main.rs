@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use windrow_client::{Call, Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Call, Client, ClientOptions, Credentials, Endpoint};
 use windrow_embedded::{run_engine_if_asked, Embedded, EmbeddedOptions};
 use windrow_writer::{Reason, Uuid, Writer, WriterBuffer, WriterError, WriterOptions};
 

@@ -7,7 +7,7 @@ mod model;
 
 use std::sync::Arc;
 
-use windrow_client::{Credentials, Exception};
+use windrow_clickhouse::{Credentials, Exception};
 use windrow_engine::{
     dead_letters::{DeadLetter, DeadLetterId, Gone, Kept, KeptInsert, Page, Revived, Selection},
     policy::FlushLimits,

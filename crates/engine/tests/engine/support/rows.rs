@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use windrow_block::{
+use windrow_clickhouse::Credentials;
+use windrow_columns::{
     read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PassthroughRows, ReadPlan, ReadSettings, Rows,
 };
-use windrow_client::Credentials;
 use windrow_engine::sink::{Batch, BatchId, Destination, Form};
 
 static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{watch, Semaphore};
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_engine::sink::{Batch, BatchId, Destination, Sink, StoreError, Stored};
 
 use super::rows::rows_of;

@@ -1,7 +1,7 @@
 //! What a request of the API means: which dead letters, and which stretch of them.
 
 use serde_json::Value;
-use windrow_client::percent_decode;
+use windrow_clickhouse::percent_decode;
 use windrow_engine::dead_letters::{Page, Selection};
 
 pub(super) const MAX_LISTED: usize = 10_000;

@@ -9,15 +9,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use windrow_block::Rows;
-use windrow_client::{Call, CallError, Client};
+use windrow_clickhouse::{Call, CallError, Client};
+use windrow_columns::Rows;
 use windrow_duckdb::record_batch;
 use windrow_duckdb::results::{Encoder, Format, OutputSettings, ResultError, Statistics};
 use windrow_engine::{
     dead_letters::{DeadLetter, Kept, KeptInsert},
     sink::{Destination, Form},
 };
-use windrow_statement::backquote;
+use windrow_sql::backquote;
 
 use super::super::answer::Answer;
 use crate::backend::{Backend, ClickHouse};

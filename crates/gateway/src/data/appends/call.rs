@@ -5,7 +5,7 @@ use windrow_http::Method;
 
 use crate::data::request::Request;
 use crate::error::Refusal;
-use windrow_statement::{column_names, TableName};
+use windrow_sql::{column_names, TableName};
 
 const PREFIX: &str = "/windrow/v1/appends";
 

@@ -7,7 +7,7 @@ mod reply;
 
 use serde_json::json;
 use windrow_append::{Announced, AppendError, AppendId, Appends, OpenRequest, State};
-use windrow_client::Credentials;
+use windrow_clickhouse::Credentials;
 use windrow_http::{BodyFraming, Connection, Method};
 
 pub(crate) use call::is_of_appends;

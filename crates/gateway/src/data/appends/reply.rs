@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use windrow_append::AppendError;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
 
 use crate::data::answer::{after, After};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array};
 use arrow_schema::{DataType, Field, Schema};
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_duckdb::results::Columns;
 use windrow_duckdb::{schema_of, ColumnInfo, DuckDb, Session, TableInfo, TableRef};
-use windrow_statement::{About, Dialect, TableName};
+use windrow_sql::{About, Dialect, TableName};
 
 use super::source::Source;
 

@@ -7,12 +7,12 @@ use std::time::Instant;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
 use windrow_duckdb::DuckDb;
 use windrow_engine::QueryId;
 use windrow_http::{Connection, Method};
-use windrow_statement::Kind;
+use windrow_sql::Kind;
 
 use super::about;
 use super::ask::{Question, Who};

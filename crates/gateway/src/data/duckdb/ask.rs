@@ -2,7 +2,7 @@
 
 use windrow_duckdb::results::Format;
 use windrow_duckdb::{schema_of, Port, Session};
-use windrow_statement::{ask, About, Asked, Kind, NotAsked};
+use windrow_sql::{ask, About, Asked, Kind, NotAsked};
 
 use super::parameters::parameter;
 use super::settings::Wishes;

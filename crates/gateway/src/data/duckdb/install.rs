@@ -3,9 +3,9 @@
 //!
 //! They are made anew at every start: a later version's replace an earlier one's.
 
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_duckdb::DuckDb;
-use windrow_statement::Dialect;
+use windrow_sql::Dialect;
 
 use crate::clickhouse_settings::clickhouse_settings;
 

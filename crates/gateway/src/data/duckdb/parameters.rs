@@ -2,8 +2,8 @@
 //!
 //! Whatever a value holds, it ends up inside of quotes, or is one of the few bare words below: no value is ever SQL.
 
-use windrow_block::DataType;
-use windrow_statement::{Dialect, Parameter};
+use windrow_columns::DataType;
+use windrow_sql::{Dialect, Parameter};
 
 const MAX_DEPTH: usize = 16;
 const NOT_A_VALUE: &str = "it is not a value of that type";

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use windrow_client::Exception;
+use windrow_clickhouse::Exception;
 use windrow_duckdb::RecordStream;
 
 pub(super) enum Source {

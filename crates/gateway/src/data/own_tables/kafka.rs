@@ -2,7 +2,7 @@
 //! without any.
 
 use serde_json::{json, Value};
-use windrow_pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};
+use windrow_kafka::pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};
 
 use super::{ColumnList, Visible};
 

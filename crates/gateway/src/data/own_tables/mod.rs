@@ -8,10 +8,10 @@ mod kafka;
 use std::fmt::Write;
 
 use serde_json::json;
-use windrow_block::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
-use windrow_client::{push_param, Credentials};
+use windrow_clickhouse::{push_param, Credentials};
+use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_engine::{BufferSnapshot, LogEntry, LoggedBatch};
-use windrow_statement::backquote;
+use windrow_sql::backquote;
 
 use crate::multipart::{Form, Multipart};
 use crate::state::State;

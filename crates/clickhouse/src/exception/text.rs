@@ -1,0 +1,175 @@
+use std::fmt;
+
+/// An error as ClickHouse words it: `Code: 27. DB::Exception: text (NAME) (version 26.7.2.1)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exception {
+    pub code: i32,
+    /// The whole line as it came, without the line break: what is shown to clients, who match on it.
+    pub line: String,
+    /// The server's summary came with it and says that no row had got as far as being written.
+    pub before_writing: bool,
+}
+
+impl Exception {
+    /// An error of our own in ClickHouse's form. `version` is the suffix that the backend puts behind its errors.
+    pub fn new(code: i32, text: &str, version: &str) -> Exception {
+        let name = crate::exception::codes::code_name(code);
+        let stop = if text.ends_with('.') { "" } else { "." };
+        let space = if version.is_empty() { "" } else { " " };
+        let line = format!("Code: {code}. DB::Exception: {text}{stop} ({name}){space}{version}");
+        Exception { code, line, before_writing: false }
+    }
+
+    /// Reads an error body; bodies that aren't an exception give `None`.
+    pub fn parse(body: &[u8]) -> Option<Exception> {
+        let text = std::str::from_utf8(body).ok()?.trim_end_matches(['\n', '\r']);
+        let digits = text.strip_prefix("Code: ")?.split('.').next()?;
+        Some(Exception { code: digits.parse().ok()?, line: text.to_owned(), before_writing: false })
+    }
+
+    /// Reads an error that may come with a code of its own (the `X-ClickHouse-Exception-Code` field). `None`: this is
+    /// no answer of ClickHouse's, but of something in between, and says nothing of what ClickHouse did.
+    pub fn from_answer(code_field: Option<&str>, body: &[u8]) -> Option<Exception> {
+        let text = || String::from_utf8_lossy(&body[..body.len().min(4096)]).trim_end().to_owned();
+        let by_field = || Some(Exception { code: code_field?.parse().ok()?, line: text(), before_writing: false });
+        Exception::parse(body).or_else(by_field)
+    }
+
+    /// Takes note of the `X-ClickHouse-Summary` that the error came with. Rows are counted between reading and writing.
+    pub fn with_summary(mut self, summary: Option<&str>) -> Exception {
+        let counts_none = |summary: &str| {
+            ["\"read_rows\":\"0\"", "\"written_rows\":\"0\""].iter().all(|count| summary.contains(count))
+        };
+        self.before_writing = summary.is_some_and(counts_none);
+        self
+    }
+
+    /// Whether who asked was refused as such: an unknown user, a wrong password.
+    pub fn is_about_identity(&self) -> bool {
+        crate::exception::codes::is_about_identity(self.code)
+    }
+
+    /// Whether the same request may succeed a little later, without anyone changing anything.
+    pub fn is_passing(&self) -> bool {
+        crate::exception::codes::is_passing(self.code) && !self.is_about_partitions()
+    }
+
+    /// A block that spreads over more partitions than one INSERT may write (`max_partitions_per_insert_block`). It has
+    /// the code of "too many parts", which passes; this doesn't.
+    fn is_about_partitions(&self) -> bool {
+        self.code == 252 && self.line.contains("partitions")
+    }
+
+    /// Whether the error comes of the values in some row: of reading, converting or computing them, or of a constraint.
+    pub fn comes_of_values(&self) -> bool {
+        crate::exception::codes::comes_of_values(self.code)
+    }
+
+    /// Whether rows were refused that had been read: by what the table checks, by its views, or for want of room.
+    pub fn is_of_writing(&self) -> bool {
+        const VIOLATED_CONSTRAINT: i32 = 469;
+        const TOO_MANY_PARTS: i32 = 252;
+        // Of the Sign, or of what marks rows as deleted, in a table that collapses rows.
+        let is_of_collapsing = self.line.contains(" (must be 1 or ");
+        let by_code = matches!(self.code, VIOLATED_CONSTRAINT | TOO_MANY_PARTS) || self.is_passing();
+        by_code || self.is_of_a_view() || is_of_collapsing
+    }
+
+    /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so at the end of the
+    /// text, where only names follow. The same words in a value of a row have a closing quote behind them.
+    pub fn is_of_a_view(&self) -> bool {
+        let names = self.line.rsplit_once("while pushing to view").map(|(_, names)| names);
+        names.is_some_and(|names| !names.contains('\'') || names.contains('`'))
+    }
+
+    /// Whether another server raised it, to which this one had handed rows on.
+    pub fn is_of_another_server(&self) -> bool {
+        self.line.contains("Received from ")
+    }
+
+    /// Whether the server itself does not know what became of the request.
+    pub fn leaves_outcome_open(&self) -> bool {
+        crate::exception::codes::leaves_outcome_open(self.code)
+    }
+
+    /// The row, counted from 1, that the error is about, where it names one. A text may hold anything that a client
+    /// sent, so this is a hint.
+    pub fn row(&self) -> Option<u64> {
+        let number_at = match self.code {
+            // Constraint `c` for table d.t is violated at row 8. Expression: (a < 100). Column values: a = 500.
+            469 => self.line.find(" is violated at row ")? + " is violated at row ".len(),
+            _ => self.line.rfind("(at row ")? + "(at row ".len(),
+        };
+        let digits = self.line[number_at..].split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok().filter(|&row| row > 0)
+    }
+
+    /// What ClickHouse appends to each error: `(version 26.7.2.1)`, or with a second part for official builds.
+    pub fn version_suffix(&self) -> &str {
+        self.line.rfind("(version ").map_or("", |at| &self.line[at..])
+    }
+
+    pub fn http_status(&self) -> u16 {
+        crate::exception::codes::http_status(self.code)
+    }
+}
+
+impl fmt::Display for Exception {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+impl std::error::Error for Exception {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_and_written_alike() {
+        let line = "Code: 60. DB::Exception: Table default.t does not exist. (UNKNOWN_TABLE) (version 26.7.2.1)";
+        let read = Exception::parse(format!("{line}\n").as_bytes()).unwrap();
+        assert_eq!((read.code, read.line.as_str(), read.http_status()), (60, line, 404));
+        assert_eq!(read.version_suffix(), "(version 26.7.2.1)");
+        assert_eq!(Exception::new(60, "Table default.t does not exist.", "(version 26.7.2.1)"), read);
+    }
+
+    #[test]
+    fn other_bodies_are_no_exceptions() {
+        for body in ["", "Ok.\n", "Code: x", "Code: ", "\u{0}"] {
+            assert_eq!(Exception::parse(body.as_bytes()), None, "{body:?}");
+        }
+        assert_eq!(Exception::from_answer(Some("241"), b"too much\n").unwrap().code, 241);
+        assert_eq!(Exception::from_answer(None, b"<html>502 Bad Gateway</html>"), None);
+    }
+
+    #[test]
+    fn errors_of_views_say_so_at_their_end() {
+        let is_of_a_view = |text| Exception::new(469, text, "(version 26.7.2.1)").is_of_a_view();
+        assert!(is_of_a_view("Column values: s = 'x': while pushing to view d.v."));
+        assert!(is_of_a_view("thrown: while pushing to view d.v: while pushing to view d.`it's`."));
+        assert!(!is_of_a_view("Column values: s = 'an error: while pushing to view d.v'."));
+        assert!(!is_of_a_view("Column values: s = 'x'."));
+    }
+
+    #[test]
+    fn the_row_of_an_error_is_found() {
+        let row = |code, text| Exception::new(code, text, "").row();
+        let violated = "Constraint `c` for table d.t is violated at row 8. Expression: (s != ''). Column values: s = ' is violated \
+                        at row 3'.";
+        assert_eq!(row(469, violated), Some(8));
+        assert_eq!(row(27, "Cannot parse input: '(at row 5)': (at row 12)\n: While executing"), Some(12));
+        for (code, text) in [(469, "at row 7"), (469, " is violated at row "), (27, "(at row x)"), (27, "(at row 0)")] {
+            assert_eq!(row(code, text), None, "{text}");
+        }
+        assert_eq!(row(27, "(at row 99999999999999999999999)"), None);
+    }
+
+    #[test]
+    fn too_many_parts_pass_too_many_partitions_do_not() {
+        let exception = |text| Exception::new(252, text, "");
+        assert!(exception("Too many parts (3000 with average size of 1.00 KiB) in table 'd.t'.").is_passing());
+        assert!(!exception("Too many partitions for single INSERT block (more than 100).").is_passing());
+    }
+}

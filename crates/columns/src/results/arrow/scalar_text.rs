@@ -1,0 +1,278 @@
+//! Single values as ClickHouse writes them into JSON.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::DataType;
+use jiff::tz::TimeZone;
+use jiff::Timestamp;
+
+pub(super) struct ScalarText {
+    default_timezone: String,
+    zones: HashMap<String, TimeZone>,
+}
+
+impl ScalarText {
+    pub(super) fn new(default_timezone: &str) -> Self {
+        ScalarText { default_timezone: default_timezone.to_string(), zones: HashMap::new() }
+    }
+
+    /// `value` has as many bytes as values of the type have.
+    pub(super) fn write_fixed(&mut self, out: &mut Vec<u8>, scalar: &DataType, value: &[u8]) {
+        use DataType::*;
+        match scalar {
+            UInt8 | UInt16 | UInt32 | UInt64 | UInt128 | UInt256 => write_unsigned(out, value),
+            Int8 | Int16 | Int32 | Int64 | Int128 | Int256 | Interval(_) => write_signed(out, value),
+            Float32 => write_float(out, &format!("{:e}", f32::from_bits(bits(value) as u32))),
+            Float64 => write_float(out, &format!("{:e}", f64::from_bits(bits(value) as u64))),
+            BFloat16 => write_float(out, &format!("{:e}", f32::from_bits((bits(value) as u32) << 16))),
+            Bool => out.extend(if value == [0] { b"false".as_slice() } else { b"true" }),
+            Date => quoted(out, |out| write_day(out, unsigned(value))),
+            Date32 => quoted(out, |out| write_day(out, signed(value))),
+            DateTime { timezone } => self.write_moment(out, unsigned(value), 0, timezone.as_deref()),
+            DateTime64 { precision, timezone } => {
+                self.write_moment(out, signed(value), *precision, timezone.as_deref())
+            }
+            Time => quoted(out, |out| write_time(out, signed(value), 0)),
+            Time64 { precision } => quoted(out, |out| write_time(out, signed(value), *precision)),
+            Decimal { scale, .. } => write_decimal(out, value, usize::from(*scale)),
+            Uuid => quoted(out, |out| write_uuid(out, value)),
+            Ipv4 => quoted(out, |out| append(out, format_args!("{}", Ipv4Addr::from(bits(value) as u32)))),
+            Ipv6 => quoted(out, |out| write_ipv6(out, value)),
+            Enum8(names) | Enum16(names) => {
+                let number = signed(value);
+                let name = names.iter().find(|name| i64::from(name.value) == number);
+                write_quoted(out, name.map_or(b"", |name| name.name.as_bytes()));
+            }
+            String | FixedString(_) => write_quoted(out, value),
+            // Types with types inside are never scalars.
+            Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => {}
+        }
+    }
+
+    fn write_moment(&mut self, out: &mut Vec<u8>, ticks: i64, precision: u8, timezone: Option<&str>) {
+        let per_second = 10_i64.pow(u32::from(precision.min(18)));
+        let (second, fraction) = (ticks.div_euclid(per_second), ticks.rem_euclid(per_second));
+        let name = timezone.unwrap_or(&self.default_timezone);
+        let zone = match self.zones.get(name) {
+            Some(zone) => zone,
+            None => {
+                let zone = TimeZone::get(name).unwrap_or(TimeZone::UTC);
+                self.zones.entry(name.to_string()).or_insert(zone)
+            }
+        };
+        // What lies outside of the calendar has no zone's offset.
+        let offset = Timestamp::from_second(second).map_or(0, |moment| zone.to_offset(moment).seconds());
+        let local = second.saturating_add(i64::from(offset));
+        quoted(out, |out| {
+            write_day(out, local.div_euclid(86_400));
+            let second = local.rem_euclid(86_400);
+            append(out, format_args!(" {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60));
+            write_fraction(out, fraction, precision);
+        });
+    }
+}
+
+fn append(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a vector cannot fail");
+}
+
+fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    write(out);
+    out.push(b'"');
+}
+
+pub(super) fn write_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    for (index, byte) in text.iter().enumerate() {
+        match byte {
+            b'"' => out.extend(b"\\\""),
+            b'\\' => out.extend(b"\\\\"),
+            b'/' => out.extend(b"\\/"),
+            b'\n' => out.extend(b"\\n"),
+            b'\t' => out.extend(b"\\t"),
+            b'\r' => out.extend(b"\\r"),
+            8 => out.extend(b"\\b"),
+            12 => out.extend(b"\\f"),
+            control @ 0..=0x1F => append(out, format_args!("\\u{control:04X}")),
+            // The line separators that JavaScript does not allow in strings.
+            0xA8 | 0xA9 if text[..index].ends_with(b"\xE2\x80") => {
+                out.truncate(out.len() - 2);
+                append(out, format_args!("\\u20{:02x}", byte - 0x80));
+            }
+            other => out.push(*other),
+        }
+    }
+    out.push(b'"');
+}
+
+/// Up to 16 bytes, little-endian.
+fn bits(value: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    bytes[..value.len()].copy_from_slice(value);
+    u128::from_le_bytes(bytes)
+}
+
+/// Up to 8 bytes, little-endian, of which the highest bit is the sign.
+fn signed(value: &[u8]) -> i64 {
+    let unused = 64 - 8 * value.len() as u32;
+    ((bits(value) as i64) << unused) >> unused
+}
+
+/// Up to 4 bytes, little-endian.
+fn unsigned(value: &[u8]) -> i64 {
+    bits(value) as i64
+}
+
+fn write_unsigned(out: &mut Vec<u8>, value: &[u8]) {
+    match value.len() {
+        ..=16 => append(out, format_args!("{}", bits(value))),
+        _ => write_wide(out, value),
+    }
+}
+
+fn write_signed(out: &mut Vec<u8>, value: &[u8]) {
+    let negative = value.last().is_some_and(|byte| byte & 0x80 != 0);
+    if negative {
+        out.push(b'-');
+        write_unsigned(out, &negated(value));
+    } else {
+        write_unsigned(out, value);
+    }
+}
+
+/// The two's complement.
+fn negated(value: &[u8]) -> Vec<u8> {
+    let mut carry = true;
+    let negate = |byte: &u8| {
+        let (negated, overflow) = (!byte).overflowing_add(u8::from(carry));
+        carry = overflow;
+        negated
+    };
+    value.iter().map(negate).collect()
+}
+
+/// 256 bits, nine digits at a time.
+fn write_wide(out: &mut Vec<u8>, value: &[u8]) {
+    const STEP: u64 = 1_000_000_000;
+    let mut limbs: Vec<u32> = value
+        .chunks_exact(4)
+        .map(|limb| u32::from_le_bytes(limb.try_into().expect("chunks of 4 bytes")))
+        .rev()
+        .collect();
+    let mut groups = Vec::new();
+    while limbs.iter().any(|limb| *limb != 0) {
+        let mut rest = 0_u64;
+        for limb in &mut limbs {
+            let current = (rest << 32) | u64::from(*limb);
+            *limb = (current / STEP) as u32;
+            rest = current % STEP;
+        }
+        groups.push(rest);
+    }
+    append(out, format_args!("{}", groups.pop().unwrap_or(0)));
+    for group in groups.iter().rev() {
+        append(out, format_args!("{group:09}"));
+    }
+}
+
+/// `scientific` is the shortest form that means the number, as Rust writes it with an exponent.
+fn write_float(out: &mut Vec<u8>, scientific: &str) {
+    let (sign, magnitude) = match scientific.strip_prefix('-') {
+        Some(magnitude) => ("-", magnitude),
+        None => ("", scientific),
+    };
+    let Some((digits, exponent)) = magnitude.split_once('e') else {
+        let sign = if magnitude == "NaN" { "" } else { sign };
+        append(out, format_args!("\"{sign}{}\"", magnitude.to_ascii_lowercase()));
+        return;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    append(out, format_args!("{sign}"));
+    if !(-6..21).contains(&exponent) {
+        append(out, format_args!("{digits}e{exponent}"));
+        return;
+    }
+    let digits: String = digits.chars().filter(|digit| *digit != '.').collect();
+    let whole = exponent + 1;
+    if whole <= 0 {
+        append(out, format_args!("0.{}{digits}", "0".repeat(whole.unsigned_abs() as usize)));
+    } else if digits.len() <= whole as usize {
+        append(out, format_args!("{digits}{}", "0".repeat(whole as usize - digits.len())));
+    } else {
+        append(out, format_args!("{}.{}", &digits[..whole as usize], &digits[whole as usize..]));
+    }
+}
+
+/// Without the zeros at the end of the fraction.
+fn write_decimal(out: &mut Vec<u8>, value: &[u8], scale: usize) {
+    let mut digits = Vec::new();
+    write_signed(&mut digits, value);
+    let digits = String::from_utf8(digits).unwrap_or_default();
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", digits.as_str()),
+    };
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    append(out, format_args!("{sign}{whole}{point}{fraction}"));
+}
+
+/// `day` counts from 1970-01-01, in the Gregorian calendar.
+fn write_day(out: &mut Vec<u8>, day: i64) {
+    // Eras of 400 years begin on the first of March, so that leap days come last.
+    let shifted = day + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    append(out, format_args!("{year:04}-{month:02}-{day_of_month:02}"));
+}
+
+fn write_time(out: &mut Vec<u8>, ticks: i64, precision: u8) {
+    let per_second = 10_u64.pow(u32::from(precision.min(18)));
+    let (second, fraction) = (ticks.unsigned_abs() / per_second, ticks.unsigned_abs() % per_second);
+    let sign = if ticks < 0 { "-" } else { "" };
+    append(out, format_args!("{sign}{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60));
+    write_fraction(out, fraction as i64, precision);
+}
+
+fn write_fraction(out: &mut Vec<u8>, fraction: i64, precision: u8) {
+    if precision > 0 {
+        append(out, format_args!(".{fraction:0width$}", width = usize::from(precision)));
+    }
+}
+
+/// Two halves of 64 bits.
+fn write_uuid(out: &mut Vec<u8>, value: &[u8]) {
+    let (high, low) = (bits(&value[..8]), bits(&value[8..]));
+    append(
+        out,
+        format_args!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xFFFF,
+            high & 0xFFFF,
+            low >> 48,
+            low & 0xFFFF_FFFF_FFFF
+        ),
+    );
+}
+
+fn write_ipv6(out: &mut Vec<u8>, value: &[u8]) {
+    let octets: [u8; 16] = value.try_into().unwrap_or_default();
+    let address = Ipv6Addr::from(octets);
+    let [.., a, b, c, d] = octets;
+    if octets[..12] == [0; 12] && (a, b) != (0, 0) {
+        append(out, format_args!("::{a}.{b}.{c}.{d}"));
+    } else {
+        append(out, format_args!("{address}"));
+    }
+}

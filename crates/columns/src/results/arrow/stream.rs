@@ -1,0 +1,27 @@
+//! Blocks as a stream of arrays, each made when it is asked for.
+
+use std::sync::Arc;
+
+use super::schema::ArrowField;
+use super::{ArrowArray, ArrowArrayStream, ArrowError, ArrowOptions};
+use crate::results::column::{Block, Header};
+
+impl ArrowArrayStream {
+    /// A stream of struct arrays. All blocks have to have the header's columns.
+    pub fn of_blocks(
+        header: &Arc<Header>,
+        blocks: Vec<Arc<Block>>,
+        options: ArrowOptions,
+    ) -> Result<ArrowArrayStream, ArrowError> {
+        let schema = ArrowField::of_header(header, &options)?;
+        let header = header.clone();
+        let arrays = blocks.into_iter().map(move |block| {
+            if !Arc::ptr_eq(&block.header, &header) && block.header.types != header.types {
+                let message = "a block of other columns than the stream's".to_string();
+                return Err(ArrowError { code: 9, name: "SIZES_OF_COLUMNS_DOESNT_MATCH", message });
+            }
+            ArrowArray::of_block(&block, &options)
+        });
+        Ok(ArrowArrayStream::new(schema, Box::new(arrays)))
+    }
+}

@@ -1,0 +1,66 @@
+//! What can be wrong with a result, told with the column it is in.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::results::types::TypeError;
+
+/// A result that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    /// Name and type of the column, unless the trouble is in front of the columns.
+    pub column: Option<ColumnName>,
+    pub problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnName {
+    pub name: String,
+    pub type_name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// A type without values that a client could have.
+    Type(TypeError),
+    /// The server was not asked for the form that is read here.
+    Form(&'static str),
+    /// Not what Native has at this place: the bytes are of something else, or damaged.
+    Malformed(&'static str),
+    /// More than fits one block of this process.
+    TooLarge(&'static str),
+    /// The bytes end inside a block.
+    Truncated,
+}
+
+impl DecodeError {
+    pub(super) fn of_block(problem: Problem) -> Self {
+        DecodeError { column: None, problem }
+    }
+}
+
+impl Display for DecodeError {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(ColumnName { name, type_name }) = &self.column {
+            write!(out, "column {name} of type {}: ", shortened(type_name))?;
+        }
+        match &self.problem {
+            Problem::Type(error) => write!(out, "{error}"),
+            Problem::Form(hint) => write!(out, "{hint}"),
+            Problem::Malformed(what) => write!(out, "not a block in ClickHouse's Native format: {what}"),
+            Problem::TooLarge(what) => {
+                write!(out, "{what} of one block are too large: ask for smaller blocks by max_block_size")
+            }
+            Problem::Truncated => write!(out, "the result ends inside a block"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// An Enum's type may have thousands of names.
+fn shortened(type_name: &str) -> String {
+    match type_name.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &type_name[..end]),
+        None => type_name.to_string(),
+    }
+}

@@ -1,0 +1,131 @@
+//! The bytes that are there, and how much room may be made for those that are announced.
+
+use super::error::Problem;
+
+/// Room that is made at once for what was announced. What is larger grows with what really comes.
+const TRUSTED_BYTES: usize = 16 << 20;
+
+/// Whether a reader has all it wants. If not, it has taken what there was, and goes on from there with the next bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Progress {
+    Done,
+    Waiting,
+}
+
+/// Leaves a reader's function when the bytes don't suffice.
+macro_rules! done_or_wait {
+    ($progress:expr) => {
+        if $progress? == crate::results::decode::input::Progress::Waiting {
+            return Ok(crate::results::decode::input::Progress::Waiting);
+        }
+    };
+}
+/// The token, or leaves a reader's function when it isn't whole yet.
+macro_rules! token_or_wait {
+    ($token:expr) => {
+        match $token? {
+            Some(token) => token,
+            None => return Ok(crate::results::decode::input::Progress::Waiting),
+        }
+    };
+}
+pub(super) use {done_or_wait, token_or_wait};
+
+/// A cursor over the bytes that are there.
+pub(super) struct Input<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// The next `wanted` bytes, or as many of them as are there.
+    pub(super) fn up_to(&mut self, wanted: usize) -> &'a [u8] {
+        let rest = self.rest();
+        let taken = &rest[..wanted.min(rest.len())];
+        self.at += taken.len();
+        taken
+    }
+
+    pub(super) fn u64(&mut self) -> Result<Option<u64>, Problem> {
+        match self.rest().first_chunk::<8>() {
+            Some(bytes) => {
+                self.at += 8;
+                Ok(Some(u64::from_le_bytes(*bytes)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn varint(&mut self) -> Result<Option<u64>, Problem> {
+        let mut value = 0_u64;
+        for (index, byte) in self.rest().iter().enumerate() {
+            if index == 9 && *byte > 1 {
+                return Err(Problem::Malformed("a number of more than 64 bits"));
+            }
+            value |= u64::from(byte & 0x7F) << (7 * index);
+            if *byte < 0x80 {
+                self.at += index + 1;
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A text with its length in front. Takes nothing unless all of it is there.
+    pub(super) fn text(&mut self, max_bytes: usize) -> Result<Option<&'a str>, Problem> {
+        let start = self.at;
+        let Some(length) = self.varint()? else { return Ok(None) };
+        let length = usize::try_from(length).ok().filter(|length| *length <= max_bytes);
+        let length = length.ok_or(Problem::Malformed("a name of an impossible length"))?;
+        let Some(text) = self.rest().get(..length) else {
+            self.at = start;
+            return Ok(None);
+        };
+        self.at += length;
+        std::str::from_utf8(text).map(Some).map_err(|_| Problem::Malformed("a name that is not UTF-8"))
+    }
+}
+
+/// Bytes of a known number, gathered as they come.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) bytes: Vec<u8>,
+    missing: usize,
+}
+
+impl Gathered {
+    pub(super) fn begin(&mut self, bytes: usize) {
+        self.missing = bytes;
+    }
+
+    pub(super) fn read(&mut self, input: &mut Input<'_>) -> Progress {
+        let coming = input.up_to(self.missing);
+        make_room(&mut self.bytes, coming.len(), self.missing);
+        self.bytes.extend_from_slice(coming);
+        self.missing -= coming.len();
+        if self.missing == 0 {
+            Progress::Done
+        } else {
+            Progress::Waiting
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+/// Room for `coming` more elements of the `announced` ones that are to come in all.
+pub(super) fn make_room<T>(values: &mut Vec<T>, coming: usize, announced: usize) {
+    if values.capacity() - values.len() >= coming {
+        return;
+    }
+    let trusted = announced.min(TRUSTED_BYTES / size_of::<T>().max(1));
+    let growth = announced.min(values.len().max(coming));
+    values.reserve_exact(coming.max(trusted).max(growth));
+}

@@ -1,0 +1,6 @@
+//! The crate from outside: bytes of ClickHouse and of other tools, and hostile ones.
+
+mod encodings;
+mod golden;
+mod hostile;
+mod streams;

@@ -1,9 +1,0 @@
-//! ClickHouse's errors: their texts read and written, and what their codes mean for whoever sent the request.
-//!
-//! Pure functions, for everything that speaks to ClickHouse, whatever it speaks through.
-
-mod codes;
-mod exception;
-
-pub use codes::{code_name, http_status};
-pub use exception::Exception;

@@ -1,0 +1,50 @@
+//! Writes offsets, and records beside them.
+
+use std::sync::Arc;
+
+use crate::consumer::{Claim, Commit, CommitError, Consumer};
+
+use crate::pipeline::accounts::Entry;
+use crate::pipeline::engine::endless_retries;
+use crate::pipeline::view::View;
+
+#[derive(Debug)]
+pub(crate) enum CommitEnd {
+    Committed,
+    /// Some of it isn't ours any more, and nothing was written by the last attempt.
+    Fenced,
+    /// It is refused, and not since it isn't ours. Nothing more can be committed.
+    Refused(String),
+}
+
+/// A right that is given back, say, may take a moment to be known everywhere.
+const MOST_REFUSALS: u32 = 5;
+
+/// Goes on until it is clear what has become of it.
+pub(crate) async fn commit(consumer: Consumer, entries: Vec<Entry>, view: Arc<View>) -> CommitEnd {
+    let commits: Vec<Commit> = entries.into_iter().map(as_commit).collect();
+    let mut backoff = endless_retries();
+    let mut refusals = 0;
+    loop {
+        match consumer.commit(&commits).await {
+            Ok(()) => return CommitEnd::Committed,
+            Err(CommitError::Fenced) => return CommitEnd::Fenced,
+            Err(error) => {
+                let text = format!("offsets can't be committed: {error}");
+                view.kafka_trouble(&text);
+                refusals = if matches!(error, CommitError::Refused(_)) { refusals + 1 } else { 0 };
+                if refusals >= MOST_REFUSALS {
+                    return CommitEnd::Refused(text);
+                }
+            }
+        }
+        backoff.pause().await;
+    }
+}
+
+fn as_commit(entry: Entry) -> Commit {
+    let Entry { partition, epoch, offset, record } = entry;
+    // It was checked when the batch was sealed that it fits.
+    let metadata = record.and_then(|record| record.encode().ok()).unwrap_or_default();
+    Commit { claim: Claim { topic: partition.topic, partition: partition.partition, epoch }, offset, metadata }
+}

@@ -1,0 +1,82 @@
+//! Where a message that can't be stored is to stop the pipeline, what comes before it is stored, and nothing behind it.
+//!
+//! A refused range is stored in pieces, and what of it is refused is halved until the first message that is refused
+//! alone is found, under ids that follow from the refused batch's and from the offsets: the next start repeats the same
+//! steps, and what was stored by them is recognised.
+
+use std::sync::Arc;
+
+use windrow_engine::{sink::Sink, InsertError, PushedBatch, QueryId};
+
+use crate::pipeline::engine::chunk::{BadMessage, GroupMember, Reading};
+use crate::pipeline::engine::isolate::{Refusal, Refused, Single, Singles};
+use crate::pipeline::engine::push::{Failure, Pusher};
+use crate::pipeline::latency::wall_ms;
+
+/// More at once would take much memory.
+const MESSAGES_AT_ONCE: usize = 10_000;
+
+/// The message that nothing is stored from on; nothing if all of it could be stored in parts.
+pub(crate) async fn store_prefix<S: Sink>(
+    pusher: &Pusher<S>,
+    reading: &Arc<Reading>,
+    refused: &Refused<'_>,
+) -> Result<Option<BadMessage>, Refusal> {
+    let mut of_range = Singles::of(pusher, reading, refused);
+    loop {
+        let singles = of_range.next(MESSAGES_AT_ONCE).await?;
+        if singles.is_empty() {
+            return Ok(None);
+        }
+        // The next ones last.
+        let mut waiting = vec![singles];
+        while let Some(singles) = waiting.pop() {
+            if let Err(error) = push_together(pusher, refused, &singles).await? {
+                match <[Single; 1]>::try_from(singles) {
+                    Ok([single]) => return Ok(Some(single.refused_by(&error))),
+                    Err(singles) => waiting.extend(halves(singles)),
+                }
+            }
+        }
+    }
+}
+
+/// The second half before the first, or what can't be halved.
+fn halves(mut singles: Vec<Single>) -> Vec<Vec<Single>> {
+    let second = singles.split_off(singles.len().div_ceil(2));
+    let mut halves = vec![second, singles];
+    halves.retain(|half| !half.is_empty());
+    halves
+}
+
+/// Messages as one member of one batch: they are stored together, or not at all.
+async fn push_together<S: Sink>(
+    pusher: &Pusher<S>,
+    refused: &Refused<'_>,
+    singles: &[Single],
+) -> Result<Result<(), InsertError>, Refusal> {
+    let Refused { batch, span, target, sent_before, failures } = *refused;
+    let (Some(first), Some(last)) = (singles.first(), singles.last()) else { return Ok(Ok(())) };
+    let (partition, first_offset, last_offset) = (span.partition(), first.offset(), last.offset());
+    let number = partition.partition.to_le_bytes();
+    let (from, to) = (first_offset.to_le_bytes(), last_offset.to_le_bytes());
+    let place = [b"together ".as_slice(), partition.topic.as_bytes(), &number, &from, &to].concat();
+    let id = batch.derived(place);
+    let member = GroupMember {
+        partition,
+        first_offset,
+        last_offset,
+        rows: singles.iter().flat_map(|single| single.rows().iter().cloned()).collect(),
+        oldest_fetched_ms: wall_ms(),
+    };
+    let members = vec![pusher.member(member, QueryId::Random(id.0))];
+    let shape = pusher.gatherer.shape((*target).clone());
+    let pushed = pusher.gatherer.push_batch(&shape, PushedBatch { id, members, sent_before }).await;
+    let ticket = pushed.map_err(|error| Failure::table(format!("{error:?}")))?;
+    pusher.view.set_progress(Some(ticket.progress()));
+    let outcome = ticket.outcomes().await.pop().unwrap_or(Ok(()));
+    if let Err(error) = &outcome {
+        pusher.judge(error, target.deduplicates, failures)?;
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,72 @@
+//! A partition whose log was cut: its leader lacks messages that were read, and has others at their offsets, or will
+//! have.
+//!
+//! What was read is gathered and stored as if nothing had happened: its batches have their rows in memory, and their
+//! ids are theirs alone. When nothing of the partition is on its way any more, it goes back to where the logs part.
+//! What comes from there is gathered into other batches, of other ids.
+
+use crate::consumer::Claim;
+use crate::TopicPartition;
+use windrow_engine::sink::Sink;
+
+use super::Session;
+use crate::pipeline::view::error_now;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Truncation {
+    /// The consumer's, to know whether it has been told to go on since.
+    pub(super) start: u64,
+    /// Where reading would have gone on.
+    pub(super) offset: i64,
+    pub(super) diverged: i64,
+    /// Of the present leader.
+    pub(super) leader_epoch: i32,
+}
+
+impl<S: Sink> Session<S> {
+    pub(super) fn log_was_cut(&mut self, claim: &Claim, truncation: Truncation) {
+        let partition = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
+        let is_ours = self.partitions.get(&partition).is_some_and(|own| own.claim == *claim);
+        if !is_ours || !self.consumer.is_started_as(claim, truncation.start) {
+            return;
+        }
+        let Truncation { offset, diverged, leader_epoch, .. } = truncation;
+        let text = format!(
+            "{partition}: Kafka has lost {} offsets that were read already, {diverged} to {}: its leader of epoch {leader_epoch} lacks their messages; \
+             what was read of them is stored, and reading goes on at {diverged}",
+            offset - diverged,
+            offset - 1
+        );
+        self.pipeline.view.kafka_trouble(&text);
+        self.pipeline.view.update(&partition, |shown| {
+            shown.metrics.truncated.inc_by(u64::try_from(offset - diverged).unwrap_or_default());
+            shown.last_error = Some(error_now(&text));
+        });
+        self.truncated.insert(partition, truncation);
+    }
+
+    /// Of those whose time has come.
+    pub(super) fn go_back(&mut self) {
+        if self.truncated.is_empty() || self.ending.is_some() {
+            // The next start is told the same.
+            return;
+        }
+        let is_over = |(partition, truncation): (&TopicPartition, &Truncation)| {
+            let is_whole = self.accounts.gathered(partition).is_some_and(|gathered| gathered >= truncation.offset);
+            is_whole && self.accounts.is_quiet(partition)
+        };
+        let over: Vec<TopicPartition> =
+            self.truncated.iter().filter(|each| is_over(*each)).map(|(partition, _)| partition.clone()).collect();
+        for partition in over {
+            let Some(truncation) = self.truncated.remove(&partition) else { continue };
+            let Some(own) = self.partitions.get_mut(&partition) else { continue };
+            if !self.consumer.is_started_as(&own.claim, truncation.start) {
+                continue;
+            }
+            own.clear();
+            let claim = own.claim.clone();
+            self.accounts.begin(&partition, truncation.diverged, false);
+            self.fetch(&claim, truncation.diverged, truncation.leader_epoch);
+        }
+    }
+}

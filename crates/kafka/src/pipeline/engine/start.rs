@@ -1,0 +1,237 @@
+//! Where partitions go on that were given to us, or of which it isn't known any more what the coordinator has.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::consumer::Claim;
+use crate::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, OffsetQuery, TopicId, TopicPartition};
+use tokio::sync::OnceCell;
+
+use crate::pipeline::accounts::{judge, Shown, Void};
+use crate::pipeline::engine::endless_retries;
+use crate::pipeline::options::{StartAt, Topics};
+use crate::pipeline::record::{BatchRecord, Range, RecordError};
+use crate::pipeline::view::View;
+
+/// A partition that was given to us.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub(crate) claim: Claim,
+    pub(crate) topic_id: TopicId,
+}
+
+impl Given {
+    pub(crate) fn partition(&self) -> TopicPartition {
+        TopicPartition { topic: self.claim.topic.clone(), partition: self.claim.partition }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    /// Goes on at the committed offset, before which a message is that a leader wrote in this epoch; -1 if it isn't
+    /// known.
+    At {
+        offset: i64,
+        leader_epoch: i32,
+    },
+    /// The group has no offset yet: here, as the settings say.
+    New(i64),
+    Replay(BatchRecord),
+}
+
+/// The partitions that were there when the pipeline began. In those that come later nothing is passed over, wherever
+/// the others begin.
+#[derive(Debug, Default)]
+pub(crate) struct Existing {
+    /// By topic, how many.
+    partitions: OnceCell<HashMap<Arc<str>, i32>>,
+}
+
+impl Existing {
+    /// Asks the brokers, the first time.
+    pub(crate) async fn find(&self, client: &Client, topics: &Topics) -> Result<(), crate::Error> {
+        let named = match topics {
+            Topics::Named(names) => Some(names.iter().map(|name| Arc::from(name.as_str())).collect()),
+            Topics::Pattern(_) => None,
+        };
+        let ask = async {
+            let metadata = client.metadata(named).await?;
+            let counts = metadata.topics.into_iter().map(|topic| {
+                let beyond = topic.partitions.iter().map(|partition| partition.partition + 1).max();
+                (topic.name, beyond.unwrap_or(0))
+            });
+            Ok(counts.collect())
+        };
+        self.partitions.get_or_try_init(|| ask).await.map(|_| ())
+    }
+
+    fn has(&self, partition: &TopicPartition) -> bool {
+        let count = self.partitions.get().and_then(|counts| counts.get(&partition.topic));
+        count.is_some_and(|count| partition.partition < *count)
+    }
+}
+
+/// Where to begin, as the settings say.
+#[derive(Clone)]
+pub(crate) struct Beginner {
+    pub(crate) start: StartAt,
+    pub(crate) existing: Arc<Existing>,
+}
+
+impl Beginner {
+    fn start(&self, partition: &TopicPartition) -> StartAt {
+        match self.existing.has(partition) {
+            true => self.start,
+            false => StartAt::Earliest,
+        }
+    }
+}
+
+/// What the coordinator has of these partitions, and what follows from it. Goes on until it knows. Nothing for a
+/// partition that nobody can tell the beginning of at present: the others don't wait for it.
+pub(crate) async fn look_up(
+    client: Client,
+    group: String,
+    beginner: Beginner,
+    given: Vec<Given>,
+    view: Arc<View>,
+) -> Vec<(Given, Option<Beginning>)> {
+    let mut backoff = endless_retries();
+    loop {
+        match try_look_up(&client, &group, &beginner, &given, &view).await {
+            Ok(beginnings) => return given.into_iter().zip(beginnings).collect(),
+            Err(error) => view.kafka_trouble(&format!("the offsets of the group can't be read: {error}")),
+        }
+        backoff.pause().await;
+    }
+}
+
+async fn try_look_up(
+    client: &Client,
+    group: &str,
+    beginner: &Beginner,
+    given: &[Given],
+    view: &View,
+) -> Result<Vec<Option<Beginning>>, crate::Error> {
+    let ours: Vec<TopicPartition> = given.iter().map(Given::partition).collect();
+    let mut shown = HashMap::new();
+    keep(&mut shown, client.committed(group, &ours).await?, view);
+    // The other partitions of their batches.
+    let records = shown.values().filter_map(|shown: &Option<Shown>| shown.as_ref()?.record.as_ref());
+    let mut others: Vec<TopicPartition> =
+        records.flat_map(|record| &record.ranges).map(|range| range.partition()).collect();
+    others.retain(|partition| !shown.contains_key(partition));
+    others.sort_unstable();
+    others.dedup();
+    if !others.is_empty() {
+        keep(&mut shown, client.committed(group, &others).await?, view);
+    }
+    let recorded: HashSet<(Arc<str>, TopicId)> = shown
+        .values()
+        .filter_map(|shown| shown.as_ref()?.record.as_ref())
+        .flat_map(|record| record.ranges.iter().map(|range| (range.topic.clone(), range.topic_id)))
+        .collect();
+    let gone = deleted(client, recorded).await?;
+    let is_gone = |range: &Range| gone.contains(&(range.topic.clone(), range.topic_id));
+    let mut beginnings = Vec::with_capacity(given.len());
+    for given in given {
+        let partition = given.partition();
+        let start = beginner.start(&partition);
+        let beginning = match shown.get(&partition).cloned().flatten() {
+            None => first_offset(client, &partition, start).await.map(Beginning::New),
+            Some(Shown { offset, leader_epoch, record: None }) => Ok(Beginning::At { offset, leader_epoch }),
+            Some(Shown { offset, leader_epoch, record: Some(record) }) => {
+                let at = Beginning::At { offset, leader_epoch };
+                let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
+                match judge(&record, &partition, given.topic_id, find, is_gone) {
+                    Ok(()) => Ok(Beginning::Replay(record)),
+                    Err(void) => begin_anew(client, &partition, start, at, &record, void).await,
+                }
+            }
+        };
+        if let Err(error) = &beginning {
+            view.kafka_trouble(&format!("{partition}: it can't be said where reading begins: {error}"));
+        }
+        beginnings.push(beginning.ok());
+    }
+    Ok(beginnings)
+}
+
+/// Which of these topics are not there any more. The same name may stand for another one by now.
+async fn deleted(
+    client: &Client,
+    mut topics: HashSet<(Arc<str>, TopicId)>,
+) -> Result<HashSet<(Arc<str>, TopicId)>, crate::Error> {
+    if topics.is_empty() {
+        return Ok(topics);
+    }
+    let names: HashSet<Arc<str>> = topics.iter().map(|(name, _)| name.clone()).collect();
+    let metadata = client.metadata(Some(names.into_iter().collect())).await?;
+    topics.retain(|(name, id)| {
+        metadata.topics.iter().filter(|found| found.name == *name).any(|found| match found.error {
+            ErrorCode::NONE => found.id != *id && found.id.is_known() && id.is_known(),
+            code => code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        })
+    });
+    Ok(topics)
+}
+
+async fn begin_anew(
+    client: &Client,
+    partition: &TopicPartition,
+    start: StartAt,
+    at: Beginning,
+    record: &BatchRecord,
+    void: Void,
+) -> Result<Beginning, crate::Error> {
+    tracing::warn!(%partition, batch = %record.id, why = %void, "the recorded batch doesn't count");
+    match void {
+        // Its offsets mean nothing in this one.
+        Void::OtherTopic => Ok(Beginning::New(first_offset(client, partition, start).await?)),
+        Void::Moved | Void::NotShownBy(_) => Ok(at),
+    }
+}
+
+fn keep(shown: &mut HashMap<TopicPartition, Option<Shown>>, offsets: Vec<CommittedOffset>, view: &View) {
+    for CommittedOffset { partition, committed } in offsets {
+        let of_partition = committed.map(|committed| {
+            let record = match BatchRecord::decode(&committed.metadata) {
+                Ok(record) => Some(record),
+                Err(RecordError::Foreign) => None,
+                Err(error) => {
+                    view.kafka_trouble(&format!("{partition}: the record of a batch can't be read: {error}"));
+                    None
+                }
+            };
+            Shown { offset: committed.offset, leader_epoch: committed.leader_epoch, record }
+        });
+        shown.insert(partition, of_partition);
+    }
+}
+
+/// Where a partition begins that the group has no offset of.
+async fn first_offset(client: &Client, partition: &TopicPartition, start: StartAt) -> Result<i64, crate::Error> {
+    let at = match start {
+        StartAt::Earliest => OffsetAt::Earliest,
+        StartAt::Latest => OffsetAt::Latest,
+        StartAt::Time(timestamp_ms) => OffsetAt::TimestampMs(timestamp_ms),
+    };
+    match list_offset(client, partition, at).await? {
+        // There is no message so late.
+        -1 => list_offset(client, partition, OffsetAt::Latest).await,
+        offset => Ok(offset),
+    }
+}
+
+async fn list_offset(client: &Client, partition: &TopicPartition, at: OffsetAt) -> Result<i64, crate::Error> {
+    let query = OffsetQuery { partition: partition.partition, current_leader_epoch: -1, at };
+    let listed = client.list_offsets(Isolation::ReadCommitted, vec![(partition.topic.clone(), query)]).await?;
+    let doing = || format!("ask where {partition} begins");
+    let refused = |code| crate::Error::Refused { doing: doing(), code, reason: None };
+    let found = listed.iter().flat_map(|topic| &topic.partitions).next();
+    let found = found.ok_or_else(|| refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
+    match found.error.is_error() {
+        true => Err(refused(found.error)),
+        false => Ok(found.offset),
+    }
+}

@@ -1,0 +1,5 @@
+//! Settings of files, variables and the command line together.
+
+mod common;
+mod kafka;
+mod load;
