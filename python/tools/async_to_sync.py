@@ -1,7 +1,7 @@
 """Makes windrow/_sync from windrow/_async, so that the two clients can't drift apart.
 
-    python python/tools/async_to_sync.py           writes the files
-    python python/tools/async_to_sync.py --check   says which files are stale, and fails if there are any
+The package's build does it (`build_backend.py`), and git doesn't keep what is made. After an edit in windrow/_async,
+`python python/tools/async_to_sync.py` makes it anew for a package that runs from this folder.
 
 The source is taken as tokens, never as text: words inside strings and comments stay, except for docstrings, where
 `await ` and `async ` are taken out of the examples. What is different by nature (sockets, threads) is written by hand
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 import tokenize
 from pathlib import Path
 
@@ -55,7 +54,7 @@ DROPPED = {"async", "await"}
 ASYNC_ONLY = re.compile(r"#\s*async only\s*$")
 SYNC_ONLY = re.compile(r"^(\s*).*#\s*sync only:\s*(.*?)\s*$")
 STRING_ANNOTATION = re.compile(r"\b(" + "|".join(WORDS) + r")\b")
-HEADER = "# Made from windrow/_async/{name} by python/tools/async_to_sync.py; edit that file.\n"
+HEADER = "# Made from windrow/_async/{name} when the package was built; edit that file.\n"
 
 
 def converted(source: str, name: str) -> str:
@@ -118,26 +117,16 @@ def outcome() -> dict[Path, str]:
     return made
 
 
-def stale() -> list[str]:
-    """The generated files that aren't what their sources say, and files without a source."""
+def write() -> None:
+    """Writes what is not there yet, and removes what has no source any more. In an sdist all is made already."""
     made = outcome()
-    wrong = [str(path) for path, text in made.items() if not path.exists() or path.read_text() != text]
-    known = set(made) | {PACKAGE / "_sync" / name for name in HAND_WRITTEN}
-    return wrong + [str(path) for path in (PACKAGE / "_sync").glob("*.py") if path not in known]
-
-
-def main(arguments: list[str]) -> int:
-    if "--check" in arguments:
-        wrong = stale()
-        for path in wrong:
-            print(f"{path} is stale: run python python/tools/async_to_sync.py")
-        return 1 if wrong else 0
-    for path, text in outcome().items():
+    for path in (PACKAGE / "_sync").glob("*.py"):
+        if path not in made and path.name not in HAND_WRITTEN:
+            path.unlink()
+    for path, text in made.items():
         if not path.exists() or path.read_text() != text:
-            path.parent.mkdir(exist_ok=True)
             path.write_text(text)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write()
