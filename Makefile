@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test python differential chaos fuzz simulate bench lint tidy fmt clean
+.PHONY: docs help setup setup-test build demo test python differential chaos fuzz simulate bench lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -43,6 +43,9 @@ simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one,
 
 bench: build setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)
+
+docs: ## Build the documentation as a site in target/site, and check its links
+	@scripts/docs
 
 lint: ## Formatting, clippy, that the fuzz targets compile, tidy
 	cargo fmt --all --check

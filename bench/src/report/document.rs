@@ -43,8 +43,33 @@ pub struct Section {
 
 impl Section {
     fn to_markdown(&self, machine: &str) -> String {
-        format!("## {}\n\n`{}`\n\n{}\n\n{}\n", self.title, self.command, machine.trim(), self.body.trim())
+        format!("## {}\n\n`{}`\n\n{}\n\n{}\n", self.title, self.command, wrapped(machine.trim()), wrapped(self.body.trim()))
     }
+}
+
+/// Prose in lines of at most 110 characters; tables, code, headings and pictures as they are.
+fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        is_code ^= line.starts_with("```");
+        if is_code || line.starts_with(['|', '#', '!', '<', '`']) {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent = if line.starts_with("- ") { "  " } else { "" };
+        let mut current = String::new();
+        for word in line.split(' ') {
+            if current.chars().count() + 1 + word.chars().count() > 110 {
+                lines.push(std::mem::replace(&mut current, indent.to_owned() + word));
+            } else {
+                current += if current.is_empty() { "" } else { " " };
+                current += word;
+            }
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
 }
 
 /// Puts a section into `docs/benchmarks.md` of the given folder, and its charts beside it.
@@ -87,6 +112,16 @@ fn end(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prose_is_wrapped_and_nothing_else() {
+        let long = "word ".repeat(60);
+        let (table, code) = (format!("| {long}|"), format!("```\n{long}\n```"));
+        let page = wrapped(&format!("- {long}\n\n{table}\n{code}"));
+        let words = page.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>();
+        assert!(words.iter().all(|line| line.chars().count() <= 110) && words[1].starts_with("  word"), "{page}");
+        assert!(page.ends_with(&format!("\n\n{table}\n{code}")), "{page}");
+    }
 
     #[test]
     fn a_section_replaces_its_own_region_only_and_keeps_the_order_of_the_page() {
