@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: docs help setup setup-test build demo test python differential chaos fuzz simulate bench lint tidy fmt clean
+.PHONY: dist docs help setup setup-test build demo test python differential chaos fuzz simulate bench lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -13,6 +13,9 @@ setup-test: ## The same for the tests: Python, Node, Java, Go, PHP, promtool
 
 build: setup ## Build target/release/windrow
 	cargo build --release --bin windrow
+
+dist: setup ## Build target/dist/windrow, optimised as a whole: what is packaged and measured
+	cargo build --profile dist --bin windrow
 
 demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
 	@target/release/windrow demo $(if $(BACKEND),--backend $(if $(filter duckdb,$(BACKEND)),duckdb::memory:,$(BACKEND))) \
@@ -41,7 +44,7 @@ simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one,
 	@WINDROW_SIMULATION_SEED=$(SEED) WINDROW_SIMULATION_SEEDS=$(SEEDS) \
 	  cargo test --release -p windrow-engine --lib simulation::runs::thousands_of_seeds_pass -- --exact --nocapture
 
-bench: build setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
+bench: setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)
 
 docs: ## Build the documentation as a site in target/site, and check its links
