@@ -122,6 +122,9 @@ fn run(options: Options) -> Result<(), BenchError> {
 
 /// Each part gets a stack of its own: none inherits what another left in memory.
 fn run_part(part: &dyn Part, options: &StackOptions, write: Option<&std::path::Path>) -> Result<(), BenchError> {
+    if write.is_some() {
+        report::await_quiet()?;
+    }
     let stack = Stack::open(options, &part.environment())?;
     let windrow = stack.gateway.as_ref().and_then(|_| binary(options, "windrow").ok());
     let machine = report::describe(&stack.clickhouse, windrow.as_deref())?;

@@ -28,7 +28,7 @@ pub struct ArticleOptions {
     /// What the article's durations are multiplied by.
     #[arg(long, default_value_t = 0.1)]
     pub scale: f64,
-    /// How long each of the five experiments runs.
+    /// How long each of the experiments runs.
     #[arg(long, default_value_t = 40.0)]
     pub seconds: f64,
     /// Of the gateway. The article's ClickHouse had only `fixed`.
@@ -52,24 +52,48 @@ pub struct Experiment {
     pub writers: u32,
     /// The article's, uncompressed; 0 for synchronous inserts.
     pub flush_ms: u64,
+    /// Not the article's: everyone inserts again as soon as it is answered, with settings as they come.
+    pub at_full_speed: bool,
 }
 
-const EXPERIMENTS: [Experiment; 5] = [
-    Experiment { kind: Kind::Synchronous, writers: 200, flush_ms: 0 },
-    Experiment { kind: Kind::Waiting, writers: 200, flush_ms: 1_000 },
-    Experiment { kind: Kind::Waiting, writers: 500, flush_ms: 1_000 },
-    Experiment { kind: Kind::NotWaiting, writers: 500, flush_ms: 5_000 },
-    Experiment { kind: Kind::NotWaiting, writers: 500, flush_ms: 30_000 },
+const fn paced(kind: Kind, writers: u32, flush_ms: u64) -> Experiment {
+    Experiment { kind, writers, flush_ms, at_full_speed: false }
+}
+
+const fn at_full_speed(kind: Kind) -> Experiment {
+    Experiment { kind, writers: 200, flush_ms: 0, at_full_speed: true }
+}
+
+const EXPERIMENTS: [Experiment; 7] = [
+    paced(Kind::Synchronous, 200, 0),
+    paced(Kind::Waiting, 200, 1_000),
+    paced(Kind::Waiting, 500, 1_000),
+    paced(Kind::NotWaiting, 500, 5_000),
+    paced(Kind::NotWaiting, 500, 30_000),
+    at_full_speed(Kind::Synchronous),
+    at_full_speed(Kind::Waiting),
 ];
 
 impl Experiment {
     pub fn name(&self) -> String {
         match self.kind {
+            Kind::Synchronous if self.at_full_speed => format!("{} writers at full speed, straight", self.writers),
+            _ if self.at_full_speed => format!("{} writers at full speed, through Windrow", self.writers),
             Kind::Synchronous => format!("{} writers, synchronous", self.writers),
             Kind::Waiting => format!("{} writers, waiting, flush after {} s", self.writers, self.flush_ms / 1000),
             Kind::NotWaiting => {
                 format!("{} writers, not waiting, flush after {} s", self.writers, self.flush_ms / 1000)
             }
+        }
+    }
+
+    /// Beside a line of a chart.
+    fn short_name(&self) -> String {
+        let (writers, flush) = (self.writers, self.flush_ms / 1000);
+        match self.kind {
+            Kind::Synchronous => format!("{writers} writers, straight"),
+            Kind::Waiting => format!("{writers} through Windrow, waiting"),
+            Kind::NotWaiting => format!("{writers} …, not waiting, {flush} s"),
         }
     }
 }
@@ -81,6 +105,18 @@ pub struct Observed {
     load: LoadOutcome,
     rows: u64,
     parts: u64,
+}
+
+impl Observed {
+    /// Beside a line of a chart.
+    pub fn short_name(&self) -> String {
+        let rate = figure(self.rows as f64 / self.load.window_seconds);
+        match (self.experiment.at_full_speed, self.experiment.kind) {
+            (true, Kind::Synchronous) => format!("straight: {rate} inserts/s"),
+            (true, _) => format!("through Windrow: {rate} inserts/s"),
+            _ => self.experiment.short_name(),
+        }
+    }
 }
 
 impl Part for ArticleOptions {
@@ -113,7 +149,8 @@ impl Part for ArticleOptions {
 
 impl ArticleOptions {
     fn observe(&self, stack: &Stack, server: &Sql, experiment: Experiment) -> Result<Observed, BenchError> {
-        fresh_table(&stack.clickhouse, TABLE, &create_table(TABLE, &self.table_settings()))?;
+        let settings = if experiment.at_full_speed { String::new() } else { self.table_settings() };
+        fresh_table(&stack.clickhouse, TABLE, &create_table(TABLE, &settings))?;
         let plan = self.plan(server, experiment);
         let (load, samples) = sample_while(stack, TABLE, Duration::from_millis(self.sample_ms), || load::run(&plan))?;
         let load = load?;
@@ -149,6 +186,7 @@ impl ArticleOptions {
         let flush_ms = (experiment.flush_ms as f64 * self.scale).round().max(1.0);
         let settings = match experiment.kind {
             Kind::Synchronous => vec!["async_insert=0".to_owned()],
+            _ if experiment.at_full_speed => Vec::new(),
             // The article's settings: 1 MB or 450 inserts for those who wait, no such limits for those who don't.
             Kind::Waiting => settings(1, flush_ms, 1_000_000, 450),
             Kind::NotWaiting => settings(0, flush_ms, 100_000_000, 450_000),
@@ -168,7 +206,7 @@ impl ArticleOptions {
             warmup: Duration::ZERO,
             window: Duration::from_secs_f64(self.seconds),
             inserts_per_connection: None,
-            interval: Some(Duration::from_secs_f64(PROBE_INTERVAL_SECONDS * self.scale)),
+            interval: (!experiment.at_full_speed).then(|| Duration::from_secs_f64(PROBE_INTERVAL_SECONDS * self.scale)),
             grace: Duration::from_secs(30),
         }
     }
@@ -177,7 +215,9 @@ impl ArticleOptions {
         let mut text = format!(
             "Durations are the article's times {}: a probe inserts every {} s, \"flush after 1 s\" is {} ms, merged parts are \
              kept for {} s. So ClickHouse gets {} times the article's inserts a second. Each experiment ran for {} s. The \
-             flush policy is `{}`; the article's ClickHouse had only what is called `fixed` here.\n\n",
+             flush policy is `{}`; the article's ClickHouse had only what is called `fixed` here. The two runs at full \
+             speed are not the article's: each writer inserts its next row as soon as the one before is stored, with \
+             ClickHouse's own limits of parts.\n\n",
             self.scale,
             figure(PROBE_INTERVAL_SECONDS * self.scale),
             1000.0 * self.scale,
@@ -189,12 +229,8 @@ impl ArticleOptions {
         text.push_str(&table(observed).to_markdown());
         text.push('\n');
         text.push_str(&goals(observed).to_markdown());
-        for (kind, alt) in [
-            (Kind::Synchronous, "Active parts, all parts and CPU with synchronous inserts"),
-            (Kind::Waiting, "The same with asynchronous inserts that wait"),
-            (Kind::NotWaiting, "The same with asynchronous inserts that do not wait"),
-        ] {
-            text.push_str(&format!("\n![{alt}](benchmarks/{})\n", article_charts::file_name(kind)));
+        for figure in &article_charts::FIGURES {
+            text.push_str(&format!("\n![{}](benchmarks/{})\n", figure.alternative, figure.file));
         }
         text
     }
@@ -247,7 +283,7 @@ fn table(observed: &[Observed]) -> Table {
 /// The article's own statement about its asynchronous runs.
 fn goals(observed: &[Observed]) -> Goals {
     let mut goals = Goals::new();
-    for one in observed.iter().filter(|one| one.experiment.kind != Kind::Synchronous) {
+    for one in observed.iter().filter(|one| one.experiment.kind != Kind::Synchronous && !one.experiment.at_full_speed) {
         let most = one.samples.iter().map(|sample| sample.active_parts).max().unwrap_or(0);
         goals.at_most(&format!("active parts, {}", one.experiment.name()), 10.0, most as f64);
     }

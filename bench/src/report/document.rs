@@ -43,7 +43,13 @@ pub struct Section {
 
 impl Section {
     fn to_markdown(&self, machine: &str) -> String {
-        format!("## {}\n\n`{}`\n\n{}\n\n{}\n", self.title, self.command, wrapped(machine.trim()), wrapped(self.body.trim()))
+        format!(
+            "## {}\n\n`{}`\n\n{}\n\n{}\n",
+            self.title,
+            self.command,
+            wrapped(machine.trim()),
+            wrapped(self.body.trim())
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
 use crate::sql::Sql;
@@ -23,8 +24,33 @@ pub fn describe(clickhouse: &Sql, windrow: Option<&Path>) -> Result<String, Benc
         output_of(Command::new("git").args(["rev-parse", "--short", "HEAD"]))
             .map(|commit| format!(" at {commit}"))
             .unwrap_or_default(),
-        first_line("/proc/loadavg").split(' ').next().unwrap_or_default(),
+        load_average(),
     ))
+}
+
+/// Figures from a busy machine are not published. The part before leaves some load, which goes away by itself.
+const MAX_LOAD: f64 = 2.0;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Returns when the machine is quiet enough for figures that are published; an error if it stays busy.
+pub fn await_quiet() -> Result<(), BenchError> {
+    let begin = Instant::now();
+    loop {
+        let load = load_average();
+        if load <= MAX_LOAD {
+            return Ok(());
+        }
+        if begin.elapsed() > PATIENCE {
+            let why = format!("nothing is published from a machine with a load of {load}: at most {MAX_LOAD}");
+            return Err(BenchError::Unsound(why));
+        }
+        std::thread::sleep(Duration::from_secs(5));
+    }
+}
+
+/// Processes that ran or waited for a CPU, over the last minute.
+fn load_average() -> f64 {
+    first_line("/proc/loadavg").split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
 }
 
 /// The first line that a program prints; `None` when there is no such program or it has nothing to say.

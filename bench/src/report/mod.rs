@@ -8,8 +8,8 @@ mod table;
 #[cfg(test)]
 pub use document::REGIONS;
 pub use document::{write_section, Section};
-pub use machine::describe;
-pub use svg::{Chart, Panel, Series};
+pub use machine::{await_quiet, describe};
+pub use svg::{Chart, Series};
 pub use table::Table;
 
 /// The middle value, or the mean of the two in the middle; 0 of nothing.
@@ -26,6 +26,15 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 /// A number of things.
 pub fn count(value: f64) -> String {
     with_thousands(value.round() as i64)
+}
+
+/// A number beside an axis.
+fn count_or_fraction(value: f64) -> String {
+    if value.fract() == 0.0 {
+        count(value)
+    } else {
+        value.to_string()
+    }
 }
 
 /// The median of the ratios of values that were measured one right after the other: whatever slowed the machine down
