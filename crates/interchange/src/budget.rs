@@ -6,7 +6,7 @@
 use windrow_columns::NotParsedReason;
 
 /// All that a payload expands to. A larger one is ClickHouse's to read, under its own limits.
-const MAX_EXPANDED_BYTES: usize = 256 << 20;
+pub(crate) const MAX_EXPANDED_BYTES: usize = 256 << 20;
 
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 

@@ -18,6 +18,7 @@ mod number_form;
 mod parquet;
 mod protobuf;
 
+pub use arrow::{check_arrow_stream, read_record_batch_of, ArrowFault};
 pub use avro::{AvroDecoder, AvroRows};
 pub use format::{format, formats};
 pub use protobuf::{ProtobufPlan, ProtobufRows, ProtobufSchema};

@@ -4,8 +4,6 @@
 //! are read here, by the readers that gathered inserts go through, which take only values that both types have. What
 //! isn't taken is an error that names the column: it is found by reading the columns one by one.
 
-use arrow_ipc::writer::StreamWriter;
-use bytes::Bytes;
 use windrow_columns::{decode_native, Block, Format, NativeLimits, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use super::table::{plan, Table, Written};
@@ -20,20 +18,12 @@ pub(crate) struct Batch {
 
 struct Source<'t> {
     table: &'t Table,
-    format: &'static Format,
-    bytes: Bytes,
+    payload: Payload,
 }
 
 pub(super) fn read(table: &Table, payload: Payload, max_bytes: u64) -> Result<Read<Batch>, AppendError> {
-    let source = match payload {
-        Payload::ArrowStream(bytes) => Source { table, format: arrow_stream()?, bytes },
-        Payload::Batch(batch) => Source { table, format: arrow_stream()?, bytes: as_stream(&batch)? },
-        Payload::Native(bytes) => Source { table, format: named(Format::named("Native"))?, bytes },
-    };
-    let Parsed { block, present } = match (source.format.read)(&source.bytes, &table.plan) {
-        Ok(parsed) => parsed,
-        Err(not_parsed) => return Err(source.why(not_parsed)),
-    };
+    let source = Source { table, payload };
+    let Parsed { block, present } = source.read(&table.plan)?.map_err(|not_parsed| source.why(not_parsed))?;
     let held_bytes = block.bytes() as u64;
     if held_bytes > max_bytes {
         let text = format!("The batch takes {held_bytes} bytes in memory, more than {max_bytes}; send smaller batches");
@@ -43,20 +33,8 @@ pub(super) fn read(table: &Table, payload: Payload, max_bytes: u64) -> Result<Re
     Ok(Read { rows: block.rows() as u64, held_bytes, batch: Batch { block } })
 }
 
-fn arrow_stream() -> Result<&'static Format, AppendError> {
-    named(windrow_interchange::format("ArrowStream"))
-}
-
 fn named(format: Option<&'static Format>) -> Result<&'static Format, AppendError> {
     format.ok_or_else(|| AppendError::new(73, "The format is not known here"))
-}
-
-fn as_stream(batch: &arrow_array::RecordBatch) -> Result<Bytes, AppendError> {
-    let unfit =
-        |error: arrow_schema::ArrowError| AppendError::new(117, &format!("Cannot read the Arrow batch: {error}"));
-    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(unfit)?;
-    writer.write(batch).map_err(unfit)?;
-    Ok(writer.into_inner().map_err(unfit)?.into())
 }
 
 /// All batches have the columns of the first one that was read.
@@ -77,9 +55,25 @@ fn bind(table: &Table, present: Vec<usize>) -> Result<(), AppendError> {
 }
 
 impl Source<'_> {
+    /// An error is one of this program.
+    fn read(&self, plan: &ReadPlan) -> Result<Result<Parsed, NotParsed>, AppendError> {
+        Ok(match &self.payload {
+            Payload::ArrowStream(bytes) => (named(windrow_interchange::format(self.format()))?.read)(bytes, plan),
+            Payload::Native(bytes) => (named(Format::named(self.format()))?.read)(bytes, plan),
+            Payload::Batch(batch) => windrow_interchange::read_record_batch_of(batch, plan),
+        })
+    }
+
+    fn format(&self) -> &'static str {
+        match self.payload {
+            Payload::Native(_) => "Native",
+            Payload::ArrowStream(_) | Payload::Batch(_) => "ArrowStream",
+        }
+    }
+
     /// In words that name the column.
     fn why(&self, not_parsed: NotParsed) -> AppendError {
-        let format = self.format.name;
+        let format = self.format();
         if not_parsed.reason == NotParsedReason::UnknownField {
             if let Some(name) = self.names().into_iter().find(|name| !self.has_column(name)) {
                 let text = format!("Column {name} of the batch is none of the columns to append to");
@@ -108,18 +102,20 @@ impl Source<'_> {
 
     fn read_alone<'c>(&self, column: &'c Written) -> Option<Culprit<'c>> {
         let alone: ReadPlan = plan(std::iter::once(column), &self.table.server_timezone, true);
-        let reason = (self.format.read)(&self.bytes, &alone).err()?.reason;
+        let reason = self.read(&alone).ok()?.err()?.reason;
         let is_of_values = matches!(reason, NotParsedReason::Value | NotParsedReason::Null | NotParsedReason::TimeZone);
         is_of_values.then_some(Culprit { column, reason })
     }
 
     /// The columns that the payload has, as far as they can be made out.
     fn names(&self) -> Vec<String> {
-        if self.format.name == "Native" {
-            let decoded = decode_native(&self.bytes, NativeLimits::default());
-            return decoded.map(|block| block.names).unwrap_or_default();
+        match &self.payload {
+            Payload::Native(bytes) => {
+                decode_native(bytes, NativeLimits::default()).map(|block| block.names).unwrap_or_default()
+            }
+            Payload::ArrowStream(bytes) => super::arrow_names::of_stream(bytes).unwrap_or_default(),
+            Payload::Batch(batch) => batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect(),
         }
-        super::arrow_names::of_stream(&self.bytes).unwrap_or_default()
     }
 }
 

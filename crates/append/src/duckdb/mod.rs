@@ -8,7 +8,6 @@ mod blame;
 mod committed;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-mod messages;
 mod read;
 mod table;
 mod unfolding;

@@ -8,8 +8,8 @@ use arrow_ipc::reader::StreamDecoder;
 use bytes::Bytes;
 use windrow_columns::{decode_native, NativeLimits};
 use windrow_duckdb::{record_batch, Fitting};
+use windrow_interchange::{check_arrow_stream, ArrowFault};
 
-use super::messages::{bad, check};
 use super::table::DuckDbTable;
 use super::unfolding::unfolded_bytes;
 use crate::error::AppendError;
@@ -79,7 +79,10 @@ pub(super) fn decoded(payload: Payload, max_bytes: u64) -> Result<Vec<RecordBatc
 /// The decoder looks through what it takes: offsets, UTF-8, keys of dictionaries. What it believes was checked before.
 /// For some of the damage that is left it has assertions instead of errors.
 pub(super) fn of_stream(bytes: Bytes, max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
-    check(&bytes, max_bytes)?;
+    check_arrow_stream(&bytes, max_bytes).map_err(|fault| match fault {
+        ArrowFault::Bad(why) => bad(&why),
+        ArrowFault::TooLarge => unpacks_to_too_much(),
+    })?;
     let decoded = catch_unwind(|| decode_stream(bytes));
     decoded.unwrap_or_else(|_| Err(bad("its buffers contradict each other")))
 }
@@ -98,6 +101,10 @@ fn decode_stream(bytes: Bytes) -> Result<Vec<RecordBatch>, AppendError> {
         (Some(schema), true) => Ok(vec![RecordBatch::new_empty(schema)]),
         (Some(_), false) => Ok(batches),
     }
+}
+
+fn bad(why: &str) -> AppendError {
+    AppendError::new(INCORRECT_DATA, &format!("The batch is no Arrow IPC stream that can be read: {why}"))
 }
 
 fn of_native(mut bytes: &[u8], max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {

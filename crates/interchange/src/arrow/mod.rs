@@ -1,61 +1,73 @@
 //! Arrow's IPC formats: the stream, and the file, which is a stream between two marks with an index behind it.
 //!
-//! Each message is a FlatBuffers table and a body of buffers. Record batches become columns as they come; dictionaries are
-//! kept by id and looked up. A file is read from the front too, and only if its index says the same.
+//! `arrow-ipc` decodes the bytes, after `check` has looked at what they announce; here is what it is asked for. A file is
+//! read from the front too, and only if its index says the same.
 
-mod batch;
-mod dictionary;
-mod flatbuffer;
-mod message;
+mod check;
+mod columns;
 mod schema;
-mod verify;
 
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{root_as_footer, Block, DictionaryBatch, Endianness, MessageHeader, MetadataVersion};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_select::take::take;
 use windrow_columns::{BlockBuilder, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, MAX_EXPANDED_BYTES};
 use crate::convert::Converter;
-use crate::input::Input;
 use crate::mapping::positions;
-use batch::Batch;
-use dictionary::Dictionaries;
-use flatbuffer::Table;
-use message::{next_message, Block, Message};
-use schema::Field;
+use check::{Framed, Messages};
+
+pub use check::{check_arrow_stream, ArrowFault};
 
 const FILE_START: &[u8] = b"ARROW1\0\0";
 const FILE_END: &[u8] = b"ARROW1";
 
 pub(crate) fn read_stream(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
-    let mut reader = Reader::new(plan, payload.len())?;
-    let mut input = Input::new(payload);
-    let read = reader.read_messages(&mut input, payload.len(), None).and_then(|_| match input.is_empty() {
-        true => Ok(()),
-        // ClickHouse reads the first stream of several only.
-        false => Err(NotParsedReason::Syntax),
-    });
-    reader.finish(read)
+    Reader::new(plan, payload.len())?.run(|reader| reader.messages(payload, 0, None).map(drop))
 }
 
 pub(crate) fn read_file(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
-    let mut reader = Reader::new(plan, payload.len())?;
-    let read = reader.read_file(payload);
-    reader.finish(read)
+    Reader::new(plan, payload.len())?.run(|reader| reader.file(payload))
 }
+
+/// A batch that is in memory already.
+pub fn read_record_batch_of(batch: &RecordBatch, plan: &ReadPlan) -> Result<Parsed, NotParsed> {
+    Reader::new(plan, batch.get_array_memory_size())?.run(|reader| {
+        let positions = reader.positions(batch.schema_ref())?;
+        schema::as_read(batch.schema_ref()).ok_or(NotParsedReason::Value)?;
+        let columns: Result<Vec<_>, _> = batch.columns().iter().map(whole).collect();
+        let batch = RecordBatch::try_new(batch.schema(), columns.map_err(|_| BROKEN)?).map_err(|_| BROKEN)?;
+        reader.batch(&batch, &positions)
+    })
+}
+
+/// A slice of lists still has the elements of all of them; this has only its own.
+fn whole(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    match array.data_type().is_nested() {
+        true => take(array, &UInt32Array::from_iter_values(0..array.len() as u32), None),
+        false => Ok(array.clone()),
+    }
+}
+
+const BROKEN: NotParsedReason = NotParsedReason::Syntax;
 
 struct Reader<'p> {
     plan: &'p ReadPlan,
     builder: BlockBuilder<'p>,
     converter: Converter<'p>,
     budget: Budget,
-    dictionaries: Dictionaries,
 }
 
-/// Where the messages of a file lie.
-#[derive(Default, PartialEq)]
-struct MessageOffsets {
-    dictionaries: Vec<Block>,
-    batches: Vec<Block>,
-}
+/// Where a message lies: its offset, the bytes of its metadata, those of its body.
+type Place = (i64, i32, i64);
 
 impl<'p> Reader<'p> {
     fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotParsed> {
@@ -64,90 +76,116 @@ impl<'p> Reader<'p> {
             builder: BlockBuilder::new(plan, payload_bytes)?,
             converter: Converter::new(plan),
             budget: Budget::new(),
-            dictionaries: Dictionaries::default(),
         })
     }
 
-    fn finish(self, read: Result<(), NotParsedReason>) -> Result<Parsed, NotParsed> {
-        match read {
+    /// The decoder has assertions for some of the damage that no check sees; what it leaves behind is thrown away.
+    fn run(mut self, read: impl FnOnce(&mut Self) -> Result<(), NotParsedReason>) -> Result<Parsed, NotParsed> {
+        match catch_unwind(AssertUnwindSafe(|| read(&mut self))).unwrap_or(Err(BROKEN)) {
             Ok(()) => self.builder.finish(),
             Err(reason) => Err(self.builder.not_parsed(reason)),
         }
     }
 
-    /// Messages up to the mark that ends them. `payload_bytes` is where the whole input ends, `expected` the only schema
-    /// that is taken.
-    fn read_messages(
+    fn positions(&self, schema: &Schema) -> Result<Vec<Option<usize>>, NotParsedReason> {
+        positions(schema.fields().iter().map(|field| field.name().as_str()), self.plan)
+    }
+
+    /// All of a stream, which ends in its mark. `before` is where it lies in the payload, `expected` the only schema that
+    /// is taken. Returns where dictionaries and batches lie.
+    fn messages(
         &mut self,
-        input: &mut Input<'_>,
-        payload_bytes: usize,
-        expected: Option<&[Field]>,
-    ) -> Result<MessageOffsets, NotParsedReason> {
-        let schema_message = next_message(input).ok_or(NotParsedReason::Syntax)?;
-        let Some(Message { table, header_kind: message::SCHEMA, body: [], .. }) = schema_message else {
-            return Err(NotParsedReason::Syntax);
+        stream: &[u8],
+        before: usize,
+        expected: Option<&Schema>,
+    ) -> Result<[Vec<Place>; 2], NotParsedReason> {
+        let bytes = Buffer::from(stream);
+        let mut messages = Messages::new(&bytes, MAX_EXPANDED_BYTES as u64);
+        let mut next = || {
+            messages.next().map_err(|fault| if fault == ArrowFault::TooLarge { NotParsedReason::Value } else { BROKEN })
         };
-        let fields = schema::fields(&table).ok_or(NotParsedReason::Value)?;
-        if expected.is_some_and(|expected| expected != fields) {
-            return Err(NotParsedReason::Syntax);
+        let first = next()?.ok_or(BROKEN)?;
+        let header = first.message.header_as_schema().filter(|_| first.body_bytes == 0).ok_or(BROKEN)?;
+        let is_plain =
+            header.endianness() == Endianness::Little && header.features().is_none_or(|some| some.is_empty());
+        let schema = try_fb_to_schema(header).map_err(|_| NotParsedReason::Value)?;
+        if expected.is_some_and(|expected| *expected != schema) {
+            return Err(BROKEN);
         }
-        let positions = positions(fields.iter().map(|field| field.name.as_str()), self.plan)?;
-        let mut offsets = MessageOffsets::default();
-        loop {
-            let offset = payload_bytes - input.rest().len();
-            let Some(message) = next_message(input).ok_or(NotParsedReason::Syntax)? else { return Ok(offsets) };
-            let block = Block::of(&message, offset);
-            match message.header_kind {
-                message::DICTIONARY => {
-                    offsets.dictionaries.push(block);
-                    self.dictionaries.read(&message, &fields, &mut self.budget)?;
-                }
-                message::BATCH => {
-                    offsets.batches.push(block);
-                    self.read_batch(&message, &fields, &positions)?;
-                }
-                _ => return Err(NotParsedReason::Syntax),
+        let schema: SchemaRef = Arc::new(schema::as_read(&schema).filter(|_| is_plain).ok_or(NotParsedReason::Value)?);
+        let positions = self.positions(&schema)?;
+        let (mut known, mut places) = (HashMap::new(), [Vec::new(), Vec::new()]);
+        while let Some(framed) = next()? {
+            let version = framed.message.version();
+            if version != MetadataVersion::V4 && version != MetadataVersion::V5 {
+                return Err(BROKEN);
             }
+            let at = (before + framed.offset) as i64;
+            let place = (at, framed.metadata_bytes as i32, framed.body_bytes as i64);
+            let body = bytes.slice_with_length(framed.offset + framed.metadata_bytes, framed.body_bytes);
+            match framed.message.header_type() {
+                MessageHeader::DictionaryBatch => {
+                    places[0].push(place);
+                    dictionary(&framed, &body, &schema, &mut known)?;
+                }
+                MessageHeader::RecordBatch => {
+                    places[1].push(place);
+                    let header = framed.message.header_as_record_batch().ok_or(BROKEN)?;
+                    let batch = read_record_batch(&body, header, schema.clone(), &known, None, &version);
+                    self.batch(&batch.map_err(|_| BROKEN)?, &positions)?;
+                }
+                _ => return Err(BROKEN),
+            }
+        }
+        // ClickHouse reads the first stream of several only.
+        match messages.has_ended && messages.rest().is_empty() {
+            true => Ok(places),
+            false => Err(BROKEN),
         }
     }
 
-    fn read_batch(
-        &mut self,
-        message: &Message<'_>,
-        fields: &[Field],
-        positions: &[Option<usize>],
-    ) -> Result<(), NotParsedReason> {
-        let mut batch = Batch::new(&message.table, message.body, &mut self.budget)?;
-        let rows = batch.rows();
-        for (field, position) in fields.iter().zip(positions) {
-            let column = batch.column(field, rows, &self.dictionaries)?;
+    fn batch(&mut self, batch: &RecordBatch, positions: &[Option<usize>]) -> Result<(), NotParsedReason> {
+        for ((array, field), position) in batch.columns().iter().zip(batch.schema_ref().fields()).zip(positions) {
+            let column = columns::column(array, field, &mut self.budget)?;
             if let Some(position) = position {
                 self.converter.put(&mut self.builder, *position, &column)?;
             }
         }
-        batch.finish()?;
-        self.builder.end_rows(rows)
+        self.builder.end_rows(batch.num_rows())
     }
 
-    fn read_file(&mut self, payload: &[u8]) -> Result<(), NotParsedReason> {
-        let broken = NotParsedReason::Syntax;
-        let messages = payload.strip_prefix(FILE_START).and_then(|rest| rest.strip_suffix(FILE_END)).ok_or(broken)?;
-        let (messages, footer_bytes) = messages.split_last_chunk::<4>().ok_or(broken)?;
-        let footer_bytes = u32::from_le_bytes(*footer_bytes) as usize;
-        let footer_start = messages.len().checked_sub(footer_bytes).ok_or(broken)?;
+    fn file(&mut self, payload: &[u8]) -> Result<(), NotParsedReason> {
+        let messages = payload.strip_prefix(FILE_START).and_then(|rest| rest.strip_suffix(FILE_END)).ok_or(BROKEN)?;
+        let (messages, footer_bytes) = messages.split_last_chunk::<4>().ok_or(BROKEN)?;
+        let footer_start = messages.len().checked_sub(u32::from_le_bytes(*footer_bytes) as usize).ok_or(BROKEN)?;
         let (messages, footer) = messages.split_at(footer_start);
-        let footer = Table::root(footer).filter(verify::is_sound_footer).ok_or(broken)?;
-        let mut input = Input::new(messages);
+        // Aligned, as the footer's reader wants it.
+        let footer = Buffer::from(footer);
+        let footer = root_as_footer(&footer).map_err(|_| BROKEN)?;
         // ClickHouse takes the schema from here.
-        let schema = footer.table(1).flatten().and_then(|schema| schema::fields(&schema)).ok_or(broken)?;
-        let offsets = self.read_messages(&mut input, FILE_START.len() + messages.len(), Some(&schema))?;
-        let listed = MessageOffsets {
-            dictionaries: message::blocks(&footer, 2).ok_or(broken)?,
-            batches: message::blocks(&footer, 3).ok_or(broken)?,
-        };
-        match input.is_empty() && listed == offsets {
-            true => Ok(()),
-            false => Err(broken),
+        let schema = footer.schema().and_then(|schema| try_fb_to_schema(schema).ok()).ok_or(BROKEN)?;
+        let places = self.messages(messages, FILE_START.len(), Some(&schema))?;
+        let place = |block: &Block| (block.offset(), block.metaDataLength(), block.bodyLength());
+        let listed = [footer.dictionaries(), footer.recordBatches()]
+            .map(|blocks| blocks.into_iter().flatten().map(place).collect::<Vec<_>>());
+        if listed == places {
+            Ok(())
+        } else {
+            Err(BROKEN)
         }
     }
+}
+
+/// A dictionary that comes again under an id, or adds to one, is left to ClickHouse.
+fn dictionary(
+    framed: &Framed<'_>,
+    body: &Buffer,
+    schema: &Schema,
+    known: &mut HashMap<i64, ArrayRef>,
+) -> Result<(), NotParsedReason> {
+    let header: DictionaryBatch = framed.message.header_as_dictionary_batch().ok_or(BROKEN)?;
+    if header.isDelta() || known.contains_key(&header.id()) {
+        return Err(NotParsedReason::Value);
+    }
+    read_dictionary(body, header, schema, known, &framed.message.version()).map_err(|_| BROKEN)
 }
