@@ -92,12 +92,8 @@ impl Gateway {
             let reload = reload.clone();
             move || reload.run()
         };
-        let admin_server = AdminServer::new(registry, &data, AdminOptions { token }, ready, reloads);
-        tokio::spawn(Arc::new(admin_server).run(admin_listener));
-        tokio::spawn({
-            let data = data.clone();
-            async move { data.run(http_listener).await }
-        });
+        AdminServer::new(registry, &data, AdminOptions { token }, ready, reloads).start(admin_listener);
+        data.start(http_listener);
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
         tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
         let data_directory =

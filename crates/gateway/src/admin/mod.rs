@@ -64,9 +64,10 @@ impl AdminServer {
         AdminServer { registry, gatherer, state, dead_letters, options, ready, reload, limits }
     }
 
-    /// Serves until the task is dropped.
-    pub async fn run(self: Arc<Self>, listener: TcpListener) {
-        tokio::join!(self.accept(listener), self.dead_letters.discard_old());
+    /// Serves until the runtime ends.
+    pub fn start(self, listener: TcpListener) {
+        let server = Arc::new(self);
+        tokio::spawn(async move { tokio::join!(server.accept(listener), server.dead_letters.discard_old()) });
     }
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {

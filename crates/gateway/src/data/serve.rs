@@ -172,8 +172,14 @@ impl DataServer {
         &self.state
     }
 
-    /// Serves connections until [`shut_down`](Self::shut_down).
-    pub async fn run(&self, listener: TcpListener) {
+    /// Serves connections until [`shut_down`](Self::shut_down). The task is begun here and not by the caller: then all
+    /// that a connection does is compiled with this crate, and not anew with each change of the program.
+    pub fn start(self: &Arc<Self>, listener: TcpListener) {
+        let server = self.clone();
+        tokio::spawn(async move { server.accept(listener).await });
+    }
+
+    async fn accept(&self, listener: TcpListener) {
         static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(0);
         let mut stop = self.stop.subscribe();
         let mut forgetting = tokio::time::interval(FORGET_UNUSED_AFTER);

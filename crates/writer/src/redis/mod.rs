@@ -11,7 +11,7 @@
 //! | `:bytes` | string | bytes of all entries of the bucket, for the limit |
 //! | `:lane:<name>` | hash | owner, its process, destination, number of the next row, serial of the last record |
 //! | `:lane:<name>:rows` | hash | entries: `first row:rows` to the rows ([`entry`]) |
-//! | `:lane:<name>:batches` | hash | batch id to its rows, live or done ([`book`]) |
+//! | `:lane:<name>:batches` | hash | batch id to its rows, live or done ([`lane_index`]) |
 //! | `:lane:<name>:gone` | string | for a day: the lane was emptied, and how far it went |
 //!
 //! ## Who does what
