@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use super::{insert_query, run, LoadOutcome, Plan, RowFormat, RowsOfRun};
-use crate::wire::Endpoint;
+use super::*;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const OK_IN_CHUNKS: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
@@ -29,17 +27,13 @@ fn answer_to(seq: u64) -> &'static [u8] {
     }
 }
 
-fn acknowledges(answer: &[u8]) -> bool {
-    answer != BUSY && answer != CUT_SHORT
-}
-
 fn serve(stream: TcpStream, acknowledged: &Mutex<BTreeSet<Id>>) -> Option<()> {
     let mut writer = stream.try_clone().ok()?;
     let mut reader = BufReader::new(stream);
     loop {
         let id = read_insert(&mut reader)?;
         let answer = answer_to(id.1);
-        if acknowledges(answer) {
+        if answer != BUSY && answer != CUT_SHORT {
             assert!(acknowledged.lock().unwrap().insert(id), "{id:?} was sent twice");
         }
         writer.write_all(answer).ok()?;
@@ -69,7 +63,17 @@ fn read_insert(reader: &mut impl BufRead) -> Option<Id> {
     Some((row["conn"].as_u64().unwrap(), row["seq"].as_u64().unwrap()))
 }
 
-fn run_against_misbehaving_server(threads: u32) -> (LoadOutcome, BTreeSet<Id>) {
+fn plan(address: &str, in_step: bool) -> Plan {
+    let text = format!(
+        r#"{{"address": "{address}", "heads": ["POST / HTTP/1.1\r\nHost: x\r\nContent-Length: "], "zipf": false,
+        "stride": null, "format": "JSONEachRow", "connections": 5, "first_conn": 0, "warmup_seconds": 0,
+        "seconds": 600, "inserts_per_connection": 70, "interval_seconds": null, "in_step": {in_step},
+        "grace_seconds": 10}}"#
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+fn run_against_misbehaving_server(in_step: bool) -> (Load, BTreeSet<Id>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
@@ -81,56 +85,44 @@ fn run_against_misbehaving_server(threads: u32) -> (LoadOutcome, BTreeSet<Id>) {
             std::thread::spawn(move || serve(stream, &shared));
         }
     });
-    let outcome = run(&Plan {
-        target: Endpoint::without_user(address),
-        query: insert_query("bench.t", RowFormat::JsonEachRow, &["async_insert=0"]),
-        targets: None,
-        format: RowFormat::JsonEachRow,
-        rows: RowsOfRun::default(),
-        connections: 5,
-        threads,
-        warmup: Duration::ZERO,
-        window: Duration::from_secs(600),
-        inserts_per_connection: Some(70),
-        interval: None,
-        grace: Duration::from_secs(10),
-    })
-    .unwrap();
+    let load = run(plan(&address, in_step)).unwrap();
     let acknowledged = acknowledged.lock().unwrap().clone();
-    (outcome, acknowledged)
+    (load, acknowledged)
 }
 
 #[test]
 fn what_it_calls_acknowledged_is_what_the_server_acknowledged() {
-    for threads in [1, 2] {
-        let (outcome, by_server) = run_against_misbehaving_server(threads);
+    for in_step in [false, true] {
+        let (load, by_server) = run_against_misbehaving_server(in_step);
         let mut by_load = BTreeSet::new();
-        for (conn, ids) in outcome.ids.iter().enumerate() {
-            assert_eq!(ids.sent, 70);
-            let unacknowledged: BTreeSet<u64> = ids.unacknowledged.iter().copied().collect();
-            by_load.extend((0..ids.sent).filter(|seq| !unacknowledged.contains(seq)).map(|seq| (conn as u64, seq)));
+        for (conn, (sent, unacknowledged)) in load.sent.iter().zip(&load.unacknowledged).enumerate() {
+            assert_eq!(*sent, 70);
+            by_load.extend((0..*sent).filter(|seq| !unacknowledged.contains(seq)).map(|seq| (conn as u64, seq)));
         }
         assert_eq!(by_load, by_server);
-        assert_eq!(outcome.acknowledged_in_window, by_server.len() as u64);
-        assert_eq!((outcome.statuses[&200], outcome.statuses[&503], outcome.broken), (250, 50, 50));
+        assert_eq!(load.in_window, by_server.len() as u64);
+        assert_eq!((load.statuses[&200], load.statuses[&503], load.broken), (250, 50, 50));
+        assert_eq!(load.steps_ms.len(), if in_step { 70 } else { 0 });
     }
 }
 
 #[test]
 fn a_server_that_is_not_there_is_an_error() {
-    let plan = Plan {
-        target: Endpoint::without_user("127.0.0.1:1".to_owned()),
-        query: String::new(),
-        targets: None,
-        format: RowFormat::JsonEachRow,
-        rows: RowsOfRun::default(),
-        connections: 3,
-        threads: 2,
-        warmup: Duration::ZERO,
-        window: Duration::from_secs(600),
-        inserts_per_connection: Some(1),
-        interval: None,
-        grace: Duration::ZERO,
-    };
-    assert!(run(&plan).is_err());
+    assert!(run(plan("127.0.0.1:1", false)).is_err());
+}
+
+#[test]
+fn only_whole_intervals_are_missed() {
+    let next = Instant::now();
+    let interval = Duration::from_secs(1);
+    let at = |ms| next + Duration::from_millis(ms);
+    let missed: Vec<u32> = [0, 999, 1000, 3500].map(|ms| missed_since(next, at(ms), interval)).to_vec();
+    assert_eq!(missed, [0, 0, 1, 3]);
+}
+
+#[test]
+fn quantiles_are_of_a_sorted_list_and_of_nothing_0() {
+    let sorted: Vec<u32> = (1..=10_000).collect();
+    assert_eq!([0.5, 0.95, 0.99, 1.0].map(|share| quantile_ms(&sorted, share)), [5.0, 9.5, 9.9, 10.0]);
+    assert_eq!(quantile_ms(&[], 0.99), 0.0);
 }
