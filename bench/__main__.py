@@ -1,7 +1,5 @@
 """Windrow's benchmarks. `bench/run` builds what they need and starts this; docs/benchmarks.md is what it writes."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os
@@ -13,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # The servers under test are started as the whole-system tests start them.
 sys.path.insert(0, str(ROOT / "tests"))
 
-from bench.base.document import Section, write_section  # noqa: E402
+from bench.base.document import REGIONS, Section, write_section  # noqa: E402
 from bench.base.machine import await_quiet, describe  # noqa: E402
 from bench.base.part import PARTS, Part  # noqa: E402
 from bench.base.processes import raise_open_files  # noqa: E402
@@ -21,11 +19,6 @@ from bench.base.stack import Stack, binary  # noqa: E402
 
 for module in sorted((ROOT / "bench" / "parts").glob("*.py")):
     importlib.import_module(f"bench.parts.{module.stem}")
-# As `all` runs them.
-ORDER = (
-    "inserts", "tables", "bulk", "parsing", "formats", "culprit", "durability", "replay", "duckdb", "appends",
-    "select", "idle", "article", "clients", "results", "writer", "kafka",
-)  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,7 +58,7 @@ def main() -> None:
     options = parser().parse_args()
     os.environ["WINDROW_BINARY"] = str(options.windrow or binary("windrow"))
     raise_open_files()
-    names, failed = ORDER if options.part == "all" else (options.part,), []
+    names, failed = REGIONS if options.part == "all" else (options.part,), []
     for name in names:
         part = PARTS[name]
         given = part.defaults(options.quick) if options.part == "all" else {}

@@ -1,11 +1,20 @@
-"""Compares what was stored with what was acknowledged, id by id. The row is the one that `bench/src/row.rs` writes."""
+"""The row that is inserted, and what was stored of it compared with what was acknowledged, id by id.
 
-from __future__ import annotations
+A row is what a probe of article 1 reports, under an id that is unique, and with a value that follows from the id, so that a row which
+was lost, doubled or mangled on its way shows.
+"""
 
 from dataclasses import dataclass
 
 from harness.endpoint import Endpoint
 
+# The load generator's: the connection, the number of its insert, and the value.
+NUMBERS = ("conn", "seq", "value")
+COLUMNS: list[tuple[str, str, str | int]] = [
+    ("conn", "UInt32", "conn"), ("seq", "UInt64", "seq"), ("time", "DateTime", 1_700_000_000), ("site", "String", "example.com"),
+    ("city", "String", "Oslo"), ("latency_us", "UInt32", "value"),
+]  # fmt: skip
+DECLARED = ", ".join(f"{name} {kind}" for name, kind, _ in COLUMNS)
 # Ids that one statement asks for; keeps it far below ClickHouse's limit on a query's size.
 IDS_PER_QUERY = 5_000
 LARGE_QUERY = {"max_query_size": 10_000_000, "max_ast_elements": 1_000_000, "max_expanded_ast_elements": 1_000_000}

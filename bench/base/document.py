@@ -1,11 +1,11 @@
 """docs/benchmarks.md: the method, written by hand beside this, and one region per benchmark, replaced by its last full run. Every
 region names the command that fills it, so no figure stands there without one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import TextWrapper
 
+PROSE = Path(__file__).with_name("prose.md").read_text()
 METHOD = Path(__file__).with_name("method.md").read_text().strip()
 # The order of the page, whatever the order of the runs.
 REGIONS = (
@@ -31,6 +31,12 @@ class Section:
         return f"## {self.title}\n\n`{self.command}`\n\n{wrapped(machine.strip())}\n\n{wrapped(self.body.strip())}\n"
 
 
+def prose(name: str, **filled_in: object) -> str:
+    """A section of prose.md as paragraphs that are a line each: the page wraps them again."""
+    text = PROSE.partition(f"\n## {name}\n")[2].partition("\n## ")[0].strip().format(**filled_in)
+    return "\n\n".join(" ".join(paragraph.splitlines()) for paragraph in text.split("\n\n")) + "\n\n"
+
+
 def wrapped(text: str) -> str:
     """Prose in lines of at most 110 characters; tables, code, headings and pictures as they are."""
     lines: list[str] = []
@@ -40,14 +46,9 @@ def wrapped(text: str) -> str:
         if is_code or line.startswith(tuple("|#!<`")):
             lines.append(line)
             continue
-        current, indent = "", "  " if line.startswith("- ") else ""
-        for word in line.split(" "):
-            if len(current) + 1 + len(word) > WIDTH:
-                lines.append(current)
-                current = indent + word
-            else:
-                current += (" " if current else "") + word
-        lines.append(current)
+        indent = "  " if line.startswith("- ") else ""
+        wrapper = TextWrapper(WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines += wrapper.wrap(line) or [""]
     return "\n".join(lines)
 
 

@@ -1,7 +1,5 @@
 """From figures to text: medians, ratios, tables in Markdown, and what the project promises beside what was measured."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -38,7 +36,7 @@ def figure(value: float | None) -> str:
 class Rows(list[dict[str, Any]]):
     """What was measured: a row per run, with what was run beside what came of it."""
 
-    def where(self, **wanted: object) -> Rows:
+    def where(self, **wanted: object) -> "Rows":
         return Rows(row for row in self if all(row.get(key) == value for key, value in wanted.items()))
 
     def values(self, key: str) -> list[float]:
@@ -55,11 +53,11 @@ class Rows(list[dict[str, Any]]):
         values = self.values(key)
         return statistics.fmean(values) if values else None
 
-    def ratio(self, other: Rows, key: str) -> float | None:
+    def ratio(self, other: "Rows", key: str) -> float | None:
         """Round by round. None unless both were run."""
         return paired_ratio(self.values(key), other.values(key)) or None
 
-    def groups(self, *keys: str) -> list[tuple[tuple[Any, ...], Rows]]:
+    def groups(self, *keys: str) -> list[tuple[tuple[Any, ...], "Rows"]]:
         """The rows that agree in these, in the order in which the first of them came."""
         found: dict[tuple[Any, ...], Rows] = {}
         for row in self:

@@ -1,7 +1,5 @@
 """On what a figure was measured: hardware, kernel, versions, and how busy the machine was before."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

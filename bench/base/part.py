@@ -1,8 +1,6 @@
 """A benchmark as its command line knows it: a name, a title, and options with their defaults, of which the command is made that
 stands above its figures."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +11,7 @@ from bench.base.stack import Stack
 
 @dataclass(frozen=True)
 class Option:
-    """A list is given with commas, or by repeating a flag whose default is empty; `None` is a number that need not be given."""
+    """A list is given with commas; `None` is a number that need not be given."""
 
     default: Any
     help: str = ""
@@ -41,7 +39,7 @@ class Part:
             if value in (None, False, []) or (option.rare and value == option.default):
                 continue
             flag = f"--{name.replace('_', '-')}"
-            texts = [f"{one:g}" if isinstance(one, float) else str(one) for one in as_list(value)]
+            texts = [f"{one:g}" if isinstance(one, float) else str(one) for one in (value if isinstance(value, list) else [value])]
             words += [flag] if value is True else [f"{flag} {','.join(texts)}"]
         return " ".join(words)
 
@@ -50,19 +48,14 @@ class Part:
             flag, default = f"--{name.replace('_', '-')}", option.default
             if isinstance(default, bool):
                 parser.add_argument(flag, action="store_true", help=option.help)
-            elif isinstance(default, list):
-                parser.add_argument(flag, type=list_of(default, option), default=default, help=option.help)
-            else:
-                kind = int if default is None else type(default)
-                choices = option.choices or None
-                parser.add_argument(flag, type=kind, default=default, choices=choices, help=option.help)
+                continue
+            is_list = isinstance(default, list)
+            kind = list_of(default, option) if is_list else int if default is None else type(default)
+            choices = None if is_list else option.choices or None
+            parser.add_argument(flag, type=kind, default=default, choices=choices, help=option.help)
 
     def defaults(self, quick: bool) -> dict[str, Any]:
         return {name: option.default for name, option in self.options.items()} | (self.quick if quick else {})
-
-
-def as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def list_of(default: list[Any], option: Option) -> Callable[[str], list[Any]]:

@@ -1,11 +1,11 @@
 """What the processes under test cost, from /proc, and programs that are asked things line by line."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
 import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +22,7 @@ class Usage:
     resident_bytes: int = 0
 
 
-def usage(pid: int | None) -> Usage:
+def usage(pid: int | str | None) -> Usage:
     """All zero when the process is gone."""
     try:
         return parse_stat(Path(f"/proc/{pid}/stat").read_text())
@@ -65,6 +65,16 @@ def own_cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def answer(what: object) -> None:
+    """Of a program that is asked, and who says first that it is ready."""
+    print(json.dumps(what), flush=True)
+
+
+def asked_lines() -> Iterator[Any]:
+    answer("ready")
+    yield from map(json.loads, sys.stdin)
+
+
 class Program:
     """A child that answers each line with a line, and ends with the benchmark."""
 
@@ -89,13 +99,16 @@ class Program:
             raise SystemExit(f"{self.process.args} ended with {self.process.wait()}")
         return line.decode().strip()
 
+    def answer(self) -> Any:
+        return json.loads(self.line())
+
     def tell(self, what: object) -> None:
         self.input.write(json.dumps(what).encode() + b"\n")
         self.input.flush()
 
     def ask(self, what: object) -> Any:
         self.tell(what)
-        return json.loads(self.line())
+        return self.answer()
 
     def end(self) -> None:
         """When its input ends, it does."""
@@ -103,7 +116,7 @@ class Program:
         if code := self.process.wait(60):
             raise SystemExit(f"{self.process.args} ended with {code}")
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> "Program":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,8 +4,6 @@ Every benchmark of small inserts is a list of scenarios and a table made of thei
 up afterwards: a figure for rows that did not arrive is no figure.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -14,18 +12,19 @@ import urllib.parse
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
+from math import gcd
 from typing import Any
 
 from harness.endpoint import Endpoint
 
-from bench.base.check import Ids, RowsIn, Stored, check
+from bench.base.check import COLUMNS, DECLARED, NUMBERS, Ids, RowsIn, Stored, check
 from bench.base.figures import Rows, figure
 from bench.base.processes import usage
 from bench.base.stack import NOBODY, Snapshot, Stack, binary, empty_handler
 
 GRACE_SECONDS = 30
 FLUSHED_WITHIN_SECONDS = 300
-COLUMNS = "conn UInt32, seq UInt64, time DateTime, site String, city String, latency_us UInt32"
 IN_DUCKDB = {"UInt32": "UINTEGER", "UInt64": "UBIGINT", "DateTime": "TIMESTAMP_S", "String": "VARCHAR"}
 
 
@@ -90,10 +89,10 @@ class OneTable:
 
     def __init__(self, name: str = "bench.inserts", settings: str = "", more: str = "", duckdb: bool = False) -> None:
         self.name, self.duckdb = name, duckdb
-        self.ddl = f"CREATE TABLE {name} ({COLUMNS}{more}) ENGINE = MergeTree ORDER BY (conn, seq)"
+        self.ddl = f"CREATE TABLE {name} ({DECLARED}{more}) ENGINE = MergeTree ORDER BY (conn, seq)"
         self.ddl += f" SETTINGS {settings}" if settings else ""
         if duckdb:
-            columns = ", ".join(f"{n} {IN_DUCKDB[kind]} NOT NULL" for n, kind in map(str.split, COLUMNS.split(", ")))
+            columns = ", ".join(f"{n} {IN_DUCKDB[kind]} NOT NULL" for n, kind, _ in COLUMNS)
             self.ddl = f"CREATE TABLE {name} ({columns})"
 
     def prepare(self, sql: Endpoint) -> None:
@@ -127,10 +126,35 @@ def parts_created(sql: Endpoint, table: str) -> int:
     return int(sql.sql(f"SELECT toUInt64(max(max_block_number)) FROM system.parts WHERE {of_table(table)}"))
 
 
+def row_of_format(format: str) -> list[list[int] | str]:
+    """For the load generator: bytes, and what differs from row to row."""
+    pieces: list[list[int] | str] = []
+    native, is_text = format == "Native", format == "JSONEachRow"
+    # Six columns, one row. A text stands behind its length, of which one byte is enough here.
+    written = b"{" if is_text else b"\6\1" if native else b""
+    text = lambda value: bytes([len(value)]) + value.encode()
+    for at, (name, kind, value) in enumerate(COLUMNS):
+        written += f'{"," if at else ""}"{name}":'.encode() if is_text else text(name) + text(kind) if native else b""
+        if value in NUMBERS:
+            pieces += [list(written), str(value)]
+            written = b""
+        else:
+            binary = value.to_bytes(4, "little") if isinstance(value, int) else text(value)
+            written += json.dumps(value).encode() if is_text else binary
+    return [*pieces, list(written + (b"}\n" if is_text else b""))]
+
+
+def stride_over(targets: int) -> int:
+    """Coprime with their number, so that a connection reaches all of them before it comes to one again, and about 0.62 of it, so
+    that connections whose numbers are neighbours don't meet at the same target one insert later."""
+    return next(stride for stride in count(max(1, int(targets * 0.618))) if gcd(stride, targets) == 1)
+
+
 def generate(address: str, heads: list[str], scenario: Scenario, more: dict[str, Any]) -> dict[str, Any]:
     """Runs the load generator, and returns what it says."""
     plan = {
-        "address": address, "heads": heads, "zipf": False, "stride": None, "format": scenario.format,
+        "address": address, "heads": heads, "stride": stride_over(len(heads)), "row": row_of_format(scenario.format),
+        "is_binary": scenario.format != "JSONEachRow", "zipf": more.get("stride") == 0, "format": scenario.format,
         "connections": scenario.connections, "first_conn": 0, "warmup_seconds": scenario.warmup_seconds,
         "seconds": scenario.seconds, "inserts_per_connection": None, "interval_seconds": None, "in_step": False,
         "grace_seconds": GRACE_SECONDS, **scenario.load, **more,

@@ -1,13 +1,14 @@
 """What is measured: a gateway with its ClickHouse or DuckDB, started here or running already, and the empty handlers."""
 
-from __future__ import annotations
-
+import http.client
 import json
 import os
 import signal
 import tempfile
+import time
 import urllib.parse
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from harness.process import wait_gone
 
 from bench.base.processes import Program, Usage, descendants, usage
 
+# Large answers are read by pieces that take little of the CPU.
+READ_BYTES = 1 << 20
 # Who asks without a name.
 NOBODY = ("default", "")
 
@@ -91,7 +94,7 @@ class Snapshot:
     gateway: Usage = Usage()
     clickhouse: Usage = Usage()
 
-    def cpu_since(self, before: Snapshot) -> tuple[float, float]:
+    def cpu_since(self, before: "Snapshot") -> tuple[float, float]:
         """Of the gateway and of ClickHouse."""
         of = lambda after, before: max(0.0, after.cpu_seconds - before.cpu_seconds)
         return of(self.gateway, before.gateway), of(self.clickhouse, before.clickhouse)
@@ -172,3 +175,20 @@ def empty_handler(example: str, environment: list[str]) -> tuple[Program, str]:
     name, *arguments = example.split()
     program = Program([str(binary(name)), "127.0.0.1:0", *arguments], given)
     return program, program.line().rpartition(" ")[2]
+
+
+def read_all(
+    server: Endpoint, query: str, take: Callable[[memoryview], object] = len, settings: dict[str, object] | None = None
+) -> tuple[int, float]:
+    """How many bytes the answer has, and how many seconds it took."""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=120)
+    began, buffer, length = time.perf_counter(), memoryview(bytearray(READ_BYTES)), 0
+    connection.request("POST", server.target(None, settings), query.encode(), server.with_auth(None))
+    answer = connection.getresponse()
+    if answer.status != 200:
+        raise SystemExit(f"{query}: {answer.read(4096)!r}")
+    while read := answer.readinto(buffer):
+        take(buffer[:read])
+        length += read
+    connection.close()
+    return length, time.perf_counter() - began

@@ -1,8 +1,6 @@
 """A line chart as plain SVG: its title says what it shows, each line's name stands at its end, and it is readable on a light and
 on a dark page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ class Axis:
     pixels: tuple[float, float]
 
     @classmethod
-    def over(cls, values: Iterable[float], is_logarithmic: bool, pixels: tuple[float, float]) -> Axis:
+    def over(cls, values: Iterable[float], is_logarithmic: bool, pixels: tuple[float, float]) -> "Axis":
         most = max(filter(math.isfinite, values), default=0.0)
         if is_logarithmic:
             return cls(10.0 ** math.ceil(math.log10(max(most, 10))), 10, True, pixels)

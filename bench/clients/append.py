@@ -1,13 +1,10 @@
 """One way of appending, in a process of its own: `python -m bench.clients.append WAY ADDRESS`.
 
 Each line of its input is a job, `{"rows": 1000000, "times": 1, "table": "t", "ordered": true}`; the answer is the seconds it took. The client
-is connected, and the rows are made, before the first job: what is measured is the append.
+is connected, and the rows are made, before the first job: what is measured is the append. `quack-server FILE PORT` is what the first of the ways appends to.
 """
 
-from __future__ import annotations
-
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from bench.base.processes import answer, asked_lines
+
+TOKEN = "bench-token"
 Job = Callable[[str, int, int, bool], float]
 
 
@@ -24,9 +24,27 @@ def numbers(rows: int) -> pa.Table:
     return pa.table({"i": pa.array(range(rows), pa.int64())})
 
 
-def quack(address: str) -> Job:
-    from bench.clients.quack_server import TOKEN, with_quack
+def with_quack(path: str) -> Any:
+    import duckdb
+    from duckdb_extensions import import_extension
 
+    for extension in ("httpfs", "quack"):
+        import_extension(extension)
+    connection = duckdb.connect(path)
+    connection.execute("LOAD httpfs; LOAD quack")
+    return connection
+
+
+def quack_server(path: str, port: str) -> None:
+    """Runs each line of its input and answers the single value it gives."""
+    server = with_quack(path)
+    server.execute(f"CALL quack_serve('quack:localhost:{port}', token='{TOKEN}')")
+    for statement in asked_lines():
+        row = server.cursor().execute(statement).fetchone()
+        answer(row[0] if row else None)
+
+
+def quack(address: str) -> Job:
     client = with_quack(":memory:")
     client.execute(f"ATTACH 'quack:{address.replace('127.0.0.1', 'localhost')}' AS rpc (TOKEN '{TOKEN}')")
 
@@ -76,13 +94,13 @@ WAYS: dict[str, Callable[[str], Job]] = {"quack": quack, "flight": flight, "wind
 
 
 def main() -> None:
-    way, address = sys.argv[1:]
-    job = WAYS[way](address)
-    print(json.dumps("ready"), flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
+    way, *arguments = sys.argv[1:]
+    if way == "quack-server":
+        return quack_server(*arguments)
+    job = WAYS[way](*arguments)
+    for asked in asked_lines():
         numbers(asked["rows"])
-        print(json.dumps(job(asked["table"], asked["rows"], asked["times"], asked["ordered"])), flush=True)
+        answer(job(asked["table"], asked["rows"], asked["times"], asked["ordered"]))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 """One client in a process of its own, told by lines of JSON: `python -m bench.clients.child WAY ARGUMENTS`. `{"scenario": …}` runs one of
 the article's; `{"kind": …, "method": …}` takes a million rows, or a gigabyte."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import importlib
@@ -12,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.base.processes import own_cpu_seconds, usage
+from bench.base.processes import answer, asked_lines, own_cpu_seconds, usage
 from bench.clients.scenarios import BY_NAME, LARGE, LARGE_ROWS, MILLION, ROWS_OF_MILLION, Scenario
 
 IN_FLIGHT = 32
@@ -138,17 +136,14 @@ WAYS = {
 def main() -> None:
     name, arguments = sys.argv[1:]
     way = WAYS[name](json.loads(arguments))
-    print(json.dumps("ready"), flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "scenario" not in asked:
-            print(json.dumps(way.take(asked["kind"], asked["method"])), flush=True)
+    for asked in asked_lines():
+        if "kind" in asked:
+            answer(way.take(asked["kind"], asked["method"]))
             continue
         gc.collect()
         cpu, began = own_cpu_seconds(), time.perf_counter()
         took = way.run(BY_NAME[asked["scenario"]], f"bench.inserts_{name}")
-        seconds = time.perf_counter() - began
-        print(json.dumps({"seconds": seconds, "cpu": own_cpu_seconds() - cpu, "took": took}), flush=True)
+        answer({"seconds": time.perf_counter() - began, "cpu": own_cpu_seconds() - cpu, "took": took})
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ an event loop are off by up to a millisecond, which is a third of the shortest w
 `python -m bench.clients.relay ADDRESS ROUND_TRIP_MS` prints where it listens, and runs until it is killed.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

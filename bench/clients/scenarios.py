@@ -1,7 +1,5 @@
 """The eight scenarios of the article on the async client, for any client with clickhouse-connect's methods."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

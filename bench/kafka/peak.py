@@ -9,8 +9,6 @@ The engine's consumers commit one after the other what they have flushed togethe
 between would have a consumer's flush too many.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from itertools import pairwise

@@ -9,8 +9,6 @@ notes in `system.part_log` when it has added a part to its table, from when on q
 which part brought it, also after merges.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import threading
@@ -24,7 +22,7 @@ from bench.base.figures import median
 from bench.base.scenario import of_table
 from bench.kafka.peak import Commit, messages_per_second, together
 from bench.kafka.stage import (
-    MAX_BATCH_BYTES, PARTITIONS, ROUNDS, TICK_SECONDS, Format, Reader, Side, Stage, Target, parsed,
+    MAX_BATCH_BYTES, PARTITIONS, ROUNDS, TICK_SECONDS, Format, Reader, Side, Stage, Target,
 )  # fmt: skip
 
 # Several times what the readers take for a batch.
@@ -55,7 +53,7 @@ class Running:
         self.rows_per_round = batch * PARTITIONS * format.rows_per_message
         steady = {"messages_per_second": messages_per_second, "batch_messages": batch}
         self.producer = stage.producer(format, self.name, ROUNDS * self.rows_per_round, steady)
-        self.sent: dict[str, Any] = parsed(self.producer.line())
+        self.sent: dict[str, Any] = self.producer.answer()
 
     def order(self, what: object) -> dict[str, Any]:
         self.sent = self.producer.ask(what)
@@ -167,7 +165,7 @@ class Dashboards:
             self.times.append((time.monotonic() - began) * 1000)
             self.over.wait(LOOKS_FOR_SECONDS)
 
-    def __enter__(self) -> Dashboards:
+    def __enter__(self) -> "Dashboards":
         self.began, self.threads = time.monotonic(), ThreadPoolExecutor(max(1, self.count))
         self.asking = [self.threads.submit(self._ask) for _ in range(self.count)]
         return self

@@ -5,27 +5,21 @@ The pipeline runs in a gateway of its own, in front of the ClickHouse that also 
 runs, and the other way round. No group and no table is used twice: what a run has left behind is in nobody's way.
 """
 
-from __future__ import annotations
-
-import http.client
 import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import ConsumerGroupState
-from harness.endpoint import Endpoint
 from harness.kafka import Broker
 from harness.kafka_offsets import CommittedUnknown, committed
 from harness.kafka_topics import Topics
 
 from bench.base.processes import Program, peak_bytes, usage
-from bench.base.stack import Server, Stack, binary
+from bench.base.stack import Server, Stack, binary, read_all
 
 PARTITIONS = 4
 ROWS_OF_A_LONG_MESSAGE = 500
@@ -104,7 +98,7 @@ class Stage:
         self.broker.stop()
         self.folder.cleanup()
 
-    def cpu(self, reader: Reader | None = None, producer: Program | None = None) -> dict[str, float]:
+    def cpu(self, reader: "Reader | None" = None, producer: Program | None = None) -> dict[str, float]:
         """Seconds up to now, of all who share the machine."""
         found = {"clickhouse": self.stack.snapshot().clickhouse.cpu_seconds, "broker": usage(self.broker.child.pid).cpu_seconds}
         if reader and reader.pid:
@@ -134,7 +128,7 @@ class Stage:
             self.topics.create(format.topic, PARTITIONS)
             producer = self.producer(format, format.topic, self.rows, None)
             producer.input.close()
-            self.filled[format.topic] = int(parsed(producer.line())["messages"])
+            self.filled[format.topic] = int(producer.answer()["messages"])
             producer.process.wait(60)
             print(f"kafka: {format.topic}: {self.filled[format.topic]} messages", file=sys.stderr)
         return self.filled[format.topic]
@@ -151,26 +145,9 @@ class Stage:
         settings = {"max_threads": 1, "output_format_json_quote_64bit_integers": 0}
         if format.written_as == "Protobuf":
             settings |= {"format_schema": SCHEMA, "format_schema_source": "string", "format_schema_message_name": MESSAGE}
-        stream(self.sql, query, settings, program.input.write)
+        read_all(self.sql, query, program.input.write, settings)
         program.input.flush()
         return program
-
-
-def parsed(line: str) -> dict[str, Any]:
-    import json
-
-    return json.loads(line)
-
-
-def stream(sql: Endpoint, query: str, settings: dict[str, object], write: Callable[[memoryview], object]) -> None:
-    connection = http.client.HTTPConnection(sql.host, sql.port, timeout=120)
-    connection.request("POST", sql.target(None, settings), query.encode(), sql.with_auth(None))
-    answer, buffer = connection.getresponse(), memoryview(bytearray(1 << 20))
-    if answer.status != 200:
-        raise SystemExit(f"{query}: {answer.read(4096)!r}")
-    while read := answer.readinto(buffer):
-        write(buffer[:read])
-    connection.close()
 
 
 @dataclass
@@ -235,10 +212,6 @@ class Side:
     thread_per_consumer: bool = True
     exactly_once: bool = True
     max_latency: str = "5s"
-
-    @property
-    def chosen_as(self) -> str:
-        return "engine" if self.is_engine else "windrow"
 
 
 ENGINE = Side("Kafka engine, a thread per consumer", is_engine=True)

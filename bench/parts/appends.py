@@ -4,11 +4,7 @@ In each round every way appends once over each distance, in random order, into a
 is counted and its order looked at after every job, outside of the time that is measured.
 """
 
-from __future__ import annotations
-
-import json
 import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,9 +16,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.endpoint import Endpoint
 from harness.paths import gateway_binary
 from harness.ports import free_port
+from harness.quick_http import QuickConnection
 
+from bench.base.document import prose
 from bench.base.figures import NONE, Column, Goals, Rows, columns, count, figure, of
 from bench.base.part import Option, part
 from bench.base.processes import Program, peak_bytes, reset_peak
@@ -71,7 +70,7 @@ def distances(address: str, open_: ExitStack) -> dict[float, str]:
     addresses = {0.0: address}
     for round_trip_ms in ROUND_TRIPS_MS[1:]:
         command = [sys.executable, "-m", "bench.clients.relay", address, str(round_trip_ms)]
-        addresses[round_trip_ms] = json.loads(open_.enter_context(Program(command)).line())
+        addresses[round_trip_ms] = open_.enter_context(Program(command)).answer()
     return addresses
 
 
@@ -95,9 +94,9 @@ def appends(stack: Stack, options: Namespace) -> str:
 
 def measure_numbers(folder: Path, gateway: Server, flight: str, rounds: int) -> Rows:
     with ExitStack() as open_:
-        port, serving = free_port(), [sys.executable, "-m", "bench.clients.quack_server"]
-        quack = open_.enter_context(Program([*serving, str(folder / "quack.db"), str(port)]))
-        quack.line()
+        port, appending = free_port(), [sys.executable, "-m", "bench.clients.append"]
+        quack = open_.enter_context(Program([*appending, "quack-server", str(folder / "quack.db"), str(port)]))
+        quack.answer()
         servers: dict[str, Sql] = {"quack": quack.ask, "flight": gateway.http.sql, "windrow": gateway.http.sql}
         addresses = {"quack": f"127.0.0.1:{port}", "flight": flight, "windrow": f"127.0.0.1:{gateway.http.port}"}
         # Before anybody attaches: a client of quack doesn't see tables that come later.
@@ -110,9 +109,8 @@ def measure_numbers(folder: Path, gateway: Server, flight: str, rounds: int) -> 
         children = {}
         for way, address in addresses.items():
             for ms, there in distances(address, open_).items():
-                command = [sys.executable, "-m", "bench.clients.append", way, there]
-                children[way, ms] = open_.enter_context(Program(command))
-                children[way, ms].line()
+                children[way, ms] = open_.enter_context(Program([*appending, way, there]))
+                children[way, ms].answer()
         rows = Rows()
 
         def append(way: str, work: Work, ms: float, ordered: bool = True) -> None:
@@ -151,24 +149,18 @@ def check(sql: Sql, work: Work, table: str, ordered: bool) -> None:
 
 def limit_seconds(address: str, work: Work) -> float:
     """The same bytes as plain requests to a handler that only reads them: eight connections, opened before."""
-    connections = 8 if work.times == 1 else 1
-    body = bytes(work.rows * 8 // connections)
-    request = f"POST / HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-    host, _, port = address.rpartition(":")
-    sockets = [socket.create_connection((host, int(port))) for _ in range(connections)]
-
-    def send(connection: socket.socket) -> None:
-        for _ in range(work.times):
-            connection.sendall(request)
-            if not connection.recv(4096).startswith(b"HTTP/1.1 200"):
-                raise SystemExit("the empty handler did not answer")
-
-    with ThreadPoolExecutor(connections) as threads:
+    (host, _, port), count = address.rpartition(":"), 8 if work.times == 1 else 1
+    body, connections = bytes(work.rows * 8 // count), [QuickConnection(Endpoint(host, int(port), "", "")) for _ in range(count)]
+    send = lambda connection: [connection.post("/", body).status for _ in range(work.times)]
+    with ThreadPoolExecutor(count) as threads:
+        list(threads.map(lambda connection: connection.post("/", b""), connections))
         begun = time.perf_counter()
-        list(threads.map(send, sockets))
+        statuses = sum(threads.map(send, connections), [])
         took = time.perf_counter() - begun
-    for connection in sockets:
+    for connection in connections:
         connection.close()
+    if set(statuses) != {200}:
+        raise SystemExit(f"the empty handler answered {set(statuses)}")
     return took
 
 
@@ -218,6 +210,6 @@ def report(runs: Rows, files: Rows, rows: int, peak_mb: float) -> str:
     cost = 100 * (took(WORK[0], 0.0, OURS) / took(WORK[0], 0.0, UNORDERED) - 1)
     goals.at_most("1,000,000 BIGINT: what order costs, %", 10, cost)
     goals.at_most("Parquet: what order costs, %", 10, 100 * (seconds(BY_WINDROW) / seconds(UNORDERED) - 1))
-    memory = f"The gateway's largest resident memory during the latter: {figure(peak_mb)} MB, DuckDB's own included."
+    memory = prose("appends", megabytes=figure(peak_mb))
     parquet = columns([files.where(way=way) for way in (LOCALLY, BY_WINDROW, UNORDERED)], of_files)
-    return f"{columns(groups, shown)}\n{parquet}\n{memory}\n\n{goals}"
+    return f"{columns(groups, shown)}\n{parquet}\n{memory}{goals}"

@@ -3,8 +3,6 @@ Every duration of theirs is multiplied by one factor: the probes' interval, the 
 and when it looks for them. So the parts' curves keep their shape, while the load grows by the same factor. Synchronous inserts go
 straight into ClickHouse, the others through the gateway."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
@@ -15,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from bench.base.document import prose
 from bench.base.figures import Goals, Rows, columns, count, figure, of
 from bench.base.part import Option, part
 from bench.base.scenario import OneTable, Scenario, of_table, run
@@ -29,47 +28,34 @@ TOO_MANY_PARTS = 300
 # CPU is counted in steps of 10 ms; over this many samples the steps no longer make a saw of the curve.
 CPU_SAMPLES_PER_POINT = 4
 # What an insert of each kind sets: the article's 1 MB or 450 inserts for those who wait, no such limits for those who don't.
-LIMITS = {"waiting": (1, 1_000_000, 450), "not waiting": (0, 100_000_000, 450_000)}
+LIMITS = {True: (1, 1_000_000, 450), False: (0, 100_000_000, 450_000)}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    kind: str
+    name: str
+    # Beside a line of a chart.
+    short_name: str
     writers: int
-    # The article's, uncompressed; 0 for synchronous inserts.
+    # The article's, uncompressed; 0 where ClickHouse or the gateway decides.
     flush_seconds: int = 0
-    # Not the article's: everyone inserts again as soon as it is answered, with settings as they come.
-    at_full_speed: bool = False
+    is_straight: bool = False
+    waits: bool = True
 
     @property
-    def is_straight(self) -> bool:
-        return self.kind == "synchronous"
-
-    @property
-    def name(self) -> str:
-        if self.at_full_speed:
-            return f"{self.writers} writers at full speed, {'straight' if self.is_straight else 'through Windrow'}"
-        return f"{self.writers} writers, {self.kind}" + (f", flush after {self.flush_seconds} s" if self.flush_seconds else "")
-
-    def short_name(self, rate: float) -> str:
-        """Beside a line of a chart."""
-        if self.at_full_speed:
-            return f"{'straight' if self.is_straight else 'through Windrow'}: {figure(rate)} inserts/s"
-        if self.is_straight:
-            return f"{self.writers} writers, straight"
-        if self.kind == "waiting":
-            return f"{self.writers} through Windrow, waiting"
-        return f"{self.writers} …, not waiting, {self.flush_seconds} s"
+    def at_full_speed(self) -> bool:
+        """Not the article's: everyone inserts again as soon as it is answered, with settings as they come."""
+        return "full speed" in self.name
 
 
 EXPERIMENTS = (
-    Experiment("synchronous", 200),
-    Experiment("waiting", 200, 1),
-    Experiment("waiting", 500, 1),
-    Experiment("not waiting", 500, 5),
-    Experiment("not waiting", 500, 30),
-    Experiment("synchronous", 200, at_full_speed=True),
-    Experiment("waiting", 200, at_full_speed=True),
+    Experiment("200 writers, synchronous", "200 writers, straight", 200, is_straight=True),
+    Experiment("200 writers, waiting, flush after 1 s", "200 through Windrow, waiting", 200, 1),
+    Experiment("500 writers, waiting, flush after 1 s", "500 through Windrow, waiting", 500, 1),
+    Experiment("500 writers, not waiting, flush after 5 s", "500 …, not waiting, 5 s", 500, 5, waits=False),
+    Experiment("500 writers, not waiting, flush after 30 s", "500 …, not waiting, 30 s", 500, 30, waits=False),
+    Experiment("200 writers at full speed, straight", "straight: {rate} inserts/s", 200, is_straight=True),
+    Experiment("200 writers at full speed, through Windrow", "through Windrow: {rate} inserts/s", 200),
 )
 
 
@@ -104,14 +90,11 @@ class Sampler:
 
 
 @part(
-    "article",
-    "The article's experiments",
-    quick={"seconds": 8.0},
-    scale=Option(0.1, "what the article's durations are multiplied by"),
-    seconds=Option(40.0, "how long each of the experiments runs"),
+    "article", "The article's experiments", quick={"seconds": 8.0},
+    scale=Option(0.1, "what the article's durations are multiplied by"), seconds=Option(40.0, "how long each experiment runs"),
     policy=Option("fixed", "of the gateway; the article's ClickHouse had only `fixed`", ("fixed", "adaptive", "balanced")),
     sample_ms=Option(250, "between two looks at system.parts and /proc", rare=True),
-)
+)  # fmt: skip
 def article(stack: Stack, options: Namespace) -> tuple[str, dict[str, str]]:
     """The experiments of the article on asynchronous inserts, time-compressed."""
     rows = Rows()
@@ -120,26 +103,19 @@ def article(stack: Stack, options: Namespace) -> tuple[str, dict[str, str]]:
         rows.append(observe(stack, experiment, options))
     goals = Goals()
     for row in rows:
-        if not row["experiment"].is_straight and not row["experiment"].at_full_speed:
+        if row["experiment"].flush_seconds:
             goals.at_most(f"active parts, {row['name']}", 10, most(row, "active"))
     pictures = "".join(f"\n![{one.alternative}](benchmarks/{one.file})\n" for one in FIGURES)
-    text = f"{said(options)}\n\n{columns([Rows([row]) for row in rows], COLUMNS)}\n{goals}{pictures}"
+    scale = options.scale
+    said = prose(
+        "article", scale=scale, interval=figure(PROBE_INTERVAL_SECONDS * scale), flush=1000 * scale, policy=options.policy,
+        kept=OLD_PARTS_LIFETIME_SECONDS * scale, times=figure(1 / scale), seconds=options.seconds,
+    )  # fmt: skip
+    text = f"{said}{columns([Rows([row]) for row in rows], COLUMNS)}\n{goals}{pictures}"
     return text, {one.file: one.svg(rows, options.scale) for one in FIGURES}
 
 
 article.environment = lambda options: {"WINDROW_GATHER_FLUSH_POLICY": options.policy}
-
-
-def said(options: Namespace) -> str:
-    scale = options.scale
-    return (
-        f"Durations are the article's times {scale:g}: a probe inserts every {figure(PROBE_INTERVAL_SECONDS * scale)} s, \"flush "
-        f'after 1 s" is {1000 * scale:g} ms, merged parts are kept for {OLD_PARTS_LIFETIME_SECONDS * scale:.0f} s. So ClickHouse '
-        f"gets {figure(1 / scale)} times the article's inserts a second. Each experiment ran for {options.seconds:g} s. The flush "
-        f"policy is `{options.policy}`; the article's ClickHouse had only what is called `fixed` here. The two runs at full speed "
-        "are not the article's: each writer inserts its next row as soon as the one before is stored, with ClickHouse's own limits "
-        "of parts."
-    )
 
 
 def observe(stack: Stack, experiment: Experiment, options: Namespace) -> dict[str, Any]:
@@ -151,8 +127,8 @@ def observe(stack: Stack, experiment: Experiment, options: Namespace) -> dict[st
         f"{TOO_MANY_PARTS}"
     )
     settings: tuple[str, ...] | None = () if experiment.at_full_speed and not experiment.is_straight else None
-    if experiment.kind in LIMITS and not experiment.at_full_speed:
-        wait, data_size, number = LIMITS[experiment.kind]
+    if experiment.flush_seconds:
+        wait, data_size, number = LIMITS[experiment.waits]
         settings = (
             "async_insert=1", f"wait_for_async_insert={wait}",
             f"async_insert_busy_timeout_ms={scaled(experiment.flush_seconds * 1000)}",
@@ -177,18 +153,12 @@ def mean(row: dict[str, Any], key: str) -> float:
 
 
 COLUMNS = [
-    ("experiment", of("name")),
-    ("rows", lambda one: count(one[0]["rows"])),
-    ("refused", lambda one: count(one[0]["refused"])),
-    ("late", lambda one: count(one[0]["missed"])),
-    ("p50 ms", of("p50_ms")),
-    ("p99 ms", of("p99_ms")),
+    ("experiment", of("name")), ("rows", lambda one: count(one[0]["rows"])), ("refused", lambda one: count(one[0]["refused"])),
+    ("late", lambda one: count(one[0]["missed"])), ("p50 ms", of("p50_ms")), ("p99 ms", of("p99_ms")),
     ("parts/s", lambda one: one[0]["parts"] / one[0]["seconds"]),
-    ("most active parts", lambda one: count(most(one[0], "active"))),
-    ("most parts at all", lambda one: count(most(one[0], "all"))),
-    ("ClickHouse CPU %", lambda one: mean(one[0], "clickhouse")),
-    ("gateway CPU %", lambda one: mean(one[0], "gateway")),
-]
+    ("most active parts", lambda one: count(most(one[0], "active"))), ("most parts at all", lambda one: count(most(one[0], "all"))),
+    ("ClickHouse CPU %", lambda one: mean(one[0], "clickhouse")), ("gateway CPU %", lambda one: mean(one[0], "gateway")),
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -217,7 +187,7 @@ class Figure:
         for row in shown:
             chunks = [row["samples"][at : at + together] for at in range(0, len(row["samples"]), together)]
             points = [(chunk[-1]["seconds"], fmean(sample[self.key] for sample in chunk)) for chunk in chunks]
-            series[row["experiment"].short_name(row["rows"] / row["seconds"])] = points
+            series[row["experiment"].short_name.format(rate=figure(row["rows"] / row["seconds"]))] = points
         title = f"{self.title}: {largest[0]} straight, {largest[1]} through Windrow"
         x_label = "seconds" if self.at_full_speed else f"seconds; the article's are {1 / scale:g} times as long"
         return chart(title, x_label, self.y_label, series, self.of_one is most)

@@ -1,12 +1,11 @@
 """Large inserts: 100,000 rows of JSONEachRow in one request, straight and through the gateway. The gateway parses them and sends
 blocks, so ClickHouse should have less to do, and the whole should not be slower."""
 
-from __future__ import annotations
-
 import json
 import time
 from argparse import Namespace
 
+from bench.base.document import prose
 from bench.base.figures import Goals, Rows, columns, figure, of
 from bench.base.part import Option, part
 from bench.base.scenario import OneTable
@@ -27,13 +26,9 @@ def body_of(rows: int) -> bytes:
 
 
 @part(
-    "bulk",
-    "Large inserts",
-    quick={"rounds": 3},
-    rows=Option(100_000),
-    rounds=Option(6, "of each way, alternately"),
+    "bulk", "Large inserts", quick={"rounds": 3}, rows=Option(100_000), rounds=Option(6, "of each way, alternately"),
     inserts=Option(10, "per round, one after the other: enough for the first, which has to be admitted, not to count"),
-)
+)  # fmt: skip
 def bulk(stack: Stack, options: Namespace) -> str:
     """Inserts of 100,000 rows."""
     body, rows = body_of(options.rows), Rows()
@@ -55,8 +50,7 @@ def bulk(stack: Stack, options: Namespace) -> str:
     goals.at_least("rows/s through the gateway to direct", 1, direct.ratio(through, "ms"))
     cpu = (through.mean("clickhouse_ms") or 0) / (direct.mean("clickhouse_ms") or 1)
     goals.at_most("ClickHouse's CPU through the gateway to direct", 1, cpu)
-    what = f"{options.rows:,} rows of JSONEachRow, {figure(len(body) / 1e6)} MB, in one request, answered when stored"
-    return f"{what}; one connection.\n\n{shown}\n{goals}"
+    return f"{prose('bulk', rows=options.rows, megabytes=figure(len(body) / 1e6))}{shown}\n{goals}"
 
 
 def insert(stack: Stack, way: str, body: bytes, options: Namespace) -> dict[str, object]:

@@ -4,8 +4,6 @@ columns in every form of result, the time to the first block, memory while a gig
 Every client has a process of its own; scenarios and, within a scenario, clients run in random order.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -17,12 +15,12 @@ from collections.abc import Iterable
 
 from harness.endpoint import Endpoint
 
+from bench.base.document import prose
 from bench.base.figures import Goals, Rows, columns, figure, of
 from bench.base.part import Option, part
 from bench.base.processes import Program
-from bench.base.stack import Stack
+from bench.base.stack import Stack, read_all
 from bench.clients.scenarios import MILLION, SCENARIOS, SETUP
-from bench.parts.select import read_all
 
 TITLES = {
     "windrow": "windrow, async",
@@ -41,7 +39,7 @@ def arguments_of(server: Endpoint) -> dict[str, object]:
 
 def child(way: str, server: Endpoint) -> Program:
     program = Program([sys.executable, "-m", "bench.clients.child", way, json.dumps(arguments_of(server))])
-    program.line()
+    program.answer()
     return program
 
 
@@ -152,4 +150,4 @@ def results(stack: Stack, options: Namespace) -> str:
     goals.at_most("first block of rows, of the whole", 0.1, first / seconds("whole", "query", OURS))
     goals.at_most("memory while 1 GB streams, MB", 64, (rows.where(kind="stream", way=OURS).most("memory") or 0) / 1e6)
     goals.at_most("longest delay of another task, ms", 5, 1000 * (rows.where(way=OURS).most("delay") or 0))
-    return f"{shown}\nThe answer read and thrown away, which is the limit here: {figure(limit * 1000)} ms.\n\n{goals}"
+    return f"{shown}\n{prose('results', limit=figure(limit * 1000))}{goals}"

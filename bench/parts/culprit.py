@@ -5,10 +5,9 @@ ClickHouse refuses the batch; the gateway finds the insert that it refuses and s
 its id: in every second batch, at another place each time.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 
+from bench.base.document import prose
 from bench.base.figures import Goals, figure, median, table
 from bench.base.part import Option, part
 from bench.base.scenario import OneTable, Scenario, run
@@ -18,12 +17,9 @@ REFUSED = "Code: 469"
 
 
 @part(
-    "culprit",
-    "A batch with one insert that is refused",
-    quick={"rounds": 3},
-    inserts=Option(450),
-    rounds=Option(15, "of each kind of batch, alternately"),
-)
+    "culprit", "A batch with one insert that is refused", quick={"rounds": 3},
+    inserts=Option(450), rounds=Option(15, "of each kind of batch, alternately"),
+)  # fmt: skip
 def culprit(stack: Stack, options: Namespace) -> str:
     """A batch with one insert that ClickHouse refuses."""
     batches = 2 * (options.rounds + 1)
@@ -45,4 +41,4 @@ def culprit(stack: Stack, options: Namespace) -> str:
     goals = Goals()
     goals.at_most("with one culprit to without", 3, median(with_one) / median(without))
     shown = table(["batch", "ms until the last good one is answered", "slowest"], lines)
-    return f"{options.inserts} inserts of one row each, sealed together; one violates a constraint.\n\n{shown}\n{goals}"
+    return f"{prose('culprit', inserts=options.inserts)}{shown}\n{goals}"

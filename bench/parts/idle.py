@@ -1,10 +1,9 @@
 """Connections that do nothing: what each costs the gateway in memory."""
 
-from __future__ import annotations
-
 import http.client
 from argparse import Namespace
 
+from bench.base.document import prose
 from bench.base.figures import Goals, figure, table
 from bench.base.part import Option, part
 from bench.base.processes import raise_open_files, usage
@@ -34,4 +33,4 @@ def idle(stack: Stack, options: Namespace) -> str:
     shown = table(["idle connections", "before, MB", "with them, MB", "per connection, kB"], [line])
     goals = Goals()
     goals.at_most("the gateway with 5,000 idle connections, MB", 150, after)
-    return f"Each had sent one query and stayed.\n\n{shown}\n{goals}"
+    return f"{prose('idle')}{shown}\n{goals}"

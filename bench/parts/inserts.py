@@ -1,13 +1,12 @@
 """One-row inserts: at each ack level beside ClickHouse and beside handlers that do nothing; in binary formats; acknowledged on
 disk beside memory and one sync each; and into DuckDB."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time
 from argparse import Namespace
 
+from bench.base.document import prose
 from bench.base.figures import NONE, Column, Goals, Rows, columns, count, figure, median, of, paired_ratio, table
 from bench.base.part import Option, part
 from bench.base.scenario import MODES, OneTable, Scenario, rounds
@@ -24,23 +23,14 @@ CONNECTIONS = Option(200, "of the load generator")
 ROUNDS = Option(5, "how often each way is run, alternately; medians are reported")
 
 
-def mode_options(default: str) -> Option:
-    return Option(default.split(","), f"of {', '.join(MODES)}", choices=tuple(MODES))
-
-
 @part(
-    "inserts",
-    "Many small inserts",
-    quick={"seconds": 1.0, "rounds": 1},
-    seconds=SECONDS,
-    rounds=ROUNDS,
-    connections=Option([16, 200, 1000]),
-    modes=mode_options("empty,axum,direct,stored,disk,memory"),
+    "inserts", "Many small inserts", quick={"seconds": 1.0, "rounds": 1},
+    seconds=SECONDS, rounds=ROUNDS, connections=Option([16, 200, 1000]),
+    modes=Option("empty,axum,direct,stored,disk,memory".split(","), f"of {', '.join(MODES)}", choices=tuple(MODES)),
     count=Option(None, "end each run already when every connection has inserted so many rows"),
-    warmup_seconds=Option(0.5, rare=True),
-    setting=Option([], "added to the URL of inserts through the gateway: name=value"),
+    warmup_seconds=Option(0.5, rare=True), setting=Option([], "added to the URL of inserts through the gateway: name=value"),
     format=Option("JSONEachRow", choices=("JSONEachRow", "RowBinary", "Native"), rare=True),
-)
+)  # fmt: skip
 def inserts(stack: Stack, options: Namespace) -> str:
     """One-row inserts from many connections, at each ack level."""
     rows = Rows()
@@ -48,12 +38,16 @@ def inserts(stack: Stack, options: Namespace) -> str:
         rows += rounds(stack, [scenario(options, mode, connections, stack) for mode in options.modes
                                if MODES[mode].target != "gateway" or stack.has_gateway], options.rounds)  # fmt: skip
     groups = [group for _, group in rows.groups("connections", "mode")]
-    speed = columns(groups, [*NAMED, *speed_columns(rows)])
-    return (
-        "Every id was looked up afterwards: none acknowledged was missing, none was there twice, every value was as sent.\n\n"
-        f"{with_bounds(speed)}\nWhat an insert cost, in microseconds of CPU. On a machine that others use as well, this says more "
-        f"than the speed:\n\n{columns(groups, COSTS)}\n{goals_of_inserts(rows)}"
-    )
+    with_bounds = [one for group in groups for one in (group, *bound_below(group))]
+    speed, costs = columns(with_bounds, [*NAMED, *speed_columns(rows)]), prose("costs") + columns(groups, COSTS)
+    return f"{prose('inserts')}{speed}\n{costs}\n{goals_of_inserts(rows)}"
+
+
+def bound_below(group: Rows) -> list[Rows]:
+    """Below ClickHouse's synchronous inserts, what bounds its asynchronous ones."""
+    connections, way = group[0]["connections"], "(bound of ClickHouse's own async_insert)"
+    row = {"connections": connections, "way": way, "per_second": connections * ASYNCHRONOUS_FLUSHES_PER_SECOND}
+    return [Rows([row])] if group[0]["mode"] == "direct" else []
 
 
 def scenario(options: Namespace, mode: str, connections: int, stack: Stack) -> Scenario:
@@ -69,40 +63,26 @@ def scenario(options: Namespace, mode: str, connections: int, stack: Stack) -> S
 
 NAMED: list[Column] = [("connections", lambda rows: str(rows[0]["connections"])), ("way", of("way"))]
 COSTS: list[Column] = [
-    *NAMED,
-    ("gateway or handler", of("server_us")),
-    ("ClickHouse", of("clickhouse_us")),
-    ("load generator", of("load_us")),
-    ("together", of("all_us")),
-    ("gateway's memory, MB", of("memory_mb")),
-]
+    *NAMED, ("gateway or handler", of("server_us")), ("ClickHouse", of("clickhouse_us")), ("load generator", of("load_us")),
+    ("together", of("all_us")), ("gateway's memory, MB", of("memory_mb")),
+]  # fmt: skip
 
 
 def speed_columns(rows: Rows) -> list[Column]:
-    def to(mode: str) -> object:
-        return lambda group: group.ratio(rows.where(connections=group[0]["connections"], mode=mode), "per_second")
+    def to(mode: str, of_handlers: bool) -> object:
+        def ratio(group: Rows) -> object:
+            known = MODES.get(group[0].get("mode", ""))
+            peers = rows.where(connections=group[0]["connections"], mode=mode)
+            return group.ratio(peers, "per_second") if known and (of_handlers or not known.is_handler) else NONE
 
+        return ratio
+
+    counted = lambda key: lambda group: NONE if (number := group.median(key)) is None else count(number)
     return [
-        ("requests/s", of("per_second")),
-        ("of the limit", to("empty")),
-        ("× direct", lambda group: NONE if MODES[group[0]["mode"]].is_handler else to("direct")(group)),
+        ("requests/s", of("per_second")), ("of the limit", to("empty", True)), ("× direct", to("direct", False)),
         *((f"{share} ms", of(f"{share}_ms")) for share in ("p50", "p95", "p99", "max")),
-        ("parts", lambda group: NONE if (parts := group.median("parts")) is None else count(parts)),
-        ("rows/part", of("rows_per_part")),
-        ("refused", lambda group: count(group.median("refused"))),
-    ]  # type: ignore[return-value]
-
-
-def with_bounds(speed: str) -> str:
-    """Below each line of ClickHouse's synchronous inserts, what bounds its asynchronous ones."""
-    head, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in speed.splitlines()]
-    more = []
-    for line in lines:
-        more.append(line)
-        if line[1] == MODES["direct"].title:
-            bound = figure(int(line[0]) * ASYNCHRONOUS_FLUSHES_PER_SECOND)
-            more.append([line[0], "(bound of ClickHouse's own async_insert)", bound, *[NONE] * (len(head) - 3)])
-    return table(head, more)
+        ("parts", counted("parts")), ("rows/part", of("rows_per_part")), ("refused", counted("refused")),
+    ]  # type: ignore[return-value]  # fmt: skip
 
 
 def goals_of_inserts(rows: Rows) -> Goals:
@@ -132,18 +112,15 @@ def formats(stack: Stack, options: Namespace) -> str:
     rows = rounds(stack, [Scenario("memory", options.connections, options.seconds, format=name) for name in names], options.rounds)
     json = rows.where(format="JSONEachRow")
     shown: list[Column] = [
-        ("format", of("format")),
-        ("bytes", lambda group: str(names[group[0]["format"]])),
+        ("format", of("format")), ("bytes", lambda group: str(names[group[0]["format"]])),
         ("requests/s", lambda group: count(group.median("per_second") or 0)),
-        ("× JSONEachRow", lambda group: group.ratio(json, "per_second")),
-        ("gateway's CPU, us per insert", of("server_us")),
-    ]
+        ("× JSONEachRow", lambda group: group.ratio(json, "per_second")), ("gateway's CPU, us per insert", of("server_us")),
+    ]  # fmt: skip
     goals = Goals()
     for name in ("RowBinary", "Native"):
         goals.at_least(f"{name}, requests/s to JSONEachRow's", 1, rows.where(format=name).ratio(json, "per_second"))
     text = columns([group for _, group in rows.groups("format")], shown)
-    said = f"Ack level memory, {options.connections} connections; the rows are looked up afterwards as above."
-    return f"{said}\n\n{text}\n{goals}"
+    return f"{prose('formats', connections=options.connections)}{text}\n{goals}"
 
 
 @part(
@@ -157,42 +134,22 @@ def duckdb(stack: Stack, options: Namespace) -> str:
     rows = rounds(own, scenarios, options.rounds, OneTable(duckdb=True))
     own.close()
     shown: list[Column] = [
-        ("ack level", of("mode")),
-        ("connections", lambda group: str(group[0]["connections"])),
-        ("inserts/s", lambda group: count(group.median("per_second") or 0)),
-        ("p50 ms", of("p50_ms")),
-        ("p99 ms", of("p99_ms")),
-        ("gateway's CPU, us per insert", of("server_us")),
-    ]
+        ("ack level", of("mode")), NAMED[0], ("inserts/s", lambda group: count(group.median("per_second") or 0)),
+        ("p50 ms", of("p50_ms")), ("p99 ms", of("p99_ms")), ("gateway's CPU, us per insert", of("server_us")),
+    ]  # fmt: skip
     goals = Goals()
     on_disk = rows.where(mode="disk").median("per_second")
     goals.at_least("inserts/s into DuckDB, acknowledged as disk", 20_000, on_disk)
-    return (
-        "One-row inserts as above, into a gateway with a DuckDB behind it. What was acknowledged is looked up in DuckDB "
-        f"afterwards, id by id.\n\n{columns([group for _, group in rows.groups('mode')], shown)}\n{goals}"
-    )
-
-
-DURABILITY = (
-    "One-row inserts. The disk's own rate is that of one thread which appends 128 bytes to a preallocated file and calls "
-    "fdatasync. This machine's disk syncs faster than most: so the same stands here for a disk on which each sync takes longer, in "
-    "all processes. One sync per insert: the gateway's HTTP layer, and a file to which each request is appended and synced before "
-    "it is answered. The rows that the gateway acknowledged are looked up afterwards as above.\n\n"
-)
+    return f"{prose('duckdb')}{columns([group for _, group in rows.groups('mode')], shown)}\n{goals}"
 
 
 @part(
-    "durability",
-    "Acknowledged on disk",
-    quick={"seconds": 1.0, "rounds": 1},
-    seconds=SECONDS,
-    connections=CONNECTIONS,
-    rounds=ROUNDS,
-    added_sync_us=Option([0, 1000], "added to every sync of a file: 0 is the disk as it is"),
-)
+    "durability", "Acknowledged on disk", quick={"seconds": 1.0, "rounds": 1}, seconds=SECONDS, connections=CONNECTIONS,
+    rounds=ROUNDS, added_sync_us=Option([0, 1000], "added to every sync of a file: 0 is the disk as it is"),
+)  # fmt: skip
 def durability(stack: Stack, options: Namespace) -> str:
     """One-row inserts at ack level disk, beside memory, beside one sync per insert, and beside the disk itself."""
-    text, goals = DURABILITY, Goals()
+    text, goals = prose("durability"), Goals()
     for added in options.added_sync_us:
         if added:
             # A gateway and a peer of their own, under which every sync takes longer.

@@ -1,12 +1,11 @@
 """ClickHouse's Kafka engine and ours on the same broker, the same topics, the same tables: the article's table of formats and engines, what
 exactly once costs, and how late rows are under a steady load."""
 
-from __future__ import annotations
-
 import sys
 from argparse import Namespace
 from typing import Any
 
+from bench.base.document import prose
 from bench.base.figures import NONE, Column, Goals, Rows, columns, count, figure, of, table
 from bench.base.part import Option, part
 from bench.base.stack import Stack
@@ -23,62 +22,27 @@ SHARES = (0.25, 0.5, 0.75)
 TIMES = {"json-each-row": 3, "protobuf-single": 5, "protobuf": 2}
 MEMORY_MB = 256
 SUSTAINED, FULL_TOPIC = "{share:.0%} of what {who} sustains", "{share:.0%} of {who}'s peak"
-METHOD = (
-    "The broker is a real one (Kafka 4.1, one node, on the same machine), its topics have 4 partitions, and its messages come in batches "
-    "of 64 KiB before lz4 compresses them, as who produces much is told to: uncompressed, the broker's copies of them were the limit "
-    "under load. Both sides store into the same ClickHouse, the one that also has the Kafka engine: a queue table with 2 consumers "
-    "(`kafka_num_consumers = 2`, `kafka_flush_interval_ms = 2200`, `kafka_thread_per_consumer` as it is faster into MergeTree, else its "
-    "defaults) and a materialized view, and a gateway of its own with one pipeline in `[[kafka]]`. Rows are those of the article on the "
-    "Kafka engine: two times, a number, a title, a count; 148 bytes as JSON, 44 as protobuf. Its third format, CapnProto, is not one of "
-    "Windrow's.\n"
-)
-PEAK = (
-    "\n### Peak\n\nA full topic is read by a new group. Counted are rows whose offsets are committed, which both sides do once the rows "
-    "are stored, from the first commit to the last one before the topic's end, over the time between; a table of engine Null keeps no "
-    "rows that could be counted otherwise. What a pipeline has stored is counted and added up afterwards, but for Null. "
-    "AggregatingMergeTree is the article's table; the engine's view aggregates as the article's does.\n"
-)
-ONCE = "\n### Exactly once\n\nInto MergeTree, alternately, with `exactly_once` on and off.\n\n"
-UNDER_LOAD = (
-    "\n### While messages are written\n\nJSONEachRow into MergeTree while the producer writes it: what a reader sustains, with its share "
-    "of a machine on which the messages are made and taken too. The producer writes as fast as it can, but is never more than 3 million "
-    "rows ahead of what is stored, so that it writes as fast as the reader just keeps up with. CPU is in % of one.\n\n"
-)
-LATENCY = (
-    "\n### Latency\n\nJSONEachRow into MergeTree at a steady rate, in batches of 10 ms: shares of what is sustained, by either side, and "
-    "of Windrow's peak from a full topic, at which nobody had to write. Late is the time from a message's timestamp, which is when it was "
-    "due, until its row can be found: each row's block number says which part brought it, and `system.part_log` when that part was added "
-    "to the table. Every row is counted, and nothing is asked meanwhile, unless queries are part of the case: then 4 dashboards ask for "
-    "the most viewed titles over all rows again and again, with 500 ms between an answer and the next question. `max_latency` is 1s. CPU "
-    "is in % of one."
-)
 
 
 @part(
-    "kafka",
-    "Kafka",
+    "kafka", "Kafka",
     quick={"rounds": 1, "rows": 2_000_000, "seconds": 5.0, "formats": ["json-each-row"], "engines": ["merge-tree"]},
     seconds=Option(12.0, "how long each steady load runs, and the Kafka engine when it reads a full topic"),
     rows=Option(20_000_000, "in a full topic; the fastest format is read at millions a second"),
     rounds=Option(2, "of peaks into MergeTree, alternately; the other tables are read into once"),
-    sides=Option(["engine", "windrow"], choices=("engine", "windrow"), rare=True),
     formats=Option(list(FORMATS), choices=tuple(FORMATS), rare=True),
     engines=Option(list(TABLES), choices=tuple(TABLES), rare=True),
     no_latency=Option(False, "no steady loads: peaks alone"),
-    at=Option([], "steady loads of so many rows/s, and nothing else"),
-)
+)  # fmt: skip
 def kafka(stack: Stack, options: Namespace) -> str:
     """Topics of a real broker into tables, beside ClickHouse's Kafka engine."""
     stage = Stage(stack, options.rows)
     peaks, kept, loads = Rows(), Rows(), Rows()
     try:
-        if options.at:
-            loads = loads_of(stage, options)
-        else:
-            for name in options.formats:
-                peaks += peaks_of(stage, FORMATS[name], options)
-            if not options.no_latency:
-                kept, loads = under_load(stage, peaks, options)
+        for name in options.formats:
+            peaks += peaks_of(stage, FORMATS[name], options)
+        if not options.no_latency:
+            kept, loads = under_load(stage, peaks, options)
     finally:
         stage.close()
     return report(peaks, kept, loads, options)
@@ -93,16 +57,14 @@ def peaks_of(stage: Stage, format: Format, options: Namespace) -> Rows:
     rows, engine = Rows(), ENGINE
     peak = lambda side, table: measure(stage, side, format, table, options.seconds)
     for number in range(options.rounds if "merge-tree" in options.engines else 0):
-        if "engine" in options.sides:
-            both = [peak(side, MERGE_TREE) for side in ((ENGINE, SHARED_ENGINE) if number == 0 else (engine,))]
-            rows.append(max(both, key=lambda row: row["per_second"]))
-            engine = rows[-1]["side"]
-        if "windrow" in options.sides:
-            rows += [peak(WINDROW, MERGE_TREE), peak(AT_LEAST_ONCE, MERGE_TREE)]
+        both = [peak(side, MERGE_TREE) for side in ((ENGINE, SHARED_ENGINE) if number == 0 else (engine,))]
+        rows.append(max(both, key=lambda row: row["per_second"]))
+        engine = rows[-1]["side"]
+        rows += [peak(WINDROW, MERGE_TREE), peak(AT_LEAST_ONCE, MERGE_TREE)]
     for name in options.engines:
         # A blob has nothing that could be aggregated.
         if name != "merge-tree" and (name, format.name) != ("aggregating-merge-tree", "RawBLOB"):
-            rows += [peak(side, TABLES[name]) for side in (engine, WINDROW) if side.chosen_as in options.sides]
+            rows += [peak(side, TABLES[name]) for side in (engine, WINDROW)]
     return rows
 
 
@@ -114,8 +76,6 @@ def under_load(stage: Stage, peaks: Rows, options: Namespace) -> tuple[Rows, Row
         return kept, loads
     engine = next((row["side"] for row in of_loaded if row["side"].is_engine), ENGINE)
     for who, readers in ((engine, (engine, WITHIN_A_SECOND)), (WITHIN_A_SECOND, (WITHIN_A_SECOND,))):
-        if who.chosen_as not in options.sides:
-            continue
         kept.append(sustained(stage, who, LOADED, options.seconds))
         rate = kept[-1]["per_second"]
         print(f"kafka: {who.title} sustains {rate:,.0f} rows/s", file=sys.stderr)
@@ -124,21 +84,10 @@ def under_load(stage: Stage, peaks: Rows, options: Namespace) -> tuple[Rows, Row
             cases += [(FULL_TOPIC, 0.5, False), (FULL_TOPIC, 0.5, True)]
         for peak, share, with_queries in cases:
             most = rate if peak is SUSTAINED else of_loaded.where(side=WINDROW).median("per_second")
-            for side in readers:
-                if most and side.chosen_as in options.sides:
-                    name = peak.format(share=share, who="the engine" if who.is_engine else "Windrow").replace("%", " %")
-                    labels = {"load": name, "half": (peak if share == 0.5 and not who.is_engine else None)}
-                    loads.append(loaded(stage, side, most * share, with_queries, options) | labels)
+            name = peak.format(share=share, who="the engine" if who.is_engine else "Windrow").replace("%", " %")
+            labels = {"load": name, "half": peak if share == 0.5 and not who.is_engine else None}
+            loads += [loaded(stage, side, (most or 0) * share, with_queries, options) | labels for side in readers]
     return kept, loads
-
-
-def loads_of(stage: Stage, options: Namespace) -> Rows:
-    """Without and with queries."""
-    # The broker has work to do before it is as fast as it gets.
-    stage.filled_with(LOADED)
-    sides = [side for side in (ENGINE, WITHIN_A_SECOND) if side.chosen_as in options.sides]
-    cases = [(float(rate), side, asked) for rate in options.at for side in sides for asked in (False, True)]
-    return Rows(loaded(stage, side, rate, asked, options) | {"load": "as given"} for rate, side, asked in cases)
 
 
 def loaded(stage: Stage, side: Side, rate: float, with_queries: bool, options: Namespace) -> dict[str, Any]:
@@ -154,10 +103,10 @@ CPU: list[Column] = [("gateway's CPU", of("gateway_cpu")), ("ClickHouse's", of("
 
 
 def report(peaks: Rows, kept: Rows, loads: Rows, options: Namespace) -> str:
-    text = METHOD
+    text = prose("kafka")
     engines = Rows(row for row in peaks if row["side"].is_engine)
     if peaks:
-        text += PEAK
+        text += prose("kafka peak").rstrip() + "\n"
         for title, rows in (("Kafka engine", engines), ("Windrow", peaks.where(side=WINDROW))):
             text += f"\n{title}, rows/s:\n\n{formats_by_tables(rows)}" if rows else ""
         shown = [group for _, group in peaks.groups("format", "table", "reader") if group[0]["side"] is not AT_LEAST_ONCE]
@@ -170,14 +119,14 @@ def report(peaks: Rows, kept: Rows, loads: Rows, options: Namespace) -> str:
     if once:
         lines = [[title, *(count(group.where(side=side, table=MERGE_TREE).median("per_second") or 0)
                            for side in (WINDROW, AT_LEAST_ONCE)), f"{figure(cost)} %"] for title, group, cost in once]  # fmt: skip
-        text += ONCE + table(["format", "exactly once, rows/s", "at least once, rows/s", "cost"], lines)
+        text += "\n" + prose("kafka once") + table(["format", "exactly once, rows/s", "at least once, rows/s", "cost"], lines)
     producer: Column = ("producer's", of("producer_cpu"))
     if kept:
-        text += UNDER_LOAD + columns([Rows([row]) for row in kept], [("reader", of("reader")), COUNTED, *CPU, producer, MEMORY])
+        text += "\n" + prose("kafka sustained") + columns([Rows([row]) for row in kept], [("reader", of("reader")), COUNTED, *CPU, producer, MEMORY])
     if loads:
         late: list[Column] = [(f"{share} ms", of(f"{share}_ms")) for share in ("p50", "p95", "p99", "max")]
         asked: list[Column] = [(f"queries' {share} ms", of(f"queries_{share}_ms")) for share in ("p50", "p99")]
-        text += f"{LATENCY} Each load ran for {figure(options.seconds)} s after a warm-up.\n\n" + columns(
+        text += "\n" + prose("kafka latency", seconds=options.seconds) + columns(
             [Rows([row]) for row in loads],
             [
                 ("reader", of("reader")), ("load", of("load")), COUNTED, ("queries/s", of("queries_per_second")), *late,

@@ -2,11 +2,8 @@
 each takes. ClickHouse writes into a table that keeps nothing, so that reading is nearly all it does; what receiving the bytes costs it
 is measured by a format that doesn't look at them, and shown."""
 
-from __future__ import annotations
-
 import tempfile
 from argparse import Namespace
-from pathlib import Path
 
 from bench.base.figures import Goals, Rows, columns, of
 from bench.base.part import Option, part
@@ -38,13 +35,10 @@ ROWS = {
 
 
 @part(
-    "parsing",
-    "Reading payloads",
-    quick={"rounds": 1, "megabytes": 20},
-    rows=Option(100_000),
-    rounds=Option(5, "of each reader, alternately"),
+    "parsing", "Reading payloads", quick={"rounds": 1, "megabytes": 20},
+    rows=Option(100_000), rounds=Option(5, "of each reader, alternately"),
     megabytes=Option(80, "what ClickHouse reads per round; Windrow four times as much. The kernel counts CPU in steps of 10 ms"),
-)
+)  # fmt: skip
 def parsing(stack: Stack, options: Namespace) -> str:
     """Payloads into blocks, against ClickHouse's own readers."""
     found, goals = Rows(), Goals()
@@ -70,9 +64,8 @@ def parsing(stack: Stack, options: Namespace) -> str:
 
 
 def measure(stack: Stack, name: str, format: str, options: Namespace) -> Rows:
-    columns_of = ROWS[name]
     quoted = lambda kind: kind.replace("'", "\\'")
-    values = ", ".join(f"CAST({value}, '{quoted(kind)}') AS {column}" for column, kind, value in columns_of)
+    values = ", ".join(f"CAST({value}, '{quoted(kind)}') AS {column}" for column, kind, value in ROWS[name])
     query = f"SELECT {values} FROM numbers({options.rows}) FORMAT {format}"
     payload = stack.clickhouse.request(None, query.encode()).body
     times = -(-options.megabytes * 1_000_000 // max(1, len(payload)))
@@ -85,19 +78,20 @@ def measure(stack: Stack, name: str, format: str, options: Namespace) -> Rows:
                 raise SystemExit(reply.text)
         return stack.snapshot().cpu_since(before)[1] * 1000 / times
 
-    found = Rows()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "payload"
-        file.write_bytes(payload)
-        named = [(column, kind) for column, kind, _ in columns_of]
-        plan = {"format": format, "columns": named, "payload_file": str(file), "rows": options.rows, "times": 4 * times}
+    found, command = Rows(), [str(binary("windrow-bench")), "parse"]
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(payload)
+        file.flush()
+        named = [(column, kind) for column, kind, _ in ROWS[name]]
+        plan = {"format": format, "columns": named, "payload_file": file.name, "rows": options.rows, "times": 4 * times}
         for number in range(options.rounds + 1):
-            row = {
-                "rows": name, "format": format, "megabytes": len(payload) / 1e6,
-                "clickhouse_ms": clickhouse_ms(f"INSERT INTO {TABLE} FORMAT {format}"),
-                "receiving_ms": clickhouse_ms("INSERT INTO FUNCTION null('x String') FORMAT RawBLOB"),
-                "reader_ms": Program([str(binary("windrow-bench")), "parse"]).ask(plan)["cpu_ms"],
-            }  # fmt: skip
+            with Program(command) as reader:
+                row = {
+                    "rows": name, "format": format, "megabytes": len(payload) / 1e6,
+                    "clickhouse_ms": clickhouse_ms(f"INSERT INTO {TABLE} FORMAT {format}"),
+                    "receiving_ms": clickhouse_ms("INSERT INTO FUNCTION null('x String') FORMAT RawBLOB"),
+                    "reader_ms": reader.ask(plan)["cpu_ms"],
+                }  # fmt: skip
             # The first warms both.
             found += [row] if number else []
     return found

@@ -4,8 +4,6 @@ ClickHouse is held still while inserts are acknowledged on disk, then both proce
 ClickHouse does no more than read what it is sent.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -15,10 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from harness.eventually import eventually
 from harness.quick_http import QuickConnection
 
+from bench.base.check import DECLARED
+from bench.base.document import prose
 from bench.base.figures import Goals, count, figure, table
 from bench.base.part import Option, part
 from bench.base.processes import descendants, peak_bytes
-from bench.base.scenario import COLUMNS, flush
+from bench.base.scenario import flush
 from bench.base.stack import Stack
 from bench.parts.bulk import body_of
 
@@ -28,24 +28,17 @@ JOURNAL_BYTES = "windrow_journal_live_bytes"
 BUFFERS = {"WINDROW_GATHER_MAX_BUFFER_BYTES": "128MiB"}
 # Between two looks: the journal knows best what inserts take.
 INSERTS_AT_ONCE = 50
-METHOD = (
-    "Into a table of engine Null, by a gateway whose buffers may take 128 MiB (a table half of that). Ready includes the start of "
-    "ClickHouse and the scan of the whole journal; inserts are taken from then on.\n\n"
-)
 
 
 @part(
-    "replay",
-    "Replay of the journal",
-    quick={"megabytes": 100},
+    "replay", "Replay of the journal", quick={"megabytes": 100},
     megabytes=Option(1000, "what inserts take in the journal before the kill"),
-    rows=Option(1000, "of each insert; a row takes 37 bytes in the journal"),
-    connections=Option(8),
-)
+    rows=Option(1000, "of each insert; a row takes 37 bytes in the journal"), connections=Option(8),
+)  # fmt: skip
 def replay(stack: Stack, options: Namespace) -> str:
     """What a killed gateway left in its journal."""
     own = Stack(options, BUFFERS)
-    own.clickhouse.sql(f"CREATE TABLE {TABLE} ({COLUMNS}) ENGINE = Null")
+    own.clickhouse.sql(f"CREATE TABLE {TABLE} ({DECLARED}) ENGINE = Null")
     inserts, megabytes = fill(own, options), own.metric(JOURNAL_BYTES) / 1e6
     began = time.monotonic()
     own.kill_and_start()
@@ -66,7 +59,7 @@ def replay(stack: Stack, options: Namespace) -> str:
     }  # fmt: skip
     goals = Goals()
     goals.at_least("replay, MB/s", 200, megabytes / seconds)
-    return f"{METHOD}{table(list(line), [list(line.values())])}\n{goals}"
+    return f"{prose('replay')}{table(list(line), [list(line.values())])}\n{goals}"
 
 
 def fill(stack: Stack, options: Namespace) -> int:

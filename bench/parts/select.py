@@ -1,20 +1,13 @@
 """A large answer, straight and forwarded by the gateway: how much of the speed is left, and whether the gateway holds more of it than
 it has to."""
 
-from __future__ import annotations
-
-import http.client
-import time
 from argparse import Namespace
-
-from harness.endpoint import Endpoint
 
 from bench.base.figures import Goals, Rows, columns, of
 from bench.base.part import Option, part
 from bench.base.processes import peak_bytes, reset_peak, usage
-from bench.base.stack import Stack
+from bench.base.stack import Stack, read_all
 
-READ_BYTES = 1 << 20
 # Text that ClickHouse has to format, and bytes that it hardly touches, which is the hardest for whoever stands in between: what a row
 # is made of, the format, and about what a row takes.
 ANSWERS = {
@@ -28,12 +21,9 @@ ANSWERS = {
 
 
 @part(
-    "select",
-    "A large answer, forwarded",
-    quick={"rounds": 1, "megabytes": 200},
-    megabytes=Option(1000, "about how large the answer is"),
-    rounds=Option(5, "of each way, alternately"),
-)
+    "select", "A large answer, forwarded", quick={"rounds": 1, "megabytes": 200},
+    megabytes=Option(1000, "about how large the answer is"), rounds=Option(5, "of each way, alternately"),
+)  # fmt: skip
 def select(stack: Stack, options: Namespace) -> str:
     """A large answer, forwarded."""
     rows, goals = Rows(), Goals()
@@ -61,18 +51,3 @@ def select(stack: Stack, options: Namespace) -> str:
         ("gateway grew by MB", lambda group: group.most("grown")),
     ])  # fmt: skip
     return f"{shown}\n{goals}"
-
-
-def read_all(server: Endpoint, query: str) -> tuple[int, float]:
-    """How many bytes the answer has, and how many seconds it took."""
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=120)
-    began, buffer, length = time.perf_counter(), memoryview(bytearray(READ_BYTES)), 0
-    connection.request("POST", "/", query.encode(), server.with_auth(None))
-    answer = connection.getresponse()
-    if answer.status != 200:
-        raise SystemExit(f"{query}: {answer.read(4096)!r}")
-    while read := answer.readinto(buffer):
-        length += read
-    took = time.perf_counter() - began
-    connection.close()
-    return length, took

@@ -6,8 +6,6 @@ connections. Few tables are inserted into evenly, one number after the other. Ve
 and get a gateway and a ClickHouse of their own, so that the memory is theirs alone.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
@@ -19,9 +17,10 @@ from typing import Any
 from harness.endpoint import Endpoint
 
 from bench.base.check import Ids, RowsIn, Stored, check
+from bench.base.document import prose
 from bench.base.figures import NONE, Column, Goals, Rows, columns, count, figure, of, table
 from bench.base.part import Option, part
-from bench.base.scenario import MODES, OneTable, Scenario, run, tell
+from bench.base.scenario import MODES, OneTable, Scenario, run, stride_over, tell
 from bench.base.stack import Stack
 
 # From so many tables on, inserts are spread by Zipf.
@@ -34,14 +33,6 @@ MERGED_WITHIN_SECONDS = 3
 RESTS_FOR_SECONDS = 3
 # Each statement waits for files to be made: a few at once are faster, many are not.
 CREATING_AT_ONCE = 8
-METHOD = (
-    "Connections in a closed loop, each insert one row of JSONEachRow into one of the tables: into all of them equally often, or by "
-    "Zipf (table n in proportion to 1/n, each connection with random numbers of its own). Every table had been inserted into once "
-    "before. At ack level `disk`, CPU is counted until what was acknowledged is stored. Parts, questions and memory are those of the "
-    "window alone; questions are what the gateway asks ClickHouse besides storing: SELECTs, and INSERTs without rows. Every row was "
-    "looked up in all tables at once: none acknowledged was missing, none was there twice, in two tables, or in another's table.\n\n"
-)
-AT_REST = "\nA fresh gateway: one insert at ack level `disk` into each table, all stored, and then a rest.\n\n"
 
 
 def merged(tables: int) -> str:
@@ -55,7 +46,7 @@ class ManyTables:
     def __init__(self, sql: Endpoint, tables: int, zipf: bool, connections: int) -> None:
         self.sql, self.count, self.zipf, self.connections = sql, tables, zipf, connections
         # The numbers in rows of the present run's connections, what all runs brought, and what may have come later.
-        self.conns, self.rows, self.uncertain, self.stride = range(0), 0, 0, None
+        self.conns, self.rows, self.uncertain, self.stride = range(0), 0, 0, 0
 
     def create(self) -> None:
         """In place of those that an earlier run may have left: nobody here sent their rows."""
@@ -75,7 +66,8 @@ class ManyTables:
             time.sleep(0.05)
 
     def plan(self) -> dict[str, Any]:
-        return {"first_conn": self.conns.start, "zipf": self.zipf and self.stride is None, "stride": self.stride}
+        stride = self.stride or (0 if self.zipf else stride_over(self.count))
+        return {"first_conn": self.conns.start, "stride": stride}
 
     def check(self, sql: Endpoint, ids: list[Ids]) -> Stored:
         stored = check(sql, RowsIn(merged(self.count), self.conns, "toUInt64(substring(_table, 2))"), ids)
@@ -154,16 +146,12 @@ class Window:
 
 
 @part(
-    "tables",
-    "Many tables",
-    quick={"seconds": 1.0, "warmup_seconds": 1.0, "tables": [1, 10, 100]},
-    seconds=Option(6.0, "how long each run is measured"),
-    warmup_seconds=Option(2.0),
+    "tables", "Many tables", quick={"seconds": 1.0, "warmup_seconds": 1.0, "tables": [1, 10, 100]},
+    seconds=Option(6.0, "how long each run is measured"), warmup_seconds=Option(2.0),
     rounds=Option(1, "how often each mode is run; the medians are reported"),
     tables=Option([1, 10, 100, 1000, 10_000], "numbers of tables; from 10,000 on, inserts are spread by Zipf"),
-    connections=Option(200),
-    modes=Option(["stored", "disk", "direct"], choices=("direct", "stored", "disk", "memory")),
-)
+    connections=Option(200), modes=Option(["stored", "disk", "direct"], choices=("direct", "stored", "disk", "memory")),
+)  # fmt: skip
 def tables(stack: Stack, options: Namespace) -> str:
     """One-row inserts spread over many tables: about five minutes."""
     few = [number for number in options.tables if number < ZIPF_FROM]
@@ -184,8 +172,8 @@ def tables(stack: Stack, options: Namespace) -> str:
             rows += measure(own, ground, options)
             ground.refuse_rows_of_nobody(number)
             own.close()
-    text = METHOD + columns([group for _, group in rows.groups("tables", "mode")], shown(rows))
-    return text + (AT_REST + rest_table(at_rest) if at_rest else "") + f"\n{goals_of(rows, at_rest)}"
+    text = prose("tables") + columns([group for _, group in rows.groups("tables", "mode")], shown(rows))
+    return text + ("\n" + prose("tables at rest") + rest_table(at_rest) if at_rest else "") + f"\n{goals_of(rows, at_rest)}"
 
 
 def touch(stack: Stack, ground: ManyTables) -> dict[str, float]:
@@ -195,7 +183,7 @@ def touch(stack: Stack, ground: ManyTables) -> dict[str, float]:
     load = {"inserts_per_connection": most, "seconds": TOUCHED_WITHIN_SECONDS}
     began = time.monotonic()
     row = run(stack, Scenario("disk", ground.connections, 0, warmup_seconds=0, load=load), ground)
-    ground.stride = None
+    ground.stride = 0
     if row["refused"] or row["acknowledged"] < ground.count:
         raise SystemExit(f"only {row['acknowledged']} of {ground.count} tables were reached; first error: {row['error']}")
     return {"seconds": time.monotonic() - began - row["flush_seconds"], "flush_seconds": row["flush_seconds"]}
@@ -242,22 +230,13 @@ def shown(rows: Rows) -> list[Column]:
         return lambda group: group.median(key) if MODES[group[0]["mode"]].target == "gateway" else NONE
 
     return [
-        ("tables", lambda group: count(group[0]["tables"])),
-        ("spread", of("spread")),
-        ("way", of("mode")),
-        ("inserts/s", of("per_second")),
-        ("× one table", lambda group: ratio(group, tables=1)),
-        ("× direct", lambda group: ratio(group, mode="direct")),
-        ("p50 ms", of("p50_ms")),
-        ("p99 ms", of("p99_ms")),
-        ("ClickHouse's CPU, us per insert", of("clickhouse_us")),
-        ("gateway's CPU, us per insert", of("server_us")),
-        ("parts/s", of("parts_per_second")),
-        ("SELECTs/s", of_gateway("selects")),
-        ("empty INSERTs/s", of_gateway("empty")),
-        ("gateway's memory, MB", of_gateway("memory_mb")),
-        ("failed", lambda group: count(group.median("refused") or 0)),
-    ]  # type: ignore[list-item]
+        ("tables", lambda group: count(group[0]["tables"])), ("spread", of("spread")), ("way", of("mode")),
+        ("inserts/s", of("per_second")), ("× one table", lambda group: ratio(group, tables=1)),
+        ("× direct", lambda group: ratio(group, mode="direct")), ("p50 ms", of("p50_ms")), ("p99 ms", of("p99_ms")),
+        ("ClickHouse's CPU, us per insert", of("clickhouse_us")), ("gateway's CPU, us per insert", of("server_us")),
+        ("parts/s", of("parts_per_second")), ("SELECTs/s", of_gateway("selects")), ("empty INSERTs/s", of_gateway("empty")),
+        ("gateway's memory, MB", of_gateway("memory_mb")), ("failed", lambda group: count(group.median("refused") or 0)),
+    ]  # type: ignore[list-item]  # fmt: skip
 
 
 # Tables, ack level, what of one table's speed is to be left.

@@ -1,8 +1,6 @@
 """The writer: rows taken per second into memory, disk and Redis, from Python and from Rust, and rows stored end to end beside a program that
 gathers lists itself and calls clickhouse-connect's insert."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket
@@ -17,6 +15,7 @@ from typing import Any
 from harness.eventually import eventually
 from harness.ports import free_port
 
+from bench.base.document import prose
 from bench.base.figures import Goals, Rows, columns, of
 from bench.base.part import Option, part
 from bench.base.processes import own_cpu_seconds
@@ -171,7 +170,7 @@ def writer(stack: Stack, options: Namespace) -> str:
     groups = [group for _, group in found.groups("language", "buffer", "call")]
     rate = lambda group: f"{group.median('per_second'):,.0f}"
     text = columns(groups, [("from", of("language")), ("buffer", of("buffer")), ("call", of("title")), ("rows/s taken", rate)])
-    text += f"\nRow by row, batches of {BATCH_ROWS:,}, until the last is stored:\n\n"
+    text += "\n" + prose("writer", rows=BATCH_ROWS)
     stored = [group for _, group in ends.groups("way")]
     text += columns(stored, [("way", of("way")), ("rows/s stored", rate), ("CPU µs/row", of("cpu_us"))])
     goals = Goals()

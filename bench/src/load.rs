@@ -8,6 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 use windrow_http::{ClientConnection, Stream};
 
-use crate::picker::{Picker, Spread};
-use crate::row::{write_row, Format, Row};
+use crate::picker::Picker;
 use crate::{cpu, Outcome};
 
 /// Connections that are opened at once: fewer than any listener's backlog.
@@ -33,9 +33,11 @@ pub struct Plan {
     address: String,
     /// Of a POST everything up to the value of Content-Length, for each target among which an insert chooses.
     heads: Vec<String>,
-    zipf: bool,
-    stride: Option<u64>,
-    format: Format,
+    /// How they are spread: see `Picker`.
+    stride: u64,
+    row: Vec<Piece>,
+    /// How the row's numbers are written, the sequence number in 8 bytes and the others in 4; else as text.
+    is_binary: bool,
     connections: u32,
     /// Added to the number of the connection, so that runs into the same tables can be told apart.
     first_conn: u32,
@@ -50,6 +52,23 @@ pub struct Plan {
     in_step: bool,
     /// How long after the window answers may still come in before the run is given up.
     grace_seconds: f64,
+}
+
+/// Of a row, which `bench/base/scenario.py` makes: bytes as they are, or what differs from row to row.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Piece {
+    Bytes(Vec<u8>),
+    Number(Number),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Number {
+    Conn,
+    Seq,
+    /// Follows from the id and the target, so that a row which was mangled or came into another's table shows.
+    Value,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -90,14 +109,18 @@ struct Clock {
 
 pub fn run(plan: Plan) -> Outcome<Load> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let count = plan_connections(&plan)?;
-    let plan = Rc::new(plan);
+    if plan.heads.is_empty() || plan.connections == 0 {
+        return Err("there must be a target and a connection".into());
+    }
+    let (count, plan) = (plan.connections as usize, Rc::new(plan));
     let empty = Load { sent: vec![0; count], unacknowledged: vec![Vec::new(); count], ..Load::default() };
     let load = Rc::new(RefCell::new(empty));
     let local = tokio::task::LocalSet::new();
     let clock = local.block_on(&runtime, async {
         let exchanges = connect_all(&plan.address, count).await?;
-        let clock = Clock::starting_now(&plan);
+        let start = Instant::now();
+        let measured_from = start + Duration::from_secs_f64(plan.warmup_seconds);
+        let clock = Clock { start, measured_from, end: measured_from + Duration::from_secs_f64(plan.seconds) };
         drive(plan.clone(), clock, exchanges, load.clone()).await;
         Outcome::Ok(clock)
     })?;
@@ -111,10 +134,25 @@ pub fn run(plan: Plan) -> Outcome<Load> {
     Ok(load)
 }
 
-fn plan_connections(plan: &Plan) -> Outcome<usize> {
-    match plan.heads.is_empty() || plan.connections == 0 {
-        true => Err("there must be a target and a connection".into()),
-        false => Ok(plan.connections as usize),
+impl Plan {
+    fn write_row(&self, body: &mut Vec<u8>, conn: u32, seq: u64, target: u64) {
+        let conn = u64::from(conn);
+        for piece in &self.row {
+            let (number, bytes) = match piece {
+                Piece::Bytes(bytes) => {
+                    body.extend_from_slice(bytes);
+                    continue;
+                }
+                Piece::Number(Number::Conn) => (conn, 4),
+                Piece::Number(Number::Seq) => (seq, 8),
+                Piece::Number(Number::Value) => ((conn * 7919 + seq * 104_729 + target * 15_485_863) % 1_000_000, 4),
+            };
+            match self.is_binary {
+                true => body.extend_from_slice(&number.to_le_bytes()[..bytes]),
+                // Writing into a Vec can't fail.
+                false => drop(write!(body, "{number}")),
+            }
+        }
     }
 }
 
@@ -122,14 +160,6 @@ fn plan_connections(plan: &Plan) -> Outcome<usize> {
 fn quantile_ms(sorted_us: &[u32], share: f64) -> f64 {
     let rank = ((sorted_us.len() as f64 * share).ceil() as usize).max(1);
     sorted_us.get(rank - 1).map_or(0.0, |us| f64::from(*us) / 1000.0)
-}
-
-impl Clock {
-    fn starting_now(plan: &Plan) -> Self {
-        let start = Instant::now();
-        let measured_from = start + Duration::from_secs_f64(plan.warmup_seconds);
-        Clock { start, measured_from, end: measured_from + Duration::from_secs_f64(plan.seconds) }
-    }
 }
 
 async fn connect_all(address: &str, count: usize) -> Outcome<Vec<Exchange>> {
@@ -154,13 +184,9 @@ async fn connect_all(address: &str, count: usize) -> Outcome<Vec<Exchange>> {
 
 /// Runs the connections until they are through or the grace is over; what is unanswered then stays so.
 async fn drive(plan: Rc<Plan>, clock: Clock, exchanges: Vec<Exchange>, load: Rc<RefCell<Load>>) {
-    let spread = match (plan.zipf, plan.stride) {
-        (true, _) => Spread::zipf(plan.heads.len()),
-        (false, Some(stride)) => Spread::Even { stride },
-        (false, None) => Spread::even(plan.heads.len()),
-    };
+    let picker = Picker::new(plan.heads.len(), plan.stride);
     let step = plan.in_step.then(|| (Barrier::new(exchanges.len()), Cell::new(clock.start)));
-    let shared = Rc::new((spread, step));
+    let shared = Rc::new((picker, step));
     let give_up = (clock.end + Duration::from_secs_f64(plan.grace_seconds)).into();
     let tasks: Vec<_> = exchanges
         .into_iter()
@@ -192,11 +218,11 @@ struct Connection<'p> {
 }
 
 impl Connection<'_> {
-    async fn run(&mut self, spread: &Spread, step: Option<&(Barrier, Cell<Instant>)>) {
+    async fn run(&mut self, picker: &Picker, step: Option<&(Barrier, Cell<Instant>)>) {
         let plan = self.plan;
         let mut body = Vec::with_capacity(256);
         let mut failures_in_a_row = 0;
-        let mut picker = Picker::new(plan.heads.len(), spread, self.conn);
+        let mut random = fastrand::Rng::with_seed(u64::from(self.conn));
         let mut pace = plan.interval_seconds.map(|interval| {
             let interval = Duration::from_secs_f64(interval);
             Pace { next: self.clock.start + interval * self.conn / plan.connections, interval }
@@ -216,9 +242,9 @@ impl Connection<'_> {
             if began >= self.clock.end || failures_in_a_row == MAX_FAILURES_IN_A_ROW {
                 return;
             }
-            let target = picker.pick(seq);
+            let target = picker.pick(self.conn, seq, &mut random);
             body.clear();
-            write_row(plan.format, &mut body, Row { conn: plan.first_conn + self.conn, seq, target: target as u32 });
+            plan.write_row(&mut body, plan.first_conn + self.conn, seq, target as u64);
             self.sending(seq);
             let answer = self.exchange.post(&plan.heads[target], &body).await;
             failures_in_a_row = if answer.is_ok() { 0 } else { failures_in_a_row + 1 };
@@ -312,7 +338,6 @@ impl Exchange {
     /// Sends one body and waits for its whole answer. After an error the connection is gone and the next call makes a
     /// new one: whether the insert was stored is then unknown.
     async fn post(&mut self, head: &str, body: &[u8]) -> Outcome<Answer> {
-        use std::io::Write;
         if self.connection.is_none() {
             self.connect().await?;
         }
@@ -335,4 +360,22 @@ impl Exchange {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_intervals_are_missed() {
+        let next = Instant::now();
+        let interval = Duration::from_secs(1);
+        let at = |ms| next + Duration::from_millis(ms);
+        let missed: Vec<u32> = [0, 999, 1000, 3500].map(|ms| missed_since(next, at(ms), interval)).to_vec();
+        assert_eq!(missed, [0, 0, 1, 3]);
+    }
+
+    #[test]
+    fn quantiles_are_of_a_sorted_list_and_of_nothing_0() {
+        let sorted: Vec<u32> = (1..=10_000).collect();
+        assert_eq!([0.5, 0.95, 0.99, 1.0].map(|share| quantile_ms(&sorted, share)), [5.0, 9.5, 9.9, 10.0]);
+        assert_eq!(quantile_ms(&[], 0.99), 0.0);
+    }
+}

@@ -7,7 +7,6 @@ mod load;
 mod parsing;
 mod picker;
 mod produce;
-mod row;
 
 use std::error::Error;
 use std::io::Write;

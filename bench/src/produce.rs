@@ -6,8 +6,6 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -15,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::batch::{self, Batch};
 use crate::{print, read_line, Outcome};
 
-/// The versions of this request that brokers from 2.4 to 4.1 know.
-const PRODUCE: (i16, i16) = (0, 3);
+/// Of this request the version that brokers from 2.4 to 4.1 know: 3.
+const PRODUCE: [u8; 4] = [0, 0, 0, 3];
 /// Once the one broker there is has it.
 const ACKS: i16 = 1;
 const TIMEOUT_MS: i32 = 30_000;
@@ -193,7 +191,7 @@ impl Producer {
         let mut latest = Duration::ZERO;
         while self.due() < end {
             let due_at = self.began + self.due();
-            thread::sleep(due_at.saturating_duration_since(Instant::now()));
+            std::thread::sleep(due_at.saturating_duration_since(Instant::now()));
             self.send(requests, self.due_ms())?;
             latest = latest.max(due_at.elapsed());
         }
@@ -221,35 +219,27 @@ fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// One connection to the broker; answers are read by a thread of their own.
+/// One connection to the broker.
 struct Requests {
     stream: TcpStream,
     topic: String,
-    unanswered: Option<SyncSender<()>>,
-    answers: Option<JoinHandle<Outcome<()>>>,
+    unanswered: usize,
 }
 
 impl Requests {
     fn open(plan: &Plan) -> Outcome<Self> {
         let stream = TcpStream::connect(&plan.address)?;
         stream.set_nodelay(true)?;
-        let (reader, topic_bytes) = (stream.try_clone()?, plan.topic.len());
-        let (unanswered, to_read) = mpsc::sync_channel(IN_FLIGHT);
-        let answers = thread::spawn(move || read_answers(reader, &to_read, topic_bytes));
-        Ok(Requests { stream, topic: plan.topic.clone(), unanswered: Some(unanswered), answers: Some(answers) })
+        Ok(Requests { stream, topic: plan.topic.clone(), unanswered: 0 })
     }
 
     /// One batch of each partition that is named.
     fn send(&mut self, batches: &[(i32, Vec<u8>)]) -> Outcome<()> {
-        // Nobody reads any more when an answer was bad.
-        if self.unanswered.as_ref().is_none_or(|unanswered| unanswered.send(()).is_err()) {
-            self.close()?;
-            return Err("the connection to the broker is closed".into());
+        if self.unanswered == IN_FLIGHT {
+            self.read_answer()?;
         }
         let mut frame = vec![0; 4];
-        for short in [PRODUCE.0, PRODUCE.1] {
-            frame.extend_from_slice(&short.to_be_bytes());
-        }
+        frame.extend_from_slice(&PRODUCE);
         // Answers come in the order of the requests: their numbers need not differ. Neither client nor transaction.
         frame.extend_from_slice(&[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
         frame.extend_from_slice(&ACKS.to_be_bytes());
@@ -266,30 +256,31 @@ impl Requests {
         }
         let size = i32::try_from(frame.len() - 4)?;
         frame[..4].copy_from_slice(&size.to_be_bytes());
+        self.unanswered += 1;
         Ok(self.stream.write_all(&frame)?)
+    }
+
+    /// Of one topic: the size, a number, the topic, and for each partition 22 bytes with an error's code.
+    fn read_answer(&mut self) -> Outcome<()> {
+        let mut size = [0; 4];
+        self.stream.read_exact(&mut size)?;
+        let mut answer = Vec::new();
+        (&self.stream).take(u64::from(u32::from_be_bytes(size))).read_to_end(&mut answer)?;
+        let partitions = answer.get(8 + 2 + self.topic.len() + 4..).ok_or("the broker's answer breaks off")?;
+        if let Some(refused) = partitions.chunks_exact(22).find(|partition| partition[4..6] != [0, 0]) {
+            return Err(format!("the broker refused messages: error {:?}", &refused[4..6]).into());
+        }
+        self.unanswered -= 1;
+        Ok(())
     }
 
     /// Returns when the broker has everything.
     fn close(&mut self) -> Outcome<()> {
-        self.unanswered = None;
-        let answers = self.answers.take().ok_or("the connection to the broker is closed")?;
-        answers.join().map_err(|_| "who reads the broker's answers panicked")?
-    }
-}
-
-/// Each answer is about one topic: its size, a number, the topic, and of each partition 22 bytes with an error's code.
-fn read_answers(mut stream: TcpStream, to_read: &Receiver<()>, topic_bytes: usize) -> Outcome<()> {
-    while to_read.recv().is_ok() {
-        let mut size = [0; 4];
-        stream.read_exact(&mut size)?;
-        let mut answer = Vec::new();
-        (&stream).take(u64::from(u32::from_be_bytes(size))).read_to_end(&mut answer)?;
-        let partitions = answer.get(8 + 2 + topic_bytes + 4..).ok_or("the broker's answer breaks off")?;
-        if let Some(refused) = partitions.chunks_exact(22).find(|partition| partition[4..6] != [0, 0]) {
-            return Err(format!("the broker refused messages: error {:?}", &refused[4..6]).into());
+        while self.unanswered > 0 {
+            self.read_answer()?;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
