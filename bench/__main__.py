@@ -8,8 +8,9 @@ from argparse import Namespace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# The servers under test are started as the whole-system tests start them.
+# The servers under test are started as the whole-system tests start them; programs of the benchmarks' own need that, too.
 sys.path.insert(0, str(ROOT / "tests"))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
 
 from bench.base.document import REGIONS, Section, write_section  # noqa: E402
 from bench.base.machine import await_quiet, describe  # noqa: E402

@@ -87,11 +87,15 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     lines = [list(line) + [""] * (len(head) - len(line)) for line in lines]
     every = [list(head), *lines]
     widths = [max(3, *(len(line[at]) for line in every)) for at in range(len(head))]
-    right = [all(set(line[at]) <= set("0123456789,.-–") for line in lines) for at in range(len(head))]
+    right = [all(set(line[at]) <= set("0123456789,.-–± ") for line in lines) for at in range(len(head))]
     padded = [[c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right)] for line in every]
     rule = "|".join("-" * (w + 1) + ":" if r else "-" * (w + 2) for w, r in zip(widths, right))
     text = [f"| {' | '.join(line)} |" for line in padded]
     return "\n".join([text[0], f"|{rule}|", *text[1:]]) + "\n"
+
+
+def limit(goal: float) -> str:
+    return f"{goal:,.0f}" if goal >= 1000 else f"{goal:g}"
 
 
 class Goals:
@@ -102,11 +106,11 @@ class Goals:
 
     def at_least(self, what: str, goal: float, measured: float | None) -> None:
         if measured is not None:
-            self._add(f"{what}: at least {goal:,g}", measured, measured >= goal)
+            self._add(f"{what}: at least {limit(goal)}", measured, measured >= goal)
 
     def at_most(self, what: str, goal: float, measured: float | None) -> None:
         if measured is not None:
-            self._add(f"{what}: at most {goal:,g}", measured, measured <= goal)
+            self._add(f"{what}: at most {limit(goal)}", measured, measured <= goal)
 
     def _add(self, what: str, measured: float, met: bool) -> None:
         self.lines.append([what, figure(measured), "yes" if met else "**no**"])

@@ -1,7 +1,8 @@
 """One way of appending, in a process of its own: `python -m bench.clients.append WAY ADDRESS`.
 
-Each line of its input is a job, `{"rows": 1000000, "times": 1, "table": "t", "ordered": true}`; the answer is the seconds it took. The client
-is connected, and the rows are made, before the first job: what is measured is the append. `quack-server FILE PORT` is what the first of the ways appends to.
+Each line of its input is a job, `{"rows": 1000000, "times": 1, "table": "t", "ordered": true}`; the answer is the seconds it took. The
+client is connected, and the rows are made, before the first job: what is measured is the append. `quack-server FILE PORT` is what the
+first of the ways appends to.
 """
 
 import asyncio

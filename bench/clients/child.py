@@ -66,6 +66,9 @@ class AsyncWay:
         assert rows > 0 and expected in (None, rows), f"{method}: {rows} rows"
         return found | {"delay": watch.worst_delay, "memory": watch.peak_bytes - start_bytes}
 
+    def close(self) -> None:
+        self.loop.run_until_complete(self.client.close())
+
 
 class ThreadWay:
     """A sync client shared by 32 threads."""
@@ -89,6 +92,10 @@ class ThreadWay:
         for future in [self.threads.submit(worker) for _ in range(scenario.in_flight)]:
             future.result()
         return took
+
+    def close(self) -> None:
+        self.client.close()
+        self.threads.shutdown()
 
 
 class Watch:
@@ -144,6 +151,7 @@ def main() -> None:
         cpu, began = own_cpu_seconds(), time.perf_counter()
         took = way.run(BY_NAME[asked["scenario"]], f"bench.inserts_{name}")
         answer({"seconds": time.perf_counter() - began, "cpu": own_cpu_seconds() - cpu, "took": took})
+    way.close()
 
 
 if __name__ == "__main__":

@@ -213,6 +213,10 @@ class Side:
     exactly_once: bool = True
     max_latency: str = "5s"
 
+    @property
+    def chosen_as(self) -> str:
+        return "engine" if self.is_engine else "windrow"
+
 
 ENGINE = Side("Kafka engine, a thread per consumer", is_engine=True)
 SHARED_ENGINE = Side("Kafka engine", is_engine=True, thread_per_consumer=False)

@@ -30,6 +30,7 @@ SUSTAINED, FULL_TOPIC = "{share:.0%} of what {who} sustains", "{share:.0%} of {w
     seconds=Option(12.0, "how long each steady load runs, and the Kafka engine when it reads a full topic"),
     rows=Option(20_000_000, "in a full topic; the fastest format is read at millions a second"),
     rounds=Option(2, "of peaks into MergeTree, alternately; the other tables are read into once"),
+    sides=Option(["engine", "windrow"], choices=("engine", "windrow"), rare=True),
     formats=Option(list(FORMATS), choices=tuple(FORMATS), rare=True),
     engines=Option(list(TABLES), choices=tuple(TABLES), rare=True),
     no_latency=Option(False, "no steady loads: peaks alone"),
@@ -56,15 +57,16 @@ def peaks_of(stage: Stage, format: Format, options: Namespace) -> Rows:
     which the others keep to. The other tables can't tell what comes twice from what comes once."""
     rows, engine = Rows(), ENGINE
     peak = lambda side, table: measure(stage, side, format, table, options.seconds)
+    chosen = lambda *sides: [side for side in sides if side.chosen_as in options.sides]
     for number in range(options.rounds if "merge-tree" in options.engines else 0):
-        both = [peak(side, MERGE_TREE) for side in ((ENGINE, SHARED_ENGINE) if number == 0 else (engine,))]
-        rows.append(max(both, key=lambda row: row["per_second"]))
-        engine = rows[-1]["side"]
-        rows += [peak(WINDROW, MERGE_TREE), peak(AT_LEAST_ONCE, MERGE_TREE)]
+        if both := [peak(side, MERGE_TREE) for side in chosen(*((ENGINE, SHARED_ENGINE) if number == 0 else (engine,)))]:
+            rows.append(max(both, key=lambda row: row["per_second"]))
+            engine = rows[-1]["side"]
+        rows += [peak(side, MERGE_TREE) for side in chosen(WINDROW, AT_LEAST_ONCE)]
     for name in options.engines:
         # A blob has nothing that could be aggregated.
         if name != "merge-tree" and (name, format.name) != ("aggregating-merge-tree", "RawBLOB"):
-            rows += [peak(side, TABLES[name]) for side in (engine, WINDROW)]
+            rows += [peak(side, TABLES[name]) for side in chosen(engine, WINDROW)]
     return rows
 
 
@@ -76,6 +78,9 @@ def under_load(stage: Stage, peaks: Rows, options: Namespace) -> tuple[Rows, Row
         return kept, loads
     engine = next((row["side"] for row in of_loaded if row["side"].is_engine), ENGINE)
     for who, readers in ((engine, (engine, WITHIN_A_SECOND)), (WITHIN_A_SECOND, (WITHIN_A_SECOND,))):
+        readers = [side for side in readers if side.chosen_as in options.sides]
+        if who not in readers:
+            continue
         kept.append(sustained(stage, who, LOADED, options.seconds))
         rate = kept[-1]["per_second"]
         print(f"kafka: {who.title} sustains {rate:,.0f} rows/s", file=sys.stderr)
@@ -122,7 +127,8 @@ def report(peaks: Rows, kept: Rows, loads: Rows, options: Namespace) -> str:
         text += "\n" + prose("kafka once") + table(["format", "exactly once, rows/s", "at least once, rows/s", "cost"], lines)
     producer: Column = ("producer's", of("producer_cpu"))
     if kept:
-        text += "\n" + prose("kafka sustained") + columns([Rows([row]) for row in kept], [("reader", of("reader")), COUNTED, *CPU, producer, MEMORY])
+        shown = [Rows([row]) for row in kept]
+        text += "\n" + prose("kafka sustained") + columns(shown, [("reader", of("reader")), COUNTED, *CPU, producer, MEMORY])
     if loads:
         late: list[Column] = [(f"{share} ms", of(f"{share}_ms")) for share in ("p50", "p95", "p99", "max")]
         asked: list[Column] = [(f"queries' {share} ms", of(f"queries_{share}_ms")) for share in ("p50", "p99")]

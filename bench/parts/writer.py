@@ -1,5 +1,5 @@
-"""The writer: rows taken per second into memory, disk and Redis, from Python and from Rust, and rows stored end to end beside a program that
-gathers lists itself and calls clickhouse-connect's insert."""
+"""The writer: rows taken per second into memory, disk and Redis, from Python and from Rust, and rows stored end to end beside a
+program that gathers lists itself and calls clickhouse-connect's insert."""
 
 import asyncio
 import re

@@ -20,8 +20,6 @@ use windrow_http::{ClientConnection, Stream};
 use crate::picker::Picker;
 use crate::{cpu, Outcome};
 
-/// Connections that are opened at once: fewer than any listener's backlog.
-const CONNECTING_AT_ONCE: usize = 64;
 /// A server that refuses this many inserts of a connection in a row is gone; going on would only burn the CPU of others.
 const MAX_FAILURES_IN_A_ROW: u32 = 20;
 /// An error's text is kept up to here.
@@ -117,7 +115,13 @@ pub fn run(plan: Plan) -> Outcome<Load> {
     let load = Rc::new(RefCell::new(empty));
     let local = tokio::task::LocalSet::new();
     let clock = local.block_on(&runtime, async {
-        let exchanges = connect_all(&plan.address, count).await?;
+        let mut exchanges = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (address, request) = (plan.address.clone(), Vec::with_capacity(1024));
+            let mut exchange = Exchange { address, connection: None, request };
+            exchange.connect().await?;
+            exchanges.push(exchange);
+        }
         let start = Instant::now();
         let measured_from = start + Duration::from_secs_f64(plan.warmup_seconds);
         let clock = Clock { start, measured_from, end: measured_from + Duration::from_secs_f64(plan.seconds) };
@@ -160,26 +164,6 @@ impl Plan {
 fn quantile_ms(sorted_us: &[u32], share: f64) -> f64 {
     let rank = ((sorted_us.len() as f64 * share).ceil() as usize).max(1);
     sorted_us.get(rank - 1).map_or(0.0, |us| f64::from(*us) / 1000.0)
-}
-
-async fn connect_all(address: &str, count: usize) -> Outcome<Vec<Exchange>> {
-    let mut exchanges = Vec::with_capacity(count);
-    while exchanges.len() < count {
-        let batch = CONNECTING_AT_ONCE.min(count - exchanges.len());
-        let connecting: Vec<_> = (0..batch)
-            .map(|_| {
-                let address = address.to_owned();
-                tokio::task::spawn_local(async move {
-                    let mut exchange = Exchange { address, connection: None, request: Vec::with_capacity(1024) };
-                    exchange.connect().await.map(|()| exchange)
-                })
-            })
-            .collect();
-        for task in connecting {
-            exchanges.push(task.await??);
-        }
-    }
-    Ok(exchanges)
 }
 
 /// Runs the connections until they are through or the grace is over; what is unanswered then stays so.

@@ -40,10 +40,12 @@ def test_a_goal_about_what_was_not_measured_is_left_out():
     goals.at_least("a", 1, Rows([{"x": 2}]).where(x=3).median("x"))
     assert str(goals) == ""
     goals.at_least("b", 1000, 999)
+    goals.at_least("d", 4e6, 5e6)
     goals.at_most("c", 2, 2)
     assert [line.split("|")[1:4] for line in str(goals).splitlines()[2:]] == [
-        [" b: at least 1,000 ", "      999 ", " **no** "],
-        [" c: at most 2      ", "     2.00 ", " yes    "],
+        [" b: at least 1,000     ", "       999 ", " **no** "],
+        [" d: at least 4,000,000 ", " 5,000,000 ", " yes    "],
+        [" c: at most 2          ", "      2.00 ", " yes    "],
     ]
 
 
