@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -27,12 +29,11 @@ def numbers(rows: int) -> pa.Table:
 
 def with_quack(path: str) -> Any:
     import duckdb
-    from duckdb_extensions import import_extension
 
-    for extension in ("httpfs", "quack"):
-        import_extension(extension)
     connection = duckdb.connect(path)
-    connection.execute("LOAD httpfs; LOAD quack")
+    for name in ("httpfs", "quack"):
+        folder = Path(next(iter(import_module(f"duckdb_extension_{name}").__path__)))
+        connection.load_extension(str(next(folder.glob(f"extensions/*/{name}.duckdb_extension"))))
     return connection
 
 
