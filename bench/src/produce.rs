@@ -306,10 +306,10 @@ mod tests {
     #[test]
     fn messages_are_lines_or_values_or_many_values_with_their_lengths() {
         assert_eq!(messages(false, 1, b"{}\n{\"a\":1}\n").unwrap(), [b"{}".to_vec(), b"{\"a\":1}".to_vec()]);
-        let long = [[0x80, 0x01].as_slice(), &[b'x'; 128]].concat();
-        let bytes = [b"\x02ab\x00".as_slice(), &long, b"\x01c"].concat();
+        let long = [b"\x80\x01".as_slice(), &[b'x'; 128]].concat();
+        let bytes = [b"\x02ab\x00".as_slice(), long.as_slice(), b"\x01c"].concat();
         assert_eq!(messages(true, 1, &bytes).unwrap(), [b"ab".to_vec(), vec![], vec![b'x'; 128], b"c".to_vec()]);
-        assert_eq!(messages(true, 2, &bytes).unwrap(), [b"\x02ab\x00".to_vec(), [&long, b"\x01c".as_slice()].concat()]);
+        assert_eq!(messages(true, 2, &bytes).unwrap(), [b"\x02ab\x00".to_vec(), [long.as_slice(), b"\x01c"].concat()]);
         for end in [1, 2, 5, 100] {
             assert!(messages(true, 1, &bytes[..end]).is_err(), "{end} bytes");
         }
