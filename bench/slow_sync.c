@@ -6,25 +6,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-static void linger(void) {
+static int slower(const char *name, int file) {
     const char *text = getenv("SLOW_SYNC_US");
     long micros = text ? atol(text) : 0;
     struct timespec pause = {micros / 1000000, micros % 1000000 * 1000};
+    int (*real)(int);
+    *(void **)&real = dlsym(RTLD_NEXT, name);
     nanosleep(&pause, NULL);
-}
-
-int fdatasync(int file) {
-    static int (*real)(int);
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-    linger();
     return real(file);
 }
 
-int fsync(int file) {
-    static int (*real)(int);
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "fsync");
-    linger();
-    return real(file);
-}
+int fdatasync(int file) { return slower("fdatasync", file); }
+int fsync(int file) { return slower("fsync", file); }

@@ -1,0 +1,365 @@
+//! The load generator: N connections, each in a closed loop (or at a fixed pace) of one-row inserts with unique ids.
+//!
+//! An insert's id is (connection, sequence number): what was stored can be compared with what was acknowledged, id by
+//! id, without remembering every id. All connections are tasks of one thread, their HTTP is the gateway's own client.
+//!
+//! wrk can do neither that (its Lua does not tell whose answer came) nor a fixed pace, and takes more of the machine: with
+//! 200 connections, a row of its own in each insert, and an empty handler, 6.6 us of CPU for an insert instead of 4.1.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpStream;
+use tokio::sync::Barrier;
+use windrow_http::{ClientConnection, Stream};
+
+use crate::picker::Picker;
+use crate::{cpu, Outcome};
+
+/// A server that refuses this many inserts of a connection in a row is gone; going on would only burn the CPU of others.
+const MAX_FAILURES_IN_A_ROW: u32 = 20;
+/// An error's text is kept up to here.
+const MAX_KEPT_BYTES: usize = 4 << 10;
+const NEVER: Duration = Duration::from_secs(3600);
+
+#[derive(Debug, Deserialize)]
+pub struct Plan {
+    address: String,
+    /// Of a POST everything up to the value of Content-Length, for each target among which an insert chooses.
+    heads: Vec<String>,
+    /// How they are spread: see `Picker`.
+    stride: u64,
+    row: Vec<Piece>,
+    /// How the row's numbers are written, the sequence number in 8 bytes and the others in 4; else as text.
+    is_binary: bool,
+    connections: u32,
+    /// Added to the number of the connection, so that runs into the same tables can be told apart.
+    first_conn: u32,
+    /// Sent and checked, but not measured: connections, caches and buffers are warm when the clock starts.
+    warmup_seconds: f64,
+    seconds: f64,
+    inserts_per_connection: Option<u64>,
+    /// Without it, the next insert follows the answer. With it, each connection inserts once per interval, as a
+    /// scheduler would start it, with its own offset into the interval.
+    interval_seconds: Option<f64>,
+    /// No connection sends its next insert before all of them are answered.
+    in_step: bool,
+    /// How long after the window answers may still come in before the run is given up.
+    grace_seconds: f64,
+}
+
+/// Of a row, which `bench/base/scenario.py` makes: bytes as they are, or what differs from row to row.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Piece {
+    Bytes(Vec<u8>),
+    Number(Number),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Number {
+    Conn,
+    Seq,
+    /// Follows from the id and the target, so that a row which was mangled or came into another's table shows.
+    Value,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Load {
+    /// Of each connection: sequence numbers from 0 on were sent, so many.
+    sent: Vec<u64>,
+    /// Of these, the ones that were refused, or are without an answer.
+    unacknowledged: Vec<Vec<u64>>,
+    /// Of inserts that were acknowledged after the warm-up, also of those under way when the window closed: leaving the
+    /// slow ones out would flatter a server.
+    #[serde(skip)]
+    latencies_us: Vec<u32>,
+    p50_ms: f64,
+    p95_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+    /// Inserts that were acknowledged after the warm-up and before the window closed, whenever they began.
+    in_window: u64,
+    window_seconds: f64,
+    statuses: BTreeMap<u16, u64>,
+    /// Connections that failed in the middle of an exchange.
+    broken: u64,
+    /// Inserts that could not begin in their interval because the one before was still unanswered.
+    missed_intervals: u64,
+    first_error: Option<String>,
+    /// In step: from when all could send until the last good answer.
+    steps_ms: Vec<f64>,
+    cpu_seconds: f64,
+}
+
+/// The moments that all connections share.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    start: Instant,
+    measured_from: Instant,
+    end: Instant,
+}
+
+pub fn run(plan: Plan) -> Outcome<Load> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if plan.heads.is_empty() || plan.connections == 0 {
+        return Err("there must be a target and a connection".into());
+    }
+    let (count, plan) = (plan.connections as usize, Rc::new(plan));
+    let empty = Load { sent: vec![0; count], unacknowledged: vec![Vec::new(); count], ..Load::default() };
+    let load = Rc::new(RefCell::new(empty));
+    let local = tokio::task::LocalSet::new();
+    let clock = local.block_on(&runtime, async {
+        let mut exchanges = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (address, request) = (plan.address.clone(), Vec::with_capacity(1024));
+            let mut exchange = Exchange { address, connection: None, request };
+            exchange.connect().await?;
+            exchanges.push(exchange);
+        }
+        let start = Instant::now();
+        let measured_from = start + Duration::from_secs_f64(plan.warmup_seconds);
+        let clock = Clock { start, measured_from, end: measured_from + Duration::from_secs_f64(plan.seconds) };
+        drive(plan.clone(), clock, exchanges, load.clone()).await;
+        Outcome::Ok(clock)
+    })?;
+    let mut load = load.take();
+    load.window_seconds = clock.measured_from.elapsed().as_secs_f64().min(plan.seconds);
+    load.cpu_seconds = cpu::seconds();
+    load.latencies_us.sort_unstable();
+    let quantile = |share: f64| quantile_ms(&load.latencies_us, share);
+    (load.p50_ms, load.p95_ms, load.p99_ms, load.max_ms) =
+        (quantile(0.5), quantile(0.95), quantile(0.99), quantile(1.0));
+    Ok(load)
+}
+
+impl Plan {
+    fn write_row(&self, body: &mut Vec<u8>, conn: u32, seq: u64, target: u64) {
+        let conn = u64::from(conn);
+        for piece in &self.row {
+            let (number, bytes) = match piece {
+                Piece::Bytes(bytes) => {
+                    body.extend_from_slice(bytes);
+                    continue;
+                }
+                Piece::Number(Number::Conn) => (conn, 4),
+                Piece::Number(Number::Seq) => (seq, 8),
+                Piece::Number(Number::Value) => ((conn * 7919 + seq * 104_729 + target * 15_485_863) % 1_000_000, 4),
+            };
+            match self.is_binary {
+                true => body.extend_from_slice(&number.to_le_bytes()[..bytes]),
+                // Writing into a Vec can't fail.
+                false => drop(write!(body, "{number}")),
+            }
+        }
+    }
+}
+
+/// The latency that this share of the requests did not exceed; 0 when there were none.
+fn quantile_ms(sorted_us: &[u32], share: f64) -> f64 {
+    let rank = ((sorted_us.len() as f64 * share).ceil() as usize).max(1);
+    sorted_us.get(rank - 1).map_or(0.0, |us| f64::from(*us) / 1000.0)
+}
+
+/// Runs the connections until they are through or the grace is over; what is unanswered then stays so.
+async fn drive(plan: Rc<Plan>, clock: Clock, exchanges: Vec<Exchange>, load: Rc<RefCell<Load>>) {
+    let picker = Picker::new(plan.heads.len(), plan.stride);
+    let step = plan.in_step.then(|| (Barrier::new(exchanges.len()), Cell::new(clock.start)));
+    let shared = Rc::new((picker, step));
+    let give_up = (clock.end + Duration::from_secs_f64(plan.grace_seconds)).into();
+    let tasks: Vec<_> = exchanges
+        .into_iter()
+        .zip(0..)
+        .map(|(exchange, conn)| {
+            let (plan, load, shared) = (plan.clone(), load.clone(), shared.clone());
+            tokio::task::spawn_local(async move {
+                let mut connection = Connection { plan: &plan, clock, conn, load: &load, exchange };
+                connection.run(&shared.0, shared.1.as_ref()).await;
+            })
+        })
+        .collect();
+    for task in tasks {
+        let abort = task.abort_handle();
+        if tokio::time::timeout_at(give_up, task).await.is_err() {
+            abort.abort();
+        }
+    }
+}
+
+/// `load` belongs to all connections; it is never borrowed across an await. What it says is complete at every moment,
+/// so a connection may be dropped in the middle of an exchange.
+struct Connection<'p> {
+    plan: &'p Plan,
+    clock: Clock,
+    conn: u32,
+    load: &'p RefCell<Load>,
+    exchange: Exchange,
+}
+
+impl Connection<'_> {
+    async fn run(&mut self, picker: &Picker, step: Option<&(Barrier, Cell<Instant>)>) {
+        let plan = self.plan;
+        let mut body = Vec::with_capacity(256);
+        let mut failures_in_a_row = 0;
+        let mut random = fastrand::Rng::with_seed(u64::from(self.conn));
+        let mut pace = plan.interval_seconds.map(|interval| {
+            let interval = Duration::from_secs_f64(interval);
+            Pace { next: self.clock.start + interval * self.conn / plan.connections, interval }
+        });
+        for seq in 0..plan.inserts_per_connection.unwrap_or(u64::MAX) {
+            if let Some(pace) = &mut pace {
+                let missed = pace.wait().await;
+                self.load.borrow_mut().missed_intervals += missed;
+            }
+            if let Some((barrier, began)) = step {
+                if barrier.wait().await.is_leader() {
+                    began.set(Instant::now());
+                    self.load.borrow_mut().steps_ms.push(0.0);
+                }
+            }
+            let began = Instant::now();
+            if began >= self.clock.end || failures_in_a_row == MAX_FAILURES_IN_A_ROW {
+                return;
+            }
+            let target = picker.pick(self.conn, seq, &mut random);
+            body.clear();
+            plan.write_row(&mut body, plan.first_conn + self.conn, seq, target as u64);
+            self.sending(seq);
+            let answer = self.exchange.post(&plan.heads[target], &body).await;
+            failures_in_a_row = if answer.is_ok() { 0 } else { failures_in_a_row + 1 };
+            let good = self.take_answer(began, answer);
+            if let Some((_, began)) = step.filter(|_| good) {
+                let ms = began.get().elapsed().as_secs_f64() * 1000.0;
+                self.load.borrow_mut().steps_ms.last_mut().into_iter().for_each(|last| *last = last.max(ms));
+            }
+        }
+    }
+
+    /// Counted before the answer: an insert that the run gave up waiting for was sent, but not acknowledged.
+    fn sending(&self, seq: u64) {
+        let (mut load, conn) = (self.load.borrow_mut(), self.conn as usize);
+        load.sent[conn] = seq + 1;
+        load.unacknowledged[conn].push(seq);
+    }
+
+    /// Whether it was acknowledged: the last one sent, as a connection has only one under way.
+    fn take_answer(&self, began: Instant, answer: Outcome<Answer>) -> bool {
+        let mut load = self.load.borrow_mut();
+        let error = match answer {
+            Ok(Answer { status, error }) => {
+                *load.statuses.entry(status).or_default() += 1;
+                error.map(|text| format!("{status}: {}", text.trim()))
+            }
+            Err(error) => {
+                load.broken += 1;
+                Some(error.to_string())
+            }
+        };
+        if error.is_some() {
+            // The first one is kept; the others are counted by their status.
+            load.first_error = load.first_error.take().or(error);
+            return false;
+        }
+        load.unacknowledged[self.conn as usize].pop();
+        let ended = Instant::now();
+        if ended >= self.clock.measured_from {
+            load.latencies_us.push(u32::try_from((ended - began).as_micros()).unwrap_or(u32::MAX));
+            load.in_window += u64::from(ended <= self.clock.end);
+        }
+        true
+    }
+}
+
+/// Starts a connection's inserts on a schedule that does not slip when an answer is late.
+struct Pace {
+    next: Instant,
+    interval: Duration,
+}
+
+impl Pace {
+    /// Waits for the next start; returns how many were missed because the insert before took too long.
+    async fn wait(&mut self) -> u64 {
+        let missed = missed_since(self.next, Instant::now(), self.interval);
+        self.next += self.interval * missed;
+        tokio::time::sleep_until(self.next.into()).await;
+        self.next += self.interval;
+        u64::from(missed)
+    }
+}
+
+/// An insert that starts late, but within its interval, is not missed.
+fn missed_since(next: Instant, now: Instant, interval: Duration) -> u32 {
+    let late = now.saturating_duration_since(next);
+    u32::try_from(late.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u32::MAX)
+}
+
+struct Answer {
+    status: u16,
+    /// The text of an answer other than 200.
+    error: Option<String>,
+}
+
+/// One connection's request and answer, over and over.
+struct Exchange {
+    address: String,
+    connection: Option<ClientConnection>,
+    request: Vec<u8>,
+}
+
+impl Exchange {
+    async fn connect(&mut self) -> Outcome<()> {
+        let stream = TcpStream::connect(&self.address).await?;
+        stream.set_nodelay(true)?;
+        self.connection = Some(ClientConnection::new(Stream::Plain(stream)));
+        Ok(())
+    }
+
+    /// Sends one body and waits for its whole answer. After an error the connection is gone and the next call makes a
+    /// new one: whether the insert was stored is then unknown.
+    async fn post(&mut self, head: &str, body: &[u8]) -> Outcome<Answer> {
+        if self.connection.is_none() {
+            self.connect().await?;
+        }
+        self.request.clear();
+        self.request.extend_from_slice(head.as_bytes());
+        // Writing into a Vec can't fail.
+        let _ = write!(self.request, "{}\r\n\r\n", body.len());
+        self.request.extend_from_slice(body);
+        // Back again only when the answer was read to its end and the server goes on.
+        let mut connection = self.connection.take().ok_or("not connected")?;
+        connection.send(&self.request, NEVER).await?;
+        let head = connection.read_head(false, NEVER).await?;
+        let status = head.status();
+        let text = connection.body(&head).collect(MAX_KEPT_BYTES, NEVER).await?;
+        if head.keep_alive() {
+            self.connection = Some(connection);
+        }
+        Ok(Answer { status, error: (status != 200).then(|| String::from_utf8_lossy(&text).into_owned()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_intervals_are_missed() {
+        let next = Instant::now();
+        let interval = Duration::from_secs(1);
+        let at = |ms| next + Duration::from_millis(ms);
+        let missed: Vec<u32> = [0, 999, 1000, 3500].map(|ms| missed_since(next, at(ms), interval)).to_vec();
+        assert_eq!(missed, [0, 0, 1, 3]);
+    }
+
+    #[test]
+    fn quantiles_are_of_a_sorted_list_and_of_nothing_0() {
+        let sorted: Vec<u32> = (1..=10_000).collect();
+        assert_eq!([0.5, 0.95, 0.99, 1.0].map(|share| quantile_ms(&sorted, share)), [5.0, 9.5, 9.9, 10.0]);
+        assert_eq!(quantile_ms(&[], 0.99), 0.0);
+    }
+}

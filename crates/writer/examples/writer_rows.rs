@@ -1,0 +1,133 @@
+//! How many rows a second the writer takes: three columns, an Int32 and two texts, each by `write_row`, in memory and
+//! on a disk. Batches are dropped instead of sent, so that it is the writer alone that is measured. `cargo run
+//! --release -p windrow-writer --example writer_rows -- [ROWS]`
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windrow_writer::{
+    AppendError, Buffer, Column, Destination, DiskBuffer, DiskOptions, Gathering, MemoryBuffer, Next, Options, Row,
+    Rows,
+};
+
+const BATCH_ROWS: usize = 5000;
+const ROUNDS: usize = 5;
+
+type Event<'a> = (i32, &'a str, &'a str);
+
+fn columns() -> Vec<Column> {
+    let column = |name: &str, type_name: &str| Column::of(name.into(), type_name.into()).expect("a type of ours");
+    vec![column("id", "Int32"), column("uuid", "String"), column("insert_ts", "String")]
+}
+
+fn gathering(buffer: Arc<dyn Buffer>) -> Arc<Gathering> {
+    let options = Options { batch_rows: BATCH_ROWS, max_in_flight: 16, ..Options::default() };
+    Gathering::new(buffer, Arc::default(), options)
+}
+
+/// Takes the place of a driver: every batch is stored as soon as it is there.
+struct Driver {
+    thread: std::thread::JoinHandle<()>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Driver {
+    fn start(gathering: &Arc<Gathering>) -> Driver {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (gathering, over) = (gathering.clone(), is_over.clone());
+        let thread = std::thread::spawn(move || loop {
+            match gathering.next(0) {
+                Next::Send(outgoing) => {
+                    let id = outgoing.id;
+                    drop(outgoing);
+                    gathering.stored(id);
+                }
+                Next::Wait { .. } if over.load(Ordering::Relaxed) => return,
+                Next::Wait { .. } => std::thread::park_timeout(Duration::from_millis(10)),
+                Next::Drained => return,
+            }
+        });
+        Driver { thread, is_over }
+    }
+
+    fn stop(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        let _ = self.thread.join();
+    }
+}
+
+fn append(gathering: &Gathering, rows: Rows<'_>) {
+    while let Err(error) = gathering.append(rows) {
+        assert!(matches!(error, AppendError::Full), "{error}");
+        std::thread::yield_now();
+    }
+}
+
+/// Rows a second, of rows that are appended so many at a time.
+fn measure(gathering: &Arc<Gathering>, rows: usize, at_once: usize) -> f64 {
+    let driver = Driver::start(gathering);
+    let woken = driver.thread.thread().clone();
+    gathering.set_waker(Box::new(move || woken.unpark()));
+    let columns = columns();
+    let events: [Event; 4] = [
+        (1, "61f0c404", "15 Nov 22 13:20 UTC"),
+        (200, "7a1f04ff", "15 Nov 22 13:21 UTC"),
+        (-3, "0badcafe", "16 Nov 22 09:00 UTC"),
+        (70_000, "deadbeef", "17 Nov 22 23:59 UTC"),
+    ];
+    let (mut bytes, mut lengths) = (Vec::new(), Vec::new());
+    let started = Instant::now();
+    for number in 0..rows / at_once {
+        bytes.clear();
+        lengths.clear();
+        for row in 0..at_once {
+            let before = bytes.len();
+            events[(number + row) % 4].encode(&columns, &mut bytes).expect("it fits");
+            lengths.push((bytes.len() - before) as u32);
+        }
+        append(gathering, Rows::new(&bytes, &lengths));
+    }
+    let elapsed = started.elapsed();
+    driver.stop();
+    rows as f64 / elapsed.as_secs_f64()
+}
+
+fn memory() -> Arc<Gathering> {
+    gathering(Arc::new(MemoryBuffer::new(BATCH_ROWS, 16 << 20)))
+}
+
+fn disk(folder: &Path) -> Arc<Gathering> {
+    let options = DiskOptions { batch_rows: BATCH_ROWS, ..DiskOptions::default() };
+    let buffer = DiskBuffer::open(folder, Arc::<Destination>::default(), options).expect("a folder to write to");
+    gathering(Arc::new(buffer))
+}
+
+fn report(what: &str, rows: usize, at_once: usize, gathering: impl Fn() -> Arc<Gathering>) {
+    let round = |_| {
+        let gathering = gathering();
+        let rate = measure(&gathering, rows, at_once);
+        gathering.abandon();
+        rate
+    };
+    let mut rates: Vec<f64> = (0..ROUNDS).map(round).collect();
+    rates.sort_by(f64::total_cmp);
+    println!(
+        "{what:<28} {:>12.0} rows/s (median of {ROUNDS}; {:.0} to {:.0})",
+        rates[ROUNDS / 2],
+        rates[0],
+        rates[ROUNDS - 1]
+    );
+}
+
+fn main() {
+    let rows = std::env::args().nth(1).and_then(|rows| rows.parse().ok()).unwrap_or(10_000_000);
+    let folder = std::env::temp_dir().join(format!("windrow-writer-rows-{}", std::process::id()));
+    report("memory, write_row", rows, 1, memory);
+    report("memory, write_rows of 1000", rows, 1000, memory);
+    report("disk, write_row", rows / 10, 1, || disk(&folder));
+    report("disk, write_rows of 1000", rows / 10, 1000, || disk(&folder));
+    let _ = std::fs::remove_dir_all(&folder);
+}
