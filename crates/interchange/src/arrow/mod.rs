@@ -67,7 +67,7 @@ struct Reader<'p> {
 }
 
 /// Where a message lies: its offset, the bytes of its metadata, those of its body.
-type Place = (i64, i32, i64);
+type MessageAt = (i64, i32, i64);
 
 impl<'p> Reader<'p> {
     fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotParsed> {
@@ -98,7 +98,7 @@ impl<'p> Reader<'p> {
         stream: &[u8],
         before: usize,
         expected: Option<&Schema>,
-    ) -> Result<[Vec<Place>; 2], NotParsedReason> {
+    ) -> Result<[Vec<MessageAt>; 2], NotParsedReason> {
         let bytes = Buffer::from(stream);
         let mut messages = Messages::new(&bytes, MAX_EXPANDED_BYTES as u64);
         let mut next = || {
