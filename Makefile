@@ -63,4 +63,4 @@ fmt: ## Format the Rust code
 	cargo fmt --all
 
 clean: ## Remove what was built and fetched
-	rm -rf target .venv .cache embedded/node_modules duckdb/node_modules kafka/jars
+	rm -rf target .venv .cache embedded/node_modules duckdb/node_modules kafka/jars*

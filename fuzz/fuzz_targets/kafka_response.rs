@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn fetch(frame: &Bytes) {
     let Ok(answer) = decode_response::<FetchRequest>(frame, 11) else { return };
-    for partition in answer.topics.iter().flat_map(|topic| &topic.partitions) {
+    for partition in answer.response.topics.iter().flat_map(|topic| &topic.partitions) {
         let mut batches = VisibleBatches::new(partition, Isolation::ReadCommitted, 0);
         let mut position = batches.position();
         while let Some(Ok(batch)) = batches.next() {

@@ -51,10 +51,14 @@ class Broker:
         ports: Ports | None = None,
         java: tuple[str, ...] = JAVA,
         settings: dict[str, object] | None = None,
+        version: str = "",
     ):
+        """Of another version than `kafka/pom.xml` says if one of `VERSIONS` is named."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.java = java
+        self.version = version
+        self.jars = kafka_jars(version)
         self.keys = Keys(folder)
         self.settings = settings or {}
         self.ports = ports or Ports.free()
@@ -84,10 +88,10 @@ class Broker:
         self.resume()
         code = self.child.stop()
         # One that had to be killed may have been at writing them.
-        if code in (0, 143) and self._own_classes.exists() and not classes().exists():
+        if code in (0, 143) and self._own_classes.exists() and not self._classes.exists():
             # Whole or not at all there, whoever else does the same.
-            moved = shutil.copy(self._own_classes, classes().with_suffix(f".{self.child.pid}"))
-            os.replace(moved, classes())
+            moved = shutil.copy(self._own_classes, self._classes.with_suffix(f".{self.child.pid}"))
+            os.replace(moved, self._classes)
         return code
 
     def kill(self) -> None:
@@ -118,18 +122,25 @@ class Broker:
         return self.folder / "classes.jsa"
 
     @property
+    def _classes(self) -> Path:
+        return self.jars / "classes.jsa"
+
+    @property
     def _properties(self) -> Path:
         return self.folder / "server.properties"
 
     def _command(self, program: str) -> list[str]:
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         # Half of a start is the loading of classes. The first broker that is stopped leaves them for the others.
-        known = classes().exists()
-        loaded = f"-XX:SharedArchiveFile={classes()}" if known else f"-XX:ArchiveClassesAtExit={self._own_classes}"
-        return ["java", *self.java, loaded, logging, "-cp", f"{kafka_jars()}/*", program]
+        known = self._classes.exists()
+        loaded = f"-XX:SharedArchiveFile={self._classes}" if known else f"-XX:ArchiveClassesAtExit={self._own_classes}"
+        return ["java", *self.java, loaded, logging, "-cp", f"{self.jars}/*", program]
+
+    def _server_settings(self) -> dict[str, object]:
+        return server_settings(self.folder / "data", self.ports, self.keys)
 
     def _configure(self) -> None:
-        settings = {**server_settings(self.folder / "data", self.ports, self.keys), **self.settings}
+        settings = {**self._server_settings(), **self.settings}
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def _format(self) -> None:
@@ -150,10 +161,6 @@ class Broker:
             return bool(admin.list_topics(timeout=1).brokers)
         except KafkaException:
             return False
-
-
-def classes() -> Path:
-    return kafka_jars() / "classes.jsa"
 
 
 def server_settings(data: Path, ports: Ports, keys: Keys) -> dict[str, object]:

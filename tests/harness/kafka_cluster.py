@@ -10,7 +10,7 @@ from harness.kafka import Broker, Ports
 
 
 def joining(folder: Path, first: Broker, number: int, settings: dict[str, object]) -> Broker:
-    """One more, of this number from 2 on. The first is the controller."""
+    """One more, of this number from 2 on. The first is the controller, and of the same version."""
     ports = Ports.free()
     listeners = ",".join(
         f"{name}://127.0.0.1:{port}"
@@ -23,7 +23,7 @@ def joining(folder: Path, first: Broker, number: int, settings: dict[str, object
     )
     own = {"process.roles": "broker", "node.id": number, "listeners": listeners}
     voters = {"controller.quorum.voters": f"1@127.0.0.1:{first.ports.controller}"}
-    return Broker(folder, ports, settings={**settings, **own, **voters})
+    return Broker(folder, ports, settings={**settings, **own, **voters}, version=first.version)
 
 
 def partitions_of(admin: AdminClient, topic: str) -> list[PartitionMetadata]:

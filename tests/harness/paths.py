@@ -35,8 +35,10 @@ def example_binary(name: str) -> Path:
     return path
 
 
-def kafka_jars() -> Path:
-    folder = Path(os.environ.get("WINDROW_KAFKA_JARS", ROOT / "kafka" / "jars"))
+def kafka_jars(version: str = "") -> Path:
+    """Of the version that `kafka/pom.xml` names, or of another one that `scripts/setup` fetches."""
+    own = None if version else os.environ.get("WINDROW_KAFKA_JARS")
+    folder = Path(own or ROOT / "kafka" / (f"jars-{version}" if version else "jars"))
     if not any(folder.glob("kafka_*.jar")):
         raise FileNotFoundError(f"no Kafka in {folder}: run `make setup-test`, or name its jars' folder in WINDROW_KAFKA_JARS")
     return folder

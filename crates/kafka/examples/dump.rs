@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use windrow_kafka::{
     ByTopic, Client, ClientOptions, Connection, Decompressor, ErrorCode, FetchPartition, FetchRequest,
-    FetchedPartition, Isolation, OffsetAt, OffsetQuery, Purpose, ReadOptions, Sasl, ScramHash, TlsOptions, TokenSource,
-    TopicId, TopicPartition, VisibleBatches,
+    FetchedPartition, Isolation, OffsetAt, Purpose, ReadOptions, Sasl, ScramHash, TlsOptions, TokenSource, TopicId,
+    TopicPartition, VisibleBatches,
 };
 
 const FETCH_BYTES: i32 = 4 << 20;
@@ -124,9 +124,7 @@ async fn range(
 ) -> Result<std::ops::Range<i64>, Failure> {
     let mut ends = [0; 2];
     for (end, at) in ends.iter_mut().zip([from, OffsetAt::Latest]) {
-        let query = OffsetQuery { partition, current_leader_epoch: -1, at };
-        let listed = client.list_offsets(isolation, vec![(topic.clone(), query)]).await?;
-        *end = listed[0].partitions[0].offset;
+        *end = client.list_offset(&TopicPartition::new(topic.clone(), partition), isolation, at).await?;
     }
     let [first, end] = ends;
     // No record is so late.
@@ -171,11 +169,7 @@ async fn fetch(
         min_bytes: 1,
         max_bytes: FETCH_BYTES,
         isolation,
-        session_id: 0,
-        session_epoch: -1,
         topics: vec![ByTopic { topic: topic.clone(), partitions: vec![wanted] }],
-        forgotten: Vec::new(),
-        rack_id: String::new(),
     };
     let answer = connection.call(&request).await?;
     let fetched = answer.topics.into_iter().flat_map(|topic| topic.partitions).next().ok_or("an empty answer")?;

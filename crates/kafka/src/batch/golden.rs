@@ -56,7 +56,7 @@ fn expected(index: i64) -> Owned {
 }
 
 fn fetched(name: &str) -> FetchedPartition {
-    decode::<FetchRequest>(&golden(name), 11).unwrap().topics.remove(0).partitions.remove(0)
+    decode::<FetchRequest>(&golden(name), 11).unwrap().response.topics.remove(0).partitions.remove(0)
 }
 
 fn all_records(records: &Bytes, decompressor: &mut Decompressor) -> Result<Vec<Owned>, BatchError> {

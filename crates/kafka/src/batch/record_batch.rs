@@ -32,11 +32,6 @@ pub struct RecordBatch {
 }
 
 impl RecordBatch {
-    /// Bytes on the wire.
-    pub fn wire_bytes(&self) -> usize {
-        HEAD_BYTES + self.body.len()
-    }
-
     /// Those of a batch that isn't compressed.
     pub(crate) fn uncompressed_records(&self) -> Records<'_> {
         Records::new(self, &self.body)

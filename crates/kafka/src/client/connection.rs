@@ -15,7 +15,7 @@ use crate::client::frame_pool::FramePool;
 use crate::client::frames::read_frame;
 use crate::client::pending::Pending;
 use crate::error::Error;
-use crate::wire::{self, ApiVersionsResponse, Request, Response};
+use crate::wire::{self, ApiVersionsResponse, Request};
 
 /// Requests that wait to be written; more make their callers wait.
 const MAX_UNWRITTEN_REQUESTS: usize = 64;
@@ -136,13 +136,13 @@ impl Connection {
         // When the writing task is gone, it has told the ticket why.
         let _ = self.inner.requests.send(frame).await;
         let answer = ticket.answer.await.map_err(|_| gone())??;
-        let response = wire::decode::<R>(&answer, version).map_err(|what| {
+        let answer = wire::decode::<R>(&answer, version).map_err(|what| {
             let error = Error::Malformed { broker: self.inner.settings.broker.clone(), api: R::API.name, what };
             self.close(error.clone());
             error
         })?;
-        self.heed_throttle(response.throttle_time_ms());
-        Ok(response)
+        self.heed_throttle(answer.throttle_time_ms);
+        Ok(answer.response)
     }
 
     fn broken(&self, reason: &str) -> Error {

@@ -7,64 +7,95 @@ use crate::client::backoff::Retry;
 use crate::client::cluster::{Client, Purpose};
 use crate::error::Error;
 use crate::error_code::ErrorCode;
-use crate::wire::{ByTopic, Isolation, ListOffsetsRequest, ListedOffset, MetadataResponse, OffsetQuery};
-
-type Queries = Vec<(Arc<str>, OffsetQuery)>;
+use crate::topic_partition::TopicPartition;
+use crate::wire::{ByTopic, Isolation, ListOffsetsRequest, ListedOffset, MetadataResponse, OffsetAt, OffsetQuery};
 
 /// What one round of questions has brought.
 #[derive(Default)]
 struct Round {
-    listed: Vec<(Arc<str>, ListedOffset)>,
+    listed: Vec<(TopicPartition, ListedOffset)>,
     /// To be asked again, and the last reason why.
-    again: Queries,
+    again: Vec<TopicPartition>,
     error: Option<Error>,
 }
 
 impl Round {
-    fn postpone(&mut self, queries: Queries, error: Error) {
-        self.again.extend(queries);
+    fn postpone(&mut self, partitions: Vec<TopicPartition>, error: Error) {
+        self.again.extend(partitions);
         self.error = Some(error);
     }
 }
 
 impl Client {
-    /// An answer to each query, asked again while that can help. What is wrong with a partition for good is said there.
+    /// Of one partition; -1 if no record is so late.
+    pub async fn list_offset(&self, named: &TopicPartition, isolation: Isolation, at: OffsetAt) -> Result<i64, Error> {
+        let listed = self.list_offsets(vec![named.clone()], isolation, at).await?.pop().map(|(_, listed)| listed);
+        let code = listed.map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |listed| listed.error);
+        match listed {
+            Some(listed) if !code.is_error() => Ok(listed.offset),
+            _ => Err(Error::Refused { doing: format!("list the offsets of {named}"), code, reason: None }),
+        }
+    }
+
+    /// The same, and where no record is so late the end.
+    pub async fn list_offset_or_end(
+        &self,
+        named: &TopicPartition,
+        isolation: Isolation,
+        at: OffsetAt,
+    ) -> Result<i64, Error> {
+        match self.list_offset(named, isolation, at).await? {
+            -1 => self.list_offset(named, isolation, OffsetAt::Latest).await,
+            offset => Ok(offset),
+        }
+    }
+
+    /// An answer for each partition, asked again while that can help. What is wrong with one for good is said there.
     pub async fn list_offsets(
         &self,
+        partitions: Vec<TopicPartition>,
         isolation: Isolation,
-        queries: Vec<(Arc<str>, OffsetQuery)>,
-    ) -> Result<Vec<ByTopic<ListedOffset>>, Error> {
+        at: OffsetAt,
+    ) -> Result<Vec<(TopicPartition, ListedOffset)>, Error> {
         let mut retry = Retry::new(self.options());
-        let (mut listed, mut waiting) = (Vec::new(), queries);
+        let (mut listed, mut waiting) = (Vec::new(), partitions);
         while !waiting.is_empty() {
-            let mut round = self.ask_leaders(isolation, waiting).await?;
+            let mut round = self.ask_leaders(waiting, isolation, at).await?;
             listed.append(&mut round.listed);
             waiting = round.again;
             if let Some(error) = round.error {
                 retry.after(error).await?;
             }
         }
-        Ok(ByTopic::collect(listed))
+        Ok(listed)
     }
 
-    async fn ask_leaders(&self, isolation: Isolation, queries: Queries) -> Result<Round, Error> {
-        let mut topics: Vec<Arc<str>> = queries.iter().map(|(topic, _)| topic.clone()).collect();
+    async fn ask_leaders(
+        &self,
+        partitions: Vec<TopicPartition>,
+        isolation: Isolation,
+        at: OffsetAt,
+    ) -> Result<Round, Error> {
+        let mut topics: Vec<Arc<str>> = partitions.iter().map(|named| named.topic.clone()).collect();
         topics.sort();
         topics.dedup();
         let metadata = self.metadata(Some(topics)).await?;
         let mut round = Round::default();
-        let mut by_leader: BTreeMap<i32, Queries> = BTreeMap::new();
-        for (topic, query) in queries {
-            match leader_of(&metadata, &topic, query.partition) {
-                Ok(leader_id) => by_leader.entry(leader_id).or_default().push((topic, query)),
+        let mut by_leader: BTreeMap<i32, Vec<TopicPartition>> = BTreeMap::new();
+        for named in partitions {
+            match leader_of(&metadata, &named.topic, named.partition) {
+                Ok(leader_id) => by_leader.entry(leader_id).or_default().push(named),
                 Err(code) if code.is_retriable() && code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {
-                    round.postpone(vec![(topic, query)], refused(code));
+                    round.postpone(vec![named], refused(code));
                 }
-                Err(code) => round.listed.push((topic, without_offset(query.partition, code))),
+                Err(code) => {
+                    let listed = without_offset(named.partition, code);
+                    round.listed.push((named, listed));
+                }
             }
         }
-        for (leader_id, queries) in by_leader {
-            self.ask_leader(leader_id, isolation, queries, &mut round).await?;
+        for (leader_id, partitions) in by_leader {
+            self.ask_leader(leader_id, partitions, isolation, at, &mut round).await?;
         }
         Ok(round)
     }
@@ -72,11 +103,13 @@ impl Client {
     async fn ask_leader(
         &self,
         leader_id: i32,
+        partitions: Vec<TopicPartition>,
         isolation: Isolation,
-        queries: Queries,
+        at: OffsetAt,
         round: &mut Round,
     ) -> Result<(), Error> {
-        let request = ListOffsetsRequest { isolation, topics: ByTopic::collect(queries.iter().cloned()) };
+        let query = |named: &TopicPartition| (named.topic.clone(), OffsetQuery { partition: named.partition, at });
+        let request = ListOffsetsRequest { isolation, topics: ByTopic::collect(partitions.iter().map(query)) };
         let answer = match self.connection(leader_id, Purpose::Control).await {
             Ok(connection) => connection.call(&request).await,
             Err(error) => Err(error),
@@ -84,19 +117,17 @@ impl Client {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) if error.is_retriable() => {
-                round.postpone(queries, error);
+                round.postpone(partitions, error);
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        for (topic, query) in queries {
-            let found = answer.topics.iter().filter(|each| each.topic == topic).flat_map(|each| &each.partitions);
-            match found.copied().find(|listed| listed.partition == query.partition) {
-                Some(listed) if listed.error.is_retriable() => {
-                    round.postpone(vec![(topic, query)], refused(listed.error))
-                }
-                Some(listed) => round.listed.push((topic, listed)),
-                None => round.postpone(vec![(topic, query)], refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
+        for named in partitions {
+            let found = answer.topics.iter().filter(|each| each.topic == named.topic).flat_map(|each| &each.partitions);
+            match found.copied().find(|listed| listed.partition == named.partition) {
+                Some(listed) if listed.error.is_retriable() => round.postpone(vec![named], refused(listed.error)),
+                Some(listed) => round.listed.push((named, listed)),
+                None => round.postpone(vec![named], refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
             }
         }
         Ok(())

@@ -260,7 +260,7 @@ impl Shared {
     fn next_request(&self, node_id: i32, turn: Turn, isolation: Isolation) -> Next<'_> {
         let mut state = self.state();
         let now = Instant::now();
-        let sizes = state.sizes;
+        let sizes = self.sizes;
         let first_until = state.brokers.get(&node_id).copied().flatten();
         let max_wait = match (turn, first_until) {
             (Turn::First, _) => Duration::from_millis(sizes.max_wait_ms),
@@ -310,11 +310,7 @@ impl Shared {
             min_bytes: size(sizes.min_bytes.min(max_bytes)),
             max_bytes: size(max_bytes),
             isolation,
-            session_id: 0,
-            session_epoch: -1,
             topics: ByTopic::collect(wanted),
-            forgotten: Vec::new(),
-            rack_id: String::new(),
         };
         Next::Do(Task::Fetch(Box::new(Asking { under_way, node_id, turn, request, _reserved: reserved })))
     }

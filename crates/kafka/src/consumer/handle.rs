@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::{Client, Purpose};
-use crate::consumer::conductor::{coordinator, list_one, Channels, Command, Conductor};
+use crate::consumer::conductor::{coordinator, Channels, Command, Conductor};
 use crate::consumer::event::{Claim, Commit, CommitError, Event, Start, StartError, Watermarks};
-use crate::consumer::options::{ConsumerOptions, FetchSizes};
+use crate::consumer::options::ConsumerOptions;
 use crate::consumer::records::Records;
 use crate::consumer::shared::Shared;
 use crate::consumer::topics::{Subscribed, TopicTable};
@@ -103,10 +103,7 @@ impl Consumer {
             Start::Latest => OffsetAt::Latest,
             Start::Time(timestamp_ms) => OffsetAt::TimestampMs(timestamp_ms),
         };
-        match list_one(&self.client, &named, self.isolation, at).await? {
-            -1 => list_one(&self.client, &named, self.isolation, OffsetAt::Latest).await,
-            offset => Ok(offset),
-        }
+        self.client.list_offset_or_end(&named, self.isolation, at).await
     }
 
     /// Nothing more is asked for, until it is resumed; what is under way comes all the same.
@@ -116,11 +113,6 @@ impl Consumer {
 
     pub fn resume(&self, claim: &Claim) {
         self.shared.set_paused(claim, false);
-    }
-
-    /// From the next requests on.
-    pub fn set_fetch_sizes(&self, sizes: FetchSizes) {
-        self.shared.set_sizes(sizes);
     }
 
     /// Nothing before its broker has said anything of it. Of a partition that isn't being fetched they are about a second old.

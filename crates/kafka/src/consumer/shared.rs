@@ -20,6 +20,7 @@ pub(crate) struct Shared {
     /// Told when there may be something to fetch that there was not before.
     pub changed: Arc<Notify>,
     pub budget: Arc<Budget>,
+    pub sizes: FetchSizes,
 }
 
 #[derive(Debug)]
@@ -29,7 +30,6 @@ pub(super) struct State {
     pub generation: Option<(i32, String)>,
     /// The broker that keeps the group, as far as it is known.
     pub coordinator: Option<i32>,
-    pub sizes: FetchSizes,
     /// Of each broker that leads a partition of ours: until when its first request may wait, while there is one under way.
     pub brokers: HashMap<i32, Option<Instant>>,
     pub last_request: u64,
@@ -116,13 +116,12 @@ impl Shared {
             partitions: BTreeMap::new(),
             generation: None,
             coordinator: None,
-            sizes,
             brokers: HashMap::new(),
             last_request: 0,
             last_start: 0,
         };
         let budget = Budget::new(max_prefetch_bytes, changed.clone());
-        Self { state: Mutex::new(state), changed, budget }
+        Self { state: Mutex::new(state), changed, budget, sizes }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -141,11 +140,6 @@ impl Shared {
 
     pub(crate) fn watermarks(&self, claim: &Claim) -> Option<Watermarks> {
         self.state().of(claim)?.watermarks
-    }
-
-    pub(crate) fn set_sizes(&self, sizes: FetchSizes) {
-        self.state().sizes = sizes;
-        self.changed.notify_waiters();
     }
 
     pub(crate) fn set_paused(&self, claim: &Claim, is_paused: bool) {

@@ -154,13 +154,7 @@ mod tests {
             is_internal: name.starts_with("__"),
             partitions: Vec::new(),
         };
-        MetadataResponse {
-            throttle_time_ms: 0,
-            brokers: Vec::new(),
-            cluster_id: None,
-            controller_id: 1,
-            topics: topics.iter().map(topic).collect(),
-        }
+        MetadataResponse { brokers: Vec::new(), controller_id: 1, topics: topics.iter().map(topic).collect() }
     }
 
     fn names(table: &TopicTable) -> Vec<String> {

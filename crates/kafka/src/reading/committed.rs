@@ -79,7 +79,7 @@ mod tests {
             error: ErrorCode::NONE,
         };
         let topics = vec![ByTopic { topic: "events".into(), partitions: partitions.iter().map(of).collect() }];
-        OffsetFetchResponse { throttle_time_ms: 0, error: ErrorCode::NONE, topics }
+        OffsetFetchResponse { error: ErrorCode::NONE, topics }
     }
 
     fn offsets(answered: &[i32], asked: &[i32]) -> Result<Vec<Option<i64>>, Error> {

@@ -11,7 +11,7 @@ use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{
     ByTopic, EpochQuery, FetchPartition, FetchRequest, FetchedPartition, Isolation, OffsetAt,
-    OffsetForLeaderEpochRequest, OffsetQuery, TopicId,
+    OffsetForLeaderEpochRequest, TopicId,
 };
 
 /// Where nothing comes, the log may have ended; a little patience costs few questions.
@@ -205,7 +205,8 @@ impl RangeReader {
         match fetched.error {
             ErrorCode::NONE => Ok(self.take(fetched)),
             ErrorCode::OFFSET_OUT_OF_RANGE => {
-                let earliest = self.earliest().await?;
+                let earliest = self.client.list_offset(&self.partition, Isolation::ReadUncommitted, OffsetAt::Earliest);
+                let earliest = earliest.await?;
                 if earliest <= self.position {
                     return Ok(Step::Ended);
                 }
@@ -291,11 +292,7 @@ impl RangeReader {
             min_bytes: 1,
             max_bytes,
             isolation: self.options.isolation,
-            session_id: 0,
-            session_epoch: -1,
             topics: vec![ByTopic { topic: self.partition.topic.clone(), partitions: vec![partition] }],
-            forgotten: Vec::new(),
-            rack_id: String::new(),
         }
     }
 
@@ -320,19 +317,6 @@ impl RangeReader {
             }
             Some(_) => Err(self.refused(ErrorCode::LEADER_NOT_AVAILABLE).into()),
             None => Err(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION).into()),
-        }
-    }
-
-    async fn earliest(&self) -> Result<i64, Error> {
-        let query =
-            OffsetQuery { partition: self.partition.partition, current_leader_epoch: -1, at: OffsetAt::Earliest };
-        let listed =
-            self.client.list_offsets(Isolation::ReadUncommitted, vec![(self.partition.topic.clone(), query)]).await?;
-        let listed = listed.iter().flat_map(|topic| &topic.partitions).next();
-        match listed {
-            Some(listed) if !listed.error.is_error() => Ok(listed.offset),
-            Some(listed) => Err(self.refused(listed.error)),
-            None => Err(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
         }
     }
 

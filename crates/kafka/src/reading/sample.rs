@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::reading::range::{RangeError, ReadOptions};
 use crate::topic_partition::TopicPartition;
-use crate::wire::{Isolation, ListedOffset, OffsetAt, OffsetQuery, TopicId};
+use crate::wire::{Isolation, ListedOffset, OffsetAt, TopicId};
 
 /// Of a topic with more partitions these are enough to see what is in it.
 const MAX_SAMPLED_PARTITIONS: usize = 16;
@@ -89,10 +89,9 @@ impl Client {
     async fn ends_of(&self, topic: &Arc<str>, numbers: &[i32]) -> Result<Vec<SampledPartition>, Error> {
         let mut ends: [Vec<ListedOffset>; 2] = Default::default();
         for (ends, at) in ends.iter_mut().zip([OffsetAt::Earliest, OffsetAt::Latest]) {
-            let query =
-                |partition: &i32| (topic.clone(), OffsetQuery { partition: *partition, current_leader_epoch: -1, at });
-            let listed = self.list_offsets(Isolation::ReadCommitted, numbers.iter().map(query).collect()).await?;
-            *ends = listed.into_iter().flat_map(|topic| topic.partitions).collect();
+            let partitions = numbers.iter().map(|partition| TopicPartition::new(topic.clone(), *partition)).collect();
+            let listed = self.list_offsets(partitions, Isolation::ReadCommitted, at).await?;
+            *ends = listed.into_iter().map(|(_, listed)| listed).collect();
             if let Some(wrong) = ends.iter().find(|listed| listed.error.is_error()) {
                 let doing = format!("list the offsets of {topic}:{}", wrong.partition);
                 return Err(Error::Refused { doing, code: wrong.error, reason: None });

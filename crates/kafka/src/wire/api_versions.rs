@@ -2,8 +2,7 @@
 
 use crate::error_code::ErrorCode;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 #[derive(Debug)]
@@ -13,7 +12,6 @@ pub(crate) struct ApiVersionsRequest;
 pub(crate) struct ApiVersionsResponse {
     pub error: ErrorCode,
     pub apis: Vec<ApiRange>,
-    pub throttle_time_ms: i32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -35,19 +33,11 @@ impl ApiVersionsResponse {
 impl Request for ApiVersionsRequest {
     const API: Api = Api { name: "ApiVersions", key: 18, versions: (3, 3), flexible_from: 3 };
     type Response = ApiVersionsResponse;
-}
 
-impl Encode for ApiVersionsRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.string("windrow");
         writer.string(env!("CARGO_PKG_VERSION"));
         writer.end_structure();
-    }
-}
-
-impl Response for ApiVersionsResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
     }
 }
 
@@ -57,15 +47,15 @@ impl Decode for ApiVersionsResponse {
         if error == ErrorCode::UNSUPPORTED_VERSION {
             // Then the rest is written as in version 0.
             reader.skip_rest();
-            return Ok(Self { error, apis: Vec::new(), throttle_time_ms: 0 });
+            return Ok(Self { error, apis: Vec::new() });
         }
         let apis = reader.array(|reader| {
             let range = ApiRange { key: reader.i16()?, min: reader.i16()?, max: reader.i16()? };
             reader.end_structure()?;
             Ok(range)
         })?;
-        let throttle_time_ms = reader.i32()?;
+        let _throttle_time_ms = reader.i32()?;
         reader.end_structure()?;
-        Ok(Self { error, apis, throttle_time_ms })
+        Ok(Self { error, apis })
     }
 }

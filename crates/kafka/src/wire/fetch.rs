@@ -8,8 +8,7 @@ use bytes::Bytes;
 use crate::error_code::ErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 /// Whether records of transactions are seen before they are committed.
@@ -37,16 +36,8 @@ pub struct FetchRequest {
     /// Of the whole answer. A first batch that is larger comes all the same, or nothing ever would.
     pub max_bytes: i32,
     pub isolation: Isolation,
-    pub session_id: i32,
-    pub session_epoch: i32,
     pub topics: Vec<ByTopic<FetchPartition>>,
-    /// Partitions to be dropped from the session, by number.
-    pub forgotten: Vec<ByTopic<ForgottenPartition>>,
-    /// Where this program is, so that a near replica can be offered. May be empty.
-    pub rack_id: String,
 }
-
-pub type ForgottenPartition = i32;
 
 #[derive(Debug, Clone, Copy)]
 pub struct FetchPartition {
@@ -59,11 +50,7 @@ pub struct FetchPartition {
 
 #[derive(Debug, Clone)]
 pub struct FetchResponse {
-    pub throttle_time_ms: i32,
-    /// Of the session.
     pub error: ErrorCode,
-    /// 0 if the broker gave none.
-    pub session_id: i32,
     pub topics: Vec<ByTopic<FetchedPartition>>,
 }
 
@@ -79,8 +66,6 @@ pub struct FetchedPartition {
     pub log_start_offset: i64,
     /// Only with [`Isolation::ReadCommitted`].
     pub aborted_transactions: Vec<AbortedTransaction>,
-    /// A broker that should be asked instead; -1 for none.
-    pub preferred_read_replica: i32,
     /// Record batches, the last of which may be cut off. They share the answer's memory.
     pub records: Bytes,
 }
@@ -98,9 +83,7 @@ impl Request for FetchRequest {
     fn wait_ms(&self) -> u64 {
         u64::try_from(self.max_wait_ms).unwrap_or_default()
     }
-}
 
-impl Encode for FetchRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         let (not_a_replica, no_follower) = (-1, -1);
         writer.i32(not_a_replica);
@@ -108,8 +91,9 @@ impl Encode for FetchRequest {
         writer.i32(self.min_bytes);
         writer.i32(self.max_bytes);
         writer.i8(self.isolation.on_the_wire());
-        writer.i32(self.session_id);
-        writer.i32(self.session_epoch);
+        let (no_session, no_session_epoch) = (0, -1);
+        writer.i32(no_session);
+        writer.i32(no_session_epoch);
         ByTopic::encode_all(&self.topics, writer, |writer, wanted| {
             writer.i32(wanted.partition);
             writer.i32(wanted.current_leader_epoch);
@@ -117,38 +101,35 @@ impl Encode for FetchRequest {
             writer.i64(no_follower);
             writer.i32(wanted.max_bytes);
         });
-        ByTopic::encode_all(&self.forgotten, writer, |writer, partition| writer.i32(*partition));
-        writer.string(&self.rack_id);
-    }
-}
-
-impl Response for FetchResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
+        let (forgotten_by_the_session, no_rack): (&[ByTopic<i32>], &str) = (&[], "");
+        ByTopic::encode_all(forgotten_by_the_session, writer, |writer, partition| writer.i32(*partition));
+        writer.string(no_rack);
     }
 }
 
 impl Decode for FetchResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        Ok(Self {
-            throttle_time_ms: reader.i32()?,
-            error: ErrorCode(reader.i16()?),
-            session_id: reader.i32()?,
-            topics: ByTopic::decode_all(reader, decode_partition)?,
-        })
+        let error = ErrorCode(reader.i16()?);
+        let _session_id = reader.i32()?;
+        Ok(Self { error, topics: ByTopic::decode_all(reader, decode_partition)? })
     }
 }
 
 fn decode_partition(reader: &mut Reader<'_>) -> Read<FetchedPartition> {
+    let (partition, error) = (reader.i32()?, ErrorCode(reader.i16()?));
+    let (high_watermark, last_stable_offset, log_start_offset) = (reader.i64()?, reader.i64()?, reader.i64()?);
+    let aborted_transactions =
+        reader.array(|reader| Ok(AbortedTransaction { producer_id: reader.i64()?, first_offset: reader.i64()? }))?;
+    // None is offered to who has no rack.
+    let _preferred_read_replica = reader.i32()?;
+    let records = reader.shared_bytes()?;
     Ok(FetchedPartition {
-        partition: reader.i32()?,
-        error: ErrorCode(reader.i16()?),
-        high_watermark: reader.i64()?,
-        last_stable_offset: reader.i64()?,
-        log_start_offset: reader.i64()?,
-        aborted_transactions: reader
-            .array(|reader| Ok(AbortedTransaction { producer_id: reader.i64()?, first_offset: reader.i64()? }))?,
-        preferred_read_replica: reader.i32()?,
-        records: reader.shared_bytes()?,
+        partition,
+        error,
+        high_watermark,
+        last_stable_offset,
+        log_start_offset,
+        aborted_transactions,
+        records,
     })
 }

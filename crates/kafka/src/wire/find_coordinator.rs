@@ -3,8 +3,7 @@
 use crate::error_code::ErrorCode;
 use crate::wire::metadata::BrokerAddress;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 #[derive(Debug)]
@@ -14,7 +13,6 @@ pub(crate) struct FindCoordinatorRequest {
 
 #[derive(Debug)]
 pub(crate) struct FindCoordinatorResponse {
-    pub throttle_time_ms: i32,
     pub error: ErrorCode,
     pub error_message: Option<String>,
     /// Meaningless with an error.
@@ -24,9 +22,7 @@ pub(crate) struct FindCoordinatorResponse {
 impl Request for FindCoordinatorRequest {
     const API: Api = Api { name: "FindCoordinator", key: 10, versions: (3, 3), flexible_from: 3 };
     type Response = FindCoordinatorResponse;
-}
 
-impl Encode for FindCoordinatorRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         let of_a_group = 0;
         writer.string(&self.group);
@@ -35,15 +31,8 @@ impl Encode for FindCoordinatorRequest {
     }
 }
 
-impl Response for FindCoordinatorResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for FindCoordinatorResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let error = ErrorCode(reader.i16()?);
         let error_message = reader.nullable_string()?;
         let node_id = reader.i32()?;
@@ -51,6 +40,6 @@ impl Decode for FindCoordinatorResponse {
         // -1 with an error.
         let port = if error.is_error() { reader.i32().map(|_| 0)? } else { reader.port()? };
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, error, error_message, coordinator: BrokerAddress { node_id, host, port } })
+        Ok(Self { error, error_message, coordinator: BrokerAddress { node_id, host, port } })
     }
 }

@@ -37,7 +37,7 @@ where
         }
         let _ = decode::<R>(&changed.into(), version);
     }
-    decode::<R>(&frame, version).unwrap_or_else(|error| panic!("{name}: {error}"))
+    decode::<R>(&frame, version).unwrap_or_else(|error| panic!("{name}: {error}")).response
 }
 
 fn assert_written_as<R: Request>(name: &str, version: i16, request: &R) {
@@ -81,8 +81,7 @@ fn api_versions() {
 #[test]
 fn no_common_version_is_none() {
     let range = |min, max| api_versions::ApiRange { key: FetchRequest::API.key, min, max };
-    let common =
-        |apis| ApiVersionsResponse { error: ErrorCode::NONE, apis, throttle_time_ms: 0 }.common(&FetchRequest::API);
+    let common = |apis| ApiVersionsResponse { error: ErrorCode::NONE, apis }.common(&FetchRequest::API);
     assert_eq!(common(vec![range(0, 10)]), None);
     assert_eq!(common(vec![range(12, 20)]), None);
     assert_eq!(common(vec![range(11, 11)]), Some(11));
@@ -92,7 +91,7 @@ fn no_common_version_is_none() {
 #[test]
 fn a_broker_that_does_not_know_the_version_of_api_versions_says_so() {
     let frame = golden("api_versions_v99");
-    let versions = decode::<ApiVersionsRequest>(&frame, 3).unwrap();
+    let versions = decode::<ApiVersionsRequest>(&frame, 3).unwrap().response;
     assert_eq!(versions.error, ErrorCode::UNSUPPORTED_VERSION);
 }
 
@@ -116,7 +115,7 @@ fn metadata() {
 
 #[test]
 fn list_offsets() {
-    let query = |partition, at| OffsetQuery { partition, current_leader_epoch: -1, at };
+    let query = |partition, at| OffsetQuery { partition, at };
     let partitions = vec![query(0, OffsetAt::Latest), query(9, OffsetAt::Earliest)];
     let topics = vec![ByTopic { topic: "golden-txn".into(), partitions }];
     assert_written_as("list_offsets_v5", 5, &ListOffsetsRequest { isolation: Isolation::ReadCommitted, topics });
@@ -235,11 +234,7 @@ fn fetch() {
         min_bytes: 1,
         max_bytes: 10_000_000,
         isolation: Isolation::ReadCommitted,
-        session_id: 0,
-        session_epoch: -1,
         topics: vec![ByTopic { topic: "golden-txn".into(), partitions: vec![wanted] }],
-        forgotten: Vec::new(),
-        rack_id: String::new(),
     };
     assert_eq!(request.wait_ms(), 500);
     assert_written_as("fetch_v11_committed", 11, &request);

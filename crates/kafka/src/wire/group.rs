@@ -4,8 +4,7 @@
 
 use crate::error_code::ErrorCode;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 /// Answered when all members have joined, or the rebalance time is over.
@@ -30,7 +29,6 @@ pub struct SupportedProtocol {
 
 #[derive(Debug, Clone)]
 pub struct JoinGroupResponse {
-    pub throttle_time_ms: i32,
     pub error: ErrorCode,
     pub generation_id: i32,
     /// The one that all members know. Empty with an error.
@@ -55,9 +53,7 @@ impl Request for JoinGroupRequest {
     fn wait_ms(&self) -> u64 {
         u64::try_from(self.rebalance_timeout_ms).unwrap_or_default()
     }
-}
 
-impl Encode for JoinGroupRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.string(&self.group);
         writer.i32(self.session_timeout_ms);
@@ -74,15 +70,8 @@ impl Encode for JoinGroupRequest {
     }
 }
 
-impl Response for JoinGroupResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for JoinGroupResponse {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let error = ErrorCode(reader.i16()?);
         let generation_id = reader.i32()?;
         if version >= 7 {
@@ -101,7 +90,7 @@ impl Decode for JoinGroupResponse {
             Ok(member)
         })?;
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, error, generation_id, protocol_name, leader, member_id, members })
+        Ok(Self { error, generation_id, protocol_name, leader, member_id, members })
     }
 }
 
@@ -126,7 +115,6 @@ pub struct MemberAssignment {
 
 #[derive(Debug, Clone)]
 pub struct SyncGroupResponse {
-    pub throttle_time_ms: i32,
     pub error: ErrorCode,
     pub assignment: Vec<u8>,
 }
@@ -134,9 +122,7 @@ pub struct SyncGroupResponse {
 impl Request for SyncGroupRequest {
     const API: Api = Api { name: "SyncGroup", key: 14, versions: (4, 5), flexible_from: 4 };
     type Response = SyncGroupResponse;
-}
 
-impl Encode for SyncGroupRequest {
     fn encode(&self, writer: &mut Writer, version: i16) {
         writer.string(&self.group);
         writer.i32(self.generation_id);
@@ -155,15 +141,8 @@ impl Encode for SyncGroupRequest {
     }
 }
 
-impl Response for SyncGroupResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for SyncGroupResponse {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let error = ErrorCode(reader.i16()?);
         if version >= 5 {
             let _protocol_type = reader.nullable_string()?;
@@ -171,7 +150,7 @@ impl Decode for SyncGroupResponse {
         }
         let assignment = reader.owned_bytes()?;
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, error, assignment })
+        Ok(Self { error, assignment })
     }
 }
 
@@ -185,16 +164,13 @@ pub struct HeartbeatRequest {
 
 #[derive(Debug, Clone)]
 pub struct HeartbeatResponse {
-    pub throttle_time_ms: i32,
     pub error: ErrorCode,
 }
 
 impl Request for HeartbeatRequest {
     const API: Api = Api { name: "Heartbeat", key: 12, versions: (4, 4), flexible_from: 4 };
     type Response = HeartbeatResponse;
-}
 
-impl Encode for HeartbeatRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.string(&self.group);
         writer.i32(self.generation_id);
@@ -204,15 +180,9 @@ impl Encode for HeartbeatRequest {
     }
 }
 
-impl Response for HeartbeatResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for HeartbeatResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let response = Self { throttle_time_ms: reader.i32()?, error: ErrorCode(reader.i16()?) };
+        let response = Self { error: ErrorCode(reader.i16()?) };
         reader.end_structure()?;
         Ok(response)
     }
@@ -227,16 +197,13 @@ pub struct LeaveGroupRequest {
 
 #[derive(Debug, Clone)]
 pub struct LeaveGroupResponse {
-    pub throttle_time_ms: i32,
     pub error: ErrorCode,
 }
 
 impl Request for LeaveGroupRequest {
     const API: Api = Api { name: "LeaveGroup", key: 13, versions: (4, 4), flexible_from: 4 };
     type Response = LeaveGroupResponse;
-}
 
-impl Encode for LeaveGroupRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.string(&self.group);
         writer.array(&[self], |writer, leaving| {
@@ -248,15 +215,8 @@ impl Encode for LeaveGroupRequest {
     }
 }
 
-impl Response for LeaveGroupResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for LeaveGroupResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let group_error = ErrorCode(reader.i16()?);
         let member_errors = reader.array(|reader| {
             let _member_id = reader.string()?;
@@ -268,6 +228,6 @@ impl Decode for LeaveGroupResponse {
         reader.end_structure()?;
         // One member leaves in a request, so there is at most one error of each kind.
         let error = [group_error].into_iter().chain(member_errors).find(ErrorCode::is_error).unwrap_or(ErrorCode::NONE);
-        Ok(Self { throttle_time_ms, error })
+        Ok(Self { error })
     }
 }

@@ -4,8 +4,7 @@ use crate::error_code::ErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::fetch::Isolation;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 /// Which offset of a partition is wanted.
@@ -38,14 +37,11 @@ pub struct ListOffsetsRequest {
 #[derive(Debug, Clone, Copy)]
 pub struct OffsetQuery {
     pub partition: i32,
-    /// -1 if unknown.
-    pub current_leader_epoch: i32,
     pub at: OffsetAt,
 }
 
 #[derive(Debug, Clone)]
 pub struct ListOffsetsResponse {
-    pub throttle_time_ms: i32,
     pub topics: Vec<ByTopic<ListedOffset>>,
 }
 
@@ -63,16 +59,14 @@ pub struct ListedOffset {
 impl Request for ListOffsetsRequest {
     const API: Api = Api { name: "ListOffsets", key: 2, versions: (5, 5), flexible_from: 6 };
     type Response = ListOffsetsResponse;
-}
 
-impl Encode for ListOffsetsRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
-        let not_a_replica = -1;
+        let (not_a_replica, any_leader_epoch) = (-1, -1);
         writer.i32(not_a_replica);
         writer.i8(self.isolation.on_the_wire());
         ByTopic::encode_all(&self.topics, writer, |writer, query| {
             writer.i32(query.partition);
-            writer.i32(query.current_leader_epoch);
+            writer.i32(any_leader_epoch);
             writer.i64(query.at.on_the_wire());
             writer.end_structure();
         });
@@ -80,15 +74,8 @@ impl Encode for ListOffsetsRequest {
     }
 }
 
-impl Response for ListOffsetsResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for ListOffsetsResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let topics = ByTopic::decode_all(reader, |reader| {
             let listed = ListedOffset {
                 partition: reader.i32()?,
@@ -101,6 +88,6 @@ impl Decode for ListOffsetsResponse {
             Ok(listed)
         })?;
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, topics })
+        Ok(Self { topics })
     }
 }

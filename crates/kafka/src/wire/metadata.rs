@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::error_code::ErrorCode;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 /// Distinguishes a topic from one of the same name that was deleted before. All zeros where the broker (before 2.8) has none.
@@ -39,9 +38,7 @@ pub struct MetadataRequest {
 
 #[derive(Debug, Clone)]
 pub struct MetadataResponse {
-    pub throttle_time_ms: i32,
     pub brokers: Vec<BrokerAddress>,
-    pub cluster_id: Option<String>,
     pub controller_id: i32,
     pub topics: Vec<TopicMetadata>,
 }
@@ -83,9 +80,7 @@ pub struct PartitionMetadata {
 impl Request for MetadataRequest {
     const API: Api = Api { name: "Metadata", key: 3, versions: (9, 12), flexible_from: 9 };
     type Response = MetadataResponse;
-}
 
-impl Encode for MetadataRequest {
     fn encode(&self, writer: &mut Writer, version: i16) {
         match &self.topics {
             None => writer.null_array(),
@@ -109,24 +104,17 @@ impl Encode for MetadataRequest {
     }
 }
 
-impl Response for MetadataResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for MetadataResponse {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let brokers = reader.array(decode_broker)?;
-        let cluster_id = reader.nullable_string()?;
+        let _cluster_id = reader.nullable_string()?;
         let controller_id = reader.i32()?;
         let topics = reader.array(|reader| decode_topic(reader, version))?;
         if version <= 10 {
             let _cluster_authorized_operations = reader.i32()?;
         }
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, brokers, cluster_id, controller_id, topics })
+        Ok(Self { brokers, controller_id, topics })
     }
 }
 

@@ -24,9 +24,7 @@ mod writer;
 
 pub(crate) use api_versions::{ApiVersionsRequest, ApiVersionsResponse};
 pub use by_topic::ByTopic;
-pub use fetch::{
-    AbortedTransaction, FetchPartition, FetchRequest, FetchResponse, FetchedPartition, ForgottenPartition, Isolation,
-};
+pub use fetch::{AbortedTransaction, FetchPartition, FetchRequest, FetchResponse, FetchedPartition, Isolation};
 pub(crate) use find_coordinator::FindCoordinatorRequest;
 pub use group::{
     GroupMember, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
@@ -42,6 +40,6 @@ pub(crate) use reader::{Read, Reader};
 #[cfg(feature = "fuzzing")]
 pub use request::decode as decode_response;
 pub(crate) use request::{correlation_id, decode, encode};
-pub use request::{Api, Request, Response};
+pub use request::{Answer, Api, Request};
 pub(crate) use sasl::{SaslAuthenticateRequest, SaslHandshakeRequest};
 pub(crate) use writer::Writer;

@@ -3,8 +3,7 @@
 use crate::error_code::ErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 #[derive(Debug, Clone)]
@@ -30,7 +29,6 @@ pub struct CommitOffset {
 
 #[derive(Debug, Clone)]
 pub struct OffsetCommitResponse {
-    pub throttle_time_ms: i32,
     pub topics: Vec<ByTopic<CommittedPartition>>,
 }
 
@@ -43,9 +41,7 @@ pub struct CommittedPartition {
 impl Request for OffsetCommitRequest {
     const API: Api = Api { name: "OffsetCommit", key: 8, versions: (8, 8), flexible_from: 8 };
     type Response = OffsetCommitResponse;
-}
 
-impl Encode for OffsetCommitRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.string(&self.group);
         writer.i32(self.generation_id);
@@ -62,21 +58,14 @@ impl Encode for OffsetCommitRequest {
     }
 }
 
-impl Response for OffsetCommitResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for OffsetCommitResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let topics = ByTopic::decode_all(reader, |reader| {
             let committed = CommittedPartition { partition: reader.i32()?, error: ErrorCode(reader.i16()?) };
             reader.end_structure()?;
             Ok(committed)
         })?;
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, topics })
+        Ok(Self { topics })
     }
 }

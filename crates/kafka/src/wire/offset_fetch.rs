@@ -3,8 +3,7 @@
 use crate::error_code::ErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 #[derive(Debug, Clone)]
@@ -16,7 +15,6 @@ pub struct OffsetFetchRequest {
 
 #[derive(Debug, Clone)]
 pub struct OffsetFetchResponse {
-    pub throttle_time_ms: i32,
     pub error: ErrorCode,
     pub topics: Vec<ByTopic<FetchedOffset>>,
 }
@@ -34,9 +32,7 @@ pub struct FetchedOffset {
 impl Request for OffsetFetchRequest {
     const API: Api = Api { name: "OffsetFetch", key: 9, versions: (6, 6), flexible_from: 6 };
     type Response = OffsetFetchResponse;
-}
 
-impl Encode for OffsetFetchRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.string(&self.group);
         match &self.topics {
@@ -47,15 +43,8 @@ impl Encode for OffsetFetchRequest {
     }
 }
 
-impl Response for OffsetFetchResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for OffsetFetchResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let topics = ByTopic::decode_all(reader, |reader| {
             let fetched = FetchedOffset {
                 partition: reader.i32()?,
@@ -69,6 +58,6 @@ impl Decode for OffsetFetchResponse {
         })?;
         let error = ErrorCode(reader.i16()?);
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, error, topics })
+        Ok(Self { error, topics })
     }
 }

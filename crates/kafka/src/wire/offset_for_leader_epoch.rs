@@ -3,8 +3,7 @@
 use crate::error_code::ErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 #[derive(Debug, Clone)]
@@ -23,7 +22,6 @@ pub struct EpochQuery {
 
 #[derive(Debug, Clone)]
 pub struct OffsetForLeaderEpochResponse {
-    pub throttle_time_ms: i32,
     pub topics: Vec<ByTopic<EpochEnd>>,
 }
 
@@ -40,9 +38,7 @@ pub struct EpochEnd {
 impl Request for OffsetForLeaderEpochRequest {
     const API: Api = Api { name: "OffsetForLeaderEpoch", key: 23, versions: (3, 3), flexible_from: 4 };
     type Response = OffsetForLeaderEpochResponse;
-}
 
-impl Encode for OffsetForLeaderEpochRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         let not_a_replica = -1;
         writer.i32(not_a_replica);
@@ -56,15 +52,8 @@ impl Encode for OffsetForLeaderEpochRequest {
     }
 }
 
-impl Response for OffsetForLeaderEpochResponse {
-    fn throttle_time_ms(&self) -> i32 {
-        self.throttle_time_ms
-    }
-}
-
 impl Decode for OffsetForLeaderEpochResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let throttle_time_ms = reader.i32()?;
         let topics = ByTopic::decode_all(reader, |reader| {
             let error = ErrorCode(reader.i16()?);
             let end =
@@ -73,6 +62,6 @@ impl Decode for OffsetForLeaderEpochResponse {
             Ok(end)
         })?;
         reader.end_structure()?;
-        Ok(Self { throttle_time_ms, topics })
+        Ok(Self { topics })
     }
 }

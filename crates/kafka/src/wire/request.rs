@@ -24,9 +24,11 @@ impl Api {
 }
 
 /// What can be sent over a [`Connection`](crate::Connection).
-pub trait Request: sealed::Encode {
+pub trait Request {
     const API: Api;
-    type Response: Response;
+    type Response: Decode;
+
+    fn encode(&self, writer: &mut Writer, version: i16);
 
     /// For how long the broker may let it wait before it answers.
     fn wait_ms(&self) -> u64 {
@@ -34,28 +36,23 @@ pub trait Request: sealed::Encode {
     }
 }
 
-/// What comes back.
-pub trait Response: sealed::Decode {
-    /// For how long the broker wants to be left alone.
-    fn throttle_time_ms(&self) -> i32 {
-        0
-    }
+pub trait Decode: Sized {
+    fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self>;
 }
 
-pub(crate) mod sealed {
-    use super::{Read, Reader, Writer};
-
-    pub trait Encode {
-        fn encode(&self, writer: &mut Writer, version: i16);
-    }
-
-    pub trait Decode: Sized {
-        fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self>;
-    }
+/// What comes back.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// For how long the broker wants to be left alone.
+    pub throttle_time_ms: i32,
+    pub response: T,
 }
 
 /// ApiVersions: its answer has the classic head in every version, since its reader can't know better.
 const API_VERSIONS_KEY: i16 = 18;
+/// SaslHandshake and SaslAuthenticate ask for no time of rest, and ApiVersions does at its end: nothing was asked before it. All
+/// others begin with it.
+const WITHOUT_THROTTLE: [i16; 3] = [17, API_VERSIONS_KEY, 36];
 
 /// The request with its size and head, as it goes over the wire.
 pub(crate) fn encode<R: Request>(request: &R, version: i16, correlation_id: i32, client_id: &str) -> Vec<u8> {
@@ -82,15 +79,16 @@ pub(crate) fn correlation_id(frame: &[u8]) -> Option<i32> {
 }
 
 /// The answer (without its size) to a request that was sent in this version.
-pub fn decode<R: Request>(frame: &Bytes, version: i16) -> Read<R::Response> {
+pub fn decode<R: Request>(frame: &Bytes, version: i16) -> Read<Answer<R::Response>> {
     let flexible = R::API.is_flexible(version);
     let mut reader = Reader::new(frame, flexible && R::API.key != API_VERSIONS_KEY);
     let _correlation_id = reader.i32()?;
     reader.end_structure()?;
     reader.set_flexible(flexible);
-    let response = sealed::Decode::decode(&mut reader, version)?;
+    let throttle_time_ms = if WITHOUT_THROTTLE.contains(&R::API.key) { 0 } else { reader.i32()? };
+    let response = R::Response::decode(&mut reader, version)?;
     match reader.is_empty() {
-        true => Ok(response),
+        true => Ok(Answer { throttle_time_ms, response }),
         false => Err(Malformed("there are bytes behind its end")),
     }
 }

@@ -4,8 +4,7 @@ use std::fmt;
 
 use crate::error_code::ErrorCode;
 use crate::wire::reader::{Read, Reader};
-use crate::wire::request::sealed::{Decode, Encode};
-use crate::wire::request::{Api, Request, Response};
+use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
 #[derive(Debug)]
@@ -23,15 +22,11 @@ pub(crate) struct SaslHandshakeResponse {
 impl Request for SaslHandshakeRequest {
     const API: Api = Api { name: "SaslHandshake", key: 17, versions: (1, 1), flexible_from: i16::MAX };
     type Response = SaslHandshakeResponse;
-}
 
-impl Encode for SaslHandshakeRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.string(self.mechanism);
     }
 }
-
-impl Response for SaslHandshakeResponse {}
 
 impl Decode for SaslHandshakeResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
@@ -62,15 +57,11 @@ pub(crate) struct SaslAuthenticateResponse {
 impl Request for SaslAuthenticateRequest {
     const API: Api = Api { name: "SaslAuthenticate", key: 36, versions: (1, 1), flexible_from: 2 };
     type Response = SaslAuthenticateResponse;
-}
 
-impl Encode for SaslAuthenticateRequest {
     fn encode(&self, writer: &mut Writer, _version: i16) {
         writer.bytes(&self.message);
     }
 }
-
-impl Response for SaslAuthenticateResponse {}
 
 impl Decode for SaslAuthenticateResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {

@@ -2,7 +2,7 @@
 
 mod work;
 
-pub(super) use work::{coordinator, list_one};
+pub(super) use work::coordinator;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

@@ -9,11 +9,10 @@ use crate::consumer::check::Divergence;
 use crate::consumer::event::Claim;
 use crate::consumer::shared::Shared;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
 use crate::group::{Assignor, Call, Input, Member, Task};
 use crate::reading::CommittedOffset;
 use crate::topic_partition::TopicPartition;
-use crate::wire::{Isolation, ListedOffset, MetadataResponse, OffsetAt, OffsetQuery, Request};
+use crate::wire::{Isolation, ListedOffset, MetadataResponse, OffsetAt, Request};
 
 /// Who leaves waits no longer to be let go: the session timeout does it too.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -155,45 +154,13 @@ pub(super) async fn range(
 ) -> Done {
     let named = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
     let ends = async {
-        let earliest = list_one(&client, &named, Isolation::ReadUncommitted, OffsetAt::Earliest).await?;
-        let latest = list_one(&client, &named, Isolation::ReadUncommitted, OffsetAt::Latest).await?;
+        let earliest = client.list_offset(&named, Isolation::ReadUncommitted, OffsetAt::Earliest).await?;
+        let latest = client.list_offset(&named, Isolation::ReadUncommitted, OffsetAt::Latest).await?;
         let metadata = client.metadata_once(Some(vec![claim.topic.clone()])).await?;
         Ok(Ends { earliest, latest, metadata })
     };
     let found = ends.await;
     Done::Range { claim, start, offset, divergence, found }
-}
-
-/// -1 if no record is so late.
-pub(in crate::consumer) async fn list_one(
-    client: &Client,
-    named: &TopicPartition,
-    isolation: Isolation,
-    at: OffsetAt,
-) -> Result<i64, Error> {
-    let listed = list(client, std::slice::from_ref(named), isolation, at).await?;
-    let code = listed.first().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |(_, listed)| listed.error);
-    match listed.first() {
-        Some((_, listed)) if !code.is_error() => Ok(listed.offset),
-        _ => Err(Error::Refused { doing: format!("list the offsets of {named}"), code, reason: None }),
-    }
-}
-
-async fn list(
-    client: &Client,
-    partitions: &[TopicPartition],
-    isolation: Isolation,
-    at: OffsetAt,
-) -> Result<Vec<(TopicPartition, ListedOffset)>, Error> {
-    let query = |named: &TopicPartition| {
-        (named.topic.clone(), OffsetQuery { partition: named.partition, current_leader_epoch: -1, at })
-    };
-    let listed = client.list_offsets(isolation, partitions.iter().map(query).collect()).await?;
-    let listed = listed.into_iter().flat_map(|topic| {
-        let name = topic.topic;
-        topic.partitions.into_iter().map(move |listed| (TopicPartition::new(name.clone(), listed.partition), listed))
-    });
-    Ok(listed.collect())
 }
 
 /// What can't be asked now will be asked again.
@@ -202,10 +169,10 @@ pub(super) async fn watermarks(client: Client, partitions: Vec<(TopicPartition, 
     let new: Vec<TopicPartition> =
         partitions.into_iter().filter(|(_, is_new)| *is_new).map(|(named, _)| named).collect();
     // What readers may see: the end of a partition with an open transaction is before it.
-    let latest = list(&client, &all, Isolation::ReadCommitted, OffsetAt::Latest).await.unwrap_or_default();
+    let latest = client.list_offsets(all, Isolation::ReadCommitted, OffsetAt::Latest).await.unwrap_or_default();
     let earliest = match new.is_empty() {
         true => Vec::new(),
-        false => list(&client, &new, Isolation::ReadUncommitted, OffsetAt::Earliest).await.unwrap_or_default(),
+        false => client.list_offsets(new, Isolation::ReadUncommitted, OffsetAt::Earliest).await.unwrap_or_default(),
     };
     let earliest_of = |named: &TopicPartition| {
         let found = earliest.iter().find(|(each, listed)| each == named && !listed.error.is_error());

@@ -235,7 +235,6 @@ impl Coordinator {
         self.replies.push((
             reply_to,
             Reply::Joined(JoinGroupResponse {
-                throttle_time_ms: 0,
                 error: ErrorCode::NONE,
                 generation_id: self.generation,
                 protocol_name: self.protocol.clone(),
@@ -250,7 +249,6 @@ impl Coordinator {
         self.replies.push((
             reply_to,
             Reply::Joined(JoinGroupResponse {
-                throttle_time_ms: 0,
                 error,
                 generation_id: -1,
                 protocol_name: String::new(),
@@ -262,7 +260,7 @@ impl Coordinator {
     }
 
     fn answer_sync(&mut self, reply_to: ReplyTo, error: ErrorCode, assignment: Vec<u8>) {
-        self.replies.push((reply_to, Reply::Synced(SyncGroupResponse { throttle_time_ms: 0, error, assignment })));
+        self.replies.push((reply_to, Reply::Synced(SyncGroupResponse { error, assignment })));
     }
 }
 

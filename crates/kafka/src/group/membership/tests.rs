@@ -366,7 +366,6 @@ fn joined_alone() -> (Membership, Vec<TopicPartition>) {
     let partitions = vec![TopicPartition::new("a", 0), TopicPartition::new("a", 1)];
     machine.handle(0, Input::Topics(vec!["a".into()]));
     let answer = JoinGroupResponse {
-        throttle_time_ms: 0,
         error: ErrorCode::NONE,
         generation_id: 1,
         protocol_name: "cooperative-sticky".into(),
@@ -376,7 +375,7 @@ fn joined_alone() -> (Membership, Vec<TopicPartition>) {
     };
     machine.handle(0, Input::Joined(1, Ok(answer)));
     let assignment = encode_assignment(&partitions);
-    let answer = SyncGroupResponse { throttle_time_ms: 0, error: ErrorCode::NONE, assignment };
+    let answer = SyncGroupResponse { error: ErrorCode::NONE, assignment };
     let actions = machine.handle(0, Input::Synced(2, Ok(answer)));
     assert!(
         matches!(&actions[..], [Action::Generation(Some((1, id))), Action::Assign(given)] if id == "m" && *given == partitions)
@@ -412,7 +411,6 @@ fn heartbeats_go_on_while_partitions_are_given_up() {
     let actions = machine.handle(2_000, Input::Beaten(call, Ok(ErrorCode::REBALANCE_IN_PROGRESS)));
     let [Action::Do(call, Task::Join(_))] = actions[..] else { panic!("{actions:?}") };
     let answer = JoinGroupResponse {
-        throttle_time_ms: 0,
         error: ErrorCode::NONE,
         generation_id: 2,
         protocol_name: "cooperative-sticky".into(),
@@ -423,7 +421,7 @@ fn heartbeats_go_on_while_partitions_are_given_up() {
     let actions = machine.handle(2_100, Input::Joined(call, Ok(answer)));
     let [Action::Do(call, Task::Sync(_))] = actions[..] else { panic!("{actions:?}") };
     let assignment = encode_assignment(&partitions[..1]);
-    let answer = SyncGroupResponse { throttle_time_ms: 0, error: ErrorCode::NONE, assignment };
+    let answer = SyncGroupResponse { error: ErrorCode::NONE, assignment };
     let actions = machine.handle(2_200, Input::Synced(call, Ok(answer)));
     assert!(
         matches!(&actions[..], [Action::Generation(Some((2, _))), Action::Revoke(gone)] if *gone == partitions[1..])

@@ -280,7 +280,6 @@ mod tests {
             last_stable_offset: next_offset,
             log_start_offset: 0,
             aborted_transactions: Vec::new(),
-            preferred_read_replica: -1,
             records: Bytes::from(batches.concat()),
         };
         Fetch {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::consumer::Claim;
-use crate::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, OffsetQuery, TopicId, TopicPartition};
+use crate::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, TopicId, TopicPartition};
 use tokio::sync::OnceCell;
 
 use crate::pipeline::accounts::{judge, Shown, Void};
@@ -216,22 +216,5 @@ async fn first_offset(client: &Client, partition: &TopicPartition, start: StartA
         StartAt::Latest => OffsetAt::Latest,
         StartAt::Time(timestamp_ms) => OffsetAt::TimestampMs(timestamp_ms),
     };
-    match list_offset(client, partition, at).await? {
-        // There is no message so late.
-        -1 => list_offset(client, partition, OffsetAt::Latest).await,
-        offset => Ok(offset),
-    }
-}
-
-async fn list_offset(client: &Client, partition: &TopicPartition, at: OffsetAt) -> Result<i64, crate::Error> {
-    let query = OffsetQuery { partition: partition.partition, current_leader_epoch: -1, at };
-    let listed = client.list_offsets(Isolation::ReadCommitted, vec![(partition.topic.clone(), query)]).await?;
-    let doing = || format!("ask where {partition} begins");
-    let refused = |code| crate::Error::Refused { doing: doing(), code, reason: None };
-    let found = listed.iter().flat_map(|topic| &topic.partitions).next();
-    let found = found.ok_or_else(|| refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
-    match found.error.is_error() {
-        true => Err(refused(found.error)),
-        false => Ok(found.offset),
-    }
+    client.list_offset_or_end(partition, Isolation::ReadCommitted, at).await
 }
