@@ -8,7 +8,6 @@ mod grow;
 mod number;
 mod rows;
 mod schema;
-mod tokens;
 
 use windrow_columns::{BlockBuilder, DefaultKind, NotParsed, NotParsedReason, Parsed, ReadPlan, ReadSettings};
 

@@ -1,12 +1,15 @@
-//! A Protobuf schema, version 3 of the language, from its text. What isn't in it plainly (groups, extensions, version 2) is refused; of
-//! other files that it imports nothing is known, so that fields of their types can't be read, only passed over.
+//! A Protobuf schema, version 3 of the language. `protox-parse` reads its text; here names are looked up. What isn't in it plainly
+//! (extensions, version 2) is refused; of other files that it imports nothing is known, so that fields of their types can't be read,
+//! only passed over.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::tokens::{is_name, Tokens};
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
 
 const MAX_DEPTH: usize = 16;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// What a schema's text has at its top.
 #[derive(Debug, Default)]
@@ -83,17 +86,29 @@ pub(super) fn message(text: &str, name: &str) -> Option<Arc<Message>> {
 }
 
 pub(super) fn file(text: &str) -> Result<File, String> {
-    let mut tokens = Tokens::new(text)
-        .ok_or("the schema has a character that can't stand there, or a quote or a comment without an end")?;
-    let declared = declared(&mut tokens).ok_or_else(|| match tokens.last() {
-        "\"proto2\"" | "'proto2'" => "the schema is of version 2 of the language; only proto3 is read".to_owned(),
-        last => format!("the schema is not one of proto3, or has what is not read here; see around {last}"),
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!("the schema has {} bytes; {MAX_TEXT_BYTES} are the most", text.len()));
+    }
+    let parsed = protox_parse::parse("schema", text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let place = before.map_or("its end".to_owned(), |before| format!("line {}", before.matches('\n').count() + 1));
+        format!("the schema can't be read around {place}: {error}")
     })?;
-    let mut resolver = Resolver { declared: &declared, known: HashMap::new(), open: Vec::new(), misses: false };
-    let tops = declared.messages.iter().filter(|(name, _)| !name.contains('.'));
-    let messages = tops.map(|(name, _)| resolver.message(name)).collect();
-    let is_whole = !declared.imports && !resolver.misses;
-    Ok(File { messages, package: declared.package.clone(), is_whole })
+    if parsed.syntax() != "proto3" {
+        return Err("the schema is of version 2 of the language; only proto3 is read".to_owned());
+    }
+    if !parsed.extension.is_empty() {
+        return Err("the schema has extensions, which are not read".to_owned());
+    }
+    let mut declared = Declared::default();
+    parsed.message_type.iter().try_for_each(|message| declared.message(message, ""))?;
+    parsed.enum_type.iter().try_for_each(|values| declared.enumeration(values, ""))?;
+    let package = parsed.package();
+    let mut resolver =
+        Resolver { declared: &declared, package, known: HashMap::new(), open: Vec::new(), misses: false };
+    let messages = parsed.message_type.iter().map(|message| resolver.message(message.name())).collect();
+    let is_whole = parsed.dependency.is_empty() && !resolver.misses;
+    Ok(File { package: package.to_owned(), messages, is_whole })
 }
 
 impl File {
@@ -133,62 +148,67 @@ impl Field {
     }
 }
 
-/// What the text says, before names are looked up. Types within others are named `Outer.Inner`.
+/// The types of a file, before names are looked up. Those within others are named `Outer.Inner`.
 #[derive(Default)]
-struct Declared {
-    package: String,
-    imports: bool,
-    messages: Vec<(String, DeclaredMessage)>,
+struct Declared<'d> {
+    messages: HashMap<String, &'d DescriptorProto>,
     enums: HashMap<String, Arc<Enumeration>>,
 }
 
-#[derive(Default)]
-struct DeclaredMessage {
-    fields: Vec<DeclaredField>,
-}
+impl<'d> Declared<'d> {
+    fn has(&self, name: &str) -> bool {
+        self.messages.contains_key(name) || self.enums.contains_key(name)
+    }
 
-struct DeclaredField {
-    name: String,
-    number: u32,
-    repeated: bool,
-    type_name: String,
-    /// The values' type is above.
-    map_key: Option<Scalar>,
-}
-
-fn declared(tokens: &mut Tokens<'_>) -> Option<Declared> {
-    tokens.expect("syntax")?;
-    tokens.expect("=")?;
-    matches!(tokens.next()?, "\"proto3\"" | "'proto3'").then_some(())?;
-    tokens.expect(";")?;
-    let mut file = Declared::default();
-    while let Some(token) = tokens.next() {
-        match token {
-            ";" => {}
-            "package" => {
-                file.package = tokens.next()?.to_owned();
-                tokens.expect(";")?;
-            }
-            "import" => {
-                file.imports = true;
-                tokens.skip_statement()?;
-            }
-            "option" | "service" => tokens.skip_statement()?,
-            "message" => body(tokens, "", &mut file, 0)?,
-            "enum" => enumeration(tokens, "", &mut file)?,
-            _ => return None,
+    fn message(&mut self, message: &'d DescriptorProto, outer: &str) -> Result<(), String> {
+        let name = self.new_name(message.name(), outer)?;
+        if !message.extension.is_empty() || !message.extension_range.is_empty() {
+            return Err(format!("message {name} of the schema has extensions, which are not read"));
         }
+        let (mut names, mut numbers) = (HashSet::new(), HashSet::new());
+        for field in &message.field {
+            let (field, number) = (field.name(), field.number());
+            let is_new = names.insert(field.to_ascii_lowercase()) && numbers.insert(number);
+            if !is_new || (19_000..=19_999).contains(&number) {
+                return Err(format!(
+                    "field {field} = {number} of message {name} of the schema has a name or a number that is taken"
+                ));
+            }
+        }
+        self.messages.insert(name.clone(), message);
+        message
+            .nested_type
+            .iter()
+            .filter(|inner| !is_map_entry(inner))
+            .try_for_each(|inner| self.message(inner, &name))?;
+        message.enum_type.iter().try_for_each(|values| self.enumeration(values, &name))
     }
-    Some(file)
-}
 
-impl Declared {
-    fn is_new(&self, name: &str) -> bool {
-        self.messages.iter().all(|(known, _)| known != name) && !self.enums.contains_key(name)
+    fn enumeration(&mut self, declared: &EnumDescriptorProto, outer: &str) -> Result<(), String> {
+        let full_name = self.new_name(declared.name(), outer)?;
+        let (mut names, mut numbers) = (HashSet::new(), HashSet::new());
+        let mut values = Vec::with_capacity(declared.value.len());
+        for value in &declared.value {
+            let (name, number) = (value.name().to_owned(), value.number());
+            // Two names for one number are asked for by an option; which of them a column gets is ClickHouse's to say.
+            if !names.insert(value.name()) || !numbers.insert(number) {
+                return Err(format!("enum {full_name} of the schema has {name} = {number} in two ways"));
+            }
+            values.push(EnumValue { name, number });
+        }
+        if values.first().is_none_or(|first: &EnumValue| first.number != 0) {
+            return Err(format!("enum {full_name} of the schema doesn't begin with 0"));
+        }
+        self.enums.insert(full_name, Arc::new(Enumeration { name: declared.name().to_owned(), values }));
+        Ok(())
     }
 
-    fn message(&self, name: &str) -> Option<&DeclaredMessage> {
-        self.messages.iter().find(|(known, _)| known == name).map(|(_, message)| message)
+    fn new_name(&self, name: &str, outer: &str) -> Result<String, String> {
+        let name = within(outer, name);
+        match self.has(&name) {
+            true => Err(format!("the schema declares {name} twice")),
+            false => Ok(name),
+        }
     }
 }
 
@@ -199,128 +219,36 @@ fn within(outer: &str, name: &str) -> String {
     }
 }
 
-/// A message behind its keyword.
-fn body(tokens: &mut Tokens<'_>, outer: &str, file: &mut Declared, depth: usize) -> Option<()> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    let name = within(outer, tokens.name()?);
-    file.is_new(&name).then_some(())?;
-    let place = file.messages.len();
-    file.messages.push((name.clone(), DeclaredMessage::default()));
-    tokens.expect("{")?;
-    let mut in_oneof = false;
-    loop {
-        match tokens.next()? {
-            "}" if in_oneof => in_oneof = false,
-            "}" => return Some(()),
-            ";" => {}
-            "option" | "reserved" => tokens.skip_statement()?,
-            "message" if !in_oneof => body(tokens, &name, file, depth + 1)?,
-            "enum" if !in_oneof => enumeration(tokens, &name, file)?,
-            "oneof" if !in_oneof => {
-                tokens.name()?;
-                tokens.expect("{")?;
-                in_oneof = true;
-            }
-            first => {
-                let field = field(tokens, first, in_oneof)?;
-                let fields = &mut file.messages[place].1.fields;
-                let is_new = |known: &DeclaredField| {
-                    known.number != field.number && !known.name.eq_ignore_ascii_case(&field.name)
-                };
-                fields.iter().all(is_new).then_some(())?;
-                fields.push(field);
-            }
-        }
-    }
+/// What a map's pairs are, in the form that the parser gives it.
+fn is_map_entry(message: &DescriptorProto) -> bool {
+    message.options.as_ref().is_some_and(|options| options.map_entry())
 }
 
-fn field(tokens: &mut Tokens<'_>, first: &str, in_oneof: bool) -> Option<DeclaredField> {
-    let label = matches!(first, "repeated" | "optional");
-    if label && in_oneof || matches!(first, "required" | "group" | "extensions" | "extend") {
-        return None;
-    }
-    let type_name = if label { tokens.next()? } else { first };
-    let (type_name, map_key) = match type_name {
-        "map" if !label && !in_oneof => {
-            tokens.expect("<")?;
-            let key =
-                scalar(tokens.next()?).filter(|key| !matches!(key, Scalar::Float | Scalar::Double | Scalar::Bytes))?;
-            tokens.expect(",")?;
-            let value = tokens.next()?;
-            tokens.expect(">")?;
-            (value, Some(key))
-        }
-        name => (name, None),
-    };
-    type_name.trim_start_matches('.').split('.').all(is_name).then_some(())?;
-    let name = tokens.name()?.to_owned();
-    tokens.expect("=")?;
-    let number = u32::try_from(integer(tokens.next()?)?).ok()?;
-    tokens.skip_options()?;
-    tokens.expect(";")?;
-    let is_sound = (1..=536_870_911).contains(&number) && !(19_000..=19_999).contains(&number);
-    let repeated = first == "repeated";
-    is_sound.then(|| DeclaredField { name, number, repeated, type_name: type_name.to_owned(), map_key })
-}
-
-fn integer(token: &str) -> Option<i64> {
-    match token.strip_prefix("0x").or_else(|| token.strip_prefix("0X")) {
-        Some(digits) => i64::from_str_radix(digits, 16).ok(),
-        None => token.parse().ok(),
-    }
-}
-
-fn scalar(name: &str) -> Option<Scalar> {
-    Some(match name {
-        "int32" => Scalar::Int32,
-        "int64" => Scalar::Int64,
-        "uint32" => Scalar::UInt32,
-        "uint64" => Scalar::UInt64,
-        "sint32" => Scalar::SInt32,
-        "sint64" => Scalar::SInt64,
-        "fixed32" => Scalar::Fixed32,
-        "fixed64" => Scalar::Fixed64,
-        "sfixed32" => Scalar::SFixed32,
-        "sfixed64" => Scalar::SFixed64,
-        "bool" => Scalar::Bool,
-        "float" => Scalar::Float,
-        "double" => Scalar::Double,
-        "string" => Scalar::String,
-        "bytes" => Scalar::Bytes,
-        _ => return None,
+/// Nothing if its type is declared somewhere.
+fn scalar(field: &FieldDescriptorProto) -> Option<Scalar> {
+    Some(match Type::try_from(field.r#type?).ok()? {
+        Type::Int32 => Scalar::Int32,
+        Type::Int64 => Scalar::Int64,
+        Type::Uint32 => Scalar::UInt32,
+        Type::Uint64 => Scalar::UInt64,
+        Type::Sint32 => Scalar::SInt32,
+        Type::Sint64 => Scalar::SInt64,
+        Type::Fixed32 => Scalar::Fixed32,
+        Type::Fixed64 => Scalar::Fixed64,
+        Type::Sfixed32 => Scalar::SFixed32,
+        Type::Sfixed64 => Scalar::SFixed64,
+        Type::Bool => Scalar::Bool,
+        Type::Float => Scalar::Float,
+        Type::Double => Scalar::Double,
+        Type::String => Scalar::String,
+        Type::Bytes => Scalar::Bytes,
+        Type::Group | Type::Message | Type::Enum => return None,
     })
 }
 
-fn enumeration(tokens: &mut Tokens<'_>, outer: &str, file: &mut Declared) -> Option<()> {
-    let name = tokens.name()?;
-    let full_name = within(outer, name);
-    let mut read = Enumeration { name: name.to_owned(), values: Vec::new() };
-    tokens.expect("{")?;
-    loop {
-        match tokens.next()? {
-            "}" => break,
-            ";" => {}
-            // Two names for one number are asked for by an option; which of them a column gets is ClickHouse's to say.
-            "option" | "reserved" => tokens.skip_statement()?,
-            name => {
-                is_name(name).then_some(())?;
-                tokens.expect("=")?;
-                let number = i32::try_from(integer(tokens.next()?)?).ok()?;
-                tokens.skip_options()?;
-                tokens.expect(";")?;
-                let is_new = read.values.iter().all(|known| known.number != number && known.name != name);
-                is_new.then(|| read.values.push(EnumValue { name: name.to_owned(), number }))?;
-            }
-        }
-    }
-    let is_sound = read.values.first()?.number == 0 && file.is_new(&full_name);
-    is_sound.then(|| drop(file.enums.insert(full_name, Arc::new(read))))
-}
-
 struct Resolver<'d> {
-    declared: &'d Declared,
+    declared: &'d Declared<'d>,
+    package: &'d str,
     known: HashMap<String, Arc<Message>>,
     /// Messages that are being looked at, which have no end yet.
     open: Vec<String>,
@@ -334,28 +262,35 @@ impl Resolver<'_> {
         if let Some(known) = self.known.get(full_name) {
             return known.clone();
         }
-        let name = full_name.rsplit('.').next().unwrap_or(full_name).to_owned();
-        let Some(declared) = self.declared.message(full_name) else { return Arc::default() };
+        let Some(declared) = self.declared.messages.get(full_name) else { return Arc::default() };
         self.open.push(full_name.to_owned());
-        let fields = declared.fields.iter().map(|field| {
-            let kind = self.kind(&field.type_name, full_name);
-            let kind = match field.map_key {
-                Some(key) => Kind::Map { key, value: Box::new(kind) },
-                None => kind,
-            };
-            Field { name: field.name.clone(), number: field.number, repeated: field.repeated, kind }
-        });
-        let message = Arc::new(Message { name, fields: fields.collect() });
+        let fields = declared.field.iter().map(|field| self.field(field, declared, full_name)).collect();
+        let message = Arc::new(Message { name: declared.name().to_owned(), fields });
         self.open.pop();
         // Also where it lacks what leads back to a message around it: otherwise looking all of them up could take for ever.
         self.known.insert(full_name.to_owned(), message.clone());
         message
     }
 
-    fn kind(&mut self, name: &str, scope: &str) -> Kind {
-        if let Some(scalar) = scalar(name) {
+    fn field(&mut self, field: &FieldDescriptorProto, message: &DescriptorProto, scope: &str) -> Field {
+        let pair = message.nested_type.iter().find(|inner| is_map_entry(inner) && inner.name() == field.type_name());
+        let map = pair.and_then(|pair| match pair.field.as_slice() {
+            [key, value] => Some((scalar(key)?, value)),
+            _ => None,
+        });
+        let kind = match map {
+            Some((key, value)) => Kind::Map { key, value: Box::new(self.kind(value, scope)) },
+            None => self.kind(field, scope),
+        };
+        let repeated = map.is_none() && field.label() == Label::Repeated;
+        Field { name: field.name().to_owned(), number: field.number() as u32, repeated, kind }
+    }
+
+    fn kind(&mut self, field: &FieldDescriptorProto, scope: &str) -> Kind {
+        if let Some(scalar) = scalar(field) {
             return Kind::Scalar(scalar);
         }
+        let name = field.type_name();
         let Some(full_name) = self.full_name(name, scope) else {
             self.misses = true;
             return Kind::Unknown(name.to_owned());
@@ -371,13 +306,12 @@ impl Resolver<'_> {
 
     /// Looked for from the inside out.
     fn full_name(&self, name: &str, scope: &str) -> Option<String> {
-        let is_known = |name: &String| !self.declared.is_new(name);
         let plain = name.strip_prefix('.').unwrap_or(name);
         if plain == name {
             let mut scope = scope;
             loop {
                 let found = within(scope, name);
-                if is_known(&found) {
+                if self.declared.has(&found) {
                     return Some(found);
                 }
                 if scope.is_empty() {
@@ -386,8 +320,7 @@ impl Resolver<'_> {
                 scope = scope.rsplit_once('.').map_or("", |(outer, _)| outer);
             }
         }
-        let in_package =
-            plain.strip_prefix(self.declared.package.as_str()).map(|rest| rest.trim_start_matches('.').to_owned());
-        in_package.filter(is_known)
+        let in_package = plain.strip_prefix(self.package).map(|rest| rest.trim_start_matches('.').to_owned());
+        in_package.filter(|name| self.declared.has(name))
     }
 }
