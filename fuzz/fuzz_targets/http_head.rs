@@ -1,9 +1,9 @@
 #![no_main]
-//! Heads of requests and of answers, of any bytes: what was taken says the same when it is read again.
+//! Heads of requests and of answers, of any bytes: what was taken says the same when it is read again, or in pieces.
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use windrow_http::{RequestHead, ResponseHead};
+use windrow_http::{AnswerHeadParser, RequestHead, ResponseHead};
 
 const MAX_FIELDS: usize = 200;
 
@@ -22,4 +22,21 @@ fuzz_target!(|bytes: &[u8]| {
         assert!((100..1000).contains(&head.status()));
         assert!(head.fields().all(|(name, _)| head.field(name).is_some()));
     }
+    let piece = bytes.first().map_or(1, |byte| usize::from(*byte).max(1));
+    assert_eq!(answer(bytes, piece), answer(bytes, usize::MAX));
 });
+
+/// Status and fields of an answer's head that comes in pieces, its progress, and how far it reached. None: not a whole one.
+fn answer(bytes: &[u8], piece: usize) -> Option<(u16, Vec<(String, Vec<u8>)>, Vec<Vec<u8>>, usize)> {
+    let (mut parser, mut progress, mut at) = (AnswerHeadParser::new(false), Vec::new(), 0);
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let step = parser.read(&rest[..piece.min(rest.len())], &mut |text| progress.push(text.to_vec())).ok()?;
+        at += step.consumed;
+        if let Some(head) = step.whole {
+            let fields = head.fields().map(|(name, value)| (name.to_string(), value.to_vec())).collect();
+            return Some((head.status(), fields, progress, at));
+        }
+    }
+    None
+}

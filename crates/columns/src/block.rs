@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::column::Column;
 use crate::types::DataType;
-use crate::varint::write_varint;
+use crate::wire::write_varint;
 
 /// Rows in columns, in ClickHouse's Native layout. It knows the layout of its columns, not their names or types:
 /// those are the same for every block that is gathered into one batch, and are given when it is encoded.

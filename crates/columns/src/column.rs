@@ -4,7 +4,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::types::DataType;
-use crate::varint::{read_varint, varint_length};
+use crate::wire::{read_varint, varint_length, NULL_DISCRIMINATOR};
 
 /// The values of one column (or of a part of a nested one), in the layout of a Native block.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +22,6 @@ pub(crate) enum Column {
     /// For every row the position of its alternative, or `NULL_DISCRIMINATOR`; an alternative has only its own rows.
     Variant { discriminators: Vec<u8>, alternatives: Vec<Column> },
 }
-
-pub(crate) const NULL_DISCRIMINATOR: u8 = 255;
 
 /// Of a value that is short in text: far more than any table needs, but for long FixedStrings.
 pub(crate) const MAX_ZERO_BYTES: usize = 1024;

@@ -20,8 +20,9 @@ pub mod results;
 mod rows;
 mod settings;
 mod types;
-mod varint;
+pub mod value_text;
 mod view;
+pub mod wire;
 mod zone;
 
 pub use block::{native_pieces, Block};

@@ -9,7 +9,7 @@ use crate::read::NotParsedReason;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
 use crate::types::DataType;
-use crate::varint::write_varint;
+use crate::wire::write_varint;
 use crate::zone::Zone;
 
 /// How a column gets its value when an insert leaves it out: DESCRIBE's `default_type`.

@@ -115,7 +115,8 @@ impl Reader {
             Map(key, value) => {
                 Reader::Map(Box::new(MapReader { key: Reader::new(key, zones), value: Reader::new(value, zones) }))
             }
-            Variant(_) => Reader::Variant,
+            // No table has the last four: `DataType::parse` gives them for results only.
+            Variant(_) | Dynamic | Json { .. } | QBit { .. } | Nothing => Reader::Variant,
             Custom(custom) => Reader::new(&custom.inner, zones),
             Tuple(tuple) => Reader::Tuple(TupleReader {
                 names: tuple.names.clone(),

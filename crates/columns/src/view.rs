@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::column::Column;
-use crate::varint::read_varint;
+use crate::wire::read_varint;
 
 /// One column, or a part of a nested one.
 #[derive(Clone, Copy)]

@@ -4,18 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::chunked::{ChunkedError, ChunkedScanner};
+use crate::chunked::ChunkedError;
+use crate::framing::BodyScanner;
 use crate::reader::MessageReader;
-
-/// How a message says where its body ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyFraming {
-    None,
-    Length(u64),
-    Chunked,
-    /// Answers only: the body ends with the connection.
-    UntilClose,
-}
 
 #[derive(Debug)]
 pub enum BodyError {
@@ -49,29 +40,7 @@ impl From<io::Error> for BodyError {
     }
 }
 
-/// What is left of a message's body.
-#[derive(Debug)]
-pub(crate) enum BodyState {
-    Done,
-    Length(u64),
-    Chunked(ChunkedScanner),
-    UntilClose,
-}
-
-impl BodyState {
-    pub(crate) fn new(framing: BodyFraming) -> BodyState {
-        match framing {
-            BodyFraming::None | BodyFraming::Length(0) => BodyState::Done,
-            BodyFraming::Length(length) => BodyState::Length(length),
-            BodyFraming::Chunked => BodyState::Chunked(ChunkedScanner::default()),
-            BodyFraming::UntilClose => BodyState::UntilClose,
-        }
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        matches!(self, BodyState::Done)
-    }
-
+impl BodyScanner {
     /// The next run of data, as much as there is at hand; `None` at the end.
     pub(crate) async fn next(
         &mut self,
@@ -79,13 +48,13 @@ impl BodyState {
         idle: Duration,
     ) -> Result<Option<Bytes>, BodyError> {
         loop {
-            if let BodyState::Done = self {
+            if let BodyScanner::Done = self {
                 return Ok(None);
             }
             if reader.buffered().is_empty() && reader.fill(self.expected(), idle).await? == 0 {
                 return match self {
-                    BodyState::UntilClose => {
-                        *self = BodyState::Done;
+                    BodyScanner::UntilClose => {
+                        *self = BodyScanner::Done;
                         Ok(None)
                     }
                     _ => Err(BodyError::Truncated),
@@ -103,54 +72,36 @@ impl BodyState {
         reader: &mut MessageReader,
         idle: Duration,
     ) -> Result<Option<Bytes>, BodyError> {
-        let BodyState::Chunked(scanner) = self else { return self.next(reader, idle).await };
+        let BodyScanner::Chunked(scanner) = self else { return self.next(reader, idle).await };
         if reader.buffered().is_empty() && reader.fill(u64::MAX, idle).await? == 0 {
             return Err(BodyError::Truncated);
         }
         let length = scanner.skip(reader.buffered()).map_err(BodyError::Chunked)?;
         if scanner.is_done() {
-            *self = BodyState::Done;
+            *self = BodyScanner::Done;
         }
         Ok(Some(reader.take(length)))
     }
 
     fn expected(&self) -> u64 {
         match self {
-            BodyState::Length(length) => *length,
+            BodyScanner::Length(length) => *length,
             // Not known; what comes in chunks is rarely small.
-            BodyState::Chunked(_) => 32 * 1024,
-            BodyState::UntilClose => u64::MAX,
-            BodyState::Done => 0,
+            BodyScanner::Chunked(_) => 32 * 1024,
+            BodyScanner::UntilClose => u64::MAX,
+            BodyScanner::Done => 0,
         }
     }
 
     /// Takes data out of what the reader holds; `None` when that was only framing.
     fn take(&mut self, reader: &mut MessageReader) -> Result<Option<Bytes>, ChunkedError> {
-        let held = reader.buffered().len();
-        match self {
-            BodyState::Done => Ok(None),
-            BodyState::UntilClose => Ok(Some(reader.take(held))),
-            BodyState::Length(remaining) => {
-                let length = (held as u64).min(*remaining) as usize;
-                *remaining -= length as u64;
-                if *remaining == 0 {
-                    *self = BodyState::Done;
-                }
-                Ok(Some(reader.take(length)))
-            }
-            BodyState::Chunked(scanner) => {
-                let scanned = scanner.step(reader.buffered())?;
-                if scanner.is_done() {
-                    *self = BodyState::Done;
-                }
-                if scanned.data.is_empty() {
-                    reader.discard(scanned.consumed);
-                    return Ok(None);
-                }
-                reader.discard(scanned.data.start);
-                Ok(Some(reader.take(scanned.data.end - scanned.data.start)))
-            }
+        let scanned = self.step(reader.buffered())?;
+        if scanned.data.is_empty() {
+            reader.discard(scanned.consumed);
+            return Ok(None);
         }
+        reader.discard(scanned.data.start);
+        Ok(Some(reader.take(scanned.data.len())))
     }
 }
 
@@ -164,7 +115,7 @@ pub enum Collected {
 
 /// The body of a request that is being served.
 pub struct RequestBody<'a> {
-    pub(crate) state: &'a mut BodyState,
+    pub(crate) state: &'a mut BodyScanner,
     pub(crate) reader: &'a mut MessageReader,
     pub(crate) idle: Duration,
 }
@@ -178,7 +129,7 @@ impl RequestBody<'_> {
     /// bounds.
     pub fn announced_bytes(&self) -> u64 {
         match &*self.state {
-            BodyState::Length(remaining) => *remaining,
+            BodyScanner::Length(remaining) => *remaining,
             _ => 0,
         }
     }

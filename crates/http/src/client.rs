@@ -4,22 +4,19 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::body::{BodyError, BodyState};
-use crate::head::{head_length, HeadError, ResponseHead};
+use crate::answer_head::{AnswerHeadError, AnswerHeadParser, MAX_KEPT_BYTES};
+use crate::body::BodyError;
+use crate::framing::BodyScanner;
+use crate::head::{HeadError, ResponseHead};
 use crate::reader::MessageReader;
 use crate::stream::{Stream, WriteHalf};
-
-/// A head larger than this does not come from ClickHouse.
-const MAX_ANSWER_HEAD_BYTES: usize = 16 << 20;
-/// A query that runs for hours reports its progress in as many fields.
-const MAX_ANSWER_FIELDS: usize = 200_000;
 
 #[derive(Debug)]
 pub enum ClientError {
     Io(io::Error),
     /// The server closed before it answered.
     Closed,
-    Head(HeadError),
+    Head(AnswerHeadError),
     Body(BodyError),
 }
 
@@ -28,7 +25,7 @@ impl fmt::Display for ClientError {
         match self {
             ClientError::Io(error) => error.fmt(f),
             ClientError::Closed => f.write_str("the server closed the connection without an answer"),
-            ClientError::Head(_) => f.write_str("the answer is not valid HTTP/1.1"),
+            ClientError::Head(error) => error.fmt(f),
             ClientError::Body(error) => error.fmt(f),
         }
     }
@@ -84,7 +81,7 @@ impl ClientConnection {
     }
 
     pub fn body(&mut self, head: &ResponseHead) -> AnswerBody<'_> {
-        AnswerBody { state: BodyState::new(head.framing()), reader: &mut self.reader }
+        AnswerBody { state: BodyScanner::new(head.framing()), reader: &mut self.reader }
     }
 }
 
@@ -99,39 +96,34 @@ pub enum HeadEvent {
 /// The answer to one request: first its head, then its body.
 pub struct AnswerReader<'a> {
     reader: &'a mut MessageReader,
-    to_head_request: bool,
+    parser: AnswerHeadParser,
+    /// How many bytes have been looked at without finding a line's end.
     looked: usize,
-    shown: usize,
 }
 
 impl<'a> AnswerReader<'a> {
     fn new(reader: &'a mut MessageReader, to_head_request: bool) -> AnswerReader<'a> {
-        AnswerReader { reader, to_head_request, looked: 0, shown: 0 }
+        AnswerReader { reader, parser: AnswerHeadParser::new(to_head_request), looked: 0 }
     }
 
     /// Waits for more of the head. ClickHouse adds to it while a query runs, and a caller may want to pass that on.
     pub async fn next_head_event(&mut self, idle: Duration) -> Result<HeadEvent, ClientError> {
         loop {
             let held = self.reader.buffered();
-            if let Some(length) = head_length(held, self.looked) {
-                let raw = self.reader.take(length);
-                let rest = raw.slice(std::mem::take(&mut self.shown)..);
+            if let Some(end) = held[self.looked..].iter().rposition(|&byte| byte == b'\n') {
+                let lines = &held[..=self.looked + end];
+                let step = self.parser.read(lines, &mut |_| {}).map_err(ClientError::Head)?;
+                let lines = self.reader.take(step.consumed);
                 self.looked = 0;
-                let head =
-                    ResponseHead::parse(raw, MAX_ANSWER_FIELDS, self.to_head_request).map_err(ClientError::Head)?;
-                if head.status() < 200 {
-                    continue;
+                match step.whole {
+                    _ if step.is_interim => continue,
+                    Some(head) => return Ok(HeadEvent::Whole { head, rest: lines }),
+                    None => return Ok(HeadEvent::Lines(lines)),
                 }
-                return Ok(HeadEvent::Whole { head, rest });
             }
             self.looked = held.len();
-            if let Some(end) = held.iter().rposition(|&b| b == b'\n').filter(|&end| end >= self.shown) {
-                let lines = Bytes::copy_from_slice(&held[self.shown..=end]);
-                self.shown = end + 1;
-                return Ok(HeadEvent::Lines(lines));
-            }
-            if self.looked > MAX_ANSWER_HEAD_BYTES {
-                return Err(ClientError::Head(HeadError::TooLarge));
+            if self.looked > MAX_KEPT_BYTES {
+                return Err(ClientError::Head(AnswerHeadError::Head(HeadError::TooLarge)));
             }
             if self.reader.fill(0, idle).await? == 0 {
                 return Err(ClientError::Closed);
@@ -140,13 +132,13 @@ impl<'a> AnswerReader<'a> {
     }
 
     pub fn into_body(self, head: &ResponseHead) -> AnswerBody<'a> {
-        AnswerBody { state: BodyState::new(head.framing()), reader: self.reader }
+        AnswerBody { state: BodyScanner::new(head.framing()), reader: self.reader }
     }
 }
 
 /// The body of an answer.
 pub struct AnswerBody<'a> {
-    state: BodyState,
+    state: BodyScanner,
     reader: &'a mut MessageReader,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::body::BodyFraming;
+use crate::framing::BodyFraming;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Method {
@@ -69,19 +69,28 @@ impl HeadError {
     }
 }
 
+impl HeadError {
+    /// What is wrong with a message: a request, or an answer.
+    pub(crate) fn tell(self, f: &mut fmt::Formatter<'_>, message: &str) -> fmt::Result {
+        match self {
+            HeadError::Malformed => write!(f, "the {message} is not valid HTTP/1.1"),
+            HeadError::TooLarge => write!(f, "the {message}'s head is too large"),
+            HeadError::NoRoom => f.write_str(
+                "too many long requests' heads come at once: put the statement into the body, or try again later",
+            ),
+            HeadError::TooManyFields => write!(f, "the {message} has too many header fields"),
+            HeadError::TooManyParameters => write!(f, "the {message}'s URL has too many parameters"),
+            HeadError::AmbiguousLength => {
+                write!(f, "the {message} gives its length in a way that could be understood in two ways")
+            }
+            HeadError::UnsupportedTransferEncoding => f.write_str("the only Transfer-Encoding understood is chunked"),
+        }
+    }
+}
+
 impl fmt::Display for HeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HeadError::Malformed => "the request is not valid HTTP/1.1",
-            HeadError::TooLarge => "the request's head is too large",
-            HeadError::NoRoom => {
-                "too many long requests' heads come at once: put the statement into the body, or try again later"
-            }
-            HeadError::TooManyFields => "the request has too many header fields",
-            HeadError::TooManyParameters => "the request's URL has too many parameters",
-            HeadError::AmbiguousLength => "the request gives its length in a way that could be understood in two ways",
-            HeadError::UnsupportedTransferEncoding => "the only Transfer-Encoding understood is chunked",
-        })
+        self.tell(f, "request")
     }
 }
 

@@ -7,12 +7,15 @@
 //! - [`Connection`] is the server's side: read a request, read its body, write the answer, repeat.
 //! - [`ClientConnection`] is the client's side, down to the raw bytes of an answer.
 //! - [`ConnectionLimit`] is the connections of a port: of strangers, those that wait longest leave for newcomers.
+//! - [`AnswerHeadParser`] and [`BodyScanner`] know nothing of sockets: the Python package feeds them by hand.
 //! - [`Limits`] caps everything that a peer decides: head, fields, body, and how slowly any of it may come.
 
+mod answer_head;
 mod body;
 mod chunked;
 mod client;
 mod connection_limit;
+mod framing;
 mod head;
 mod limits;
 mod reader;
@@ -21,10 +24,12 @@ mod server;
 mod shares;
 mod stream;
 
-pub use body::{BodyError, BodyFraming, Collected, RequestBody};
-pub use chunked::{ChunkedError, ChunkedScanner};
+pub use answer_head::{AnswerHeadError, AnswerHeadParser, HeadStep};
+pub use body::{BodyError, Collected, RequestBody};
+pub use chunked::{ChunkedError, ChunkedScanner, Scanned};
 pub use client::{AnswerBody, AnswerReader, ClientConnection, ClientError, HeadEvent};
 pub use connection_limit::{ConnectionLimit, ConnectionPermit};
+pub use framing::{BodyFraming, BodyScanner};
 pub use head::{HeadError, Method, RequestHead, ResponseHead};
 pub use limits::Limits;
 pub use reader::MessageReader;

@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::body::{BodyState, RequestBody};
+use crate::body::RequestBody;
+use crate::framing::BodyScanner;
 use crate::head::{head_length, HeadError, RequestHead};
 use crate::limits::Limits;
 use crate::reader::MessageReader;
@@ -30,7 +31,7 @@ pub enum NextRequest {
 pub struct Connection {
     reader: MessageReader,
     writer: WriteHalf,
-    body: BodyState,
+    body: BodyScanner,
     continue_owed: bool,
     requests: u32,
     /// The latest head. A client that sends the same one again, byte for byte, spares us parsing it.
@@ -47,7 +48,7 @@ impl Connection {
         Connection {
             reader: MessageReader::new(read),
             writer: write,
-            body: BodyState::Done,
+            body: BodyScanner::Done,
             continue_owed: false,
             requests: 0,
             latest: None,
@@ -118,7 +119,7 @@ impl Connection {
             Ok(head) => head,
             Err(error) => {
                 // Where its body would end is not known.
-                self.body = BodyState::UntilClose;
+                self.body = BodyScanner::UntilClose;
                 return Ok(NextRequest::Refused(error));
             }
         };
@@ -127,7 +128,7 @@ impl Connection {
 
     fn begin(&mut self, head: RequestHead) -> NextRequest {
         self.requests += 1;
-        self.body = BodyState::new(head.framing());
+        self.body = BodyScanner::new(head.framing());
         self.continue_owed = !self.body.is_done() && head.expects_continue();
         self.latest = (head.raw().len() <= USUAL_HEAD_BYTES).then(|| head.clone());
         NextRequest::Request(head)

@@ -6,7 +6,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
-use windrow_columns::results::{ArrowArray, ArrowArrayStream, ArrowSchema, Type};
+use windrow_columns::results::{ArrowArray, ArrowArrayStream, ArrowSchema};
+use windrow_columns::DataType;
 
 use super::capsules::{ARRAY, SCHEMA, STREAM};
 
@@ -79,7 +80,7 @@ impl ArrowColumns {
         start: usize,
         stop: usize,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let of = Type::parse(type_name).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let of = DataType::parse_result(type_name).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let rows: Range<usize> = start..stop;
         let data = py.detach(|| {
             let mut data = Vec::new();

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyByteArrayMethods, PyDict};
+use windrow_http::{AnswerHeadParser, BodyScanner, ResponseHead};
 
 use super::body::Body;
-use super::framing::Framing;
-use super::head::{Head, HeadParser};
 use super::queue::BodyQueue;
 
 pyo3::create_exception!(windrow._core, ProtocolError, PyException, "What came is no HTTP answer, or ends too early.");
@@ -21,20 +20,20 @@ const FULL: u8 = 8;
 #[pyclass(module = "windrow._core")]
 pub struct Exchange {
     high_water_bytes: usize,
-    is_answer_to_head: bool,
     on_progress: Option<Py<PyAny>>,
     at: At,
-    head: Head,
+    head: Option<ResponseHead>,
+    /// Names in lower case; fields of one name are joined by commas.
+    fields: Vec<(String, String)>,
     body: Option<(Arc<BodyQueue>, Py<Body>)>,
     received: bool,
     /// Bytes came behind the end: nobody can say what they answer.
     surplus: bool,
-    until_close: bool,
 }
 
 enum At {
-    Head(HeadParser),
-    Body(Framing),
+    Head(AnswerHeadParser),
+    Body(BodyScanner),
     End,
     Failed(String),
 }
@@ -46,14 +45,13 @@ impl Exchange {
     fn new(high_water_bytes: usize, on_progress: Option<Py<PyAny>>, is_answer_to_head: bool) -> Self {
         Self {
             high_water_bytes,
-            is_answer_to_head,
             on_progress,
-            at: At::Head(HeadParser::default()),
-            head: Head::default(),
+            at: At::Head(AnswerHeadParser::new(is_answer_to_head)),
+            head: None,
+            fields: Vec::new(),
             body: None,
             received: false,
             surplus: false,
-            until_close: false,
         }
     }
 
@@ -87,7 +85,7 @@ impl Exchange {
         let reason = match &self.at {
             At::End => return Ok(END),
             At::Failed(reason) => reason.clone(),
-            At::Body(_) if self.until_close => {
+            At::Body(BodyScanner::UntilClose) => {
                 self.finish();
                 return Ok(END);
             }
@@ -104,20 +102,20 @@ impl Exchange {
 
     #[getter]
     fn status(&self) -> u16 {
-        self.head.status
+        self.head.as_ref().map_or(0, ResponseHead::status)
     }
 
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let headers = PyDict::new(py);
-        for (name, value) in &self.head.fields {
+        for (name, value) in &self.fields {
             headers.set_item(name, value)?;
         }
         Ok(headers)
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.head.field(name)
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     #[getter]
@@ -140,15 +138,13 @@ impl Exchange {
     /// Whether the connection can be used again, once the answer is whole.
     #[getter]
     fn keep_alive(&self) -> bool {
-        let asked_to_close = self.head.has_word("connection", "close");
-        let kept_by_default = !self.head.is_http_10 || self.head.has_word("connection", "keep-alive");
-        matches!(self.at, At::End) && kept_by_default && !asked_to_close && !self.surplus && !self.until_close
+        matches!(self.at, At::End) && !self.surplus && self.head.as_ref().is_some_and(ResponseHead::keep_alive)
     }
 
     /// How long the server keeps the connection when it is idle, if it says so.
     #[getter]
     fn keep_alive_s(&self) -> Option<u32> {
-        let mut items = self.head.field("keep-alive")?.split(',').map(str::trim);
+        let mut items = self.header("keep-alive")?.split(',').map(str::trim);
         items.find_map(|item| item.strip_prefix("timeout=")?.parse().ok())
     }
 }
@@ -160,22 +156,26 @@ impl Exchange {
         loop {
             match &mut self.at {
                 At::Head(parser) => {
-                    let step = parser.read(&data[at..], &mut |text| progress.push(text.to_owned()))?;
+                    let mut keep = |text: &[u8]| progress.push(String::from_utf8_lossy(text).into_owned());
+                    let step = parser.read(&data[at..], &mut keep).map_err(|error| error.to_string())?;
                     at += step.consumed;
-                    let Some(head) = step.whole else { return Ok(flags) };
-                    flags |= HEAD | self.begin_body(py, head)?;
+                    match step.whole {
+                        Some(head) => flags |= HEAD | self.begin_body(py, head)?,
+                        None if at == data.len() => return Ok(flags),
+                        None => {}
+                    }
                 }
-                At::Body(framing) => {
+                At::Body(scanner) => {
                     if at == data.len() {
                         return Ok(flags);
                     }
-                    let step = framing.read(&data[at..])?;
-                    if let Some((queue, _)) = self.body.as_ref().filter(|_| !step.body.is_empty()) {
-                        let full = queue.append(&data[at..][step.body]);
+                    let step = scanner.step(&data[at..]).map_err(|error| error.to_string())?;
+                    if let Some((queue, _)) = self.body.as_ref().filter(|_| !step.data.is_empty()) {
+                        let full = queue.append(&data[at..][step.data]);
                         flags |= BODY | if full { FULL } else { 0 };
                     }
                     at += step.consumed;
-                    if step.ended {
+                    if scanner.is_done() {
                         self.finish();
                         flags |= END;
                     }
@@ -189,19 +189,19 @@ impl Exchange {
         }
     }
 
-    fn begin_body(&mut self, py: Python<'_>, head: Head) -> Result<u8, String> {
-        let framing = Framing::of(&head, self.is_answer_to_head)?;
-        let encoding = head.field("content-encoding");
-        let queue = Arc::new(BodyQueue::new(self.high_water_bytes, encoding, head.field("x-clickhouse-exception-tag")));
+    fn begin_body(&mut self, py: Python<'_>, head: ResponseHead) -> Result<u8, String> {
+        self.fields = joined_fields(&head);
+        let (encoding, tag) = (self.header("content-encoding"), self.header("x-clickhouse-exception-tag"));
+        let queue = Arc::new(BodyQueue::new(self.high_water_bytes, encoding, tag));
         let body = Py::new(py, Body::new(Arc::clone(&queue))).map_err(|error| error.to_string())?;
         self.body = Some((queue, body));
-        self.head = head;
-        self.until_close = matches!(framing, Framing::UntilClose);
-        if framing.is_empty() {
+        let scanner = BodyScanner::new(head.framing());
+        self.head = Some(head);
+        if scanner.is_done() {
             self.finish();
             return Ok(END);
         }
-        self.at = At::Body(framing);
+        self.at = At::Body(scanner);
         Ok(0)
     }
 
@@ -220,4 +220,19 @@ impl Exchange {
         }
         Ok(())
     }
+}
+
+fn joined_fields(head: &ResponseHead) -> Vec<(String, String)> {
+    let mut joined: Vec<(String, String)> = Vec::new();
+    for (name, value) in head.fields() {
+        let (name, value) = (name.to_ascii_lowercase(), String::from_utf8_lossy(value));
+        match joined.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => {
+                known.push_str(", ");
+                known.push_str(&value);
+            }
+            None => joined.push((name, value.into_owned())),
+        }
+    }
+    joined
 }

@@ -5,8 +5,6 @@ mod body;
 mod compressor;
 mod exception_tail;
 mod exchange;
-mod framing;
-mod head;
 mod queue;
 
 pub use body::Body;

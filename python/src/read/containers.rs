@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use windrow_columns::results::{Column, Type};
+use windrow_columns::results::Column;
+use windrow_columns::DataType;
 
 use super::cells::{list_of, too_few, Cells, Tuples};
 use super::options::{ColumnOptions, Format};
@@ -124,7 +125,7 @@ impl TupleReader {
     pub fn new(
         py: Python<'_>,
         names: Option<&[String]>,
-        elements: &[Type],
+        elements: &[DataType],
         format: Format,
         options: &ColumnOptions<'_>,
     ) -> PyResult<TupleReader> {

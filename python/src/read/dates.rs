@@ -10,7 +10,6 @@ use windrow_columns::DataType;
 
 use super::calendar::{Calendar, Instant};
 use super::cells::Cells;
-use super::names::base_name;
 use super::options::{ColumnOptions, Format};
 use super::reader::fixed;
 use super::zones::Zone;
@@ -28,7 +27,7 @@ pub struct DateReader {
 
 impl DateReader {
     pub fn new(scalar: &DataType, options: &ColumnOptions<'_>) -> DateReader {
-        let numbers = options.format(base_name(scalar)) == Format::Int;
+        let numbers = options.format(scalar.family()) == Format::Int;
         DateReader { wide: matches!(scalar, DataType::Date32), numbers, days: Vec::new(), misses: 0 }
     }
 
@@ -82,7 +81,7 @@ impl DateTimeReader {
             DataType::DateTime { timezone } => (None, timezone),
             _ => (None, &None),
         };
-        let numbers = options.format(base_name(scalar)) == Format::Int;
+        let numbers = options.format(scalar.family()) == Format::Int;
         let zone = options.zone(py, zone.as_deref())?.map(|zone| Zone::new(py, zone)).transpose()?;
         Ok(DateTimeReader { precision, numbers, zone })
     }
@@ -144,7 +143,7 @@ impl TimeReader {
             DataType::Time64 { precision } => Some(*precision),
             _ => None,
         };
-        let form = match options.format(base_name(scalar)) {
+        let form = match options.format(scalar.family()) {
             Format::Int => TimeForm::Number,
             Format::String => TimeForm::Text,
             Format::Time => TimeForm::OfDay,

@@ -92,7 +92,7 @@ impl AddressReader {
         let has_scope = class.hasattr(intern!(py, "_scope_id"))?;
         Ok(AddressReader {
             wide,
-            format: options.format(super::names::base_name(scalar)),
+            format: options.format(scalar.family()),
             class: SlotClass::new(class)?,
             number: PyString::intern(py, "_ip").unbind(),
             scope: has_scope.then(|| PyString::intern(py, "_scope_id").unbind()),

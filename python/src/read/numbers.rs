@@ -39,7 +39,7 @@ pub struct NumberReader {
 impl NumberReader {
     /// `None`: it is no type of numbers.
     pub fn new(scalar: &DataType, options: &ColumnOptions<'_>) -> Option<NumberReader> {
-        let format = options.format(super::names::base_name(scalar));
+        let format = options.format(scalar.family());
         let kind = match scalar {
             DataType::Bool => Kind::Bool,
             DataType::UInt8 => Kind::U8,

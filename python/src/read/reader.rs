@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_columns::results::{Column, Type};
-use windrow_columns::DataType;
+use windrow_columns::results::Column;
+use windrow_columns::{DataType, TupleType};
 
 use super::cells::Cells;
 use super::containers::{ArrayReader, MapReader, TupleReader};
@@ -50,45 +50,47 @@ pub struct Reading<'a, 'py> {
 }
 
 impl Reader {
-    pub fn new(py: Python<'_>, data_type: &Type, options: &ColumnOptions<'_>) -> PyResult<Reader> {
+    pub fn new(py: Python<'_>, data_type: &DataType, options: &ColumnOptions<'_>) -> PyResult<Reader> {
         Ok(match data_type {
-            Type::Scalar(scalar) => Self::of_scalar(py, scalar, options)?,
-            Type::Nullable(inner) => {
+            DataType::Nullable(inner) => {
                 let null = null_value(py, inner, options)?;
                 Reader::Nullable(NullableReader::new(Self::new(py, inner, options)?, null))
             }
-            Type::LowCardinality(inner) => {
+            DataType::LowCardinality(inner) => {
                 let (inner, null) = match &**inner {
-                    Type::Nullable(inner) => (inner, Some(null_value(py, inner, options)?)),
+                    DataType::Nullable(inner) => (inner, Some(null_value(py, inner, options)?)),
                     _ => (inner, None),
                 };
                 Reader::LowCardinality(LowCardinalityReader::new(Self::new(py, inner, options)?, null))
             }
-            Type::Array(element) => Reader::Array(ArrayReader::new(Self::new(py, element, options)?)),
-            Type::Map(key, value) => {
+            DataType::Array(element) => Reader::Array(ArrayReader::new(Self::new(py, element, options)?)),
+            DataType::Map(key, value) => {
                 let (key, value) = (Self::new(py, key, options)?, Self::new(py, value, options)?);
                 Reader::Map(MapReader::new(key, value, options.format("Map") == Format::Pairs))
             }
-            Type::Tuple { names, elements } => {
+            DataType::Tuple(TupleType { names, elements }) => {
                 let format = options.format("Tuple");
                 Reader::Tuple(TupleReader::new(py, names.as_deref(), elements, format, options)?)
             }
-            Type::Variant(_) => Reader::Variant(VariantReader::new(options.format("Variant") == Format::Typed)),
-            Type::Dynamic => Reader::Variant(VariantReader::new(false)),
-            Type::Json { typed_paths } => {
+            DataType::Variant(_) => Reader::Variant(VariantReader::new(options.format("Variant") == Format::Typed)),
+            DataType::Dynamic => Reader::Variant(VariantReader::new(false)),
+            DataType::Json { typed_paths } => {
                 Reader::Json(JsonReader::new(typed_paths, options.format("JSON") == Format::String))
             }
-            Type::QBit { array, .. } => Self::new(py, array, options)?,
-            Type::Nothing => Reader::Nothing(null_value(py, data_type, options)?),
-            Type::Alias { name, inner } if name.starts_with("Nested(") => Self::of_nested(py, inner, options)?,
-            Type::Alias { inner, .. } => Self::new(py, inner, options)?,
+            DataType::QBit { array, .. } => Self::new(py, array, options)?,
+            DataType::Nothing => Reader::Nothing(null_value(py, data_type, options)?),
+            DataType::Custom(custom) if custom.name.starts_with("Nested(") => {
+                Self::of_nested(py, &custom.inner, options)?
+            }
+            DataType::Custom(custom) => Self::new(py, &custom.inner, options)?,
+            scalar => Self::of_scalar(py, scalar, options)?,
         })
     }
 
     /// The rows of a `Nested` are dictionaries whatever tuples are to look like.
-    fn of_nested(py: Python<'_>, inner: &Type, options: &ColumnOptions<'_>) -> PyResult<Reader> {
-        let Type::Array(element) = inner else { return Self::new(py, inner, options) };
-        let Type::Tuple { names, elements } = &**element else { return Self::new(py, inner, options) };
+    fn of_nested(py: Python<'_>, inner: &DataType, options: &ColumnOptions<'_>) -> PyResult<Reader> {
+        let DataType::Array(element) = inner else { return Self::new(py, inner, options) };
+        let DataType::Tuple(TupleType { names, elements }) = &**element else { return Self::new(py, inner, options) };
         let element = TupleReader::new(py, names.as_deref(), elements, Format::Native, options)?;
         Ok(Reader::Array(ArrayReader::new(Reader::Tuple(element))))
     }
@@ -110,7 +112,7 @@ impl Reader {
             DataType::Uuid => Reader::Uuid(UuidReader::new(py, options)?),
             DataType::Ipv4 | DataType::Ipv6 => Reader::Address(AddressReader::new(py, scalar, options)?),
             other => {
-                let text = format!("values of {} can't be read; cast them in the query", Type::Scalar(other.clone()));
+                let text = format!("values of {other} can't be read; cast them in the query");
                 return Err(super::errors::not_supported(py, text));
             }
         })
@@ -176,13 +178,13 @@ impl Reader {
 }
 
 /// What stands for NULL in values of `inner`: None, or the type's empty value if the caller doesn't want None.
-fn null_value(py: Python<'_>, inner: &Type, options: &ColumnOptions<'_>) -> PyResult<Py<PyAny>> {
+fn null_value(py: Python<'_>, inner: &DataType, options: &ColumnOptions<'_>) -> PyResult<Py<PyAny>> {
     if options.options().use_none {
         return Ok(py.None());
     }
     let scalar = match inner {
-        Type::Scalar(scalar) => scalar,
-        Type::Nothing => return Ok(0_i32.into_pyobject(py)?.into_any().unbind()),
+        DataType::Nothing => return Ok(0_i32.into_pyobject(py)?.into_any().unbind()),
+        scalar if scalar.is_scalar() => scalar,
         _ => return Ok(py.None()),
     };
     Ok(match scalar {
@@ -199,14 +201,13 @@ fn null_value(py: Python<'_>, inner: &Type, options: &ColumnOptions<'_>) -> PyRe
         }
         DataType::FixedString(_) => PyString::new(py, "").into_any().unbind(),
         DataType::DateTime { .. } | DataType::DateTime64 { .. } => {
-            let name = super::names::base_name(scalar);
-            if options.format(name) == Format::Int {
+            if options.format(scalar.family()) == Format::Int {
                 0_i32.into_pyobject(py)?.into_any().unbind()
             } else {
                 super::calendar::Calendar::get(py)?.datetime.bind(py).call1((1970, 1, 1))?.unbind()
             }
         }
-        DataType::Time | DataType::Time64 { .. } => match options.format(super::names::base_name(scalar)) {
+        DataType::Time | DataType::Time64 { .. } => match options.format(scalar.family()) {
             Format::Int => 0_i32.into_pyobject(py)?.into_any().unbind(),
             Format::String => PyString::new(py, "00:00:00").into_any().unbind(),
             _ => super::calendar::Calendar::get(py)?.timedelta.bind(py).call0()?.unbind(),
@@ -229,7 +230,7 @@ fn zero(py: Python<'_>, scalar: &DataType, options: &ColumnOptions<'_>) -> PyRes
     let column = match scalar {
         DataType::String => Column::Strings { offsets: vec![0, 0], data: Vec::new() },
         _ => {
-            let width = super::names::width(scalar);
+            let width = scalar.fixed_width().unwrap_or(0);
             Column::Fixed { width, data: vec![0; width] }
         }
     };

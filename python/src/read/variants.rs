@@ -5,7 +5,8 @@ use std::ops::Range;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use windrow_columns::results::{Column, Type};
+use windrow_columns::results::Column;
+use windrow_columns::DataType;
 
 use super::cells::{too_few, Cells};
 use super::reader::{unfit, Reader, Reading};
@@ -62,7 +63,7 @@ impl VariantReader {
         Ok(())
     }
 
-    fn tags<'py>(&self, py: Python<'py>, alternatives: &[(Type, Column)]) -> PyResult<Option<Tags<'py>>> {
+    fn tags<'py>(&self, py: Python<'py>, alternatives: &[(DataType, Column)]) -> PyResult<Option<Tags<'py>>> {
         if !self.typed {
             return Ok(None);
         }
@@ -112,7 +113,7 @@ struct PathReader {
 }
 
 impl JsonReader {
-    pub fn new(typed_paths: &[(String, Type)], text: bool) -> JsonReader {
+    pub fn new(typed_paths: &[(String, DataType)], text: bool) -> JsonReader {
         let typed_paths = typed_paths.iter().map(|(path, _)| path.clone()).collect();
         JsonReader { typed_paths, text, paths: Vec::new() }
     }
@@ -149,7 +150,11 @@ impl JsonReader {
         Ok(())
     }
 
-    fn path_readers(&self, reading: &Reading<'_, '_>, paths: &[(String, Type, Column)]) -> PyResult<Vec<PathReader>> {
+    fn path_readers(
+        &self,
+        reading: &Reading<'_, '_>,
+        paths: &[(String, DataType, Column)],
+    ) -> PyResult<Vec<PathReader>> {
         let py = reading.py;
         let readers = paths.iter().map(|(path, data_type, _)| {
             let keys = path.split('.').map(|key| PyString::intern(py, &unescape(key)).unbind()).collect();

@@ -1,19 +1,18 @@
 //! Values gathered into a column of a Native block.
 
+use windrow_columns::wire::{DICTIONARY_VERSION, NULL_DISCRIMINATOR, PLAIN_DISCRIMINATORS};
+
 use super::context::Context;
-use super::dictionary::{Dictionary, KEYS_VERSION};
+use super::dictionary::Dictionary;
 use super::parts::{Items, Pairs};
 use super::plan::Node;
 use super::problem::Problem;
 use super::qbit::BitPlanes;
 use super::scalar::{stand_in, StandIn};
 use super::value::Value;
-use super::variant::NULL_DISCRIMINATOR;
 
 /// The version of JSON columns whose values are texts.
 const JSON_AS_STRING: u64 = 1;
-/// Discriminators as they are, not compressed.
-const BASIC_DISCRIMINATORS: u64 = 0;
 
 /// Shaped like its [`Node`].
 pub(super) enum Column {
@@ -170,7 +169,7 @@ impl Column {
             (Column::Values(_), Node::Scalar(scalar)) if scalar.is_json() => {
                 out.extend_from_slice(&JSON_AS_STRING.to_le_bytes());
             }
-            (Column::Dictionary(_), _) => out.extend_from_slice(&KEYS_VERSION.to_le_bytes()),
+            (Column::Dictionary(_), _) => out.extend_from_slice(&DICTIONARY_VERSION.to_le_bytes()),
             (Column::Nullable { inner, .. }, Node::Nullable(inner_node)) => inner.put_prefix(inner_node, out),
             (Column::Array { inner, .. }, Node::Array(inner_node)) => inner.put_prefix(inner_node, out),
             (Column::Map { keys, values, .. }, Node::Map(key_node, value_node)) => {
@@ -181,7 +180,7 @@ impl Column {
                 elements.iter().zip(&tuple.elements).for_each(|(element, node)| element.put_prefix(node, out));
             }
             (Column::Variant { alternatives, .. }, Node::Variant(variant)) => {
-                out.extend_from_slice(&BASIC_DISCRIMINATORS.to_le_bytes());
+                out.extend_from_slice(&PLAIN_DISCRIMINATORS.to_le_bytes());
                 for (alternative, one) in alternatives.iter().zip(&variant.alternatives) {
                     alternative.put_prefix(&one.node, out);
                 }

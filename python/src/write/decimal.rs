@@ -1,9 +1,9 @@
 //! Decimals: out of whatever prints as a number, cut to the column's scale as clickhouse-connect does.
 
 use pyo3::prelude::*;
+use windrow_columns::DataType;
 
 use super::number::negate;
-use super::plan::decimal_bytes;
 use super::problem::Problem;
 use super::value::Value;
 
@@ -99,7 +99,7 @@ fn put_digits(mut number: Digits, precision: u8, scale: u8, out: &mut Vec<u8>) -
     if number.negative {
         negate(&mut little);
     }
-    out.extend_from_slice(&little[..decimal_bytes(precision)]);
+    out.extend_from_slice(&little[..DataType::decimal_width(precision)]);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ fn put_scaled(magnitude: u128, negative: bool, precision: u8, out: &mut Vec<u8>)
     if negative {
         negate(&mut little);
     }
-    out.extend_from_slice(&little[..decimal_bytes(precision)]);
+    out.extend_from_slice(&little[..DataType::decimal_width(precision)]);
     Ok(())
 }
 

@@ -3,12 +3,7 @@
 
 use std::collections::HashMap;
 
-/// The version of keys and indices that ClickHouse writes and reads.
-pub(super) const KEYS_VERSION: u64 = 1;
-/// Keys come with the column, and it has no other dictionary.
-const ADDITIONAL_KEYS: u64 = 1 << 9;
-const UPDATES_DICTIONARY: u64 = 1 << 10;
-const INDICES_OF_32_BITS: u64 = 2;
+use windrow_columns::wire::DICTIONARY_OF_32_BITS;
 
 /// Distinct values in the order of their first occurrence.
 #[derive(Default)]
@@ -39,8 +34,7 @@ impl Dictionary {
         if self.indices.is_empty() {
             return;
         }
-        let flags = ADDITIONAL_KEYS | UPDATES_DICTIONARY | INDICES_OF_32_BITS;
-        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&DICTIONARY_OF_32_BITS.to_le_bytes());
         out.extend_from_slice(&(self.numbers.len() as u64).to_le_bytes());
         out.extend_from_slice(&self.keys);
         out.extend_from_slice(&(self.indices.len() as u64 / 4).to_le_bytes());

@@ -5,6 +5,7 @@ use std::ops::Range;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
+use windrow_columns::wire::write_varint;
 
 use super::column::Column;
 use super::context::{Context, WriteOptions};
@@ -12,9 +13,8 @@ use super::interpreter_yield::InterpreterYield;
 use super::plan::ColumnPlan;
 use super::problem::{Problem, ValueError};
 use super::rows::Rows;
-use super::sent_name::sent_name;
 use super::source::{Kind, Source};
-use super::text::{put_sized, put_varint};
+use super::text::put_sized;
 use super::value::Value;
 
 /// Rows that are walked column by column at a time: few enough to be still in the cache for the last column.
@@ -42,7 +42,7 @@ impl Encoder {
         options: Option<&Bound<'_, WriteOptions>>,
     ) -> PyResult<Self> {
         let columns = ColumnPlan::all(py, &names, &type_names)?;
-        let sent_names = columns.iter().map(|column| sent_name(&column.column_type)).collect();
+        let sent_names = columns.iter().map(|column| column.column_type.native_name()).collect();
         let names = names.iter().map(|name| PyString::intern(py, name).unbind()).collect();
         let options = options.map_or_else(WriteOptions::default, |options| options.get().clone_ref(py));
         Ok(Encoder { columns, sent_names, names, options })
@@ -166,8 +166,8 @@ impl Encoder {
     }
 
     fn put_block(&self, rows: usize, columns: &[Column], out: &mut Vec<u8>) {
-        put_varint(self.columns.len() as u64, out);
-        put_varint(rows as u64, out);
+        write_varint(out, self.columns.len() as u64);
+        write_varint(out, rows as u64);
         for ((plan, sent_name), column) in self.columns.iter().zip(&self.sent_names).zip(columns) {
             put_sized(plan.name.as_bytes(), out);
             put_sized(sent_name.as_bytes(), out);

@@ -35,7 +35,6 @@ mod qbit;
 mod row;
 mod rows;
 mod scalar;
-mod sent_name;
 mod source;
 mod text;
 mod value;

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_columns::results::Type;
-use windrow_columns::DataType;
+use windrow_columns::{DataType, TupleType};
 
 use super::problem::{Problem, ValueError};
 use super::qbit::QBitShape;
@@ -16,7 +15,7 @@ pub(super) struct ColumnPlan {
     pub(super) name: String,
     /// As the table spells it.
     pub(super) type_name: String,
-    pub(super) column_type: Type,
+    pub(super) column_type: DataType,
     pub(super) node: Node,
 }
 
@@ -31,7 +30,7 @@ impl ColumnPlan {
     fn of(py: Python<'_>, name: &str, type_name: &str) -> PyResult<Self> {
         let refused =
             |reason: String| ValueError::new(py, Problem::said(reason)).of_column(name, type_name).into_pyerr(py);
-        let column_type = Type::parse(type_name).map_err(|error| refused(error.to_string()))?;
+        let column_type = DataType::parse_result(type_name).map_err(|error| refused(error.to_string()))?;
         let node = Node::of(py, &column_type).map_err(refused)?;
         Ok(ColumnPlan { name: name.to_string(), type_name: type_name.to_string(), column_type, node })
     }
@@ -144,35 +143,37 @@ pub(super) enum ValueClass {
 }
 
 impl Node {
-    pub(super) fn of(py: Python<'_>, column_type: &Type) -> Result<Self, String> {
+    pub(super) fn of(py: Python<'_>, column_type: &DataType) -> Result<Self, String> {
         Node::inside(py, column_type, Around::Anything)
     }
 
-    pub(super) fn inside(py: Python<'_>, column_type: &Type, around: Around) -> Result<Self, String> {
+    pub(super) fn inside(py: Python<'_>, column_type: &DataType, around: Around) -> Result<Self, String> {
         let of = |inner| Node::inside(py, inner, around);
         Ok(match column_type {
-            Type::Scalar(scalar) => Node::Scalar(Scalar::of(scalar)?),
-            Type::Nullable(inner) => Node::Nullable(Box::new(of(inner)?)),
-            Type::LowCardinality(inner) if around == Around::Variant => match of(inner)? {
+            DataType::Nullable(inner) => Node::Nullable(Box::new(of(inner)?)),
+            DataType::LowCardinality(inner) if around == Around::Variant => match of(inner)? {
                 Node::Scalar(scalar) => Node::Dictionary(scalar),
                 _ => return Err(format!("{column_type} in a Variant can't be inserted from Python")),
             },
             // ClickHouse builds its dictionaries itself.
-            Type::LowCardinality(inner) => of(inner)?,
-            Type::Array(inner) => Node::Array(Box::new(of(inner)?)),
-            Type::Map(key, value) => Node::Map(Box::new(of(key)?), Box::new(of(value)?)),
-            Type::Tuple { names, elements } => Node::Tuple(TupleNode {
+            DataType::LowCardinality(inner) => of(inner)?,
+            DataType::Array(inner) => Node::Array(Box::new(of(inner)?)),
+            DataType::Map(key, value) => Node::Map(Box::new(of(key)?), Box::new(of(value)?)),
+            DataType::Tuple(TupleType { names, elements }) => Node::Tuple(TupleNode {
                 names: names
                     .as_ref()
                     .map(|names| names.iter().map(|name| PyString::intern(py, name).unbind()).collect()),
                 elements: elements.iter().map(of).collect::<Result<_, _>>()?,
             }),
-            Type::Variant(alternatives) => Node::Variant(VariantNode::of(py, alternatives)?),
-            Type::Dynamic => Node::Scalar(Scalar::Dynamic),
-            Type::Json { .. } => Node::Scalar(Scalar::Json),
-            Type::Nothing => Node::Scalar(Scalar::Nothing),
-            Type::QBit { dimension, array } => Node::QBit(QBitShape { dimension: *dimension, bits: qbit_bits(array)? }),
-            Type::Alias { inner, .. } => of(inner)?,
+            DataType::Variant(alternatives) => Node::Variant(VariantNode::of(py, alternatives)?),
+            DataType::Dynamic => Node::Scalar(Scalar::Dynamic),
+            DataType::Json { .. } => Node::Scalar(Scalar::Json),
+            DataType::Nothing => Node::Scalar(Scalar::Nothing),
+            DataType::QBit { dimension, array } => {
+                Node::QBit(QBitShape { dimension: *dimension, bits: qbit_bits(array)? })
+            }
+            DataType::Custom(custom) => of(&custom.inner)?,
+            scalar => Node::Scalar(Scalar::of(scalar)?),
         })
     }
 }
@@ -230,27 +231,18 @@ impl Scalar {
             Scalar::Float64 | Scalar::DateTime64 { .. } | Scalar::Time64 { .. } => 8,
             Scalar::Uuid | Scalar::Ipv6 => 16,
             Scalar::FixedString(width) => *width,
-            Scalar::Decimal { precision, .. } => decimal_bytes(*precision),
+            Scalar::Decimal { precision, .. } => DataType::decimal_width(*precision),
             Scalar::String | Scalar::Json | Scalar::Dynamic => return None,
         })
     }
 }
 
-pub(super) fn decimal_bytes(precision: u8) -> usize {
-    match precision {
-        0..=9 => 4,
-        10..=18 => 8,
-        19..=38 => 16,
-        _ => 32,
-    }
-}
-
-fn qbit_bits(array: &Type) -> Result<usize, String> {
+fn qbit_bits(array: &DataType) -> Result<usize, String> {
     match array {
-        Type::Array(element) => match element.as_ref() {
-            Type::Scalar(DataType::BFloat16) => Ok(16),
-            Type::Scalar(DataType::Float32) => Ok(32),
-            Type::Scalar(DataType::Float64) => Ok(64),
+        DataType::Array(element) => match element.as_ref() {
+            DataType::BFloat16 => Ok(16),
+            DataType::Float32 => Ok(32),
+            DataType::Float64 => Ok(64),
             other => Err(format!("a QBit of {other} can't be inserted from Python")),
         },
         other => Err(format!("a QBit of {other} can't be inserted from Python")),

@@ -3,6 +3,7 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use windrow_columns::wire::{write_varint, NULL_DISCRIMINATOR};
 
 use super::context::{Context, WriteOptions};
 use super::parts::{member, Items, Pairs};
@@ -11,9 +12,7 @@ use super::problem::{Problem, ValueError};
 use super::qbit::word_of;
 use super::rows::plain_row;
 use super::scalar::{stand_in, StandIn};
-use super::text::put_varint;
 use super::value::Value;
-use super::variant::NULL_DISCRIMINATOR;
 
 /// `String` in ClickHouse's binary encoding of types, which a Dynamic's values begin with.
 const STRING_TYPE: u8 = 0x15;
@@ -152,14 +151,14 @@ impl Node {
             }
             Node::Array(inner) => {
                 let items = Items::of(value)?;
-                put_varint(items.len() as u64, out);
+                write_varint(out, items.len() as u64);
                 for index in 0..items.len() {
                     inner.put_row_binary(context, items.get(index)?, out)?;
                 }
             }
             Node::Map(key, mapped) => {
                 let pairs = Pairs::of(value)?;
-                put_varint(pairs.keys.len() as u64, out);
+                write_varint(out, pairs.keys.len() as u64);
                 for index in 0..pairs.keys.len() {
                     key.put_row_binary(context, pairs.keys.get(index)?, out)?;
                     mapped.put_row_binary(context, pairs.values.get(index)?, out)?;
@@ -177,7 +176,7 @@ impl Node {
                 if items.len() != shape.dimension {
                     return Err(Problem::said(format!("{} numbers, not {}", shape.dimension, items.len())));
                 }
-                put_varint(items.len() as u64, out);
+                write_varint(out, items.len() as u64);
                 for index in 0..items.len() {
                     let word = word_of(items.get(index)?, shape.bits)?;
                     out.extend_from_slice(&word.to_le_bytes()[..shape.bits / 8]);

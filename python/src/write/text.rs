@@ -4,23 +4,15 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use windrow_columns::wire::write_varint;
 
 use super::context::Context;
 use super::problem::Problem;
 use super::value::Value;
 
 #[inline]
-pub(super) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-#[inline]
 pub(super) fn put_sized(bytes: &[u8], out: &mut Vec<u8>) {
-    put_varint(bytes.len() as u64, out);
+    write_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 

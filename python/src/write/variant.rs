@@ -2,16 +2,12 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use windrow_columns::results::Type;
-use windrow_columns::DataType;
+use windrow_columns::{CustomType, DataType};
 
 use super::context::Context;
 use super::plan::{Alternative, Around, Node, ValueClass, VariantNode};
 use super::problem::Problem;
 use super::value::Value;
-
-/// NULL in a Variant.
-pub(super) const NULL_DISCRIMINATOR: u8 = 255;
 
 /// A value and the number of the alternative that it is written as.
 pub(super) struct Chosen<'py> {
@@ -20,7 +16,7 @@ pub(super) struct Chosen<'py> {
 }
 
 impl VariantNode {
-    pub(super) fn of(py: Python<'_>, alternatives: &[Type]) -> Result<Self, String> {
+    pub(super) fn of(py: Python<'_>, alternatives: &[DataType]) -> Result<Self, String> {
         let mut alternatives = alternatives
             .iter()
             .map(|alternative| {
@@ -69,16 +65,15 @@ impl VariantNode {
     }
 }
 
-fn class_of(alternative: &Type) -> Option<ValueClass> {
+fn class_of(alternative: &DataType) -> Option<ValueClass> {
     Some(match alternative {
-        Type::Scalar(scalar) => class_of_scalar(scalar)?,
-        Type::Nullable(inner) | Type::LowCardinality(inner) => class_of(inner)?,
-        Type::Array(_) => ValueClass::List,
-        Type::Map(..) | Type::Json { .. } => ValueClass::Dict,
-        Type::Tuple { .. } => ValueClass::Tuple,
-        Type::Alias { name, inner } if name.starts_with("SimpleAggregateFunction") => class_of(inner)?,
-        Type::QBit { .. } => ValueClass::List,
-        Type::Alias { .. } | Type::Variant(_) | Type::Dynamic | Type::Nothing => return None,
+        DataType::Nullable(inner) | DataType::LowCardinality(inner) => class_of(inner)?,
+        DataType::Array(_) => ValueClass::List,
+        DataType::Map(..) | DataType::Json { .. } => ValueClass::Dict,
+        DataType::Tuple(_) => ValueClass::Tuple,
+        DataType::Custom(CustomType { name, inner }) if name.starts_with("SimpleAggregateFunction") => class_of(inner)?,
+        DataType::QBit { .. } => ValueClass::List,
+        scalar => class_of_scalar(scalar)?,
     })
 }
 

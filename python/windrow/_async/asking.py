@@ -60,57 +60,38 @@ class Asking(Exchange):
         column are. `use_none=False` gives a type's default value for NULL. Moments are given in `query_tz`, or in the
         zone that `column_tzs` names for their column. ProgrammingError for a zone or a mode that isn't known.
         """
+        explicit = tz_mode is not None or (context is not None and context._tz_mode_explicit)
+        given: dict[str, Any] = {
+            "parameters": parameters,
+            "settings": settings,
+            "query_formats": query_formats,
+            "column_formats": column_formats,
+            "encoding": encoding,
+            "use_none": use_none,
+            "column_oriented": column_oriented,
+            "use_numpy": use_numpy,
+            "max_str_len": max_str_len,
+            "query_tz": query_tz,
+            "column_tzs": column_tzs,
+            "as_pandas": as_pandas,
+            "streaming": streaming,
+            "external_data": external_data,
+            "transport_settings": transport_settings,
+            "server_tz": self.server_tz,
+            "tz_mode": tz_mode if explicit else self.tz_mode,
+        }
         if context is not None:
-            explicit = context._tz_mode_explicit or tz_mode is not None
-            mode = tz_mode if explicit else self.tz_mode
-            made = context.updated_copy(
-                query,
-                parameters,
-                settings,
-                query_formats,
-                column_formats,
-                encoding,
-                self.server_tz,
-                use_none,
-                column_oriented,
-                use_numpy,
-                max_str_len,
-                query_tz,
-                column_tzs,
-                use_extended_dtypes,
-                as_pandas,
-                streaming,
-                external_data,
-                transport_settings,
-                tz_mode=mode,
+            made = context.updated_copy(query, use_extended_dtypes=use_extended_dtypes, **given)
+        else:
+            if use_extended_dtypes is None:
+                use_extended_dtypes = True if as_pandas and use_na_values is None else use_na_values
+            made = QueryContext(
+                query if query is not None else "",
+                use_extended_dtypes=use_extended_dtypes,
+                apply_server_tz=self._apply_server_tz,
+                **given,
             )
-            made._tz_mode_explicit = explicit
-            return made
-        if use_extended_dtypes is None:
-            use_extended_dtypes = True if as_pandas and use_na_values is None else use_na_values
-        made = QueryContext(
-            query if query is not None else "",
-            parameters,
-            settings,
-            query_formats,
-            column_formats,
-            encoding,
-            self.server_tz,
-            use_none,
-            column_oriented,
-            use_numpy,
-            max_str_len,
-            query_tz,
-            column_tzs,
-            use_extended_dtypes,
-            as_pandas,
-            streaming,
-            self._apply_server_tz,
-            external_data,
-            transport_settings,
-            tz_mode=tz_mode if tz_mode is not None else self.tz_mode,
-        )
-        made._tz_mode_explicit = tz_mode is not None
+        made._tz_mode_explicit = explicit
         return made
 
     def _take_zone(self, context: QueryContext, response: Any) -> None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakMethod
 
 from windrow._async.response import Response
 from windrow._core import Compressor
+from windrow._shared.block_decoder import BlockDecoder
 from windrow._shared.errors import StreamClosedError
 
 if TYPE_CHECKING:
@@ -32,19 +33,6 @@ WORTH_A_JOB_BYTES = 64 << 10
 MOMENT_S = 0.002
 # How long, after an error of the decoder, ClickHouse may take to say what happened.
 LAST_WORDS_S = 2.0
-
-
-class BlockDecoder(Protocol):
-    """What is asked of a decoder; it takes its bytes out of the answer's Body."""
-
-    def header(self) -> Any | None:
-        """Names and types of the columns, once they are known."""
-
-    def advance(self, form: int, max_rows: int) -> list[Any]:
-        """Blocks made of what is there now; none if more is needed."""
-
-    def finish(self) -> None:
-        """Raises if the stream ends within a block."""
 
 
 class BlockStream:

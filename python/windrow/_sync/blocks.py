@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from windrow._core import Compressor
+from windrow._shared.block_decoder import BlockDecoder
 from windrow._shared.errors import StreamClosedError
 from windrow._sync.response import Response
 
@@ -20,19 +21,6 @@ if TYPE_CHECKING:
 
 # How much is read, after an error of the decoder, to find what ClickHouse has to say.
 LAST_WORDS_BYTES = 16 << 20
-
-
-class BlockDecoder(Protocol):
-    """What is asked of a decoder; it takes its bytes out of the answer's Body."""
-
-    def header(self) -> Any | None:
-        """Names and types of the columns, once they are known."""
-
-    def advance(self, form: int, max_rows: int) -> list[Any]:
-        """Blocks made of what is there now; none if more is needed."""
-
-    def finish(self) -> None:
-        """Raises if the stream ends within a block."""
 
 
 class BlockStream:

@@ -1,35 +1,3 @@
 """The exceptions; see windrow.exceptions."""
 
-from windrow._shared.errors import (
-    ClickHouseError,
-    DatabaseError,
-    DataError,
-    Error,
-    IntegrityError,
-    InterfaceError,
-    InternalError,
-    NotSupportedError,
-    OperationalError,
-    ProgrammingError,
-    StreamClosedError,
-    StreamCompleteException,
-    StreamFailureError,
-    Warning,
-)
-
-__all__ = [
-    "ClickHouseError",
-    "DataError",
-    "DatabaseError",
-    "Error",
-    "IntegrityError",
-    "InterfaceError",
-    "InternalError",
-    "NotSupportedError",
-    "OperationalError",
-    "ProgrammingError",
-    "StreamClosedError",
-    "StreamCompleteException",
-    "StreamFailureError",
-    "Warning",
-]
+from windrow.exceptions import *  # noqa: F403 - the same ones under this name

@@ -7,16 +7,11 @@ use super::streams::read_values;
 use super::{Input, NativeError};
 use crate::column::Column;
 use crate::types::DataType;
-use crate::varint::{read_varint, varint_length};
-
-/// The only version there is.
-const SHARED_DICTIONARIES_WITH_ADDITIONAL_KEYS: u64 = 1;
-const HAS_ADDITIONAL_KEYS: u64 = 1 << 9;
-const NEEDS_UPDATE: u64 = 1 << 10;
+use crate::wire::{position_bytes, read_varint, varint_length, DICTIONARY_VERSION};
 
 pub(super) fn read_dictionary_version(input: &mut Input<'_>) -> Result<(), NativeError> {
     match input.u64()? {
-        SHARED_DICTIONARIES_WITH_ADDITIONAL_KEYS => Ok(()),
+        DICTIONARY_VERSION => Ok(()),
         _ => Err(NativeError::Malformed("a dictionary of an unknown version")),
     }
 }
@@ -30,7 +25,7 @@ pub(super) fn read_low_cardinality(
     if rows == 0 {
         return Ok(());
     }
-    let width = read_position_width(input)?;
+    let width = position_bytes(input.u64()?).ok_or(NativeError::Malformed("a dictionary of an unknown kind"))?;
     let key_count = usize::try_from(input.u64()?).map_err(|_| NativeError::Truncated)?;
     let key_type = match inner.plain() {
         DataType::Nullable(key_type) => key_type,
@@ -46,16 +41,6 @@ pub(super) fn read_low_cardinality(
     match width {
         1 => unfold(input, keys, positions.iter().map(|byte| usize::from(*byte)), column),
         _ => unfold(input, keys, positions.chunks_exact(width).map(wide_position), column),
-    }
-}
-
-fn read_position_width(input: &mut Input<'_>) -> Result<usize, NativeError> {
-    let flags = input.u64()?;
-    match flags & !NEEDS_UPDATE {
-        kind if kind & HAS_ADDITIONAL_KEYS != 0 && kind ^ HAS_ADDITIONAL_KEYS <= 3 => {
-            Ok(1 << (kind ^ HAS_ADDITIONAL_KEYS))
-        }
-        _ => Err(NativeError::Malformed("a dictionary of an unknown kind")),
     }
 }
 

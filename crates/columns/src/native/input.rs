@@ -1,5 +1,5 @@
 use super::{NativeError, NativeLimits};
-use crate::varint::{read_varint, varint_length};
+use crate::wire::{parse_varint, Varint};
 
 /// A place in the bytes of a block. Nothing behind their end is ever handed out.
 pub(crate) struct Input<'a> {
@@ -96,19 +96,8 @@ impl<'a> Input<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, NativeError> {
-        let rest = &self.bytes[self.at..];
-        let Some(value) = read_varint(rest) else {
-            let is_short = rest.len() < 10 && rest.iter().all(|byte| byte & 0x80 != 0);
-            return Err(if is_short {
-                NativeError::Truncated
-            } else {
-                NativeError::Malformed("a length of over 64 bits")
-            });
-        };
-        let length = varint_length(value);
-        if rest[length - 1] & 0x80 != 0 {
-            return Err(NativeError::Malformed("a length not in its shortest form"));
-        }
+        let varint = parse_varint(&self.bytes[self.at..]).map_err(NativeError::Malformed)?;
+        let Varint { value, length } = varint.ok_or(NativeError::Truncated)?;
         self.at += length;
         Ok(value)
     }

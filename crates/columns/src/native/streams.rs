@@ -5,11 +5,9 @@
 
 use super::dictionary::{read_dictionary_version, read_low_cardinality};
 use super::{Input, NativeError};
-use crate::column::{Column, NULL_DISCRIMINATOR};
+use crate::column::Column;
 use crate::types::DataType;
-
-/// Each row's discriminator has a byte of its own.
-const VARIANT_BASIC: u64 = 0;
+use crate::wire::{NULL_DISCRIMINATOR, PLAIN_DISCRIMINATORS};
 
 /// Appends so many rows to a column in the type's layout. After an error the column is of no use.
 pub(crate) fn read_column(
@@ -35,7 +33,7 @@ fn read_prefixes(input: &mut Input<'_>, data_type: &DataType) -> Result<(), Nati
         }
         DataType::Tuple(tuple) => tuple.elements.iter().try_for_each(|element| read_prefixes(input, element)),
         DataType::Variant(alternatives) => {
-            if input.u64()? != VARIANT_BASIC {
+            if input.u64()? != PLAIN_DISCRIMINATORS {
                 return Err(NativeError::Malformed("a Variant of an unknown kind"));
             }
             alternatives.iter().try_for_each(|alternative| read_prefixes(input, alternative))

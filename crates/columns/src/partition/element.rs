@@ -3,7 +3,7 @@
 use super::calendar::{LocalTime, Unit};
 use crate::column::Column;
 use crate::types::DataType;
-use crate::varint::{read_varint, varint_length};
+use crate::wire::{read_varint, varint_length};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Element {

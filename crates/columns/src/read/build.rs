@@ -9,7 +9,7 @@ use super::rows::Rows;
 use crate::column::{strings_end, Column, StringsEnd};
 use crate::plan::ReadPlan;
 use crate::types::DataType;
-use crate::varint::write_varint;
+use crate::wire::write_varint;
 
 /// Values of one column, or of a part of a nested one. LowCardinality is as its inner type, a Map as an Array of
 /// Tuples.

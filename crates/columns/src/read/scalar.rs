@@ -11,7 +11,7 @@ use super::time_of_day;
 use crate::column::MAX_ZERO_BYTES;
 use crate::reader::Reader;
 use crate::settings::ReadSettings;
-use crate::varint::write_varint;
+use crate::wire::write_varint;
 
 /// No date, address or UUID is longer.
 const MAX_QUOTED_BYTES: usize = 64;

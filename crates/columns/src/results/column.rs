@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::results::types::Type;
+use crate::DataType;
 
 /// Names and types of a result's columns; all blocks of a result share them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub names: Vec<String>,
-    pub types: Vec<Type>,
+    pub types: Vec<DataType>,
 }
 
 /// Rows as they came in one piece from the server.
@@ -65,13 +65,13 @@ pub enum Column {
     Variant {
         discriminators: Vec<u16>,
         positions: Vec<u32>,
-        alternatives: Vec<(Type, Column)>,
+        alternatives: Vec<(DataType, Column)>,
     },
     /// `JSON`: every path that occurs with a column of all rows, in the order of the paths' names; what a row lacks is
     /// NULL in a path's `Variant`.
     Json {
         rows: usize,
-        paths: Vec<(String, Type, Column)>,
+        paths: Vec<(String, DataType, Column)>,
     },
     /// `Nothing`: only NULL.
     Nothing {

@@ -5,9 +5,7 @@
 mod arrow;
 mod column;
 mod decode;
-mod types;
 
 pub use arrow::{ArrowArray, ArrowArrayStream, ArrowColumn, ArrowError, ArrowOptions, ArrowSchema, Unsuited};
 pub use column::{Block, Column, Header};
 pub use decode::{BlockDecoder, ColumnName, DecodeError, Problem};
-pub use types::{Type, TypeError};

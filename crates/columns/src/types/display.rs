@@ -1,6 +1,6 @@
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{DataType, EnumValue, TupleType};
+use super::{CustomType, DataType, EnumValue, TupleType};
 
 impl Display for DataType {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -9,8 +9,58 @@ impl Display for DataType {
 }
 
 impl DataType {
+    /// The name without what is in its brackets; of a type with another name, that of the type that it stands for.
+    pub fn family(&self) -> &'static str {
+        use DataType::*;
+        match self {
+            UInt8 => "UInt8",
+            UInt16 => "UInt16",
+            UInt32 => "UInt32",
+            UInt64 => "UInt64",
+            UInt128 => "UInt128",
+            UInt256 => "UInt256",
+            Int8 => "Int8",
+            Int16 => "Int16",
+            Int32 => "Int32",
+            Int64 => "Int64",
+            Int128 => "Int128",
+            Int256 => "Int256",
+            Float32 => "Float32",
+            Float64 => "Float64",
+            BFloat16 => "BFloat16",
+            Bool => "Bool",
+            String => "String",
+            FixedString(_) => "FixedString",
+            Date => "Date",
+            Date32 => "Date32",
+            DateTime { .. } => "DateTime",
+            DateTime64 { .. } => "DateTime64",
+            Time => "Time",
+            Time64 { .. } => "Time64",
+            Interval(unit) => unit.type_name(),
+            Decimal { .. } => "Decimal",
+            Uuid => "UUID",
+            Ipv4 => "IPv4",
+            Ipv6 => "IPv6",
+            Enum8(_) => "Enum8",
+            Enum16(_) => "Enum16",
+            Nullable(_) => "Nullable",
+            LowCardinality(_) => "LowCardinality",
+            Array(_) => "Array",
+            Map(..) => "Map",
+            Tuple(_) => "Tuple",
+            Variant(_) => "Variant",
+            Dynamic => "Dynamic",
+            Json { .. } => "JSON",
+            QBit { .. } => "QBit",
+            Nothing => "Nothing",
+            Custom(custom) => custom.inner.family(),
+        }
+    }
+
     /// The name to write in a Native block. LowCardinality is left out at every depth: the values are sent as they
-    /// are and ClickHouse builds its dictionaries itself. So names that may have it inside are left out as well.
+    /// are and ClickHouse builds its dictionaries itself. So names that may have it inside are left out as well. A
+    /// Dynamic is sent as the String that its values are written as.
     pub fn native_name(&self) -> String {
         let mut name = String::new();
         write_type(&mut name, self, Spelling::Native).expect("writing to a String cannot fail");
@@ -26,53 +76,36 @@ enum Spelling {
 
 fn write_type(out: &mut impl Write, data_type: &DataType, spelling: Spelling) -> fmt::Result {
     use DataType::*;
-    let simple = match data_type {
-        UInt8 => "UInt8",
-        UInt16 => "UInt16",
-        UInt32 => "UInt32",
-        UInt64 => "UInt64",
-        UInt128 => "UInt128",
-        UInt256 => "UInt256",
-        Int8 => "Int8",
-        Int16 => "Int16",
-        Int32 => "Int32",
-        Int64 => "Int64",
-        Int128 => "Int128",
-        Int256 => "Int256",
-        Float32 => "Float32",
-        Float64 => "Float64",
-        BFloat16 => "BFloat16",
-        Bool => "Bool",
-        String => "String",
-        Date => "Date",
-        Date32 => "Date32",
-        Time => "Time",
-        Interval(unit) => unit.type_name(),
-        Uuid => "UUID",
-        Ipv4 => "IPv4",
-        Ipv6 => "IPv6",
-        FixedString(width) => return write!(out, "FixedString({width})"),
-        Decimal { precision, scale } => return write!(out, "Decimal({precision}, {scale})"),
-        DateTime { timezone } => return write_date_time(out, timezone.as_deref()),
-        DateTime64 { precision, timezone } => return write_date_time64(out, *precision, timezone.as_deref()),
-        Time64 { precision } => return write!(out, "Time64({precision})"),
-        Enum8(values) => return write_enum(out, "Enum8", values),
-        Enum16(values) => return write_enum(out, "Enum16", values),
-        LowCardinality(inner) if spelling == Spelling::Native => return write_type(out, inner, spelling),
-        Nullable(inner) => return write_nested(out, "Nullable", &[inner], spelling),
-        LowCardinality(inner) => return write_nested(out, "LowCardinality", &[inner], spelling),
-        Array(inner) => return write_nested(out, "Array", &[inner], spelling),
-        Map(key, value) => return write_nested(out, "Map", &[key, value], spelling),
-        Tuple(tuple) => return write_tuple(out, tuple, spelling),
+    let family = data_type.family();
+    match data_type {
+        FixedString(width) => write!(out, "{family}({width})"),
+        Decimal { precision, scale } => write!(out, "{family}({precision}, {scale})"),
+        DateTime { timezone } => write_date_time(out, timezone.as_deref()),
+        DateTime64 { precision, timezone } => write_date_time64(out, *precision, timezone.as_deref()),
+        Time64 { precision } => write!(out, "{family}({precision})"),
+        Enum8(values) | Enum16(values) => write_enum(out, family, values),
+        LowCardinality(inner) if spelling == Spelling::Native => write_type(out, inner, spelling),
+        Nullable(inner) | LowCardinality(inner) | Array(inner) => write_nested(out, family, &[inner], spelling),
+        Map(key, value) => write_nested(out, family, &[key, value], spelling),
+        Tuple(tuple) => write_tuple(out, tuple, spelling),
+        // A Variant is converted only into one with the same alternatives.
         Variant(alternatives) => {
-            return write_nested(out, "Variant", &alternatives.iter().collect::<Vec<_>>(), spelling)
+            write_nested(out, family, &alternatives.iter().collect::<Vec<_>>(), Spelling::Declared)
         }
-        Custom(custom) if spelling == Spelling::Native && custom.name.ends_with(')') => {
-            return write_type(out, &custom.inner, spelling)
+        Dynamic if spelling == Spelling::Native => write_type(out, &String, spelling),
+        Json { typed_paths } => write_json(out, typed_paths, spelling),
+        QBit { dimension, array } => write_qbit(out, *dimension, array, spelling),
+        Custom(custom) if spelling == Spelling::Native && may_hold_low_cardinality(custom) => {
+            write_type(out, &custom.inner, spelling)
         }
-        Custom(custom) => &custom.name,
-    };
-    out.write_str(simple)
+        Custom(custom) => out.write_str(&custom.name),
+        _ => out.write_str(family),
+    }
+}
+
+/// A JSON's documents are sent as they are, whatever types its paths have.
+fn may_hold_low_cardinality(custom: &CustomType) -> bool {
+    custom.name.ends_with(')') && !matches!(*custom.inner, DataType::Json { .. })
 }
 
 fn write_date_time(out: &mut impl Write, timezone: Option<&str>) -> fmt::Result {
@@ -132,6 +165,27 @@ fn write_tuple(out: &mut impl Write, tuple: &TupleType, spelling: Spelling) -> f
         write_type(out, element, spelling)?;
     }
     out.write_char(')')
+}
+
+fn write_json(out: &mut impl Write, typed_paths: &[(String, DataType)], spelling: Spelling) -> fmt::Result {
+    out.write_str("JSON")?;
+    for (index, (path, path_type)) in typed_paths.iter().enumerate() {
+        out.write_str(if index > 0 { ", " } else { "(" })?;
+        write_identifier(out, path)?;
+        out.write_char(' ')?;
+        write_type(out, path_type, spelling)?;
+    }
+    out.write_str(if typed_paths.is_empty() { "" } else { ")" })
+}
+
+fn write_qbit(out: &mut impl Write, dimension: usize, array: &DataType, spelling: Spelling) -> fmt::Result {
+    let element = match array {
+        DataType::Array(element) => element.as_ref(),
+        other => other,
+    };
+    out.write_str("QBit(")?;
+    write_type(out, element, spelling)?;
+    write!(out, ", {dimension})")
 }
 
 /// Words that ClickHouse puts in back-quotes although they look like plain identifiers.

@@ -1,6 +1,6 @@
 //! ClickHouse's types, as far as Windrow reads and writes values of them.
 //!
-//! A type that is not here is not an error of the user's: the gateway forwards inserts into such tables.
+//! A type that can't be inserted is not an error of the user's: the gateway forwards inserts into such tables.
 
 mod display;
 mod interval;
@@ -66,10 +66,23 @@ pub enum DataType {
     Tuple(TupleType),
     /// Sorted by name, which is the order of their discriminators.
     Variant(Vec<DataType>),
+    /// Only in results, as all that follow but `Custom`.
+    Dynamic,
+    /// `JSON` with the paths whose types were declared, sorted by path.
+    Json {
+        typed_paths: Vec<(String, DataType)>,
+    },
+    /// `QBit(Float32, 768)`: on the wire bit by bit, here an `Array` of `dimension` numbers in every row.
+    QBit {
+        dimension: usize,
+        array: Box<DataType>,
+    },
+    Nothing,
     Custom(CustomType),
 }
 
-/// A type under another name: `Point`, `Nested(...)`, `SimpleAggregateFunction(...)`. Its values are those of `inner`.
+/// A type under another name: `Point`, `Nested(...)`, `SimpleAggregateFunction(...)`, and in results `Dynamic` and `JSON`
+/// with arguments. Its values are those of `inner`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CustomType {
     pub name: String,
@@ -83,7 +96,7 @@ pub struct EnumValue {
     pub value: i16,
 }
 
-/// The elements of a Tuple; either all of them have a name or none has.
+/// The elements of a Tuple; either all of them have a name or none has. `Tuple()` has no elements; only results have it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TupleType {
     pub names: Option<Vec<String>>,
@@ -102,15 +115,30 @@ impl DataType {
             UInt128 | Int128 | Uuid | Ipv6 => 16,
             UInt256 | Int256 => 32,
             FixedString(width) => *width,
-            Decimal { precision, .. } => match precision {
-                0..=9 => 4,
-                10..=18 => 8,
-                19..=38 => 16,
-                _ => 32,
-            },
+            Decimal { precision, .. } => DataType::decimal_width(*precision),
             Custom(custom) => return custom.inner.fixed_width(),
             String | Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) => return None,
+            Dynamic | Json { .. } | QBit { .. } | Nothing => return None,
         })
+    }
+
+    /// Bytes of a Decimal of so many digits.
+    pub fn decimal_width(precision: u8) -> usize {
+        match precision {
+            0..=9 => 4,
+            10..=18 => 8,
+            19..=38 => 16,
+            _ => 32,
+        }
+    }
+
+    /// Whether it has no types inside and is no other name of one.
+    pub fn is_scalar(&self) -> bool {
+        match self {
+            DataType::String => true,
+            DataType::Custom(_) => false,
+            other => other.fixed_width().is_some(),
+        }
     }
 
     pub(crate) fn contains_float(&self) -> bool {
@@ -127,15 +155,16 @@ impl DataType {
         }
     }
 
-    /// The type itself, for one that has another name.
+    /// The type that its values are laid out as: what another name stands for, and the `Array` of a `QBit`.
     pub fn plain(&self) -> &DataType {
         match self {
             DataType::Custom(custom) => custom.inner.plain(),
+            DataType::QBit { array, .. } => array,
             plain => plain,
         }
     }
 
-    /// Whether NULL is a value of the type.
+    /// Whether NULL is a value of the type, for one that can be inserted; a Variant's NULL is not a Nullable's.
     pub(crate) fn is_nullable(&self) -> bool {
         match self.plain() {
             DataType::Nullable(_) => true,

@@ -1,20 +1,14 @@
 //! Scalars in ClickHouse's binary layout, which RowBinary and Native share.
 
+use windrow_columns::wire::write_varint;
+
 use crate::results::text::{rendered_text, wide};
 use crate::results::values::{Column, Values};
 
 const MAX_ENUM8: usize = 128;
 
-pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
-    varint(out, text.len() as u64);
+    write_varint(out, text.len() as u64);
     out.extend_from_slice(text);
 }
 
@@ -93,12 +87,12 @@ pub(crate) fn value(out: &mut Vec<u8>, column: &Column, row: usize) {
     match &column.values {
         Values::Array { offsets, element } => {
             let range = if is_null { 0..0 } else { offsets.range(row) };
-            varint(out, range.len() as u64);
+            write_varint(out, range.len() as u64);
             range.for_each(|item| value(out, element, item));
         }
         Values::Map { offsets, key, value: mapped } => {
             let range = if is_null { 0..0 } else { offsets.range(row) };
-            varint(out, range.len() as u64);
+            write_varint(out, range.len() as u64);
             for item in range {
                 value(out, key, item);
                 value(out, mapped, item);

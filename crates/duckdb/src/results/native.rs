@@ -4,8 +4,9 @@
 //! ClickHouse 26.7 was seen to send it.
 
 use arrow_array::RecordBatch;
+use windrow_columns::wire::write_varint;
 
-use crate::results::binary::{self, string, varint};
+use crate::results::binary::{self, string};
 use crate::results::columns::Columns;
 use crate::results::error::ResultError;
 use crate::results::values::{Column, Values};
@@ -25,8 +26,8 @@ pub(crate) fn batch(
     if revision > 0 {
         block_info(out, revision);
     }
-    varint(out, read.len() as u64);
-    varint(out, batch.num_rows() as u64);
+    write_varint(out, read.len() as u64);
+    write_varint(out, batch.num_rows() as u64);
     let rows = Rows::All(batch.num_rows());
     for ((name, type_name), column) in columns.names().iter().zip(columns.type_names()).zip(&read) {
         string(out, name.as_bytes());

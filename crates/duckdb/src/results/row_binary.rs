@@ -1,14 +1,15 @@
 //! RowBinary: every value behind the other, with names and types before them if asked for.
 
 use arrow_array::RecordBatch;
+use windrow_columns::wire::write_varint;
 
-use crate::results::binary::{self, string, varint};
+use crate::results::binary::{self, string};
 use crate::results::columns::Columns;
 use crate::results::error::ResultError;
 
 pub(crate) fn begin(out: &mut Vec<u8>, columns: &Columns, names: bool, types: bool) {
     if names {
-        varint(out, columns.names().len() as u64);
+        write_varint(out, columns.names().len() as u64);
         columns.names().iter().for_each(|name| string(out, name.as_bytes()));
     }
     if types {

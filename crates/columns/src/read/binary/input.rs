@@ -1,6 +1,6 @@
 use super::super::allowance::Allowance;
 use super::NotParsedReason;
-use crate::varint::{read_varint, varint_length};
+use crate::wire::{parse_varint, Varint};
 
 /// A place in the payload.
 pub(crate) struct BinaryInput<'a> {
@@ -59,11 +59,7 @@ impl<'a> BinaryInput<'a> {
 
     fn long_length(&mut self) -> Result<usize, NotParsedReason> {
         let rest = self.rest();
-        let value = read_varint(rest).ok_or(NotParsedReason::Syntax)?;
-        let length = varint_length(value);
-        if rest[length - 1] & 0x80 != 0 {
-            return Err(NotParsedReason::Syntax);
-        }
+        let Ok(Some(Varint { value, length })) = parse_varint(rest) else { return Err(NotParsedReason::Syntax) };
         self.at += length;
         usize::try_from(value).map_err(|_| NotParsedReason::Syntax)
     }

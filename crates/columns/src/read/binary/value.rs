@@ -1,6 +1,7 @@
 use super::input::BinaryInput;
 use super::NotParsedReason;
-use crate::column::{Column, NULL_DISCRIMINATOR};
+use crate::column::Column;
+use crate::wire::NULL_DISCRIMINATOR;
 
 /// Reads one value into a column.
 #[inline]

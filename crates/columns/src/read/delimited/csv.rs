@@ -95,8 +95,10 @@ impl Dialect for Csv<'_> {
     }
 
     #[inline]
-    fn start_field(&self, cursor: &mut Cursor<'_>) {
-        skip_blanks(cursor);
+    fn skip_blanks(&self, cursor: &mut Cursor<'_>) {
+        while let Some(b' ' | b'\t') = cursor.peek() {
+            cursor.at += 1;
+        }
     }
 
     #[inline]
@@ -109,26 +111,8 @@ impl Dialect for Csv<'_> {
     }
 
     #[inline]
-    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
-        skip_blanks(cursor);
-        if self.at_field_end(cursor) {
-            Ok(())
-        } else {
-            Err(NotParsedReason::Value)
-        }
-    }
-
-    #[inline]
-    fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool {
-        if cursor.peek() != self.null.first().copied() {
-            return false;
-        }
-        let start = cursor.at;
-        let found = cursor.eat_exactly(self.null) && self.at_field_end(cursor);
-        if !found {
-            cursor.at = start;
-        }
-        found
+    fn null(&self) -> &[u8] {
+        self.null
     }
 
     #[inline]
@@ -160,7 +144,7 @@ impl Dialect for Csv<'_> {
     fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
         // One more delimiter may stand at the end of a line.
         if cursor.eat(self.delimiter) {
-            skip_blanks(cursor);
+            self.skip_blanks(cursor);
         }
         if cursor.at_end() || cursor.eat_exactly(b"\r\n") {
             return Ok(());
@@ -171,12 +155,5 @@ impl Dialect for Csv<'_> {
             Some(b'\r') => Err(NotParsedReason::Syntax),
             _ => Ok(()),
         }
-    }
-}
-
-#[inline]
-fn skip_blanks(cursor: &mut Cursor<'_>) {
-    while let Some(b' ' | b'\t') = cursor.peek() {
-        cursor.at += 1;
     }
 }

@@ -37,9 +37,9 @@ pub(super) trait Dialect {
         false
     }
 
-    /// Goes to where the field's value begins.
+    /// Goes over what has no weight before a value and behind it.
     #[inline]
-    fn start_field(&self, _cursor: &mut Cursor<'_>) {}
+    fn skip_blanks(&self, _cursor: &mut Cursor<'_>) {}
 
     /// The quote around a value, if the field may have one and has.
     #[inline]
@@ -51,10 +51,32 @@ pub(super) trait Dialect {
     fn at_field_end(&self, cursor: &Cursor<'_>) -> bool;
 
     /// Behind a value: goes to where the field ends, if nothing of weight lies between.
-    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason>;
+    #[inline]
+    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
+        self.skip_blanks(cursor);
+        if self.at_field_end(cursor) {
+            Ok(())
+        } else {
+            Err(NotParsedReason::Value)
+        }
+    }
+
+    /// What stands for NULL.
+    fn null(&self) -> &[u8];
 
     /// Eats NULL, if the field is just that.
-    fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool;
+    #[inline]
+    fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool {
+        if cursor.peek() != self.null().first().copied() {
+            return false;
+        }
+        let start = cursor.at;
+        let found = cursor.eat_exactly(self.null()) && self.at_field_end(cursor);
+        if !found {
+            cursor.at = start;
+        }
+        found
+    }
 
     /// The field's whole text; the cursor is left where the field ends.
     fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason>;

@@ -49,7 +49,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
     #[inline(always)]
     fn read_into(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotParsedReason> {
         let reader = &rows.plan.rules.readers[column];
-        self.dialect.start_field(&mut self.cursor);
+        self.dialect.skip_blanks(&mut self.cursor);
         if self.dialect.empty_is_default() && self.dialect.at_field_end(&self.cursor) {
             return rows.give_default(column);
         }
@@ -67,13 +67,13 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
 
     /// Whether the current row has no more fields.
     pub(super) fn ends_row(&mut self) -> bool {
-        self.dialect.start_field(&mut self.cursor);
+        self.dialect.skip_blanks(&mut self.cursor);
         self.dialect.at_row_end(&self.cursor)
     }
 
     /// A field that belongs to no column.
     pub(super) fn skip_field(&mut self) -> Result<(), NotParsedReason> {
-        self.dialect.start_field(&mut self.cursor);
+        self.dialect.skip_blanks(&mut self.cursor);
         self.dialect.text(&mut self.cursor, &mut self.scratch).map(drop)
     }
 
@@ -202,7 +202,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
                     return Err(NotParsedReason::Syntax);
                 }
                 self.cursor.at += 1;
-                self.dialect.start_field(&mut self.cursor);
+                self.dialect.skip_blanks(&mut self.cursor);
             }
             // ClickHouse skips line breaks too in search of an element, so an empty one may be the next line's.
             if self.dialect.at_field_end(&self.cursor) {

@@ -60,7 +60,7 @@ impl<D: Dialect> Fields<'_, '_, D> {
 
     fn read_header_row(&mut self, mut field: impl FnMut(&[u8])) -> Result<(), NotParsedReason> {
         loop {
-            self.dialect.start_field(&mut self.cursor);
+            self.dialect.skip_blanks(&mut self.cursor);
             let text = self.dialect.text(&mut self.cursor, &mut self.scratch)?;
             field(text.bytes(&self.scratch));
             if !self.dialect.at_delimiter(&self.cursor) {

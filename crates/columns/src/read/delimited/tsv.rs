@@ -133,25 +133,8 @@ impl<const RAW: bool> Dialect for Tsv<'_, RAW> {
     }
 
     #[inline]
-    fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
-        if self.at_field_end(cursor) {
-            Ok(())
-        } else {
-            Err(NotParsedReason::Value)
-        }
-    }
-
-    #[inline]
-    fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool {
-        if cursor.peek() != self.null.first().copied() {
-            return false;
-        }
-        let start = cursor.at;
-        let found = cursor.eat_exactly(self.null) && self.at_field_end(cursor);
-        if !found {
-            cursor.at = start;
-        }
-        found
+    fn null(&self) -> &[u8] {
+        self.null
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::node::{Buffer, Keeper, Node};
 use super::{fixed, json_text, low_cardinality, ArrowError, ArrowOptions};
 use crate::results::column::{Block, Column};
-use crate::results::types::Type;
+use crate::DataType;
 
 /// One column of a block, which it keeps alive. There has to be such a column.
 pub(super) fn column_of(block: &Arc<Block>, index: usize, options: &ArrowOptions) -> Result<Node, ArrowError> {
@@ -19,38 +19,40 @@ struct Exporter<'a> {
 
 impl Exporter<'_> {
     /// `column` lives as long as `keeper` does.
-    fn node(&self, column: &Column, of: &Type, keeper: &Keeper) -> Result<Node, ArrowError> {
+    fn node(&self, column: &Column, of: &DataType, keeper: &Keeper) -> Result<Node, ArrowError> {
         Ok(match (column, of.plain()) {
-            (Column::Fixed { width, data }, Type::Scalar(scalar)) => fixed::export(scalar, *width, data, keeper),
+            (Column::Fixed { width, data }, scalar) if scalar.is_scalar() => {
+                fixed::export(scalar, *width, data, keeper)
+            }
             (Column::Strings { offsets, data }, _) => {
                 let buffers = vec![Buffer::shared(offsets, keeper), Buffer::shared(data, keeper)];
                 Node::valid(column.rows(), buffers, Vec::new())
             }
-            (Column::Nullable { nulls, inner }, Type::Nullable(of)) => match of.plain() {
+            (Column::Nullable { nulls, inner }, DataType::Nullable(of)) => match of.plain() {
                 // Its text is made anew, and left empty where it is NULL.
-                Type::Json { .. } => json_text::export(inner, of, self.options)?.with_nulls(nulls),
+                DataType::Json { .. } => json_text::export(inner, of, self.options)?.with_nulls(nulls),
                 _ => self.node(inner, of, keeper)?.with_nulls(nulls),
             },
-            (Column::LowCardinality { indices, dictionary, nullable }, Type::LowCardinality(of)) => {
+            (Column::LowCardinality { indices, dictionary, nullable }, DataType::LowCardinality(of)) => {
                 self.low_cardinality(indices, dictionary, *nullable, of, keeper)?
             }
-            (Column::Array { offsets, inner }, Type::Array(of)) => {
+            (Column::Array { offsets, inner }, DataType::Array(of)) => {
                 let inner = self.node(inner, of, keeper)?;
                 Node::valid(column.rows(), vec![Buffer::shared(offsets, keeper)], vec![inner])
             }
-            (Column::Map { offsets, keys, values }, Type::Map(key, value)) => {
+            (Column::Map { offsets, keys, values }, DataType::Map(key, value)) => {
                 let entries = vec![self.node(keys, key, keeper)?, self.node(values, value, keeper)?];
                 let entries = Node::of_struct(keys.rows(), entries);
                 Node::valid(column.rows(), vec![Buffer::shared(offsets, keeper)], vec![entries])
             }
-            (Column::Tuple { rows, elements }, Type::Tuple { elements: types, .. }) => {
-                let elements = elements.iter().zip(types).map(|(element, of)| self.node(element, of, keeper));
+            (Column::Tuple { rows, elements }, DataType::Tuple(tuple)) => {
+                let elements = elements.iter().zip(&tuple.elements).map(|(element, of)| self.node(element, of, keeper));
                 Node::of_struct(*rows, elements.collect::<Result<_, _>>()?)
             }
-            (Column::Variant { discriminators, positions, alternatives }, Type::Variant(_)) => {
+            (Column::Variant { discriminators, positions, alternatives }, DataType::Variant(_)) => {
                 self.variant(discriminators, positions, alternatives, keeper)?
             }
-            (Column::Variant { .. }, Type::Dynamic) | (Column::Json { .. }, Type::Json { .. }) => {
+            (Column::Variant { .. }, DataType::Dynamic) | (Column::Json { .. }, DataType::Json { .. }) => {
                 json_text::export(column, of, self.options)?
             }
             (Column::Nothing { rows }, _) => Node::nulls(*rows),
@@ -63,11 +65,11 @@ impl Exporter<'_> {
         indices: &[u32],
         dictionary: &Column,
         nullable: bool,
-        of: &Type,
+        of: &DataType,
         keeper: &Keeper,
     ) -> Result<Node, ArrowError> {
         let of = match of {
-            Type::Nullable(of) => of,
+            DataType::Nullable(of) => of,
             of => of,
         };
         let node = if self.options.low_cardinality_as_dictionary {
@@ -92,7 +94,7 @@ impl Exporter<'_> {
         &self,
         discriminators: &[u16],
         positions: &[u32],
-        alternatives: &[(Type, Column)],
+        alternatives: &[(DataType, Column)],
         keeper: &Keeper,
     ) -> Result<Node, ArrowError> {
         let options = ArrowOptions { low_cardinality_as_dictionary: true, ..self.options.clone() };

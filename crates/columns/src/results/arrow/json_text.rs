@@ -4,10 +4,10 @@ use super::node::{Buffer, Node};
 use super::scalar_text::{write_quoted, ScalarText};
 use super::{ArrowError, ArrowOptions};
 use crate::results::column::Column;
-use crate::results::types::Type;
+use crate::{DataType, TupleType};
 
 /// A column of texts, one for every row.
-pub(super) fn export(column: &Column, of: &Type, options: &ArrowOptions) -> Result<Node, ArrowError> {
+pub(super) fn export(column: &Column, of: &DataType, options: &ArrowOptions) -> Result<Node, ArrowError> {
     let mut writer = Writer { out: Vec::new(), scalars: ScalarText::new(&options.timezone) };
     let rows = column.rows();
     let mut offsets = Vec::with_capacity(rows + 1);
@@ -31,29 +31,29 @@ struct Writer {
 }
 
 impl Writer {
-    fn value(&mut self, column: &Column, of: &Type, row: usize) -> Result<(), ArrowError> {
+    fn value(&mut self, column: &Column, of: &DataType, row: usize) -> Result<(), ArrowError> {
         match (column, of.plain()) {
-            (Column::Fixed { width, data }, Type::Scalar(scalar)) => {
+            (Column::Fixed { width, data }, scalar) => {
                 self.scalars.write_fixed(&mut self.out, scalar, &data[row * width..(row + 1) * width])
             }
             (Column::Strings { offsets, data }, _) => {
                 write_quoted(&mut self.out, &data[offsets[row] as usize..offsets[row + 1] as usize])
             }
-            (Column::Nullable { nulls, .. }, Type::Nullable(_)) if nulls[row] != 0 => self.null(),
-            (Column::Nullable { inner, .. }, Type::Nullable(of)) => self.value(inner, of, row)?,
-            (Column::LowCardinality { indices, dictionary, nullable }, Type::LowCardinality(of)) => {
+            (Column::Nullable { nulls, .. }, DataType::Nullable(_)) if nulls[row] != 0 => self.null(),
+            (Column::Nullable { inner, .. }, DataType::Nullable(of)) => self.value(inner, of, row)?,
+            (Column::LowCardinality { indices, dictionary, nullable }, DataType::LowCardinality(of)) => {
                 match (indices[row], of.as_ref()) {
                     (0, _) if *nullable => self.null(),
-                    (index, Type::Nullable(of)) => self.value(dictionary, of, index as usize)?,
+                    (index, DataType::Nullable(of)) => self.value(dictionary, of, index as usize)?,
                     (index, of) => self.value(dictionary, of, index as usize)?,
                 }
             }
-            (Column::Array { offsets, inner }, Type::Array(of)) => {
+            (Column::Array { offsets, inner }, DataType::Array(of)) => {
                 self.list(offsets[row] as usize..offsets[row + 1] as usize, |writer, element| {
                     writer.value(inner, of, element)
                 })?;
             }
-            (Column::Map { offsets, keys, values }, Type::Map(key, value)) => {
+            (Column::Map { offsets, keys, values }, DataType::Map(key, value)) => {
                 self.open(b'{');
                 for (count, element) in (offsets[row] as usize..offsets[row + 1] as usize).enumerate() {
                     self.separate(count);
@@ -62,7 +62,7 @@ impl Writer {
                 }
                 self.out.push(b'}');
             }
-            (Column::Tuple { elements, .. }, Type::Tuple { names: Some(names), elements: types }) => {
+            (Column::Tuple { elements, .. }, DataType::Tuple(TupleType { names: Some(names), elements: types })) => {
                 self.open(b'{');
                 for (count, ((element, of), name)) in elements.iter().zip(types).zip(names).enumerate() {
                     self.separate(count);
@@ -71,7 +71,7 @@ impl Writer {
                 }
                 self.out.push(b'}');
             }
-            (Column::Tuple { elements, .. }, Type::Tuple { elements: types, .. }) => {
+            (Column::Tuple { elements, .. }, DataType::Tuple(TupleType { elements: types, .. })) => {
                 self.list(0..elements.len(), |writer, element| writer.value(&elements[element], &types[element], row))?;
             }
             (Column::Variant { discriminators, positions, alternatives }, _) => {
@@ -80,7 +80,7 @@ impl Writer {
                     None => self.null(),
                 }
             }
-            (Column::Json { paths, .. }, Type::Json { typed_paths }) => self.object(paths, typed_paths, row)?,
+            (Column::Json { paths, .. }, DataType::Json { typed_paths }) => self.object(paths, typed_paths, row)?,
             (Column::Nothing { .. }, _) => self.null(),
             _ => return Err(ArrowError::not_supported(format!("values of type {of} as JSON"))),
         }
@@ -121,7 +121,7 @@ impl Writer {
     }
 
     /// A name is a text, whatever the key is.
-    fn key(&mut self, keys: &Column, of: &Type, row: usize) -> Result<(), ArrowError> {
+    fn key(&mut self, keys: &Column, of: &DataType, row: usize) -> Result<(), ArrowError> {
         let start = self.out.len();
         self.value(keys, of, row)?;
         if self.out.get(start) != Some(&b'"') {
@@ -136,8 +136,8 @@ impl Writer {
     /// they are sorted.
     fn object(
         &mut self,
-        paths: &[(String, Type, Column)],
-        typed: &[(String, Type)],
+        paths: &[(String, DataType, Column)],
+        typed: &[(String, DataType)],
         row: usize,
     ) -> Result<(), ArrowError> {
         let mut open: Vec<&str> = Vec::new();

@@ -1,12 +1,15 @@
 //! Single values as ClickHouse writes them into JSON.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::DataType;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
+
+use crate::value_text::{number, time};
+use crate::DataType;
 
 pub(super) struct ScalarText {
     default_timezone: String,
@@ -28,14 +31,14 @@ impl ScalarText {
             Float64 => write_float(out, &format!("{:e}", f64::from_bits(bits(value) as u64))),
             BFloat16 => write_float(out, &format!("{:e}", f32::from_bits((bits(value) as u32) << 16))),
             Bool => out.extend(if value == [0] { b"false".as_slice() } else { b"true" }),
-            Date => quoted(out, |out| write_day(out, unsigned(value))),
-            Date32 => quoted(out, |out| write_day(out, signed(value))),
+            Date => quoted(out, |out| time::day(out, unsigned(value))),
+            Date32 => quoted(out, |out| time::day(out, signed(value))),
             DateTime { timezone } => self.write_moment(out, unsigned(value), 0, timezone.as_deref()),
             DateTime64 { precision, timezone } => {
                 self.write_moment(out, signed(value), *precision, timezone.as_deref())
             }
-            Time => quoted(out, |out| write_time(out, signed(value), 0)),
-            Time64 { precision } => quoted(out, |out| write_time(out, signed(value), *precision)),
+            Time => quoted(out, |out| time::of_day(out, signed(value), 0)),
+            Time64 { precision } => quoted(out, |out| time::of_day(out, signed(value), *precision)),
             Decimal { scale, .. } => write_decimal(out, value, usize::from(*scale)),
             Uuid => quoted(out, |out| write_uuid(out, value)),
             Ipv4 => quoted(out, |out| append(out, format_args!("{}", Ipv4Addr::from(bits(value) as u32)))),
@@ -48,11 +51,12 @@ impl ScalarText {
             String | FixedString(_) => write_quoted(out, value),
             // Types with types inside are never scalars.
             Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => {}
+            Dynamic | Json { .. } | QBit { .. } | Nothing => {}
         }
     }
 
     fn write_moment(&mut self, out: &mut Vec<u8>, ticks: i64, precision: u8, timezone: Option<&str>) {
-        let per_second = 10_i64.pow(u32::from(precision.min(18)));
+        let per_second = time::ticks_per_second(precision);
         let (second, fraction) = (ticks.div_euclid(per_second), ticks.rem_euclid(per_second));
         let name = timezone.unwrap_or(&self.default_timezone);
         let zone = match self.zones.get(name) {
@@ -65,12 +69,7 @@ impl ScalarText {
         // What lies outside of the calendar has no zone's offset.
         let offset = Timestamp::from_second(second).map_or(0, |moment| zone.to_offset(moment).seconds());
         let local = second.saturating_add(i64::from(offset));
-        quoted(out, |out| {
-            write_day(out, local.div_euclid(86_400));
-            let second = local.rem_euclid(86_400);
-            append(out, format_args!(" {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60));
-            write_fraction(out, fraction, precision);
-        });
+        quoted(out, |out| time::moment_of(out, local, fraction, precision));
     }
 }
 
@@ -134,12 +133,18 @@ fn write_unsigned(out: &mut Vec<u8>, value: &[u8]) {
 }
 
 fn write_signed(out: &mut Vec<u8>, value: &[u8]) {
-    let negative = value.last().is_some_and(|byte| byte & 0x80 != 0);
+    let (negative, magnitude) = magnitude(value);
     if negative {
         out.push(b'-');
-        write_unsigned(out, &negated(value));
-    } else {
-        write_unsigned(out, value);
+    }
+    write_unsigned(out, &magnitude);
+}
+
+/// Whether the number is negative, and its bytes without the sign.
+fn magnitude(value: &[u8]) -> (bool, Cow<'_, [u8]>) {
+    match value.last().is_some_and(|byte| byte & 0x80 != 0) {
+        true => (true, Cow::Owned(negated(value))),
+        false => (false, Cow::Borrowed(value)),
     }
 }
 
@@ -178,76 +183,19 @@ fn write_wide(out: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-/// `scientific` is the shortest form that means the number, as Rust writes it with an exponent.
+/// JSON has no numbers that are none.
 fn write_float(out: &mut Vec<u8>, scientific: &str) {
-    let (sign, magnitude) = match scientific.strip_prefix('-') {
-        Some(magnitude) => ("-", magnitude),
-        None => ("", scientific),
-    };
-    let Some((digits, exponent)) = magnitude.split_once('e') else {
-        let sign = if magnitude == "NaN" { "" } else { sign };
-        append(out, format_args!("\"{sign}{}\"", magnitude.to_ascii_lowercase()));
-        return;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    append(out, format_args!("{sign}"));
-    if !(-6..21).contains(&exponent) {
-        append(out, format_args!("{digits}e{exponent}"));
-        return;
-    }
-    let digits: String = digits.chars().filter(|digit| *digit != '.').collect();
-    let whole = exponent + 1;
-    if whole <= 0 {
-        append(out, format_args!("0.{}{digits}", "0".repeat(whole.unsigned_abs() as usize)));
-    } else if digits.len() <= whole as usize {
-        append(out, format_args!("{digits}{}", "0".repeat(whole as usize - digits.len())));
-    } else {
-        append(out, format_args!("{}.{}", &digits[..whole as usize], &digits[whole as usize..]));
+    match scientific.contains('e') {
+        true => number::float(out, scientific),
+        false => quoted(out, |out| number::float(out, scientific)),
     }
 }
 
-/// Without the zeros at the end of the fraction.
 fn write_decimal(out: &mut Vec<u8>, value: &[u8], scale: usize) {
+    let (negative, magnitude) = magnitude(value);
     let mut digits = Vec::new();
-    write_signed(&mut digits, value);
-    let digits = String::from_utf8(digits).unwrap_or_default();
-    let (sign, digits) = match digits.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", digits.as_str()),
-    };
-    let digits = format!("{digits:0>width$}", width = scale + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - scale);
-    let fraction = fraction.trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    append(out, format_args!("{sign}{whole}{point}{fraction}"));
-}
-
-/// `day` counts from 1970-01-01, in the Gregorian calendar.
-fn write_day(out: &mut Vec<u8>, day: i64) {
-    // Eras of 400 years begin on the first of March, so that leap days come last.
-    let shifted = day + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    append(out, format_args!("{year:04}-{month:02}-{day_of_month:02}"));
-}
-
-fn write_time(out: &mut Vec<u8>, ticks: i64, precision: u8) {
-    let per_second = 10_u64.pow(u32::from(precision.min(18)));
-    let (second, fraction) = (ticks.unsigned_abs() / per_second, ticks.unsigned_abs() % per_second);
-    let sign = if ticks < 0 { "-" } else { "" };
-    append(out, format_args!("{sign}{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60));
-    write_fraction(out, fraction as i64, precision);
-}
-
-fn write_fraction(out: &mut Vec<u8>, fraction: i64, precision: u8) {
-    if precision > 0 {
-        append(out, format_args!(".{fraction:0width$}", width = usize::from(precision)));
-    }
+    write_unsigned(&mut digits, &magnitude);
+    number::decimal_of(out, negative, String::from_utf8_lossy(&digits), scale);
 }
 
 /// Two halves of 64 bits.

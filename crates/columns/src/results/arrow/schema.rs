@@ -1,9 +1,8 @@
 //! The field that a type becomes: what ClickHouse 26.7 gives for it in its own Arrow formats.
 
-use crate::{DataType, IntervalUnit};
+use crate::{DataType, IntervalUnit, TupleType};
 
 use super::{ArrowError, ArrowOptions};
-use crate::results::types::Type;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArrowField {
@@ -31,18 +30,17 @@ impl ArrowField {
         ArrowField::new("", "+s").with(fields)
     }
 
-    pub(super) fn of(name: &str, of: &Type, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
-        let field = |name: &str, of: &Type| ArrowField::of(name, of, options);
+    pub(super) fn of(name: &str, of: &DataType, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
+        let field = |name: &str, of: &DataType| ArrowField::of(name, of, options);
         Ok(match of {
-            Type::Scalar(scalar) => scalar_field(name, scalar, options),
-            Type::Nullable(of) => ArrowField { nullable: true, ..field(name, of)? },
-            Type::LowCardinality(of) => low_cardinality(name, of, options)?,
-            Type::Array(of) => ArrowField::new(name, "+l").with(vec![field("item", of)?]),
-            Type::Map(key, value) => {
+            DataType::Nullable(of) => ArrowField { nullable: true, ..field(name, of)? },
+            DataType::LowCardinality(of) => low_cardinality(name, of, options)?,
+            DataType::Array(of) => ArrowField::new(name, "+l").with(vec![field("item", of)?]),
+            DataType::Map(key, value) => {
                 let entries = ArrowField::new("entries", "+s").with(vec![field("key", key)?, field("value", value)?]);
                 ArrowField::new(name, "+m").with(vec![entries])
             }
-            Type::Tuple { names, elements } => {
+            DataType::Tuple(TupleType { names, elements }) => {
                 let named = |index: usize| match names {
                     Some(names) => names[index].clone(),
                     None => (index + 1).to_string(),
@@ -50,14 +48,15 @@ impl ArrowField {
                 let elements = elements.iter().enumerate().map(|(index, element)| field(&named(index), element));
                 ArrowField::new(name, "+s").with(elements.collect::<Result<_, _>>()?)
             }
-            Type::Variant(alternatives) => variant(name, alternatives, options)?,
-            Type::Dynamic | Type::Json { .. } => ArrowField {
+            DataType::Variant(alternatives) => variant(name, alternatives, options)?,
+            DataType::Dynamic | DataType::Json { .. } => ArrowField {
                 metadata: vec![("ARROW:extension:name", "arrow.json"), ("ARROW:extension:metadata", "")],
                 ..ArrowField::new(name, "u")
             },
-            Type::QBit { .. } => return Err(refused_qbit(of)),
-            Type::Nothing => ArrowField::new(name, "n"),
-            Type::Alias { inner, .. } => field(name, inner)?,
+            DataType::QBit { .. } => return Err(refused_qbit(of)),
+            DataType::Nothing => ArrowField::new(name, "n"),
+            DataType::Custom(custom) => field(name, &custom.inner)?,
+            scalar => scalar_field(name, scalar, options),
         })
     }
 }
@@ -112,6 +111,7 @@ fn format_of(scalar: &DataType, options: &ArrowOptions) -> String {
         }
         // Types with types inside are never scalars.
         Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => "n",
+        Dynamic | Json { .. } | QBit { .. } | Nothing => "n",
     };
     plain.to_string()
 }
@@ -121,7 +121,7 @@ pub(super) fn unit_of(precision: u8) -> usize {
     usize::from(precision.div_ceil(3)).min(3)
 }
 
-fn low_cardinality(name: &str, of: &Type, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
+fn low_cardinality(name: &str, of: &DataType, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
     let field = ArrowField::of(name, of, options)?;
     if !options.low_cardinality_as_dictionary {
         return Ok(field);
@@ -132,7 +132,7 @@ fn low_cardinality(name: &str, of: &Type, options: &ArrowOptions) -> Result<Arro
 }
 
 /// A union, with NULL as the last of its members.
-fn variant(name: &str, alternatives: &[Type], options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
+fn variant(name: &str, alternatives: &[DataType], options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
     // ClickHouse leaves dictionaries folded here.
     let options = ArrowOptions { low_cardinality_as_dictionary: true, ..options.clone() };
     let members = alternatives.iter().map(|alternative| ArrowField::of(&family_of(alternative), alternative, &options));
@@ -149,22 +149,19 @@ fn variant(name: &str, alternatives: &[Type], options: &ArrowOptions) -> Result<
 const MAX_UNION_MEMBERS: usize = 127;
 
 /// The type's name without what is in its brackets.
-fn family_of(of: &Type) -> String {
+fn family_of(of: &DataType) -> String {
     match of.plain() {
-        Type::Scalar(DataType::Bool) => "UInt8".to_string(),
-        Type::Scalar(DataType::Interval(_)) => "Interval".to_string(),
-        Type::Json { .. } => "Object".to_string(),
-        plain => plain.to_string().split('(').next().unwrap_or_default().to_string(),
+        DataType::Bool => "UInt8".to_string(),
+        DataType::Interval(_) => "Interval".to_string(),
+        DataType::Json { .. } => "Object".to_string(),
+        plain => plain.family().to_string(),
     }
 }
 
-fn refused_qbit(of: &Type) -> ArrowError {
-    let Type::QBit { dimension, array } = of else { return ArrowError::not_supported(of.to_string()) };
+fn refused_qbit(of: &DataType) -> ArrowError {
+    let DataType::QBit { dimension, array } = of else { return ArrowError::not_supported(of.to_string()) };
     let bits = match array.as_ref() {
-        Type::Array(element) => match element.as_ref() {
-            Type::Scalar(scalar) => scalar.fixed_width().unwrap_or(0) * 8,
-            _ => 0,
-        },
+        DataType::Array(element) => element.fixed_width().unwrap_or(0) * 8,
         _ => 0,
     };
     let planes = vec![format!("FixedString({})", dimension.div_ceil(8)); bits].join(", ");

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::results::types::TypeError;
+use crate::TypeError;
 
 /// A result that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The bytes that are there, and how much room may be made for those that are announced.
 
 use super::error::Problem;
+use crate::wire::parse_varint;
 
 /// Room that is made at once for what was announced. What is larger grows with what really comes.
 const TRUSTED_BYTES: usize = 16 << 20;
@@ -62,18 +63,9 @@ impl<'a> Input<'a> {
     }
 
     pub(super) fn varint(&mut self) -> Result<Option<u64>, Problem> {
-        let mut value = 0_u64;
-        for (index, byte) in self.rest().iter().enumerate() {
-            if index == 9 && *byte > 1 {
-                return Err(Problem::Malformed("a number of more than 64 bits"));
-            }
-            value |= u64::from(byte & 0x7F) << (7 * index);
-            if *byte < 0x80 {
-                self.at += index + 1;
-                return Ok(Some(value));
-            }
-        }
-        Ok(None)
+        let varint = parse_varint(self.rest()).map_err(Problem::Malformed)?;
+        self.at += varint.as_ref().map_or(0, |varint| varint.length);
+        Ok(varint.map(|varint| varint.value))
     }
 
     /// A text with its length in front. Takes nothing unless all of it is there.

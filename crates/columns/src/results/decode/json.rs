@@ -7,7 +7,7 @@ use super::offsets::OffsetsReader;
 use super::reader::Reader;
 use super::variant::{FLATTENED, NOT_FLATTENED};
 use crate::results::column::Column;
-use crate::results::types::Type;
+use crate::DataType;
 
 /// Not flattened; see there.
 const STRUCTURED: u64 = 0;
@@ -27,7 +27,7 @@ pub(super) struct JsonReader {
 
 struct Path {
     name: String,
-    path_type: Type,
+    path_type: DataType,
     reader: Reader,
 }
 
@@ -43,7 +43,7 @@ enum Stage {
 }
 
 impl JsonReader {
-    pub(super) fn new(typed_paths: &[(String, Type)], depth: usize) -> Result<Self, Problem> {
+    pub(super) fn new(typed_paths: &[(String, DataType)], depth: usize) -> Result<Self, Problem> {
         let typed = typed_paths.iter().map(|(name, path_type)| {
             let reader = Reader::new(path_type, depth + 1)?;
             Ok(Path { name: name.clone(), path_type: path_type.clone(), reader })
@@ -77,8 +77,8 @@ impl JsonReader {
                 Stage::Names { missing: 0 } => self.stage = Stage::Prefixes,
                 Stage::Names { missing } => {
                     let name = token_or_wait!(input.text(MAX_PATH_BYTES)).to_string();
-                    let reader = Reader::new(&Type::Dynamic, self.depth + 1)?;
-                    self.paths.push(Path { name, path_type: Type::Dynamic, reader });
+                    let reader = Reader::new(&DataType::Dynamic, self.depth + 1)?;
+                    self.paths.push(Path { name, path_type: DataType::Dynamic, reader });
                     *missing -= 1;
                 }
                 Stage::Prefixes => return self.prefixes(input),

@@ -4,11 +4,7 @@ use super::error::Problem;
 use super::input::{done_or_wait, token_or_wait, Gathered, Input, Progress};
 use super::reader::Reader;
 use crate::results::column::Column;
-
-/// The only form there is: every block has its own keys, no dictionary is shared.
-const KEYS_IN_THE_BLOCK: u64 = 1;
-const HAS_SHARED_DICTIONARY: u64 = 1 << 8;
-const HAS_KEYS: u64 = 1 << 9;
+use crate::wire::{position_bytes, DICTIONARY_VERSION};
 
 pub(super) struct LowCardinalityReader {
     dictionary: Box<Reader>,
@@ -46,7 +42,7 @@ impl LowCardinalityReader {
 
     pub(super) fn prefix(&mut self, input: &mut Input<'_>) -> Result<Progress, Problem> {
         match token_or_wait!(input.u64()) {
-            KEYS_IN_THE_BLOCK => Ok(Progress::Done),
+            DICTIONARY_VERSION => Ok(Progress::Done),
             _ => Err(Problem::Malformed("a LowCardinality of unknown form")),
         }
     }
@@ -63,7 +59,9 @@ impl LowCardinalityReader {
         loop {
             match self.stage {
                 Stage::Form => {
-                    self.index_width = index_width(token_or_wait!(input.u64()))?;
+                    let width = position_bytes(token_or_wait!(input.u64()));
+                    self.index_width =
+                        width.ok_or(Problem::Malformed("a LowCardinality without its own dictionary"))?;
                     self.stage = Stage::Keys;
                 }
                 Stage::Keys => {
@@ -109,16 +107,6 @@ impl LowCardinalityReader {
             return Err(Problem::Malformed("a row that is not in the dictionary"));
         }
         Ok(Progress::Done)
-    }
-}
-
-fn index_width(form: u64) -> Result<usize, Problem> {
-    if form & HAS_SHARED_DICTIONARY != 0 || form & HAS_KEYS == 0 {
-        return Err(Problem::Malformed("a LowCardinality whose dictionary is not in the block"));
-    }
-    match form & 0xFF {
-        width @ 0..=3 => Ok(1 << width),
-        _ => Err(Problem::Malformed("a LowCardinality with indices of unknown width")),
     }
 }
 

@@ -33,7 +33,7 @@ use input::{Input, Progress};
 use reader::Reader;
 
 use crate::results::column::{Block, Column, Header};
-use crate::results::types::Type;
+use crate::DataType;
 
 /// Offsets and positions are of 32 bits.
 const MAX_ROWS: u64 = i32::MAX as u64;
@@ -257,7 +257,7 @@ impl Unfinished {
         let index = self.columns.len();
         let as_before = self.own.is_none() && known.is_some_and(|known| known.has(index, name, type_name));
         if !as_before {
-            let column_type = Type::parse(type_name).map_err(Problem::Type).map_err(of_column)?;
+            let column_type = DataType::parse_result(type_name).map_err(Problem::Type).map_err(of_column)?;
             self.own.get_or_insert_with(|| Known::beginning_of(known, index)).push(name, type_name, column_type);
         }
         let reader = match self.own.as_ref().or(known) {
@@ -289,7 +289,7 @@ impl Known {
         Known { header: Arc::new(Header { names, types }), type_names }
     }
 
-    fn push(&mut self, name: &str, type_name: &str, column_type: Type) {
+    fn push(&mut self, name: &str, type_name: &str, column_type: DataType) {
         // Nobody else has it before its block is whole, so nothing is copied.
         let header = Arc::make_mut(&mut self.header);
         header.names.push(name.to_string());

@@ -4,8 +4,6 @@
 //! columns included. It takes every byte it is shown, except for a number or a name of which only the beginning is
 //! there, and begins nothing anew: however the bytes are cut, each is looked at once.
 
-use crate::DataType;
-
 use super::error::Problem;
 use super::input::{done_or_wait, Gathered, Input, Progress};
 use super::json::JsonReader;
@@ -15,7 +13,7 @@ use super::qbit::QBitReader;
 use super::strings::StringsReader;
 use super::variant::{DynamicReader, VariantReader};
 use crate::results::column::Column;
-use crate::results::types::{Type, TypeError, MAX_DEPTH};
+use crate::{DataType, TypeError};
 
 pub(super) enum Reader {
     Fixed { width: usize, data: Gathered },
@@ -33,33 +31,33 @@ pub(super) enum Reader {
 
 impl Reader {
     /// `depth`: types around this one.
-    pub(super) fn new(column_type: &Type, depth: usize) -> Result<Reader, Problem> {
-        if depth >= MAX_DEPTH {
-            return Err(Problem::Type(TypeError::TooDeep));
+    pub(super) fn new(column_type: &DataType, depth: usize) -> Result<Reader, Problem> {
+        if depth >= DataType::MAX_RESULT_DEPTH {
+            return Err(Problem::Type(TypeError::TooDeepToRead));
         }
-        let inner = |inner: &Type| Reader::new(inner, depth + 1).map(Box::new);
+        let inner = |inner: &DataType| Reader::new(inner, depth + 1).map(Box::new);
         Ok(match column_type {
-            Type::Scalar(DataType::String) => Reader::Strings(StringsReader::default()),
-            Type::Scalar(scalar) => Reader::Fixed { width: width_of(scalar)?, data: Gathered::default() },
-            Type::Nullable(of) => Reader::Nullable { nulls: Gathered::default(), inner: inner(of)? },
-            Type::LowCardinality(of) => match of.as_ref() {
-                Type::Nullable(of) => {
+            DataType::String => Reader::Strings(StringsReader::default()),
+            DataType::Nullable(of) => Reader::Nullable { nulls: Gathered::default(), inner: inner(of)? },
+            DataType::LowCardinality(of) => match of.as_ref() {
+                DataType::Nullable(of) => {
                     Reader::LowCardinality(LowCardinalityReader::new(Reader::new(of, depth + 1)?, true))
                 }
                 of => Reader::LowCardinality(LowCardinalityReader::new(Reader::new(of, depth + 1)?, false)),
             },
-            Type::Array(of) => Reader::Array(ArrayReader::new(inner(of)?, None)),
-            Type::Map(keys, values) => Reader::Array(ArrayReader::new(inner(keys)?, Some(inner(values)?))),
-            Type::Tuple { elements, .. } => {
-                let elements = elements.iter().map(|element| Reader::new(element, depth + 1));
+            DataType::Array(of) => Reader::Array(ArrayReader::new(inner(of)?, None)),
+            DataType::Map(keys, values) => Reader::Array(ArrayReader::new(inner(keys)?, Some(inner(values)?))),
+            DataType::Tuple(tuple) => {
+                let elements = tuple.elements.iter().map(|element| Reader::new(element, depth + 1));
                 Reader::Tuple(TupleReader::new(elements.collect::<Result<_, _>>()?))
             }
-            Type::Variant(alternatives) => Reader::Variant(VariantReader::new(alternatives, depth)?),
-            Type::Dynamic => Reader::Dynamic(DynamicReader::new(depth)),
-            Type::Json { typed_paths } => Reader::Json(JsonReader::new(typed_paths, depth)?),
-            Type::QBit { dimension, array } => Reader::QBit(QBitReader::new(*dimension, element_width(array)?)),
-            Type::Nothing => Reader::Nothing { rows: 0, placeholders: Skipped::default() },
-            Type::Alias { inner, .. } => Reader::new(inner, depth)?,
+            DataType::Variant(alternatives) => Reader::Variant(VariantReader::new(alternatives, depth)?),
+            DataType::Dynamic => Reader::Dynamic(DynamicReader::new(depth)),
+            DataType::Json { typed_paths } => Reader::Json(JsonReader::new(typed_paths, depth)?),
+            DataType::QBit { dimension, array } => Reader::QBit(QBitReader::new(*dimension, element_width(array)?)),
+            DataType::Nothing => Reader::Nothing { rows: 0, placeholders: Skipped::default() },
+            DataType::Custom(custom) => Reader::new(&custom.inner, depth)?,
+            scalar => Reader::Fixed { width: width_of(scalar)?, data: Gathered::default() },
         })
     }
 
@@ -142,16 +140,13 @@ impl Reader {
 }
 
 fn width_of(scalar: &DataType) -> Result<usize, Problem> {
-    scalar.fixed_width().ok_or_else(|| Problem::Type(TypeError::Unsupported { name: scalar.to_string() }))
+    scalar.fixed_width().ok_or_else(|| Problem::Type(TypeError::Unreadable(scalar.to_string())))
 }
 
-fn element_width(array: &Type) -> Result<usize, Problem> {
+fn element_width(array: &DataType) -> Result<usize, Problem> {
     match array {
-        Type::Array(element) => match element.as_ref() {
-            Type::Scalar(scalar) => width_of(scalar),
-            other => Err(Problem::Type(TypeError::Unsupported { name: other.to_string() })),
-        },
-        other => Err(Problem::Type(TypeError::Unsupported { name: other.to_string() })),
+        DataType::Array(element) => width_of(element),
+        other => width_of(other),
     }
 }
 

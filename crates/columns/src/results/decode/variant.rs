@@ -1,17 +1,14 @@
 //! `Variant` and `Dynamic` columns: which alternative each row is of, then the alternatives' columns, each with its own
 //! rows only.
 
-use crate::DataType;
-
 use super::error::Problem;
 use super::input::{done_or_wait, token_or_wait, Gathered, Input, Progress};
 use super::reader::Reader;
 use crate::results::column::Column;
-use crate::results::types::Type;
+use crate::wire::{NULL_DISCRIMINATOR, PLAIN_DISCRIMINATORS};
+use crate::DataType;
 
-/// One discriminator for every row. The other form, one for many rows, is only used on disk.
-const PLAIN_DISCRIMINATORS: u64 = 0;
-const NULL_IN_VARIANT: u16 = 255;
+const NULL_IN_VARIANT: u16 = NULL_DISCRIMINATOR as u16;
 /// What is asked for by `output_format_native_use_flattened_dynamic_and_json_serialization`.
 pub(super) const FLATTENED: u64 = 3;
 /// What comes of servers that don't know the setting, and for users who may not change it: a Variant, with one
@@ -27,7 +24,7 @@ const MAX_TYPE_NAME_BYTES: usize = 16 << 20;
 /// The columns of the alternatives, read one after the other.
 #[derive(Default)]
 struct Alternatives {
-    types: Vec<Type>,
+    types: Vec<DataType>,
     readers: Vec<Reader>,
     /// The first that isn't whole.
     at: usize,
@@ -102,7 +99,7 @@ pub(super) struct VariantReader {
 }
 
 impl VariantReader {
-    pub(super) fn new(types: &[Type], depth: usize) -> Result<Self, Problem> {
+    pub(super) fn new(types: &[DataType], depth: usize) -> Result<Self, Problem> {
         let readers = types.iter().map(|alternative| Reader::new(alternative, depth + 1)).collect::<Result<_, _>>()?;
         Ok(VariantReader {
             alternatives: Alternatives { types: types.to_vec(), readers, ..Alternatives::default() },
@@ -219,7 +216,7 @@ impl DynamicReader {
                 }
                 DynamicPrefix::Types { missing } => {
                     let name = token_or_wait!(input.text(MAX_TYPE_NAME_BYTES));
-                    let alternative = Type::parse_at(name, self.depth + 1).map_err(Problem::Type)?;
+                    let alternative = DataType::parse_result_at(name, self.depth + 1).map_err(Problem::Type)?;
                     self.alternatives.readers.push(Reader::new(&alternative, self.depth + 1)?);
                     self.alternatives.types.push(alternative);
                     *missing -= 1;
@@ -263,7 +260,7 @@ impl DynamicReader {
             return Err(Problem::TooLarge("the types of a Dynamic"));
         }
         let place = alternatives.types.iter().filter(|of| of.to_string().as_str() < SHARED).count();
-        let text = Type::Scalar(DataType::String);
+        let text = DataType::String;
         alternatives.readers.insert(place, Reader::new(&text, self.depth)?);
         alternatives.types.insert(place, text);
         self.shared = Some(place);

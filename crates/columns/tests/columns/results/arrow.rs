@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::support::{decoded, goldens, Golden};
-use windrow_columns::results::{ArrowArray, ArrowArrayStream, ArrowColumn, ArrowOptions, ArrowSchema, Block, Type};
+use windrow_columns::results::{ArrowArray, ArrowArrayStream, ArrowColumn, ArrowOptions, ArrowSchema, Block};
+use windrow_columns::DataType;
 
 fn blocks_of(golden: &Golden) -> Vec<Arc<Block>> {
     decoded(&golden.native, &[usize::MAX]).expect("a golden file").into_iter().map(Arc::new).collect()
@@ -84,7 +85,7 @@ fn what_went_to_arrow_comes_back() {
     assert!(other.iter().any(|name| name.starts_with("Variant")), "{other:?}");
 }
 
-fn has_other_bytes(of: &Type) -> bool {
+fn has_other_bytes(of: &DataType) -> bool {
     ["LowCardinality", "Nullable"].iter().any(|name| of.to_string().contains(name))
 }
 

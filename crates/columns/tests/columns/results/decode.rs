@@ -2,7 +2,8 @@
 
 use super::support::row_binary::assert_same_rows;
 use super::support::{decoded, golden_file, goldens};
-use windrow_columns::results::{BlockDecoder, Column, Problem, Type, TypeError};
+use windrow_columns::results::{BlockDecoder, Column, Problem};
+use windrow_columns::{DataType, TypeError};
 
 #[test]
 fn every_type_is_read_as_clickhouse_means_it() {
@@ -118,7 +119,7 @@ fn what_has_no_values_says_which_column_and_what_to_do() {
     let message = "column x of type AggregateFunction(sum, UInt64): values of type AggregateFunction(sum, UInt64) can't be read: cast it in the query";
     assert_eq!(error.to_string(), message);
     let unknown = problem_of(&head_of(1, "Array(Colour(3, 'a)'))"));
-    assert_eq!(unknown, Problem::Type(TypeError::Unsupported { name: "Colour(3, 'a)')".to_string() }));
+    assert_eq!(unknown, Problem::Type(TypeError::Unreadable("Colour(3, 'a)')".to_string())));
 }
 
 #[test]
@@ -172,9 +173,9 @@ fn types_inside_values_are_followed_only_so_far() {
         native.extend(3_u64.to_le_bytes());
         native.extend(b"\x01\x0eArray(Dynamic)");
     }
-    assert_eq!(problem_of(&native), Problem::Type(TypeError::TooDeep));
+    assert_eq!(problem_of(&native), Problem::Type(TypeError::TooDeepToRead));
     let deep = format!("{}UInt8{}", "Array(".repeat(200), ")".repeat(200));
-    assert_eq!(Type::parse(&deep), Err(TypeError::TooDeep));
+    assert_eq!(DataType::parse_result(&deep), Err(TypeError::TooDeepToRead));
 }
 
 #[test]

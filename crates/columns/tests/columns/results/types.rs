@@ -1,6 +1,6 @@
 //! Names of types that come back as they were read, and some that are no types.
 
-use windrow_columns::results::{Type, TypeError};
+use windrow_columns::{CustomType, DataType, TypeError};
 
 #[test]
 fn names_come_back_as_they_were() {
@@ -31,16 +31,17 @@ fn names_come_back_as_they_were() {
         "SimpleAggregateFunction(groupArrayArray(5), Array(UInt64))",
         "IntervalDay",
     ] {
-        assert_eq!(Type::parse(name).unwrap_or_else(|error| panic!("{name}: {error}")).to_string(), name);
+        assert_eq!(DataType::parse_result(name).unwrap_or_else(|error| panic!("{name}: {error}")).to_string(), name);
     }
 }
 
 #[test]
 fn paths_of_json_are_found_among_its_arguments() {
-    let parsed =
-        Type::parse("JSON(max_dynamic_paths=1, SKIP b, z UInt8, `a.b` String, SKIP REGEXP 'x UInt8', SKIP UInt8)");
-    let Ok(Type::Alias { inner, .. }) = parsed else { panic!("an alias of JSON") };
-    let Type::Json { typed_paths } = *inner else { panic!("a JSON") };
+    let parsed = DataType::parse_result(
+        "JSON(max_dynamic_paths=1, SKIP b, z UInt8, `a.b` String, SKIP REGEXP 'x UInt8', SKIP UInt8)",
+    );
+    let Ok(DataType::Custom(CustomType { inner, .. })) = parsed else { panic!("an alias of JSON") };
+    let DataType::Json { typed_paths } = *inner else { panic!("a JSON") };
     let names: Vec<_> = typed_paths.iter().map(|(path, of)| format!("{path} {of}")).collect();
     assert_eq!(names, ["SKIP UInt8", "a.b String", "z UInt8"]);
 }
@@ -58,7 +59,11 @@ fn what_is_no_type_is_told() {
         "QBit(Float32, 0)",
         "Enum8('a)",
     ] {
-        assert!(matches!(Type::parse(name), Err(TypeError::Malformed { .. })), "{name}: {:?}", Type::parse(name));
+        assert!(
+            matches!(DataType::parse_result(name), Err(TypeError::Malformed { .. })),
+            "{name}: {:?}",
+            DataType::parse_result(name)
+        );
     }
     for name in [
         "AggregateFunction(quantiles(0.5, 0.9), UInt64)",
@@ -66,6 +71,10 @@ fn what_is_no_type_is_told() {
         "LowCardinality(Array(UInt8))",
         "uint8",
     ] {
-        assert!(matches!(Type::parse(name), Err(TypeError::Unsupported { .. })), "{name}: {:?}", Type::parse(name));
+        assert!(
+            matches!(DataType::parse_result(name), Err(TypeError::Unreadable(_))),
+            "{name}: {:?}",
+            DataType::parse_result(name)
+        );
     }
 }

@@ -2,14 +2,14 @@
 
 mod escape;
 mod json;
-mod number;
 mod rendered;
-mod time;
 
 pub(crate) use escape::{csv_string, escaped, json_string, quoted};
 pub(crate) use json::{json_pretty, json_value};
 
 use std::io::Write;
+
+use windrow_columns::value_text::{number, time};
 
 use crate::results::values::{Column, Values};
 

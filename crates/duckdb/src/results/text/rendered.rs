@@ -1,9 +1,9 @@
 //! Values of DuckDB's types that ClickHouse has no type for, or keeps in another order, as DuckDB writes them.
 
 use arrow_buffer::IntervalMonthDayNano;
+use windrow_columns::value_text::time::clock;
 
 use super::append;
-use super::time::clock;
 
 const NANOS_A_SECOND: u64 = 1_000_000_000;
 

@@ -21,7 +21,7 @@ use view::View;
 use writer::Piece;
 
 use super::ffi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use crate::results::types::Type;
+use crate::DataType;
 
 /// This array can't become such a column without a look at every value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl ArrowColumn {
 
     /// Appends the data of the rows to a Native block: those of a column of the type, or of the type without
     /// `LowCardinality`. Nothing stands in front of the data of such types.
-    pub fn put(&self, of: &Type, rows: Range<usize>, out: &mut Vec<u8>) -> Result<(), Unsuited> {
+    pub fn put(&self, of: &DataType, rows: Range<usize>, out: &mut Vec<u8>) -> Result<(), Unsuited> {
         let start = out.len();
         let field = match self.child {
             Some(child) => &self.field.children[child],

@@ -5,6 +5,7 @@ use super::numbers::key;
 use super::view::View;
 use super::writer::Piece;
 use super::Unsuited;
+use crate::wire::write_varint;
 
 pub(super) fn put_strings(field: &Field, pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<(), Unsuited> {
     for piece in pieces {
@@ -36,7 +37,7 @@ fn put_run<T: Copy + Into<i64>>(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<
 }
 
 fn put_string(text: &[u8], out: &mut Vec<u8>) {
-    put_varint(out, text.len());
+    write_varint(out, text.len() as u64);
     out.extend_from_slice(text);
 }
 
@@ -101,12 +102,4 @@ fn viewed<'a>(view: &View<'a>, row: usize) -> Result<&'a [u8], Unsuited> {
         length @ 0..=12 => Ok(&bytes[4..4 + length]),
         length => Ok(view.data(2 + number(8)?, number(12)?, length)),
     }
-}
-
-fn put_varint(out: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
 }

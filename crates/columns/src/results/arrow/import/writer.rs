@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use crate::DataType;
-
 use super::field::{Field, Layout};
 use super::view::View;
 use super::{fixed, texts, Unsuited};
-use crate::results::types::Type;
+use crate::{DataType, TupleType};
 
 /// Some rows of an array.
 #[derive(Clone)]
@@ -16,15 +14,15 @@ pub(super) struct Piece<'a> {
     pub(super) rows: Range<usize>,
 }
 
-pub(super) fn put(field: &Field, pieces: &[Piece<'_>], of: &Type, out: &mut Vec<u8>) -> Result<(), Unsuited> {
+pub(super) fn put(field: &Field, pieces: &[Piece<'_>], of: &DataType, out: &mut Vec<u8>) -> Result<(), Unsuited> {
     match of {
-        Type::Alias { inner, .. } => return put(field, pieces, inner, out),
-        Type::LowCardinality(inner) => return put(field, pieces, inner, out),
-        Type::Nullable(inner) => {
+        DataType::Custom(custom) => return put(field, pieces, &custom.inner, out),
+        DataType::LowCardinality(inner) => return put(field, pieces, inner, out),
+        DataType::Nullable(inner) => {
             put_nulls(field, pieces, out)?;
             return put_values(field, pieces, inner, out);
         }
-        Type::Array(_) | Type::Map(..) => {}
+        DataType::Array(_) | DataType::Map(..) => {}
         _ if has_nulls(field, pieces) => return Err(Unsuited),
         _ => {}
     }
@@ -32,16 +30,15 @@ pub(super) fn put(field: &Field, pieces: &[Piece<'_>], of: &Type, out: &mut Vec<
 }
 
 /// What stands in the place of a NULL doesn't matter.
-fn put_values(field: &Field, pieces: &[Piece<'_>], of: &Type, out: &mut Vec<u8>) -> Result<(), Unsuited> {
+fn put_values(field: &Field, pieces: &[Piece<'_>], of: &DataType, out: &mut Vec<u8>) -> Result<(), Unsuited> {
     match of.plain() {
-        Type::Scalar(DataType::String) => texts::put_strings(field, pieces, out),
-        Type::Scalar(DataType::FixedString(width)) => texts::put_fixed_strings(field, pieces, *width, out),
-        Type::Scalar(scalar) => fixed::put(field, pieces, scalar, out),
-        Type::Array(inner) => {
+        DataType::String => texts::put_strings(field, pieces, out),
+        DataType::FixedString(width) => texts::put_fixed_strings(field, pieces, *width, out),
+        DataType::Array(inner) => {
             let elements = put_ends(field, pieces, out)?;
             put(field.children.first().ok_or(Unsuited)?, &elements, inner, out)
         }
-        Type::Map(key, value) if field.layout == Layout::Map => {
+        DataType::Map(key, value) if field.layout == Layout::Map => {
             let entries = put_ends(field, pieces, out)?;
             let [key_field, value_field] = field.children.first().ok_or(Unsuited)?.children.as_slice() else {
                 return Err(Unsuited);
@@ -49,7 +46,7 @@ fn put_values(field: &Field, pieces: &[Piece<'_>], of: &Type, out: &mut Vec<u8>)
             put(key_field, &fields_of(&entries, 0)?, key, out)?;
             put(value_field, &fields_of(&entries, 1)?, value, out)
         }
-        Type::Tuple { names, elements } if field.is_struct() && !elements.is_empty() => {
+        DataType::Tuple(TupleType { names, elements }) if field.is_struct() && !elements.is_empty() => {
             if field.children.len() != elements.len() {
                 return Err(Unsuited);
             }
@@ -65,6 +62,7 @@ fn put_values(field: &Field, pieces: &[Piece<'_>], of: &Type, out: &mut Vec<u8>)
             }
             Ok(())
         }
+        scalar if scalar.is_scalar() => fixed::put(field, pieces, scalar, out),
         _ => Err(Unsuited),
     }
 }

@@ -1,6 +1,6 @@
 //! A comparison of columns with what ClickHouse says they hold: the same query's answer in RowBinary.
 
-use windrow_columns::results::{Block, Column, Type};
+use windrow_columns::results::{Block, Column};
 use windrow_columns::DataType;
 
 /// Panics where the rows of the blocks are not those of the answer in RowBinary.
@@ -23,22 +23,22 @@ struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    fn value(&mut self, column: &Column, column_type: &Type, row: usize) {
+    fn value(&mut self, column: &Column, column_type: &DataType, row: usize) {
         match (column, column_type.plain()) {
             (Column::Fixed { width, data }, _) => self.bytes(&data[row * width..(row + 1) * width]),
             (Column::Strings { offsets, data }, _) => {
                 self.text(&data[offsets[row] as usize..offsets[row + 1] as usize])
             }
-            (Column::Nullable { nulls, inner }, Type::Nullable(of)) => {
+            (Column::Nullable { nulls, inner }, DataType::Nullable(of)) => {
                 self.bytes(&nulls[row..=row]);
                 if nulls[row] == 0 {
                     self.value(inner, of, row);
                 }
             }
-            (Column::LowCardinality { indices, dictionary, nullable }, Type::LowCardinality(of)) => {
+            (Column::LowCardinality { indices, dictionary, nullable }, DataType::LowCardinality(of)) => {
                 let index = indices[row] as usize;
                 match of.as_ref() {
-                    Type::Nullable(of) => {
+                    DataType::Nullable(of) => {
                         assert!(*nullable);
                         self.bytes(&[u8::from(index == 0)]);
                         if index != 0 {
@@ -48,25 +48,25 @@ impl Expected<'_> {
                     of => self.value(dictionary, of, index),
                 }
             }
-            (Column::Array { offsets, inner }, Type::Array(of)) => {
+            (Column::Array { offsets, inner }, DataType::Array(of)) => {
                 self.count((offsets[row + 1] - offsets[row]) as usize);
                 (offsets[row]..offsets[row + 1]).for_each(|element| self.value(inner, of, element as usize));
             }
-            (Column::Map { offsets, keys, values }, Type::Map(key, value)) => {
+            (Column::Map { offsets, keys, values }, DataType::Map(key, value)) => {
                 self.count((offsets[row + 1] - offsets[row]) as usize);
                 for element in offsets[row] as usize..offsets[row + 1] as usize {
                     self.value(keys, key, element);
                     self.value(values, value, element);
                 }
             }
-            (Column::Tuple { elements, .. }, Type::Tuple { elements: types, .. }) => {
-                elements.iter().zip(types).for_each(|(element, of)| self.value(element, of, row));
+            (Column::Tuple { elements, .. }, DataType::Tuple(of)) => {
+                elements.iter().zip(&of.elements).for_each(|(element, of)| self.value(element, of, row));
             }
             (Column::Variant { discriminators, positions, alternatives }, of) => {
                 let chosen = alternatives.get(usize::from(discriminators[row]));
                 match (chosen, of) {
-                    (None, Type::Variant(_)) => self.bytes(&[255]),
-                    (Some(_), Type::Variant(_)) => self.bytes(&[discriminators[row] as u8]),
+                    (None, DataType::Variant(_)) => self.bytes(&[255]),
+                    (Some(_), DataType::Variant(_)) => self.bytes(&[discriminators[row] as u8]),
                     (None, _) => self.bytes(&[0]),
                     (Some((alternative, _)), _) => self.bytes(&binary_type(alternative)),
                 }
@@ -74,16 +74,16 @@ impl Expected<'_> {
                     self.value(column, alternative, positions[row] as usize);
                 }
             }
-            (Column::Json { paths, .. }, Type::Json { .. }) => self.paths(paths, row),
+            (Column::Json { paths, .. }, DataType::Json { .. }) => self.paths(paths, row),
             (Column::Nothing { .. }, _) => {}
             (column, of) => panic!("{}: {of} is no type of {column:?}", self.name),
         }
     }
 
     /// In any order, without those that are NULL.
-    fn paths(&mut self, paths: &[(String, Type, Column)], row: usize) {
+    fn paths(&mut self, paths: &[(String, DataType, Column)], row: usize) {
         assert!(paths.is_sorted_by_key(|path| &path.0), "{}: {paths:?}", self.name);
-        let present = |path: &&(String, Type, Column)| match &path.2 {
+        let present = |path: &&(String, DataType, Column)| match &path.2 {
             Column::Variant { discriminators, .. } => discriminators[row] != Column::NULL_DISCRIMINATOR,
             _ => true,
         };
@@ -121,13 +121,13 @@ impl Expected<'_> {
 }
 
 /// ClickHouse's binary encoding of the types that occur in the golden files' Dynamics.
-fn binary_type(of: &Type) -> Vec<u8> {
+fn binary_type(of: &DataType) -> Vec<u8> {
     match of {
-        Type::Scalar(DataType::UInt8) => vec![0x01],
-        Type::Scalar(DataType::Int64) => vec![0x0A],
-        Type::Scalar(DataType::String) => vec![0x15],
-        Type::Array(inner) => [vec![0x1E], binary_type(inner)].concat(),
-        Type::Nullable(inner) => [vec![0x23], binary_type(inner)].concat(),
+        DataType::UInt8 => vec![0x01],
+        DataType::Int64 => vec![0x0A],
+        DataType::String => vec![0x15],
+        DataType::Array(inner) => [vec![0x1E], binary_type(inner)].concat(),
+        DataType::Nullable(inner) => [vec![0x23], binary_type(inner)].concat(),
         other => panic!("no golden file was known to have {other}"),
     }
 }

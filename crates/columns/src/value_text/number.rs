@@ -1,15 +1,17 @@
 //! Numbers, in the shortest form that means them.
 
+use std::fmt;
+
 use super::append;
 
-pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
+pub fn integer(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }
     unsigned(out, value.unsigned_abs());
 }
 
-pub(super) fn unsigned(out: &mut Vec<u8>, mut value: u64) {
+pub fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {
@@ -23,7 +25,7 @@ pub(super) fn unsigned(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// `scientific` is the shortest form that means the number, as Rust writes it with an exponent.
-pub(super) fn float(out: &mut Vec<u8>, scientific: &str) {
+pub fn float(out: &mut Vec<u8>, scientific: &str) {
     let (sign, magnitude) = match scientific.strip_prefix('-') {
         Some(magnitude) => ("-", magnitude),
         None => ("", scientific),
@@ -49,11 +51,16 @@ pub(super) fn float(out: &mut Vec<u8>, scientific: &str) {
 }
 
 /// Without the zeros at the end of the fraction.
-pub(super) fn decimal(out: &mut Vec<u8>, value: i128, scale: usize) {
-    if value < 0 {
+pub fn decimal(out: &mut Vec<u8>, value: i128, scale: usize) {
+    decimal_of(out, value < 0, value.unsigned_abs(), scale);
+}
+
+/// A decimal of any size: its sign, and all of its digits.
+pub(crate) fn decimal_of(out: &mut Vec<u8>, negative: bool, digits: impl fmt::Display, scale: usize) {
+    if negative {
         out.push(b'-');
     }
-    let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
+    let digits = format!("{digits:0>width$}", width = scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);
     let fraction = fraction.trim_end_matches('0');
     let point = if fraction.is_empty() { "" } else { "." };
