@@ -43,7 +43,7 @@ pub fn duckdb_type_of(of: &DataType) -> Result<String, String> {
         Array(inner) => return Ok(format!("{}[]", duckdb_type_of(inner)?)),
         Map(key, value) => return Ok(format!("MAP({}, {})", duckdb_type_of(key)?, duckdb_type_of(value)?)),
         Tuple(tuple) => return of_tuple(tuple),
-        UInt256 | Int256 | Decimal { .. } | Variant(_) => {
+        UInt256 | Int256 | Decimal { .. } | Variant(_) | Dynamic | Json { .. } | QBit { .. } | Nothing => {
             return Err(format!("DuckDB has no type that holds every {}", of.native_name()));
         }
     };
