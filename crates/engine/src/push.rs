@@ -17,7 +17,7 @@ use windrow_log::{Bound, CommitError, LogFull, Room};
 
 use crate::backlog::{Sender, Turn};
 use crate::budget::Exhausted;
-use crate::deduplication::Admitted;
+use crate::deduplication::Claimed;
 use crate::feeder::feed;
 use crate::gatherer::Gatherer;
 use crate::insert::{outcome_of, AckLevel, DedupKeys, Insert, InsertError, PushError, Ticket};
@@ -37,7 +37,7 @@ impl<S: Sink> Gatherer<S> {
     ///
     /// A repeat of what is stored has no ticket either: there is nothing left to be done for it.
     pub async fn push(&self, shape: &Arc<Shape>, mut insert: Insert) -> Result<Option<Ticket>, PushError> {
-        if insert.dedup.is_some() && self.admit(shape, &mut insert).await? == Admitted::Repeat {
+        if insert.dedup.is_some() && self.claim_keys(shape, &mut insert).await? == Claimed::Repeat {
             return Ok(None);
         }
         match &self.core.journal {

@@ -10,12 +10,12 @@
 //! the id that it had. A record of the log is released when a table's bounds, or its end, have taken all that it speaks
 //! of. So the log is as large as what is remembered, and reading it at the start forgets again by the same rules.
 //!
-//! `admit.rs` is where inserts meet the deduplication index, `state.rs` the structure, `claim.rs` the right to store,
+//! `inserts.rs` is where inserts meet the deduplication index, `state.rs` the structure, `claim.rs` the right to store,
 //! `record.rs` and `keys.rs` what is written.
 
-mod admit;
 mod claim;
 mod cut;
+mod inserts;
 mod keys;
 mod record;
 mod state;
@@ -29,9 +29,9 @@ use windrow_log::{Committer, Disk, Durable, Log, LogOptions, OpenError, RecordId
 
 use crate::environment::Environment;
 use crate::insert::AckLevel;
-pub(crate) use admit::{enter_stored, Admitted};
 pub use claim::ClaimHandle;
 use claim::{Claim, Flight};
+pub(crate) use inserts::{enter_stored, Claimed};
 pub use keys::{table_by_name, DedupKeys, DeduplicationBounds};
 use record::Record;
 use state::{Known, State};

@@ -57,7 +57,7 @@ pub(crate) async fn prepare(
     request: &InsertRequest,
     since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
-    match admit(admission, with, request, since).await {
+    match prepare_gathered(admission, with, request, since).await {
         // There is nobody to forward it to.
         Err(NotAdmitted::Forward(reason)) if !admission.backend().takes_requests() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
@@ -77,7 +77,7 @@ pub(crate) fn canonical_database(database: Option<&str>) -> String {
     database.filter(|name| *name != "main").unwrap_or("default").to_owned()
 }
 
-async fn admit(
+async fn prepare_gathered(
     admission: &Admission,
     with: PrepareWith<'_>,
     request: &InsertRequest,

@@ -13,7 +13,7 @@ use crate::table::Table;
 
 /// What an insert is found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admitted {
+pub(crate) enum Claimed {
     /// It is to be stored, or what is left of it.
     New,
     /// It is stored already, or as safe as it asks to be: to be answered with success.
@@ -27,9 +27,9 @@ impl<S: Sink> Gatherer<S> {
     }
 
     /// Claims the insert's keys. While another of its name is on its way it waits, for as long as its sender would.
-    pub(crate) async fn admit(&self, shape: &Shape, insert: &mut Insert) -> Result<Admitted, PushError> {
-        let Some(deduplication) = self.deduplication() else { return Ok(Admitted::New) };
-        let Some(keys) = insert.dedup.take() else { return Ok(Admitted::New) };
+    pub(crate) async fn claim_keys(&self, shape: &Shape, insert: &mut Insert) -> Result<Claimed, PushError> {
+        let Some(deduplication) = self.deduplication() else { return Ok(Claimed::New) };
+        let Some(keys) = insert.dedup.take() else { return Ok(Claimed::New) };
         let patience = match insert.ack {
             AckLevel::Stored => insert.patience,
             AckLevel::Memory | AckLevel::Disk => self.core.options.overload_wait,
@@ -43,7 +43,7 @@ impl<S: Sink> Gatherer<S> {
         match resolved.map_err(|_| PushError::Behind)? {
             Resolved::Mine { keys, known } if cut_known(&mut insert.rows, shape.destination(), &known) => {
                 insert.dedup = Some(keys);
-                Ok(Admitted::New)
+                Ok(Claimed::New)
             }
             // Told once, by what the table was then.
             Resolved::Mine { .. } => Err(PushError::Failed(InsertError::OutcomeUnknown(
@@ -51,7 +51,7 @@ impl<S: Sink> Gatherer<S> {
             ))),
             Resolved::Repeat => {
                 shape.table.metrics.repeats.add(1, insert.rows.count() as u64, insert.payload_bytes);
-                Ok(Admitted::Repeat)
+                Ok(Claimed::Repeat)
             }
         }
     }
