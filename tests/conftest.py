@@ -1,7 +1,12 @@
-"""Fixtures of the whole-system tests."""
+"""Fixtures of the whole-system tests.
+
+`WINDROW_TEST_TARGET=direct` runs everything that concerns plain ClickHouse behaviour against the bare engine, which shows
+that a test's expectation is ClickHouse's own; without it the same tests run through a gateway.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,14 +17,40 @@ from harness.compare import Comparison
 from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.gateway import Gateway
-from harness.paths import TARGET
 from harness.users import TESTER
+
+TARGET = os.environ.get("WINDROW_TEST_TARGET", "gateway")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if TARGET not in ("gateway", "direct"):
+        raise pytest.UsageError("WINDROW_TEST_TARGET is `gateway` or `direct`")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Against the bare engine, what only a gateway can do is not asked."""
+    if TARGET == "direct":
+        of_gateways = {"gateway", "start_gateway", "start_pipelines", "start_duckdb"}
+        about_gateways = [item for item in items if of_gateways & set(item.fixturenames)]
+        config.hook.pytest_deselected(items=about_gateways)
+        items[:] = [item for item in items if item not in about_gateways]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine | Gateway]:
+    """The server of this worker; all tests that don't need settings of their own share it."""
+    folder = tmp_path_factory.mktemp("server")
+    started = Engine(folder) if TARGET == "direct" else Gateway(folder)
+    yield started
+    code = started.stop()
+    if TARGET == "gateway":
+        assert code == 0, f"the gateway ended with {code}:\n{started.child.log()[-3000:]}"
 
 
 @pytest.fixture
 def database(server: Engine | Gateway, request: pytest.FixtureRequest) -> Iterator[str]:
     """A database of the test's own."""
-    name = re.sub(r"\W+", "_", f"d_{request.node.module.__name__}_{request.node.name}").lower()[:120]
+    name = re.sub(r"\W+", "_", f"d_{request.node.path.stem}_{request.node.name}").lower()[:120]
     server.direct.sql(f"DROP DATABASE IF EXISTS {name}")
     server.direct.sql(f"CREATE DATABASE {name}")
     yield name

@@ -1,4 +1,4 @@
-"""Fixtures of the package's tests: the server that all tests of a worker share, a database per test, and what else they speak to.
+"""Fixtures of the package's tests: one embedded ClickHouse per worker, a database per test, and what else they speak to.
 
 What runs is what `import windrow` finds: the tree with PYTHONPATH=python, the installed package in `make test`, which names its
 folder in WINDROW_TEST_INSTALLED so that nothing else can be tested by mistake.
@@ -16,14 +16,15 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.eventually import eventually
-from harness.gateway import Gateway
 from harness.redis import Redis
+from harness.remote import RemoteGateway
 from harness.scripted import Exchange, ScriptedServer
 from harness.users import TESTER
 
@@ -59,9 +60,11 @@ def run(coroutine: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def engine(server: Engine | Gateway) -> Engine | Gateway:
-    """This worker's server, whose ClickHouse `direct` speaks to past the gateway."""
-    return server
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The ClickHouse of this worker, without a gateway."""
+    started = Engine(tmp_path_factory.mktemp("engine"))
+    yield started
+    started.stop()
 
 
 @pytest.fixture
@@ -79,14 +82,17 @@ def start_engine(tmp_path: Path) -> Iterator[Callable[[], Engine]]:
 
 
 @pytest.fixture(scope="session")
-def gateway(server: Engine | Gateway) -> Gateway:
+def gateway(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteGateway]:
     """Windrow in front of this worker's ClickHouse."""
-    assert isinstance(server, Gateway), "this test is about the gateway: run it without WINDROW_TEST_TARGET=direct"
-    return server
+    direct = engine.direct
+    url = f"http://{quote(TESTER.name)}:{quote(TESTER.password)}@{direct.host}:{direct.port}"
+    started = RemoteGateway(tmp_path_factory.mktemp("gateway"), url, direct)
+    yield started
+    assert started.stop() == 0, started.child.log()[-3000:]
 
 
 @pytest.fixture
-def database(engine: Engine | Gateway, request: pytest.FixtureRequest) -> Iterator[str]:
+def database(engine: Engine, request: pytest.FixtureRequest) -> Iterator[str]:
     """A database of the test's own."""
     name = re.sub(r"\W+", "_", f"d_{request.node.path.stem}_{request.node.name}").lower()[:120]
     engine.direct.sql(f"DROP DATABASE IF EXISTS {name}")
@@ -96,7 +102,7 @@ def database(engine: Engine | Gateway, request: pytest.FixtureRequest) -> Iterat
 
 
 @pytest.fixture
-def direct(engine: Engine | Gateway, database: str) -> Endpoint:
+def direct(engine: Engine, database: str) -> Endpoint:
     """SQL on the test's database past the package: `direct.sql("SELECT ...")` answers text."""
     return engine.direct.using(database)
 
@@ -108,7 +114,7 @@ def where(direct: Endpoint) -> dict[str, Any]:
 
 
 @pytest.fixture
-def gateway_where(gateway: Gateway, database: str) -> dict[str, Any]:
+def gateway_where(gateway: RemoteGateway, database: str) -> dict[str, Any]:
     """The same through Windrow."""
     return arguments_for(gateway.http.as_user(TESTER.name, TESTER.password).using(database))
 

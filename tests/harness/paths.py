@@ -1,4 +1,4 @@
-"""Where things are in a checkout, and what is under test."""
+"""Where things are in a checkout."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 # Built client programs and downloaded jars: ignored by git, kept between runs.
 CACHE = ROOT / ".cache" / "tests"
-# `gateway`, or `direct`: the bare engine.
-TARGET = os.environ.get("WINDROW_TEST_TARGET", "gateway")
 
 
 def gateway_binary() -> Path:

@@ -29,7 +29,7 @@ def topics(broker: Broker) -> Topics:
 @pytest.fixture
 def topic_name(request: pytest.FixtureRequest) -> str:
     """A name of the test's own, for topics and groups."""
-    return re.sub(r"[^\w.-]+", "-", f"{request.node.module.__name__}.{request.node.name}")[:200]
+    return re.sub(r"[^\w.-]+", "-", f"{request.node.path.stem}.{request.node.name}")[:200]
 
 
 @pytest.fixture

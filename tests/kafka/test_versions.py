@@ -10,14 +10,14 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 # Tests of the newest version, and their fixtures: here they get another broker.
-from test_group import (
+from kafka.test_group import (
     join,
     test_a_member_is_killed,
     test_metadata_comes_back,
     test_what_is_revoked_belongs_to_nobody_else_before_it_is_given_up,
 )
-from test_replay import gate, target, test_by_another_gateway
-from test_wire_client import test_records_of_every_compression, test_the_newest_records
+from kafka.test_replay import gate, target, test_by_another_gateway
+from kafka.test_wire_client import test_records_of_every_compression, test_the_newest_records
 
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
