@@ -17,6 +17,7 @@ from windrow import exceptions
 
 Relay = Callable[[bytes, bytes], bytes]
 TOKEN = "insert_deduplication_token"
+SESSION_IS_LOCKED = "373"
 
 
 class LossyServer:
@@ -36,7 +37,9 @@ class LossyServer:
             target = head.split(b" ", 2)[1].decode()
             params = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
             status, headers, content = forwarded(self.direct, target, body)
-            if self.what in body:
+            # ClickHouse lets go of a session a moment after its answer. What comes before that is not done, and sent again.
+            is_locked = headers.get("X-ClickHouse-Exception-Code") == SESSION_IS_LOCKED
+            if self.what in body and not is_locked:
                 self.seen.append(params)
                 if self.losses > 0:
                     self.losses -= 1
