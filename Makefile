@@ -21,7 +21,7 @@ demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECOND
 	@target/release/windrow demo $(if $(BACKEND),--backend $(if $(filter duckdb,$(BACKEND)),duckdb::memory:,$(BACKEND))) \
 	  $(if $(DEMO_SECONDS),--for $(DEMO_SECONDS)) $(ARGS)
 
-test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients, Python package; FAST=1 in 4 minutes what shows most
+test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients, Python package; FAST=1 only what shows most
 	@FAST=$(FAST) scripts/test
 
 python: setup-test ## Build the Python package and install it into target/python-env
