@@ -33,7 +33,10 @@ pub fn run(plan: &Plan) -> Outcome<Read> {
     let read_once = || {
         let parsed = (format.read)(black_box(&payload), &read_plan).map_err(|not_parsed| not_parsed.to_string())?;
         match parsed.block.rows() == plan.rows {
-            true => Outcome::Ok(drop(black_box(parsed))),
+            true => {
+                drop(black_box(parsed));
+                Outcome::Ok(())
+            }
             false => Err(format!("{} rows were read instead of {}", parsed.block.rows(), plan.rows).into()),
         }
     };

@@ -14,7 +14,7 @@ pub const PLAIN_DISCRIMINATORS: u64 = 0;
 pub const NULL_DISCRIMINATOR: u8 = 255;
 
 /// Bytes of each position in a dictionary with these flags; nothing if its keys are elsewhere, or its kind is unknown.
-pub(crate) fn position_bytes(flags: u64) -> Option<usize> {
+pub fn position_bytes(flags: u64) -> Option<usize> {
     let width = (flags & !NEEDS_UPDATE) ^ HAS_ADDITIONAL_KEYS;
     (width <= 3).then(|| 1 << width)
 }

@@ -75,6 +75,25 @@ fn size_bytes(size: usize) -> [u8; 4] {
     u32::try_from(size).expect("a block is about a megabyte").to_le_bytes()
 }
 
+/// How long the block is that `input` begins with. `None`: that can't be told yet.
+pub fn clickhouse_block_bytes(input: &[u8]) -> Result<Option<usize>, DecompressError> {
+    let Some(header) = input.get(CHECKSUM_BYTES..CHECKSUM_BYTES + HEADER_BYTES) else { return Ok(None) };
+    Ok(Some(CHECKSUM_BYTES + checked_size(header)?))
+}
+
+/// Appends what the one block that `input` is decompresses to.
+pub fn decompress_clickhouse_block(
+    input: &[u8],
+    output: &mut Vec<u8>,
+    max_bytes: usize,
+) -> Result<(), DecompressError> {
+    let block = Block::split_from(input)?;
+    if block.raw_bytes > max_bytes {
+        return Err(DecompressError::TooLarge { max_bytes });
+    }
+    block.append_to(output)
+}
+
 pub(crate) fn decompress_clickhouse(mut input: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
     let mut output = Vec::new();
     while !input.is_empty() {
@@ -99,10 +118,7 @@ impl<'i> Block<'i> {
     fn split_from(input: &'i [u8]) -> Result<Self, DecompressError> {
         let (checksum, from_header) = input.split_at_checked(CHECKSUM_BYTES).ok_or(DecompressError::Truncated)?;
         let header = from_header.get(..HEADER_BYTES).ok_or(DecompressError::Truncated)?;
-        let size = size_at(header, 1);
-        if !(HEADER_BYTES..=MAX_COMPRESSED_BYTES).contains(&size) {
-            return Err(DecompressError::Corrupt(format!("a block claims a size of {size} bytes")));
-        }
+        let size = checked_size(header)?;
         let (checked, rest) = from_header.split_at_checked(size).ok_or(DecompressError::Truncated)?;
         if checksum != cityhash128(checked) {
             return Err(DecompressError::Checksum);
@@ -156,6 +172,14 @@ impl<'i> Block<'i> {
 
     fn misfit(&self) -> DecompressError {
         DecompressError::Corrupt(format!("a block does not decompress to the {} bytes that it claims", self.raw_bytes))
+    }
+}
+
+fn checked_size(header: &[u8]) -> Result<usize, DecompressError> {
+    let size = size_at(header, 1);
+    match (HEADER_BYTES..=MAX_COMPRESSED_BYTES).contains(&size) {
+        true => Ok(size),
+        false => Err(DecompressError::Corrupt(format!("a block claims a size of {size} bytes"))),
     }
 }
 

@@ -15,7 +15,7 @@ mod lz4_frames;
 mod stream;
 mod xz;
 
-pub use blocks::{compress_clickhouse, ClickHouseMethod};
+pub use blocks::{clickhouse_block_bytes, compress_clickhouse, decompress_clickhouse_block, ClickHouseMethod};
 pub use city::cityhash128;
 pub use compress::compress;
 pub use decompress::decompress;
