@@ -25,7 +25,7 @@ engine.chdb_query_cmdline.restype = ctypes.c_void_p
 engine.chdb_query_cmdline(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
 """
 LISTEN_FOR_EVER = (
-    "SYSTEM START LISTEN HTTP; SELECT sleepEachRow(1) FROM system.numbers "
+    "SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; SELECT sleepEachRow(1) FROM system.numbers "
     "SETTINGS function_sleep_max_microseconds_per_block=0, max_block_size=1 FORMAT Null"
 )
 TERMINATED = b"Terminate called for uncaught exception"
@@ -51,13 +51,15 @@ class Engine:
         (folder / "config.xml").write_text(config_xml(folder / "users.xml", config))
         self.folder, self.environment = folder, environment
         self.records_withdrawn = 0
+        self.native_port = free_port()
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)
         self.start()
 
     def start(self) -> None:
         """Also after its end, on the same data and port."""
-        folder, port = self.folder, str(self.direct.port)
-        options = ["--path", str(folder / "data"), "--config-file", str(folder / "config.xml"), "--http_port", port]
+        folder = self.folder
+        ports = ["--http_port", str(self.direct.port), "--tcp_port", str(self.native_port)]
+        options = ["--path", str(folder / "data"), "--config-file", str(folder / "config.xml"), *ports]
         command = [sys.executable, "-c", RUNNER, str(engine_library()), str(folder), *options, "--logger.level=warning"]
         log = folder / "engine.log"
         self.log_read_bytes = log.stat().st_size if log.exists() else 0

@@ -37,6 +37,7 @@ class Gateway:
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.environment = {**engine_environment(), **(environment or {})}
+        self.direct_native_port: int | None = None
         self.folder, self.data_dir = folder, folder / "data"
         self.config_path = folder / "windrow.toml"
         self.config = config + self.users()
@@ -51,6 +52,7 @@ class Gateway:
         ready = eventually(self._ready_line, "the gateway says that it is ready")
         self.http = endpoint_of(ready["http"])
         self.admin = endpoint_of(ready["admin"])
+        self.native_port = int(ready["native"].rsplit(":", 1)[1]) if ready.get("native") else None
         # Nowhere, with the port closed.
         self.flight = f"grpc://{ready.get('flight')}"
         self.direct = self.direct_endpoint()
@@ -60,13 +62,17 @@ class Gateway:
         return users_toml()
 
     def command(self) -> list[str]:
-        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
+        ports = [
+            *("--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
+            *("--flight", "127.0.0.1:0", "--native", "127.0.0.1:0"),
+        ]
         where = ["--config", str(self.config_path), "--backend", "embedded", "--data-dir", str(self.data_dir)]
         return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json", *self.arguments]
 
     def direct_endpoint(self) -> Endpoint:
         known = json.loads((self.data_dir / "embedded" / "endpoint.json").read_text())
         host, port = known["url"].removeprefix("http://").rstrip("/").split(":")
+        self.direct_native_port = known["native_port"]
         return Endpoint(host, int(port), TESTER.name, TESTER.password)
 
     def log_events(self) -> list[dict]:

@@ -17,7 +17,7 @@ pub use crate::exception::{code_name, http_status, Exception};
 pub use basic::same_secret;
 pub use call::{is_of_clickhouse, Answer, Begun, Call, CallError, Credentials};
 pub use endpoint::{Endpoint, EndpointError};
-pub use pool::{Client, ClientOptions, ConnectError, Lease};
+pub use pool::{Client, ClientOptions, ConnectError, Dialer, Lease};
 pub use strangers::{Strangers, Turn};
 pub use tls::{client_config, server_config, Identity, ServerTls, TlsError};
 pub use url::{percent_decode, push_param, push_percent_encoded};

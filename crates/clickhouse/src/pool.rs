@@ -54,6 +54,47 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
+/// Connects to one port.
+pub struct Dialer {
+    host: String,
+    port: u16,
+    tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
+}
+
+impl Dialer {
+    pub fn new(host: &str, port: u16, tls: bool, options: &ClientOptions) -> Result<Dialer, TlsError> {
+        let tls = match tls {
+            false => None,
+            true => {
+                let config = client_config(options.ca_file.as_deref(), None)?;
+                let name = options.server_name.clone().unwrap_or_else(|| host.to_owned());
+                let name = ServerName::try_from(name).map_err(|error| TlsError::from(error.to_string()))?;
+                Some((tokio_rustls::TlsConnector::from(config), name))
+            }
+        };
+        Ok(Dialer { host: host.to_owned(), port, tls })
+    }
+
+    pub async fn connect(&self) -> io::Result<Stream> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(match &self.tls {
+            None => Stream::Plain(stream),
+            Some((connector, name)) => {
+                let stream = connector.connect(name.clone(), stream).await?;
+                Stream::Tls(Box::new(tokio_rustls::TlsStream::Client(stream)))
+            }
+        })
+    }
+}
+
+impl fmt::Display for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls.is_some() { "tcps" } else { "tcp" };
+        write!(f, "{scheme}://{}:{}", self.host, self.port)
+    }
+}
+
 struct Idle {
     connection: ClientConnection,
     usable_until: Instant,
@@ -62,9 +103,9 @@ struct Idle {
 /// Connections to one ClickHouse.
 pub struct Client {
     endpoint: Endpoint,
+    dialer: Dialer,
     connect_timeout: Duration,
     idle_timeout: Duration,
-    tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
     permits: Arc<Semaphore>,
     /// `None`: no connection is kept any more.
     idle: Arc<Mutex<Option<Vec<Idle>>>>,
@@ -78,20 +119,12 @@ impl Client {
     }
 
     pub fn new(endpoint: Endpoint, options: ClientOptions) -> Result<Client, TlsError> {
-        let tls = match endpoint.tls {
-            false => None,
-            true => {
-                let config = client_config(options.ca_file.as_deref(), None)?;
-                let name = options.server_name.unwrap_or_else(|| endpoint.host.clone());
-                let name = ServerName::try_from(name).map_err(|error| TlsError::from(error.to_string()))?;
-                Some((tokio_rustls::TlsConnector::from(config), name))
-            }
-        };
+        let dialer = Dialer::new(&endpoint.host, endpoint.port, endpoint.tls, &options)?;
         Ok(Client {
             endpoint,
+            dialer,
             connect_timeout: options.connect_timeout,
             idle_timeout: options.idle_timeout,
-            tls,
             permits: Arc::new(Semaphore::new(options.max_connections)),
             idle: Arc::new(Mutex::new(Some(Vec::new()))),
             has_answered: AtomicBool::new(false),
@@ -146,16 +179,7 @@ impl Client {
     }
 
     async fn connect(&self) -> io::Result<ClientConnection> {
-        let stream = TcpStream::connect((self.endpoint.host.as_str(), self.endpoint.port)).await?;
-        stream.set_nodelay(true)?;
-        let stream = match &self.tls {
-            None => Stream::Plain(stream),
-            Some((connector, name)) => {
-                let stream = connector.connect(name.clone(), stream).await?;
-                Stream::Tls(Box::new(tokio_rustls::TlsStream::Client(stream)))
-            }
-        };
-        Ok(ClientConnection::new(stream))
+        Ok(ClientConnection::new(self.dialer.connect().await?))
     }
 }
 

@@ -9,6 +9,7 @@ use windrow_clickhouse::{Client, Credentials};
 use windrow_duckdb::{DuckDb, DuckDbSink};
 use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableKey};
 
+use crate::native::NativeBackend;
 use crate::users::Users;
 
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct ClickHouse {
     pub client: Arc<Client>,
     /// For what is forwarded: slow readers can't take the other's connections.
     pub relay: Arc<Client>,
+    /// For what native clients send that is not gathered. `None`: none is served.
+    pub native: Option<Arc<NativeBackend>>,
 }
 
 #[derive(Clone)]

@@ -30,6 +30,7 @@ const BAD_ARGUMENTS: i32 = 36;
 const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
 const AUTHENTICATION_FAILED: i32 = 516;
 const NOT_ENOUGH_SPACE: i32 = 243;
+const UNKNOWN_SETTING: i32 = 115;
 const UNKNOWN_TABLE: i32 = 60;
 const READONLY: i32 = 164;
 const TOO_MANY_PARTS: i32 = 252;
@@ -62,6 +63,10 @@ impl Refusal {
     /// An error of the database's own.
     pub(crate) fn exception(exception: Exception) -> Refusal {
         Refusal::insert(InsertError::Exception(exception))
+    }
+
+    pub(crate) fn is_unknown_setting(&self) -> bool {
+        self.code == UNKNOWN_SETTING
     }
 
     pub(crate) fn bad_argument(text: impl Into<String>) -> Refusal {

@@ -2,6 +2,8 @@
 //!
 //! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or
 //!   forwarded.
+//! - `native/` does the same for ClickHouse's native protocol.
+//! - `statement/` is what is settled for statements of both before they go on.
 //! - `insert/` has the stages of an insert, whatever protocol it came by: candidate, admitted, parsed, handed over.
 //! - `state.rs` is what all connections share.
 //! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the
@@ -27,17 +29,20 @@ mod listener;
 mod live;
 mod metrics;
 mod multipart;
+mod native;
 mod options;
 mod pipelines;
 mod recent;
 mod state;
+mod statement;
 mod users;
 
 pub use admin::{dead_letter_json, listing_json, AdminServer, MAX_ADMIN_CONNECTIONS};
 pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
-pub use data::{install_duckdb_functions, prepare_temporary_folder, DataServer};
+pub use data::{install_duckdb_functions, prepare_temporary_folder, Certificates, DataServer, Port};
 pub use listener::{bind, ListenError};
+pub use native::NativeBackend;
 pub use options::{temporary_folder, AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
 pub use pipelines::{pipelines_json, values_as_text, BackendTables, PipelineSource, TablesThroughGateway};
 pub use users::{Access, Users};

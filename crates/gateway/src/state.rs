@@ -10,11 +10,12 @@ use windrow_engine::{dead_letters::DeadLetters, Gatherer};
 
 use crate::admission::Admission;
 use crate::backend::{Backend, BackendSink};
-use crate::data::{BodyRoom, KeptFiles, KnownHeads, QueryIds, Sessions, TemporaryFiles};
+use crate::data::{BodyRoom, KeptFiles, KnownHeads, Sessions, TemporaryFiles};
 use crate::insert::{Asking, PreparedInserts, Questions};
 use crate::metrics::Metrics;
 use crate::options::GatewayOptions;
 use crate::pipelines::ShownPipelines;
+use crate::statement::QueryIds;
 
 pub(crate) struct State {
     /// As much as may be held of what is on its way to one table.

@@ -36,4 +36,4 @@ pub use reader::MessageReader;
 pub use response::{http_date, reason_phrase, ResponseBuilder};
 pub use server::{Connection, NextRequest};
 pub use shares::{network_of, Share, Shares};
-pub use stream::{ReadHalf, Stream, WriteHalf};
+pub use stream::{within, ReadHalf, Stream, WriteHalf};

@@ -122,7 +122,7 @@ impl WriteHalf {
 }
 
 /// `io` with a bound on its silence. A socket that is ready answers without a timer being set.
-async fn within<T>(idle: Duration, io: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+pub async fn within<T>(idle: Duration, io: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let mut io = std::pin::pin!(io);
     let first = std::future::poll_fn(|cx| Poll::Ready(io.as_mut().poll(cx))).await;
     if let Poll::Ready(result) = first {

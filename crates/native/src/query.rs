@@ -89,8 +89,8 @@ pub struct Query {
     pub is_initial: bool,
     pub quota_key: String,
     pub settings: Vec<Setting>,
-    /// Where the list of settings ends in the packet: others may be put in there.
-    pub settings_end: usize,
+    /// The place of the list of settings in the packet, up to behind its end: another may be put in there.
+    pub settings_place: Range<usize>,
     pub stage: u64,
     pub is_compressed: bool,
     /// The statement's place in the packet.
@@ -108,9 +108,9 @@ impl Query {
         input.varint()?;
         query.id = input.text(MAX_NAME_BYTES, "the query id")?.to_owned();
         query.read_client_info(&mut input, revision)?;
+        let settings_start = input.at();
         query.settings = Setting::read_all(&mut input)?;
-        // In front of the empty name, which takes a byte.
-        query.settings_end = input.at() - 1;
+        query.settings_place = settings_start..input.at();
         if revision >= revision::INTERSERVER_EXTERNALLY_GRANTED_ROLES {
             input.bytes(MAX_NAME_BYTES, "granted roles")?;
         }
@@ -275,7 +275,9 @@ mod tests {
             assert_eq!((query.id.as_str(), query.quota_key.as_str()), ("id", "quota"));
             assert_eq!(query.settings, settings);
             assert!(query.is_initial && query.is_compressed && query.stage == STAGE_COMPLETE);
-            assert_eq!(bytes[query.settings_end], 0);
+            let mut settings_bytes = Vec::new();
+            Setting::write_all(&settings, &mut settings_bytes);
+            assert_eq!(bytes[query.settings_place.clone()], settings_bytes);
             for end in 0..bytes.len() {
                 assert!(matches!(Query::read(&bytes[..end], revision), Err(Fault::Incomplete { .. })), "{end} bytes");
             }

@@ -14,7 +14,7 @@ use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRul
 use crate::typed::{
     AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, DuckDbSettings,
     DuckDbUser, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
-    HttpSettings, JournalSettings, LogFormat, LogSettings, Settings, TlsFiles,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, TlsFiles,
 };
 
 /// Why the readers below can't meet another variant: a test loads every setting of the table.
@@ -58,6 +58,12 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             max_age_ms: layers.unless_zero("dead_letters.max_age_ms"),
         },
         append: append(layers),
+        native: NativeSettings {
+            listen: layers.optional_address("native.listen"),
+            tls_listen: layers.optional_address("native.tls_listen"),
+            tls: tls_files(layers, "native.tls_certificate", "native.tls_key"),
+        },
+        backend_native_address: layers.optional_text("backend_native.address").map(str::to_owned),
         flight: FlightSettings {
             listen: layers.optional_address("flight.listen"),
             idle_timeout_ms: layers.integer("flight.idle_timeout_ms"),
@@ -77,10 +83,9 @@ fn log(layers: &Layers) -> LogSettings {
 }
 
 fn http(layers: &Layers) -> HttpSettings {
-    let files = layers.path("http.tls_certificate").zip(layers.path("http.tls_key"));
     HttpSettings {
         listen: layers.address("http.listen"),
-        tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),
+        tls: tls_files(layers, "http.tls_certificate", "http.tls_key"),
         max_connections: layers.count("http.max_connections"),
         max_header_bytes: layers.count("http.max_header_bytes"),
         max_body_bytes_gathered: layers.count("http.max_body_bytes_gathered"),
@@ -89,6 +94,10 @@ fn http(layers: &Layers) -> HttpSettings {
         body_idle_timeout_ms: layers.integer("http.body_idle_timeout_ms"),
         keep_alive_timeout_ms: layers.integer("http.keep_alive_timeout_ms"),
     }
+}
+
+fn tls_files(layers: &Layers, certificate: &str, key: &str) -> Option<TlsFiles> {
+    layers.path(certificate).zip(layers.path(key)).map(|(certificate, key)| TlsFiles { certificate, key })
 }
 
 fn duckdb(layers: &Layers) -> DuckDbSettings {

@@ -117,6 +117,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("append.max_batch_bytes", Kind::Bytes { min: 64 << 10, max: 1 << 30 }, Is("64MiB"), "Longest batch of an ordered append, packed and unpacked."),
     row("append.max_open", Kind::Count { min: 1, max: 100_000 }, Is("1000"), "Ordered appends that may be open at a time. One more gets 503."),
     row("append.max_open_per_user", Kind::Count { min: 1, max: 100_000 }, Is("800"), "Of these, how many one user may have: the others are left for other users."),
+    row("native.listen", Kind::AddressOrOff, Is(""), "The port of ClickHouse's native protocol, as in `127.0.0.1:9000`. Port 0 takes a free one; empty: none."),
+    row("native.tls_listen", Kind::AddressOrOff, Is(""), "The port of the native protocol inside TLS, as in `0.0.0.0:9440`. It needs `native.tls_certificate` and `native.tls_key`."),
+    row("native.tls_certificate", Kind::Path, Unset, "PEM file with the certificate chain of `native.tls_listen`."),
+    row("native.tls_key", Kind::Path, Unset, "PEM file with the private key of `native.tls_certificate`."),
+    row("backend_native.address", Kind::Text, Unset, "Where the backend speaks the native protocol, as `host:port`: for what native clients send that is not gathered. When not set: the host of `backend`, port 9000, or 9440 with TLS for an https backend."),
     row("flight.listen", Kind::AddressOrOff, Is("127.0.0.1:8815"), "The port of Arrow Flight SQL. Port 0 takes a free one."),
     row("flight.idle_timeout_ms", MS, Is("600000"), "How long a client of Flight SQL may take nothing of a result. Then its query is ended, with an error, and its place in the database is free."),
 ];

@@ -30,6 +30,9 @@ pub struct Settings {
     pub journal: JournalSettings,
     pub dead_letters: DeadLetterSettings,
     pub append: AppendSettings,
+    pub native: NativeSettings,
+    /// Where the backend's native port is, as `host:port`, if that is said.
+    pub backend_native_address: Option<String>,
     pub flight: FlightSettings,
     /// Pipelines, each with a name of its own.
     pub kafka: Vec<KafkaSettings>,
@@ -66,6 +69,15 @@ pub struct HttpSettings {
     pub headers_read_timeout_ms: u64,
     pub body_idle_timeout_ms: u64,
     pub keep_alive_timeout_ms: u64,
+}
+
+/// The ports of ClickHouse's native protocol.
+#[derive(Debug, Clone)]
+pub struct NativeSettings {
+    pub listen: Option<SocketAddr>,
+    pub tls_listen: Option<SocketAddr>,
+    /// Of the port that speaks TLS.
+    pub tls: Option<TlsFiles>,
 }
 
 /// PEM files.

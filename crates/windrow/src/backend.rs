@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use windrow_clickhouse::{Call, CallError, Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Call, CallError, Client, ClientOptions, Credentials, Dialer, Endpoint};
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
-use windrow_gateway::{ClickHouse, DefaultUser, DuckDbBackend, Users, MARKED_WINDOW};
+use windrow_gateway::{ClickHouse, DefaultUser, DuckDbBackend, NativeBackend, Users, MARKED_WINDOW};
 use windrow_settings::{Backend, DuckDbPlace, Settings};
 
 /// Whether the backend answers; the sentence says why not.
@@ -39,7 +39,12 @@ impl RunningBackend {
                     tls: url.tls,
                     credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
                 };
-                let clickhouse = clickhouse(settings, endpoint)?;
+                let port = if url.tls { 9440 } else { 9000 };
+                let native = match &settings.backend_native_address {
+                    Some(address) => native_address(address)?,
+                    None => (url.host.clone(), port),
+                };
+                let clickhouse = clickhouse(settings, endpoint, native)?;
                 let available = ask_now_and_then(clickhouse.client.clone()).await;
                 Ok(RunningBackend {
                     name: clickhouse.client.endpoint().to_string(),
@@ -64,7 +69,7 @@ impl RunningBackend {
         let endpoint =
             Endpoint { host: at.host.clone(), port: at.http_port, tls: false, credentials: credentials.clone() };
         let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
-        let clickhouse = clickhouse(settings, endpoint)?;
+        let clickhouse = clickhouse(settings, endpoint, (at.host.clone(), at.native_port))?;
         // What came of it, the guard knows better. From now on it is one that has answered.
         let _ = ask(&clickhouse.client).await;
         Ok(RunningBackend {
@@ -118,7 +123,7 @@ impl RunningBackend {
 
     pub(crate) async fn stop(self) {
         match &self.gateway {
-            windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay }) => {
+            windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay, .. }) => {
                 client.close();
                 relay.close();
             }
@@ -140,20 +145,37 @@ fn embedded_user(user: &windrow_settings::EmbeddedUser) -> EmbeddedUser {
     }
 }
 
-fn clickhouse(settings: &Settings, endpoint: Endpoint) -> Result<ClickHouse, String> {
-    Ok(ClickHouse { client: client(settings, endpoint.clone())?, relay: client(settings, endpoint)? })
+fn clickhouse(settings: &Settings, endpoint: Endpoint, native: (String, u16)) -> Result<ClickHouse, String> {
+    let (host, port) = native;
+    let options = client_options(settings);
+    let dialer = Dialer::new(&host, port, endpoint.tls, &options).map_err(|error| format!("{error}; {TLS_ADVICE}"))?;
+    Ok(ClickHouse {
+        native: Some(Arc::new(NativeBackend::new(dialer, options.connect_timeout))),
+        client: client(settings, endpoint.clone())?,
+        relay: client(settings, endpoint)?,
+    })
 }
 
+fn native_address(address: &str) -> Result<(String, u16), String> {
+    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
+    parts.ok_or_else(|| format!("`backend_native.address` is host:port, as in clickhouse:9000, not '{address}'"))
+}
+
+const TLS_ADVICE: &str = "see `backend_tls.ca_file` and `backend_tls.server_name`";
+
 fn client(settings: &Settings, endpoint: Endpoint) -> Result<Arc<Client>, String> {
-    let options = ClientOptions {
+    let client = Client::new(endpoint, client_options(settings));
+    client.map(Arc::new).map_err(|error| format!("{error}; {TLS_ADVICE}"))
+}
+
+fn client_options(settings: &Settings) -> ClientOptions {
+    ClientOptions {
         max_connections: settings.backend_pool.max_connections,
         connect_timeout: Duration::from_millis(settings.backend_pool.connect_timeout_ms),
         idle_timeout: Duration::from_millis(settings.backend_pool.idle_timeout_ms),
         ca_file: settings.backend_tls.ca_file.clone(),
         server_name: settings.backend_tls.server_name.clone(),
-    };
-    let advice = "see `backend_tls.ca_file` and `backend_tls.server_name`";
-    Client::new(endpoint, options).map(Arc::new).map_err(|error| format!("{error}; {advice}"))
+    }
 }
 
 /// The guard knows how the embedded engine does.

@@ -61,6 +61,12 @@ pub(crate) struct SettingsFlags {
     /// The admin port: health and metrics.
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
+    /// The port of ClickHouse's native protocol, as in 127.0.0.1:9000; none unless named.
+    #[arg(long, value_name = "ADDRESS")]
+    native: Option<String>,
+    /// The same inside TLS, as in 0.0.0.0:9440; see native.tls_certificate.
+    #[arg(long, value_name = "ADDRESS")]
+    native_tls: Option<String>,
     /// The port of Arrow Flight SQL; "" for none.
     #[arg(long, value_name = "ADDRESS")]
     flight: Option<String>,
@@ -79,6 +85,8 @@ impl SettingsFlags {
             ("data_dir", "--data-dir", &self.data_dir),
             ("http.listen", "--http", &self.http),
             ("admin.listen", "--admin", &self.admin),
+            ("native.listen", "--native", &self.native),
+            ("native.tls_listen", "--native-tls", &self.native_tls),
             ("flight.listen", "--flight", &self.flight),
             ("log.format", "--log-format", &self.log_format),
             ("log.level", "--log-level", &self.log_level),
@@ -96,7 +104,11 @@ impl SettingsFlags {
 
     /// Whether the user chose the ports.
     pub(crate) fn names_ports(&self) -> bool {
-        self.http.is_some() || self.admin.is_some() || self.flight.is_some() || self.config.is_some()
+        self.http.is_some()
+            || self.admin.is_some()
+            || self.flight.is_some()
+            || self.native.is_some()
+            || self.config.is_some()
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn start(
             let check = move |given: &_| users.check(given).map(|access| Access { readonly: access.readonly });
             (Store::DuckDb(duckdb.clone()), Users::Gateway(Box::new(check)))
         }
-        Backend::ClickHouse(ClickHouse { client, relay }) => {
+        Backend::ClickHouse(ClickHouse { client, relay, .. }) => {
             let default_user = backend.default_user.as_ref().map(|default| DefaultUser {
                 password: default.password.clone(),
                 credentials: default.credentials.clone(),

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use windrow_append::Appends;
 use windrow_embedded::{DataDirLock, EngineState};
 use windrow_engine::{Leftovers, ShutDown};
 use windrow_flight::FlightServer;
-use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions, GatewayStores};
+use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions, GatewayStores, Port};
 use windrow_settings::Settings;
 
 use crate::appends;
@@ -45,15 +46,28 @@ pub(crate) struct Gateway {
     reload: Arc<Reload>,
 }
 
+/// The ports of the native protocol that the settings name.
+fn native_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, String> {
+    let named = [
+        (settings.native.listen, "native.listen", Port::Native),
+        (settings.native.tls_listen, "native.tls_listen", Port::NativeTls),
+    ];
+    let open = |(at, setting, port): (Option<SocketAddr>, &'static str, Port)| {
+        Some(bind(at?, setting).map(|listener| (listener, port)).map_err(|error| error.to_string()))
+    };
+    named.into_iter().filter_map(open).collect()
+}
+
 impl Gateway {
     /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served.
     /// What an earlier run left in the journal is stored meanwhile.
     pub(crate) async fn start(settings: Settings, load: Load) -> Result<Gateway, String> {
         let settings = Arc::new(settings);
         let pipelines = kafka::all_options(&settings)?;
-        let tls = reload::certificate(&settings.http)?;
+        let certificates = reload::certificates(&settings)?;
         let http_listener = bind(settings.http.listen, "http.listen").map_err(|error| error.to_string())?;
         let admin_listener = bind(settings.admin.listen, "admin.listen").map_err(|error| error.to_string())?;
+        let native = native_listeners(&settings)?;
         let flight_listener = settings.flight.listen.map(|address| bind(address, "flight.listen")).transpose();
         let flight_listener = flight_listener.map_err(|error| error.to_string())?;
         let address = |listener: &tokio::net::TcpListener| listener.local_addr().map_err(|error| error.to_string());
@@ -74,7 +88,7 @@ impl Gateway {
         };
         let behind = backend.gateway.clone();
         let appends = appends::start(&settings, &behind, &mut registry)?;
-        let data = Arc::new(DataServer::new(behind, stores, options, tls, &mut registry));
+        let data = Arc::new(DataServer::new(behind, stores, options, certificates, &mut registry));
         data.serve_appends(appends.clone());
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
@@ -93,9 +107,13 @@ impl Gateway {
             move || reload.run()
         };
         AdminServer::new(registry, &data, AdminOptions { token }, ready, reloads).start(admin_listener);
-        data.start(http_listener);
+        data.start(http_listener, Port::Http);
+        let native_at: Vec<String> =
+            native.iter().filter_map(|(listener, _)| address(listener).ok()).map(|at| at.to_string()).collect();
+        native.into_iter().for_each(|(listener, port)| data.start(listener, port));
+        let native_at = (!native_at.is_empty()).then(|| native_at.join(","));
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
-        tracing::info!(%http, %admin, flight = flight_at, backend = backend.name, "windrow is ready");
+        tracing::info!(%http, %admin, native = native_at, flight = flight_at, backend = backend.name, "windrow is ready");
         let data_directory =
             DataDirectory::new(lock, vec![journal.writer, deduplication.writer, opened_dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow_clickhouse::ServerTls;
-use windrow_gateway::DataServer;
-use windrow_settings::{Difference, HttpSettings, Settings};
+use windrow_gateway::{Certificates, DataServer};
+use windrow_settings::{Difference, Settings, TlsFiles};
 
 use crate::logging;
 
@@ -48,20 +48,34 @@ impl Reload {
     fn exchange(&self) -> Result<Difference, String> {
         let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
         let (settings, difference) = in_force.reloaded(&(self.load)()?);
-        let tls = certificate(&settings.http)?;
+        let certificates = certificates(&settings)?;
         logging::set_level(&settings.log.level)?;
         let is_about_inserts = |path: &String| path.starts_with("tables[") || path.starts_with("gather.");
         let concerns_inserts = difference.at_reload.iter().any(is_about_inserts);
         *in_force = Arc::new(settings);
-        self.data.reload(in_force.clone(), tls, concerns_inserts);
+        self.data.reload(in_force.clone(), certificates, concerns_inserts);
         Ok(difference)
     }
 }
 
-/// The data port's certificate, as it is in its files now.
-pub(crate) fn certificate(http: &HttpSettings) -> Result<Option<ServerTls>, String> {
-    let Some(files) = &http.tls else { return Ok(None) };
-    let advice = "name PEM files of a certificate and its key in `http.tls_certificate` and `http.tls_key`";
+/// The certificates of the ports, as they are in their files now.
+pub(crate) fn certificates(settings: &Settings) -> Result<Certificates, String> {
+    let http = certificate(settings.http.tls.as_ref(), "http")?;
+    let native = certificate(settings.native.tls.as_ref(), "native")?;
+    if settings.native.tls_listen.is_some() && native.is_none() {
+        return Err("`native.tls_listen` needs a certificate: name PEM files in `native.tls_certificate` and \
+                    `native.tls_key`"
+            .to_owned());
+    }
+    Ok(Certificates { http, native })
+}
+
+fn certificate(files: Option<&TlsFiles>, section: &str) -> Result<Option<ServerTls>, String> {
+    let Some(files) = files else { return Ok(None) };
     let config = windrow_clickhouse::server_config(&files.certificate, &files.key);
-    config.map(Some).map_err(|error| format!("{error}; {advice}"))
+    config.map(Some).map_err(|error| {
+        format!(
+            "{error}; name PEM files of a certificate and its key in `{section}.tls_certificate` and `{section}.tls_key`"
+        )
+    })
 }

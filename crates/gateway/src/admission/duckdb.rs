@@ -99,6 +99,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
             type_name: column.duckdb_type,
             data_type: column.data_type,
             default_kind,
+            default_expression: "".into(),
             plain_default: None,
             asks_for_rights: false,
         }

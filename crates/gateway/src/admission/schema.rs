@@ -47,6 +47,8 @@ pub(crate) struct Column {
     /// Or why it is not known here.
     pub(crate) data_type: Result<DataType, String>,
     pub(crate) default_kind: DefaultKind,
+    /// Empty where there is none.
+    pub(super) default_expression: Box<str>,
     /// What stands in it where it is left out, if that is a number that can be read here.
     pub(super) plain_default: Option<i64>,
     pub(crate) asks_for_rights: bool,
@@ -367,7 +369,8 @@ impl Column {
         let data_type = DataType::parse(&type_name).map_err(|error| error.to_string());
         let plain_default = if default_expression.is_empty() { Some(0) } else { default_expression.parse().ok() };
         let asks_for_rights = asks_for_rights(default_expression);
-        Column { name, data_type, type_name, default_kind, plain_default, asks_for_rights }
+        let default_expression = default_expression.into();
+        Column { name, data_type, type_name, default_kind, default_expression, plain_default, asks_for_rights }
     }
 
     fn target(&self) -> Target {
@@ -453,6 +456,35 @@ impl TableSchema {
 
     /// The columns that an insert writes: those it names, with the name of its table before them or without, or all
     /// that can be written but for some.
+    pub(crate) fn type_name(&self, column: &str) -> Option<&str> {
+        self.columns.iter().find(|known| known.name == column).map(|known| known.type_name.as_str())
+    }
+
+    /// The columns with their defaults, as ClickHouse tells them to native clients.
+    pub(crate) fn description(&self) -> String {
+        let mut text = format!("columns format version: 1\n{} columns:\n", self.columns.len());
+        for column in &self.columns {
+            text.push_str(&windrow_sql::backquote(&column.name));
+            text.push(' ');
+            text.push_str(&column.type_name);
+            let kind = match column.default_kind {
+                DefaultKind::None => "",
+                DefaultKind::Default => "DEFAULT",
+                DefaultKind::Materialized => "MATERIALIZED",
+                DefaultKind::Ephemeral => "EPHEMERAL",
+                DefaultKind::Alias => "ALIAS",
+            };
+            if !kind.is_empty() {
+                text.extend(["\t", kind, "\t"]);
+                // What stands in lines is escaped as in tab-separated text.
+                let expression = column.default_expression.replace('\\', "\\\\").replace('\n', "\\n");
+                text.push_str(&expression.replace('\t', "\\t"));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
     pub(crate) fn target_columns(
         &self,
         table: &str,

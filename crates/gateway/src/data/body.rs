@@ -39,8 +39,9 @@ impl Read {
 }
 
 /// Held until it is dropped.
+#[derive(Default)]
 pub(crate) struct Room {
-    _held: Option<OwnedSemaphorePermit>,
+    held: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -127,7 +128,12 @@ impl BodyRoom {
         }
         let mut held = None;
         self.make_room(&mut held, length).await.ok()?;
-        Some(Room { _held: held })
+        Some(Room { held })
+    }
+
+    /// Makes `room` large enough for `length` bytes. False: there is none, or not soon enough.
+    pub(crate) async fn grow(&self, room: &mut Room, length: usize) -> bool {
+        permits_for(length) <= self.total_permits && self.make_room(&mut room.held, length).await.is_ok()
     }
 
     /// Leaves room for `length` bytes.

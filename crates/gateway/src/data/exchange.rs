@@ -26,6 +26,7 @@ use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{AnswerForm, Origin};
 use crate::state::State;
+use crate::statement::StatementContext;
 
 pub(super) struct Exchange<'a> {
     pub(super) state: &'a Arc<State>,
@@ -119,9 +120,21 @@ impl Exchange<'_> {
         AnswerForm::new(|name| self.request.param_str(name).or_else(|| user.as_ref()?.setting(name)))
     }
 
-    pub(super) async fn current_database(&self, credentials: &Credentials) -> String {
-        let key = self.request.user_key(credentials);
-        self.state.admission.user(key).await.map_or_else(|_| "default".to_owned(), |user| user.database.clone())
+    pub(super) async fn current_database(&self) -> String {
+        self.context().current_database().await
+    }
+
+    /// The statement without what is HTTP's.
+    pub(super) fn context(&self) -> StatementContext<'_> {
+        let known = self.credentials();
+        let credentials = known.unwrap_or(self.state.backend.own_credentials());
+        StatementContext {
+            state: self.state,
+            user_key: self.request.user_key(credentials),
+            names_user: known.is_some(),
+            params: &self.request.params,
+            query_id: self.request.query_id(),
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! `SYSTEM FLUSH ASYNC INSERT QUEUE`, answered here.
 
-use windrow_clickhouse::CallError;
-use windrow_engine::TableKey;
 use windrow_http::Connection;
 
 use super::answer::{After, Answering};
@@ -28,28 +26,14 @@ impl Exchange<'_> {
         if let Sender::Nobody = self.sender().await {
             return self.forward(connection, out, Cause::plain(UNKNOWN_USER), read).await;
         }
-        let privilege = "SYSTEM FLUSH ASYNC INSERT QUEUE ON *.*";
-        let is_granted = match self.state.admission.is_granted(credentials, privilege).await {
-            Ok(is_granted) => is_granted,
-            // Forwarded, it might succeed by now, and nothing of what is gathered here would have been flushed.
-            Err(CallError::Exception(exception)) if exception.is_passing() => {
-                return self.refuse(connection, out, &Refusal::exception(exception)).await
+        match self.context().flush_gathered(tables).await {
+            Ok(true) => {}
+            Ok(false) if self.state.backend.takes_requests() => {
+                return self.forward(connection, out, Cause::plain("refused"), read).await
             }
-            Err(CallError::Exception(_)) => false,
-            Err(error) => return self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await,
-        };
-        if !is_granted {
-            if !self.state.backend.takes_requests() {
-                return self.refuse(connection, out, &Refusal::readonly(&credentials.user)).await;
-            }
-            return self.forward(connection, out, Cause::plain("refused"), read).await;
+            Ok(false) => return self.refuse(connection, out, &Refusal::readonly(&credentials.user)).await,
+            Err(refusal) => return self.refuse(connection, out, &refusal).await,
         }
-        let database = self.current_database(credentials).await;
-        let names: Vec<TableKey> = tables
-            .into_iter()
-            .map(|name| TableKey { database: name.database.unwrap_or_else(|| database.clone()), table: name.table })
-            .collect();
-        self.state.gatherer.flush((!names.is_empty()).then_some(names.as_slice())).await;
         if self.state.options.default_user.is_none() && self.state.backend.takes_requests() {
             return self.forward(connection, out, Cause::plain("other_statement"), read).await;
         }

@@ -9,8 +9,6 @@ use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, Ot
 
 use super::answer::{self, After};
 use super::body::Read;
-use super::claim::claim_for_forwarded;
-use super::deduplication::{Passage, RowRemoval};
 use super::exchange::Exchange;
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient, WhenDone};
 use super::own_tables::{self, Visible};
@@ -21,6 +19,7 @@ use super::text::Text;
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, Role};
+use crate::statement::{Changes, Passage};
 
 /// Why a request is forwarded, and what is known of it.
 pub(super) struct Cause<'a> {
@@ -78,7 +77,7 @@ impl Exchange<'_> {
         read: Read,
     ) -> After {
         let Cause { reason, statement, text, insert } = cause;
-        let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
+        let _claim = match self.context().claim_for_forwarded().await {
             Ok(claim) => claim,
             // No query begins there, so an id is nobody's.
             Err(_) if reason == "not_a_query" => None,
@@ -119,16 +118,11 @@ impl Exchange<'_> {
             Sender::Away(_) | Sender::Behind | Sender::Unclear => false,
         };
         // Asked before the statement runs: a table that is gone can't be asked about.
-        let gone = if changes.learnt { self.row_removal(statement, text).await } else { None };
+        let gone = match statement.zip(text) {
+            Some((statement, text)) if changes.learnt => self.context().row_removal(statement, &text.joined()).await,
+            _ => None,
+        };
         Changes { gone, session, ..changes }
-    }
-
-    /// The backend has done what the statement asks for.
-    async fn have_changed(&self, changes: &Changes) {
-        if changes.learnt {
-            self.state.forget_what_was_learnt();
-        }
-        self.forget_rows(changes.gone.as_ref()).await;
     }
 
     /// Marks the request's session before the statement runs, so that no insert behind it is taken too early.
@@ -149,7 +143,14 @@ impl Exchange<'_> {
         insert: Option<InsertOutline>,
         changes: &Changes,
     ) -> (After, Option<Exception>) {
-        let passage = self.settle_deduplication(&mut forwarded, insert).await;
+        let passage = match insert.filter(|_| self.request.is_post()) {
+            Some(insert) => {
+                let (additions, passage) = self.context().settle_deduplication(&insert).await;
+                additions.iter().for_each(|(name, value)| push_param(&mut forwarded.target, name, value));
+                passage
+            }
+            None => Passage::Nameless,
+        };
         match &passage {
             Passage::Repeat => return (self.answer_repeat(connection, out).await, None),
             Passage::Refused(refusal) => return (self.refuse(connection, out, refusal).await, None),
@@ -159,7 +160,7 @@ impl Exchange<'_> {
         if is_done && matches!(self.request.head.method(), Method::Get | Method::Post) {
             self.peer.permit.is_of_user();
         }
-        self.conclude(passage, is_done).await;
+        self.state.conclude(passage, is_done).await;
         (after, exception)
     }
 
@@ -187,7 +188,7 @@ impl Exchange<'_> {
                     // Whoever hears the answer may send an insert at once, on another connection.
                     let when_done: WhenDone<'_> = &|| {
                         is_done.store(true, Ordering::Relaxed);
-                        Box::pin(self.have_changed(changes))
+                        Box::pin(self.state.have_changed(changes))
                     };
                     let to_client =
                         ToClient { client, connection_fields: &fields, write_idle, has_to_be_known, when_done };
@@ -203,7 +204,7 @@ impl Exchange<'_> {
             Err(ForwardError::NotSent(_)) => false,
         };
         if may_have_changed_more {
-            self.have_changed(changes).await;
+            self.state.have_changed(changes).await;
         }
         match result {
             Ok(relayed) => Passed {
@@ -327,35 +328,6 @@ impl Exchange<'_> {
 struct CredentialFields {
     without: Vec<&'static str>,
     with: Vec<(&'static str, String)>,
-}
-
-/// What a forwarded statement may change, as far as gathering is concerned.
-#[derive(Default)]
-pub(super) struct Changes {
-    session: bool,
-    learnt: bool,
-    gone: Option<RowRemoval>,
-}
-
-impl Changes {
-    fn of(statement: Option<&OtherStatement>, reason: &str) -> Changes {
-        match statement {
-            Some(statement) => Changes {
-                session: statement.changes_session(),
-                learnt: statement.is_ddl() || statement.changes_access(),
-                gone: None,
-            },
-            // Not looked into: it could be anything. An insert that came here changes neither.
-            None => {
-                let could_be_anything = reason == "unclear";
-                Changes { session: could_be_anything, learnt: could_be_anything, gone: None }
-            }
-        }
-    }
-
-    fn any(&self) -> bool {
-        self.learnt || self.gone.is_some()
-    }
 }
 
 fn connection_fields(after: After, connection: &Connection) -> Vec<u8> {

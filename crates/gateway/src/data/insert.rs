@@ -9,22 +9,21 @@ use windrow_sql::{InsertOutline, InsertStatement, TableName};
 
 use super::answer::{After, Answering};
 use super::body::{Read, ReadError};
-use super::claim::{claim_for_forwarded, claim_for_insert, NotClaimed};
 use super::classify::MAX_STATEMENT_BYTES;
 use super::exchange::{send, Exchange};
-use super::forwarding::{Cause, Changes};
+use super::forwarding::Cause;
 use super::progress::ProgressFields;
-use super::query_ids::Claim;
 use super::request::Request;
 use super::strangers::Strange;
 use super::text::Text;
 use crate::admission::UNKNOWN_USER;
 use crate::backend::Backend;
 use crate::insert::{
-    hand_over, log_unreadable, parse, random_query_id, role, unreadable, Candidate, NotGathered, Origin, Parsed,
-    Prepared, Role,
+    hand_over, log_unreadable, parse, query_id, random_query_id, role, unreadable, Candidate, NotGathered, Origin,
+    Parsed, Prepared, Role, Summary,
 };
 use crate::state::State;
+use crate::statement::{outline, Changes, Claim, NotClaimed, LOOKED_THROUGH_BYTES};
 
 /// An insert that is not gathered, before it is decided what becomes of it.
 struct Pending {
@@ -142,7 +141,11 @@ impl Exchange<'_> {
             }
         };
         self.peer.permit.is_of_user();
-        let claim = match claim_for_insert(self.state, &self.request, credentials).await {
+        let claim = match candidate.query_id {
+            Some(_) => self.context().claim_for_insert().await,
+            None => Ok(None),
+        };
+        let claim = match claim {
             Ok(claim) => claim,
             Err(NotClaimed::Forward) => {
                 let insert = self.outline(Some(&text));
@@ -157,6 +160,23 @@ impl Exchange<'_> {
         let answer =
             AnswerTo { state: self.state, head: self.request.head, request: || &self.request, origin: self.origin };
         answer.of(parsed, claim, connection, out).await
+    }
+
+    /// Answers a repeat, which needs no forwarding.
+    pub(super) async fn answer_repeat(&self, connection: &mut Connection, out: &mut Vec<u8>) -> After {
+        let facts = self.state.admission.facts.get();
+        let (id, form) = (query_id(self.request.query_id()), self.form());
+        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
+        let after = answering.success(out, &id, Summary::default());
+        send(connection, out, after).await
+    }
+
+    /// Of a text that may be an INSERT. Without one, the URL is looked at alone.
+    pub(super) fn outline(&self, text: Option<&Text>) -> Option<InsertOutline> {
+        match text {
+            Some(text) => outline(&text.start(LOOKED_THROUGH_BYTES)),
+            None => outline(self.request.query()),
+        }
     }
 
     fn candidate<'c>(
@@ -227,7 +247,7 @@ impl Exchange<'_> {
                 self.forward(connection, out, cause, read).await
             }
             NotGathered::NotRead { unread, prepared, query_id } => {
-                let _claim = match claim_for_forwarded(self.state, &self.request, self.credentials()).await {
+                let _claim = match self.context().claim_for_forwarded().await {
                     Ok(claim) => claim,
                     Err(refusal) => return self.refuse(connection, out, &refusal).await,
                 };

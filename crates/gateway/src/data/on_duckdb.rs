@@ -8,7 +8,6 @@ use windrow_http::Connection;
 
 use super::answer::After;
 use super::body::Read;
-use super::claim::claim_for_forwarded;
 use super::duckdb::Asking;
 use super::exchange::Exchange;
 use super::forwarding::Cause;
@@ -48,12 +47,15 @@ impl Exchange<'_> {
         if reason == "too_large" {
             return self.refuse(connection, out, &too_large(self.state.max_table_bytes)).await;
         }
-        let _claim = match claim_for_forwarded(self.state, &self.request, credentials).await {
+        let _claim = match self.context().claim_for_forwarded().await {
             Ok(claim) => claim,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         self.state.metrics.forwarded(reason);
-        let gone = self.row_removal(statement, text.as_ref()).await;
+        let gone = match statement.zip(text.as_ref()) {
+            Some((statement, text)) => self.context().row_removal(statement, &text.joined()).await,
+            None => None,
+        };
         let asking = Asking { access, gone: gone.as_ref() };
         self.answer_from_duckdb(&backend.duckdb, asking, connection, out, read).await
     }

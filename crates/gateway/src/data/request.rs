@@ -4,6 +4,7 @@ use windrow_http::{Method, RequestHead};
 use crate::admission::UserKey;
 use crate::insert::Param;
 use crate::options::DefaultUser;
+use crate::statement::query_parameter;
 use crate::users::Users;
 
 /// A request's head, taken apart as ClickHouse does it.
@@ -41,12 +42,9 @@ impl<'a> Request<'a> {
         self.param(name).and_then(|value| std::str::from_utf8(value).ok())
     }
 
-    /// The value of `{name:...}` in the statement. None without one, with several, or with one that isn't text.
+    /// The value of `{name:...}` in the statement.
     pub(crate) fn query_parameter(&self, name: &str) -> Option<String> {
-        let is_it = |param: &&Param| param.name().strip_prefix("param_") == Some(name);
-        let mut values = self.params.iter().filter(is_it);
-        let value = values.next()?.text().filter(|value| !value.is_empty())?;
-        values.next().is_none().then(|| value.to_owned())
+        query_parameter(&self.params, name)
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {

@@ -18,7 +18,6 @@ use super::body::BodyRoom;
 use super::duckdb::{KeptFiles, TemporaryFiles};
 use super::exchange::exchange;
 use super::known_heads::{KnownHeads, Latest};
-use super::query_ids::QueryIds;
 use super::sessions::Sessions;
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
@@ -26,17 +25,37 @@ use crate::backend::{Backend, BackendSink};
 use crate::insert::{Asking, Origin, PreparedInserts, Questions};
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::native;
 use crate::options::{GatewayOptions, GatewayStores};
 use crate::pipelines::{BackendTables, PipelineSource, ShownPipelines};
 use crate::state::State;
+use crate::statement::QueryIds;
 
 /// The data port: ClickHouse's HTTP interface.
 pub struct DataServer {
     state: Arc<State>,
     /// What new connections are shown, if the port speaks TLS.
     tls: Live<Option<TlsAcceptor>>,
+    /// The same of the native port that speaks TLS.
+    native_tls: Live<Option<TlsAcceptor>>,
     stop: watch::Sender<bool>,
     connection_limit: Arc<ConnectionLimit>,
+}
+
+/// What is spoken on a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    /// ClickHouse's HTTP interface, over TLS if there is a certificate for it.
+    Http,
+    Native,
+    NativeTls,
+}
+
+/// What the ports show that speak TLS.
+#[derive(Default)]
+pub struct Certificates {
+    pub http: Option<Arc<rustls::ServerConfig>>,
+    pub native: Option<Arc<rustls::ServerConfig>>,
 }
 
 /// What was worked out for inserts is forgotten when it has not been used for once to twice this time.
@@ -55,7 +74,7 @@ impl DataServer {
         backend: Backend,
         kept: GatewayStores,
         options: GatewayOptions,
-        tls: Option<Arc<rustls::ServerConfig>>,
+        certificates: Certificates,
         registry: &mut Registry,
     ) -> DataServer {
         let settings = options.settings.get();
@@ -132,7 +151,8 @@ impl DataServer {
         };
         DataServer {
             state: Arc::new(state),
-            tls: Live::new(tls.map(TlsAcceptor::from)),
+            tls: Live::new(certificates.http.map(TlsAcceptor::from)),
+            native_tls: Live::new(certificates.native.map(TlsAcceptor::from)),
             stop: watch::Sender::new(false),
             connection_limit,
         }
@@ -150,12 +170,14 @@ impl DataServer {
 
     /// From now on requests are served by these settings, and new connections with this certificate if there is one.
     /// What was worked out for inserts is worked out anew if they are concerned.
-    pub fn reload(&self, settings: Arc<Settings>, tls: Option<Arc<rustls::ServerConfig>>, concerns_inserts: bool) {
+    pub fn reload(&self, settings: Arc<Settings>, certificates: Certificates, concerns_inserts: bool) {
         self.state.options.settings.set(settings);
         if concerns_inserts {
             self.state.admission.settings_changed();
         }
-        tls.into_iter().for_each(|tls| self.tls.set(Some(TlsAcceptor::from(tls))));
+        let Certificates { http, native } = certificates;
+        http.into_iter().for_each(|tls| self.tls.set(Some(TlsAcceptor::from(tls))));
+        native.into_iter().for_each(|tls| self.native_tls.set(Some(TlsAcceptor::from(tls))));
     }
 
     /// What pipelines are to ask about tables.
@@ -174,12 +196,12 @@ impl DataServer {
 
     /// Serves connections until [`shut_down`](Self::shut_down). The task is begun here and not by the caller: then all
     /// that a connection does is compiled with this crate, and not anew with each change of the program.
-    pub fn start(self: &Arc<Self>, listener: TcpListener) {
+    pub fn start(self: &Arc<Self>, listener: TcpListener, port: Port) {
         let server = self.clone();
-        tokio::spawn(async move { server.accept(listener).await });
+        tokio::spawn(async move { server.accept(listener, port).await });
     }
 
-    async fn accept(&self, listener: TcpListener) {
+    async fn accept(&self, listener: TcpListener, port: Port) {
         static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(0);
         let mut stop = self.stop.subscribe();
         let mut forgetting = tokio::time::interval(FORGET_UNUSED_AFTER);
@@ -205,14 +227,25 @@ impl DataServer {
                 self.state.metrics.refused_connections.inc();
                 continue;
             };
-            let (state, tls, stop) = (self.state.clone(), self.tls.get(), self.stop.subscribe());
+            let tls = match port {
+                Port::Http => self.tls.get(),
+                Port::Native => None,
+                Port::NativeTls => self.native_tls.get(),
+            };
+            let (state, stop) = (self.state.clone(), self.stop.subscribe());
             let id = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move {
                 state.metrics.connections.inc();
                 let peer = Peer { address: address.ip(), permit };
                 if let Some(Some(stream)) = peer.permit.wait_for(handshake(stream, tls)).await {
-                    let connection = Connection::new(stream, state.options.limits.clone());
-                    serve(&state, connection, id, &peer, stop).await;
+                    match port {
+                        Port::Http => {
+                            let connection = Connection::new(stream, state.options.limits.clone());
+                            serve(&state, connection, id, &peer, stop).await;
+                        }
+                        // Boxed: connections of the other protocol are not to be as large.
+                        _ => Box::pin(native::serve(&state, stream, id, &peer, stop)).await,
+                    }
                 }
                 state.metrics.connections.dec();
             });

@@ -13,8 +13,9 @@ use windrow_http::ConnectionPermit;
 
 use super::classify::Plan;
 use super::exchange::Exchange;
-use crate::admission::{NotAdmitted, UNKNOWN_USER};
+use crate::admission::{NotAdmitted, UserKey, UNKNOWN_USER};
 use crate::error::Refusal;
+use crate::state::State;
 
 /// How long somebody waits until ClickHouse is asked about him, and for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,6 +40,29 @@ pub(crate) enum Sender {
     Unclear,
 }
 
+/// Asks ClickHouse who this is, if it has to be asked.
+pub(crate) async fn find_sender(state: &State, peer: &Peer, key: &UserKey) -> Sender {
+    let admission = &state.admission;
+    if state.backend.knows_users() || admission.known_user(key).is_some() {
+        peer.permit.is_of_user();
+        return Sender::User;
+    }
+    let asked = async {
+        let _turn = state.strangers.turn(peer.address).await;
+        admission.account(key).await
+    };
+    match tokio::time::timeout(PATIENCE, asked).await {
+        Err(_) => Sender::Behind,
+        Ok(Err(NotAdmitted::Forward(UNKNOWN_USER))) => Sender::Nobody,
+        Ok(Err(NotAdmitted::Unreachable(cause))) => Sender::Away(cause),
+        // Known, or known well enough to be refused something.
+        Ok(_) => {
+            peer.permit.is_of_user();
+            Sender::User
+        }
+    }
+}
+
 impl Exchange<'_> {
     /// Who sent the request. ClickHouse is asked once, if it has to be.
     pub(super) async fn sender(&self) -> &Sender {
@@ -46,25 +70,9 @@ impl Exchange<'_> {
     }
 
     async fn find_sender(&self) -> Sender {
-        let Some(credentials) = self.credentials() else { return Sender::Unclear };
-        let (admission, key) = (&self.state.admission, self.request.user_key(credentials));
-        if self.state.backend.knows_users() || admission.known_user(&key).is_some() {
-            self.peer.permit.is_of_user();
-            return Sender::User;
-        }
-        let asked = async {
-            let _turn = self.state.strangers.turn(self.peer.address).await;
-            admission.account(&key).await
-        };
-        match tokio::time::timeout(PATIENCE, asked).await {
-            Err(_) => Sender::Behind,
-            Ok(Err(NotAdmitted::Forward(UNKNOWN_USER))) => Sender::Nobody,
-            Ok(Err(NotAdmitted::Unreachable(cause))) => Sender::Away(cause),
-            // Known, or known well enough to be refused something.
-            Ok(_) => {
-                self.peer.permit.is_of_user();
-                Sender::User
-            }
+        match self.credentials() {
+            Some(credentials) => find_sender(self.state, self.peer, &self.request.user_key(credentials)).await,
+            None => Sender::Unclear,
         }
     }
 
@@ -104,7 +112,7 @@ pub(super) enum Strange {
     Refused(Refusal),
 }
 
-fn behind() -> Refusal {
+pub(crate) fn behind() -> Refusal {
     Refusal::too_busy(
         "ClickHouse is asked about too many other users first. Nothing was stored; try again later".into(),
     )

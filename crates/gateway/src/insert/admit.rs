@@ -37,6 +37,11 @@ pub(crate) struct Admitted<'a> {
 }
 
 impl<'a> Candidate<'a> {
+    /// Of a payload that came when the insert had been admitted.
+    pub(crate) fn admitted_as(&'a self, prepared: Arc<Prepared>) -> Admitted<'a> {
+        Admitted { candidate: self, prepared }
+    }
+
     pub(crate) async fn admit(&'a self, state: &Arc<State>) -> Result<Admitted<'a>, NotGathered> {
         self.check()?;
         Ok(Admitted { candidate: self, prepared: prepared(state, self).await? })

@@ -37,6 +37,16 @@ impl Parsed {
         self.prepared.answer_form
     }
 
+    /// Whether it waits with others for a batch, as an asynchronous insert does.
+    pub(crate) fn is_async(&self) -> bool {
+        !self.prepared.at_once
+    }
+
+    /// Whether its payload had all columns that it was to bring.
+    pub(crate) fn has_all_columns(&self) -> bool {
+        self.prepared.is_whole(&self.read.compatibility)
+    }
+
     /// Whether it may have been read against a table that has changed since.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.prepared.is_doubtful()

@@ -95,6 +95,27 @@ impl Prepared {
     /// For so long nobody doubts what a table is. Clients that always send more than there are columns ask no oftener.
     pub(crate) const BELIEVED_FOR: Duration = Duration::from_millis(500);
 
+    /// Whether blocks of rows can be taken, in the format Native.
+    pub(crate) fn reads_blocks(&self) -> bool {
+        self.readers.parsing.as_ref().is_some_and(|parsing| parsing.format.name == "Native")
+    }
+
+    /// The columns that its inserts are to bring, with their types as the backend writes them.
+    pub(crate) fn header(&self) -> Option<Vec<(&str, &str)>> {
+        let (schema, columns) = (&self.grounds.schema, &self.destination().columns);
+        columns.iter().map(|name| Some((name.as_str(), schema.type_name(name)?))).collect()
+    }
+
+    /// Whether payloads that are compatible in this have all columns that an insert may bring.
+    pub(super) fn is_whole(&self, compatibility: &BatchCompatibility) -> bool {
+        match (compatibility, &self.readers.parsing) {
+            (BatchCompatibility::Parsed(present), Some(parsing)) => {
+                *present == windrow_columns::Present::all(parsing.plan.columns().len())
+            }
+            _ => true,
+        }
+    }
+
     /// Where its inserts go, for the log.
     pub(crate) fn destination(&self) -> &Arc<Destination> {
         self.readers.any_destination()

@@ -187,7 +187,7 @@ impl Exchange<'_> {
         let Some(opening) = call::opening(&self.request)? else { return Ok(None) };
         let database = match opening.table.database {
             Some(database) => database,
-            None => self.current_database(credentials).await,
+            None => self.current_database().await,
         };
         Ok(Some(OpenRequest {
             id,

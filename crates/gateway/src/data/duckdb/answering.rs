@@ -25,10 +25,10 @@ use super::text::NoText;
 use crate::admission::BackendFacts;
 use crate::data::answer::{after, After};
 use crate::data::body::Read;
-use crate::data::deduplication::RowRemoval;
 use crate::data::exchange::Exchange;
 use crate::error::Refusal;
 use crate::insert::query_id;
+use crate::statement::RowRemoval;
 use crate::users::Access;
 
 const TIMEOUT_EXCEEDED: i32 = 159;
@@ -131,7 +131,7 @@ impl Exchange<'_> {
         let is_refused = matches!(&outcome, Err(Failure::Refused(refusal)) if refusal.code != TIMEOUT_EXCEEDED);
         if !is_refused {
             // What an answer that streams has taken away until its end; or nobody knows whether it did.
-            self.forget_rows(gone).await;
+            self.state.forget_rows(gone).await;
         }
         match outcome {
             Ok(after) => after,
@@ -194,7 +194,7 @@ impl Run<'_> {
             written_rows += counted_rows(&batch);
         }
         // Before the client can know: what it inserts then is new.
-        exchange.forget_rows(self.gone).await;
+        exchange.state.forget_rows(self.gone).await;
         let after = after_of(exchange, connection);
         let counted =
             Counted { written_rows, read_rows: written_rows, result_rows: written_rows, ..self.counted(0, 0) };

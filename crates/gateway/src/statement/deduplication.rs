@@ -7,24 +7,20 @@
 
 use std::time::Duration;
 
-use windrow_clickhouse::push_param;
 use windrow_engine::{AckLevel, DedupKeys, PushError, Resolved};
-use windrow_http::Connection;
 use windrow_sql::{removes_rows, DdlScope, InsertOutline, OtherStatement, TableName};
 
-use super::answer::{After, Answering};
-use super::exchange::{send, Exchange};
-use super::forward::Forwarded;
-use super::text::Text;
+use super::context::StatementContext;
 use crate::admission::{NotAdmitted, TableKey, Window};
 use crate::error::Refusal;
-use crate::insert::{identities, is_dedup_setting, query_id, DedupPlan, DedupSettings, DefaultProfile, Summary};
+use crate::insert::{identities, is_dedup_setting, DedupPlan, DedupSettings, DefaultProfile};
+use crate::state::State;
 
 /// A statement's settings stand within this.
-const LOOKED_THROUGH_BYTES: usize = 64 * 1024;
+pub(crate) const LOOKED_THROUGH_BYTES: usize = 64 * 1024;
 
 /// What an INSERT is to the deduplication index that is about to be forwarded.
-pub(super) enum Passage {
+pub(crate) enum Passage {
     /// It has no name.
     Nameless,
     Claimed(DedupKeys),
@@ -37,38 +33,37 @@ pub(super) enum Passage {
 /// What an INSERT says, and what follows for its table.
 #[derive(Default)]
 struct Deduplication {
+    /// Settings that it has to say.
     additions: Vec<(&'static str, &'static str)>,
     keys: Option<DedupKeys>,
 }
 
 /// Of which tables the rows are gone.
-pub(super) enum RowRemoval {
+pub(crate) enum RowRemoval {
     Of(Vec<u128>),
     OfAnyTable,
 }
 
-impl Exchange<'_> {
-    /// Of a text that may be an INSERT. Without one, the URL is looked at alone.
-    pub(super) fn outline(&self, text: Option<&Text>) -> Option<InsertOutline> {
-        let start = match text {
-            Some(text) => text.start(LOOKED_THROUGH_BYTES),
-            None => self.request.query().to_vec().into(),
+/// Of a text that may be an INSERT, as far as it begins with one.
+pub(crate) fn outline(start: &[u8]) -> Option<InsertOutline> {
+    InsertOutline::of(start, |name| is_dedup_setting(name) || bears_on_columns(name))
+}
+
+impl StatementContext<'_> {
+    /// Asks the deduplication index for an INSERT that is on its way to the backend. What comes first are the settings
+    /// that have to be added to it.
+    pub(crate) async fn settle_deduplication(
+        &self,
+        insert: &InsertOutline,
+    ) -> (Vec<(&'static str, &'static str)>, Passage) {
+        let Deduplication { additions, keys } = match self.deduplication_of(insert).await {
+            Ok(found) => found,
+            Err(refusal) => return (Vec::new(), Passage::Refused(refusal)),
         };
-        InsertOutline::of(&start, |name| is_dedup_setting(name) || bears_on_columns(name))
+        (additions, self.claim_keys(keys).await)
     }
 
-    /// Adds what is needed to an INSERT that is on its way to the backend, and asks the deduplication index for it.
-    pub(super) async fn settle_deduplication(
-        &self,
-        forwarded: &mut Forwarded<'_>,
-        insert: Option<InsertOutline>,
-    ) -> Passage {
-        let Some(insert) = insert.filter(|_| self.request.is_post()) else { return Passage::Nameless };
-        let Deduplication { additions, keys } = match self.deduplication_of(&insert).await {
-            Ok(found) => found,
-            Err(refusal) => return Passage::Refused(refusal),
-        };
-        additions.iter().for_each(|(name, value)| push_param(&mut forwarded.target, name, value));
+    async fn claim_keys(&self, keys: Option<DedupKeys>) -> Passage {
         let (Some(keys), Some(deduplication)) = (keys, self.state.gatherer.deduplication()) else {
             return Passage::Nameless;
         };
@@ -81,22 +76,21 @@ impl Exchange<'_> {
     }
 
     async fn deduplication_of(&self, insert: &InsertOutline) -> Result<Deduplication, Refusal> {
-        let in_url = self.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
+        let beside = self.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
         let in_text = insert.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let settings = in_url.chain(in_text);
+        let settings = beside.chain(in_text);
         let said = DedupSettings::of(settings.clone());
         let admission = &self.state.admission;
-        let known = self.credentials();
-        let token = said.name().filter(|_| known.is_some());
-        let asker = self.request.user_key(known.unwrap_or(admission.backend().own_credentials()));
+        let token = said.name().filter(|_| self.names_user);
+        let asker = &self.user_key;
         let Some(user) = answered(admission.user(asker.clone()).await, token)? else {
             return Ok(Deduplication::default());
         };
         let profile = DefaultProfile::of(&self.state.options.settings.get());
-        let name = insert.table_name(|parameter| self.request.query_parameter(parameter));
+        let name = insert.table_name(|parameter| self.query_parameter(parameter));
         let key = name.map(|name| key_of(name, &user.database));
         let schema = match &key {
-            Some(key) => answered(admission.table(key, &asker).await, token)?,
+            Some(key) => answered(admission.table(key, asker).await, token)?,
             None => None,
         };
         let (window, has_views) = schema.as_ref().map_or((Window::Never, false), |it| (it.window, it.has_views));
@@ -106,55 +100,42 @@ impl Exchange<'_> {
         };
         // To who may not insert, no repeat is told, and nobody has to wait for him.
         let settings: Vec<_> = settings.filter(|(name, _)| bears_on_columns(name)).collect();
-        let may_insert = admission.may_insert(&asker, &key, &insert.columns, &settings).await;
+        let may_insert = admission.may_insert(asker, &key, &insert.columns, &settings).await;
         let keys = answered(may_insert, Some(token))?
             .map(|()| DedupPlan::new(&key, &schema, &user.timezone).keys_of_whole(token));
         Ok(Deduplication { additions, keys })
     }
 
-    /// Answers what needs no forwarding.
-    pub(super) async fn answer_repeat(&self, connection: &mut Connection, out: &mut Vec<u8>) -> After {
-        let facts = self.state.admission.facts.get();
-        let (id, form) = (query_id(self.request.query_id()), self.form());
-        let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
-        let after = answering.success(out, &id, Summary::default());
-        send(connection, out, after).await
-    }
-
     /// What a forwarded statement takes away, if it does. Asked before it is: a table that is gone can't be asked
     /// about.
-    pub(super) async fn row_removal(
-        &self,
-        statement: Option<&OtherStatement>,
-        text: Option<&Text>,
-    ) -> Option<RowRemoval> {
-        let (statement, text) = statement.zip(text).filter(|(statement, _)| statement.is_ddl())?;
-        if !removes_rows(&text.joined()) {
+    pub(crate) async fn row_removal(&self, statement: &OtherStatement, text: &[u8]) -> Option<RowRemoval> {
+        if !statement.is_ddl() || !removes_rows(text) {
             return None;
         }
         let admission = &self.state.admission;
-        let credentials = self.credentials().unwrap_or(admission.backend().own_credentials());
         let names = match statement.ddl_scope() {
             DdlScope::Tables(names) => names,
             // Dropping one that isn't there, IF EXISTS, is something that anybody may do.
             DdlScope::Database(database) => {
-                let tables = admission.tables_of(database, &self.request.user_key(credentials)).await;
+                let tables = admission.tables_of(database, &self.user_key).await;
                 return Some(tables.map_or(RowRemoval::OfAnyTable, RowRemoval::Of));
             }
             DdlScope::None | DdlScope::Anything => return Some(RowRemoval::OfAnyTable),
         };
-        let database = self.current_database(credentials).await;
+        let database = self.current_database().await;
         let mut gone = Vec::new();
         for name in names {
             let key = key_of(name.clone(), &database);
-            let schema = admission.table(&key, &self.request.user_key(credentials)).await.ok();
+            let schema = admission.table(&key, &self.user_key).await.ok();
             gone.extend(identities(&key, schema.as_deref()));
         }
         Some(RowRemoval::Of(gone))
     }
+}
 
-    pub(super) async fn forget_rows(&self, gone: Option<&RowRemoval>) {
-        let (Some(gone), Some(deduplication)) = (gone, self.state.gatherer.deduplication()) else { return };
+impl State {
+    pub(crate) async fn forget_rows(&self, gone: Option<&RowRemoval>) {
+        let (Some(gone), Some(deduplication)) = (gone, self.gatherer.deduplication()) else { return };
         match gone {
             RowRemoval::Of(tables) => {
                 for &table in tables {
@@ -166,9 +147,8 @@ impl Exchange<'_> {
     }
 
     /// ClickHouse's answer is known.
-    pub(super) async fn conclude(&self, passage: Passage, is_stored: bool) {
-        if let (Passage::Claimed(keys), Some(deduplication), true) =
-            (passage, self.state.gatherer.deduplication(), is_stored)
+    pub(crate) async fn conclude(&self, passage: Passage, is_stored: bool) {
+        if let (Passage::Claimed(keys), Some(deduplication), true) = (passage, self.gatherer.deduplication(), is_stored)
         {
             deduplication.enter(vec![keys]).wait().await;
         }

@@ -1,0 +1,192 @@
+//! How a connection begins: who the client is, and what it is told of the server.
+
+use std::time::Duration;
+
+use windrow_clickhouse::Credentials;
+use windrow_native::{revision, Answer, ClientHello, ServerHello, Setting, Startup};
+
+use super::relay::splice;
+use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT};
+use super::upstream::{NotConnected, Upstream};
+use super::wire::Wire;
+use crate::admission::UserKey;
+use crate::backend::{Backend, ClickHouse};
+use crate::data::{behind, caller, caller_among, find_sender, Caller, Identity, Peer, Sender};
+use crate::error::Refusal;
+use crate::state::State;
+
+/// How long a client may take to say who it is.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Users that are none: other ways to say who somebody is.
+const INTERSERVER: &str = " INTERSERVER SECRET ";
+const SSH_KEYS: &str = " SSH KEY AUTHENTICATION ";
+const JWT: &str = " JWT AUTHENTICATION ";
+/// What newer ClickHouses answer for the two protocols of servers among each other; no client uses it.
+const UNUSED_VERSION: u64 = 0;
+
+/// A client that is known.
+pub(super) struct Client {
+    /// As the backend is to hear it.
+    pub(super) hello: ClientHello,
+    pub(super) credentials: Credentials,
+    /// What both sides write.
+    pub(super) revision: u64,
+    /// If the backend had to be asked on this connection.
+    pub(super) upstream: Option<Upstream>,
+}
+
+/// `None`: there is nobody to serve. What there was to say has been said.
+pub(super) async fn shake_hands(state: &State, peer: &Peer, wire: &mut Wire) -> Option<Client> {
+    let startup = tokio::time::timeout(HELLO_TIMEOUT, wire.parse(0, Startup::read)).await.ok()?.ok()?;
+    let (hello, length) = match startup {
+        Ok((Startup::Hello(hello), length)) => (hello, length),
+        Ok((Startup::Http, _)) => {
+            // As ClickHouse does it: a browser shows it.
+            let http = state.options.settings.get().http.listen.port();
+            let text = format!(
+                "HTTP/1.0 400 Bad Request\r\n\r\nThis port speaks ClickHouse's native protocol, for clickhouse-client and drivers\r\n\
+                 You must use port {http} for HTTP.\r\n"
+            );
+            let _ = wire.send(text.as_bytes()).await;
+            return None;
+        }
+        Ok((Startup::Tls, _)) => {
+            let text = "Unexpected packet from client (a TLS handshake on the plain port: use the setting \
+                        `native.tls_listen`)";
+            return refuse(wire, &Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text.to_owned())).await;
+        }
+        Err(windrow_native::Fault::Malformed(what)) => {
+            let text = format!("Unexpected packet from client ({what})");
+            return refuse(wire, &Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text)).await;
+        }
+        Err(fault) => return refuse(wire, &misread(&fault)).await,
+    };
+    wire.consume(length);
+    greet(state, peer, wire, hello).await
+}
+
+async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHello) -> Option<Client> {
+    if hello.user.starts_with(SSH_KEYS) || hello.user == INTERSERVER || hello.user == JWT {
+        let what = match hello.user.as_str() {
+            INTERSERVER => "a cluster's secret: let remote_servers name a user and a password for it",
+            JWT => "a token: use a user and a password, or the HTTP port, where tokens are passed on",
+            _ => "SSH keys: use a password",
+        };
+        let text = format!("Authentication failed: Windrow does not take {what}");
+        return refuse(wire, &Refusal::authentication(&text)).await;
+    }
+    let user = if hello.user.is_empty() { "default" } else { &hello.user };
+    let claimed = Identity::Claimed(Credentials { user: user.to_owned(), password: hello.password.clone() });
+    let caller = match &state.backend {
+        Backend::ClickHouse(_) => caller(claimed, state.options.default_user.as_ref()),
+        Backend::DuckDb(backend) => caller_among(claimed, &backend.users),
+    };
+    let credentials = match caller {
+        Caller::Itself(credentials) | Caller::Default(credentials) => credentials,
+        Caller::WrongPassword { user } => return refuse(wire, &Refusal::wrong_password(&user)).await,
+        Caller::Unclear => return None,
+    };
+    (hello.user, hello.password) = (credentials.user.clone(), credentials.password.clone());
+    let announced = hello.revision.min(revision::NEWEST);
+    let key = UserKey {
+        credentials: credentials.clone(),
+        roles: Vec::new(),
+        quota_key: String::new(),
+        database: Some(hello.database.clone()).filter(|database| !database.is_empty()),
+    };
+    let upstream = match (find_sender(state, peer, &key).await, &state.backend) {
+        (Sender::User, _) => None,
+        (Sender::Behind, _) => return refuse(wire, &behind()).await,
+        // What it says of them, they are to read in its own words.
+        (Sender::Nobody | Sender::Unclear, Backend::ClickHouse(clickhouse)) => {
+            let _turn = state.strangers.turn(peer.address).await;
+            let hello = ClientHello { revision: announced, ..hello.clone() };
+            let native = or_refuse(wire, clickhouse.native()).await?;
+            Some(or_refuse(wire, native.connect(&hello).await).await?)
+        }
+        (Sender::Away(cause), _) => return refuse(wire, &Refusal::unreachable(&cause)).await,
+        (Sender::Nobody | Sender::Unclear, Backend::DuckDb(_)) => return None,
+    };
+    let introduction = match &state.backend {
+        Backend::ClickHouse(clickhouse) => {
+            let native = or_refuse(wire, clickhouse.native()).await?;
+            let introduction = native.introduction(&clickhouse.client.endpoint().credentials).await;
+            or_refuse(wire, introduction).await?
+        }
+        Backend::DuckDb(_) => {
+            let text = "Windrow does not speak the native protocol for DuckDB: use its HTTP port";
+            return refuse(wire, &Refusal::statement(SUPPORT_IS_DISABLED, text.to_owned())).await;
+        }
+    };
+    if announced < revision::OLDEST {
+        // What it writes is for its server alone to read.
+        if let Backend::ClickHouse(clickhouse) = &state.backend {
+            peer.permit.is_of_user();
+            state.metrics.forwarded("old_client");
+            let native = or_refuse(wire, clickhouse.native()).await?;
+            let mut upstream = or_refuse(wire, native.dial().await).await?;
+            let mut first = Vec::new();
+            hello.write(&mut first);
+            first.append(&mut wire.input);
+            if upstream.send(&first).await.is_ok() {
+                splice(wire, &mut upstream).await;
+            }
+        }
+        return None;
+    }
+    let revision = announced.min(introduction.revision);
+    let own = ServerHello {
+        revision,
+        settings: settings_of_user(state, &key),
+        parallel_replicas_version: introduction.parallel_replicas_version,
+        query_plan_version: UNUSED_VERSION,
+        cluster_function_version: introduction.cluster_function_version,
+        ..(*introduction).clone()
+    };
+    let mut out = Vec::with_capacity(256);
+    own.write(&mut out, revision, fastrand::u64(..));
+    wire.send(&out).await.ok()?;
+    peer.permit.is_of_user();
+    hello.revision = revision;
+    Some(Client { hello, credentials, revision, upstream })
+}
+
+/// What differs from ClickHouse's defaults for this user: some clients go by it.
+fn settings_of_user(state: &State, key: &UserKey) -> Vec<Setting> {
+    let Some(user) = state.admission.known_user(key) else { return Vec::new() };
+    let settings = user.changed_settings.iter();
+    settings.map(|(name, value)| Setting { name: name.clone(), flags: 0, value: value.clone() }).collect()
+}
+
+const SUPPORT_IS_DISABLED: i32 = 344;
+
+async fn or_refuse<T>(wire: &mut Wire, result: Result<T, NotConnected>) -> Option<T> {
+    match result {
+        Ok(connected) => Some(connected),
+        Err(NotConnected::Unreachable(cause)) => refuse(wire, &Refusal::unreachable(&cause)).await,
+        Err(NotConnected::Refused(packet)) => {
+            let _ = wire.send(&packet).await;
+            None
+        }
+    }
+}
+
+/// Nothing comes after it.
+async fn refuse<T>(wire: &mut Wire, refusal: &Refusal) -> Option<T> {
+    let mut out = Vec::new();
+    exception(&mut Answer { out: &mut out, revision: revision::OLDEST, is_compressed: false }, refusal);
+    let _ = wire.send(&out).await;
+    None
+}
+
+/// For the backend's side of a client's session.
+pub(super) async fn upstream_of(clickhouse: &ClickHouse, client: &Client) -> Result<Upstream, NotConnected> {
+    let upstream = clickhouse.native()?.connect(&client.hello).await?;
+    match upstream.hello.revision.min(client.revision) == client.revision {
+        true => Ok(upstream),
+        // It was exchanged for an older one.
+        false => Err(NotConnected::Unreachable(
+            "it speaks an older protocol than when this connection began; connect anew".to_owned(),
+        )),
+    }
+}

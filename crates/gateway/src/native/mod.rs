@@ -1,0 +1,21 @@
+//! ClickHouse's native protocol, for clients that don't speak HTTP.
+//!
+//! - `handshake.rs`: who a client is, and what it is told of the server: the backend's version, name and time zone.
+//! - `session.rs`: a connection's packets, one after the other: a statement is gathered, or it is the backend's.
+//! - `insert.rs`: an insert, whose rows come as blocks or stand in its text, through the stages of [`crate::insert`].
+//! - `relay.rs`: what is not gathered goes to the backend as it came, over a connection of the client's own that is opened when it
+//!   is first needed (`upstream.rs`). The backend agrees on the client's own revision, so its answers are passed on as they are.
+//! - `wire.rs`: a client's bytes. What has been read of a statement stays there until it is known what becomes of it, so that it
+//!   can be passed on as it came.
+//! - `reply.rs`: the words of answers.
+
+mod handshake;
+mod insert;
+mod relay;
+mod reply;
+mod session;
+mod upstream;
+mod wire;
+
+pub(crate) use session::serve;
+pub use upstream::NativeBackend;

@@ -1,0 +1,135 @@
+//! What is the backend's: its bytes in both directions, as they come.
+//!
+//! A packet says nowhere how long it is, and results have types that nobody here knows the end of. So they are not looked into:
+//! the client says by its next statement that it has read the answer to the one before. Only where the outcome has to be known is
+//! an answer read packet by packet, and those answers have no such types: of an INSERT, and of statements that change tables.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use windrow_http::{ReadHalf, WriteHalf};
+use windrow_native::{read_server_packet, server, Fault};
+
+use super::wire::{read_more, Wire};
+
+const COPIED_BYTES: usize = 64 * 1024;
+
+/// How a statement ended, as the backend says.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Done,
+    Failed,
+    /// Something came whose end can't be found. From here on nothing is looked into.
+    Unreadable,
+}
+
+/// Both directions, until one of them ends.
+pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire) {
+    if client.send(&std::mem::take(&mut upstream.input)).await.is_err() {
+        return;
+    }
+    tokio::select! {
+        _ = copy(&mut client.read, &mut upstream.write) => {}
+        _ = copy(&mut upstream.read, &mut client.write) => {}
+    }
+}
+
+/// From one to the other, for ever. What has been read is written before more is read.
+pub(super) async fn copy(from: &mut ReadHalf, to: &mut WriteHalf) -> io::Result<()> {
+    let mut buffer = vec![0; COPIED_BYTES];
+    loop {
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        to.write_all(&buffer[..count]).await?;
+        to.flush().await?;
+    }
+}
+
+/// What of an answer the client has had already, from the gateway.
+#[derive(Debug, Default)]
+pub(super) struct Had {
+    pub(super) header: bool,
+    pub(super) profile_events: usize,
+}
+
+impl Had {
+    /// Whether the packet is one of those.
+    fn it(&mut self, kind: u64) -> bool {
+        match kind {
+            server::TABLE_COLUMNS => self.header,
+            server::DATA => std::mem::take(&mut self.header),
+            server::PROFILE_EVENTS if self.profile_events > 0 => {
+                self.profile_events -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How an answer is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Form {
+    pub(super) revision: u64,
+    pub(super) is_compressed: bool,
+}
+
+/// Passes an answer on, packet by packet, up to its end. `before_end` is what has to be done before the client can know of a
+/// success.
+pub(super) async fn pass_answer<F: std::future::Future<Output = ()>>(
+    from: &mut ReadHalf,
+    input: &mut Vec<u8>,
+    to: &mut WriteHalf,
+    form: Form,
+    mut had: Had,
+    before_end: impl FnOnce() -> F,
+) -> io::Result<Ended> {
+    let mut out = Vec::new();
+    let mut before_end = Some(before_end);
+    loop {
+        let packet = match read_server_packet(input, form.revision, form.is_compressed) {
+            Ok(packet) => packet,
+            Err(Fault::Incomplete { at_least }) => {
+                flush(to, &mut out).await?;
+                read_more(from, input, at_least).await?;
+                continue;
+            }
+            Err(_) => {
+                if let Some(before_end) = before_end.take() {
+                    before_end().await;
+                }
+                out.append(input);
+                flush(to, &mut out).await?;
+                return Ok(Ended::Unreadable);
+            }
+        };
+        let ended = match packet.kind {
+            server::END_OF_STREAM => Some(Ended::Done),
+            server::EXCEPTION => Some(Ended::Failed),
+            _ => None,
+        };
+        if let (Some(Ended::Done), Some(before_end)) = (&ended, before_end.take_if(|_| ended.is_some())) {
+            before_end().await;
+        }
+        if !had.it(packet.kind) {
+            out.extend_from_slice(&input[..packet.bytes]);
+        }
+        input.drain(..packet.bytes);
+        if let Some(ended) = ended {
+            flush(to, &mut out).await?;
+            return Ok(ended);
+        }
+    }
+}
+
+async fn flush(to: &mut WriteHalf, out: &mut Vec<u8>) -> io::Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    to.write_all(out).await?;
+    to.flush().await?;
+    out.clear();
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! What the gateway itself answers on a native connection.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use windrow_native::{Answer, Counter, Fault};
+
+use crate::error::Refusal;
+use crate::insert::Summary;
+
+pub(super) const UNKNOWN_PACKET_FROM_CLIENT: i32 = 99;
+pub(super) const UNEXPECTED_PACKET_FROM_CLIENT: i32 = 101;
+const INCORRECT_DATA: i32 = 117;
+const UNSUPPORTED_METHOD: i32 = 1;
+const CHECKSUM_DOESNT_MATCH: i32 = 40;
+const CANNOT_DECOMPRESS: i32 = 271;
+const UNKNOWN_CODEC: i32 = 432;
+const TOO_LARGE: i32 = 131;
+
+/// As a native client shows it: the code's name and the server's version are put there by the client.
+pub(super) fn exception(answer: &mut Answer<'_>, refusal: &Refusal) {
+    let line = refusal.line("");
+    let text = line.strip_prefix(&format!("Code: {}. ", refusal.code)).unwrap_or(&line);
+    answer.exception(refusal.code, without_name(text));
+}
+
+/// Without the name of the code, as in `... (UNKNOWN_TABLE)`.
+fn without_name(text: &str) -> &str {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    match text.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) {
+        Some((text, name)) if is_name(name) => text,
+        _ => text,
+    }
+}
+
+/// Bytes that can't be read: what ClickHouse would call them.
+pub(super) fn misread(fault: &Fault) -> Refusal {
+    use windrow_compression::DecompressError;
+    let (code, text) = match fault {
+        Fault::Incomplete { .. } => (INCORRECT_DATA, "A packet ends too early".to_owned()),
+        Fault::Malformed(what) => (INCORRECT_DATA, format!("A packet can't be read: there is {what}")),
+        Fault::Unsupported(what) => (UNSUPPORTED_METHOD, format!("Windrow can't read {what}")),
+        Fault::TooLarge(what) => (TOO_LARGE, format!("A packet is too large: {what}")),
+        Fault::Frame(error) => {
+            let code = match error {
+                DecompressError::Checksum => CHECKSUM_DOESNT_MATCH,
+                DecompressError::Unsupported(_) => UNKNOWN_CODEC,
+                _ => CANNOT_DECOMPRESS,
+            };
+            (code, format!("A compressed block can't be read: {error}"))
+        }
+    };
+    Refusal::statement(code, text)
+}
+
+/// Of an insert's rows, all of which are counted when the last has been taken.
+pub(super) fn counters(summary: &Summary, is_async: bool) -> Vec<Counter<'static>> {
+    let value = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let counter = |name, number| Counter { name, value: value(number) };
+    let mut counters = vec![counter("InsertQuery", 1)];
+    if is_async {
+        counters.push(counter("AsyncInsertQuery", 1));
+    }
+    if summary.rows > 0 {
+        counters.push(counter("InsertedRows", summary.rows));
+        counters.push(counter("InsertedBytes", summary.bytes));
+    }
+    counters
+}
+
+pub(super) fn seconds_now() -> u32 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32)
+}

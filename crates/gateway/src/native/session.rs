@@ -1,0 +1,426 @@
+//! The packets of one connection, one after the other.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use windrow_http::Stream;
+use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
+use windrow_sql::{classify, OtherStatement, Statement, TableName};
+
+use super::handshake::{shake_hands, upstream_of, Client};
+use super::relay::{copy, pass_answer, splice, Ended, Form, Had};
+use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
+use super::upstream::{NotConnected, Upstream};
+use super::wire::Wire;
+use crate::admission::UserKey;
+use crate::backend::Backend;
+use crate::data::Peer;
+use crate::error::Refusal;
+use crate::insert::{Origin, Param};
+use crate::state::State;
+use crate::statement::{Changes, StatementContext};
+
+/// How long a connection may lie idle: ClickHouse's `idle_connection_timeout`.
+const IDLE: Duration = Duration::from_secs(3600);
+/// How long a client may pause within a packet, or take nothing: ClickHouse's `receive_timeout`.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// One client.
+pub(super) struct Session<'s> {
+    pub(super) state: &'s Arc<State>,
+    pub(super) id: u64,
+    pub(super) wire: Wire,
+    pub(super) client: Client,
+    /// Comes in front of the first packet, whenever that is.
+    pub(super) addendum: Option<Addendum>,
+    /// Settings, roles or temporary tables are no longer those that a connection begins with: all is the backend's from now on.
+    pub(super) is_changed: bool,
+    /// Whether the statement that the backend answers has its data compressed.
+    pub(super) is_compressed: bool,
+    /// The backend answered last, and may not have come to its end.
+    pub(super) is_forwarding: bool,
+}
+
+/// The connection can't go on.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+impl From<io::Error> for Closed {
+    fn from(_: io::Error) -> Closed {
+        Closed
+    }
+}
+
+pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Peer, mut stop: watch::Receiver<bool>) {
+    let mut wire = Wire::new(stream, SILENCE);
+    let Some(Some(client)) = peer.permit.wait_for(shake_hands(state, peer, &mut wire)).await else { return };
+    let mut session = Session {
+        state,
+        id,
+        wire,
+        client,
+        addendum: None,
+        is_changed: false,
+        is_compressed: false,
+        is_forwarding: false,
+    };
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = session.next_packet() => next,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        // Boxed: an idle connection is to hold no more than it needs.
+        let Ok(kind) = next else { return };
+        if Box::pin(session.packet(kind)).await.is_err() || state.is_closing() {
+            return;
+        }
+    }
+}
+
+impl<'s> Session<'s> {
+    /// Waits for a packet; meanwhile what the backend answers goes to the client.
+    async fn next_packet(&mut self) -> Result<u64, Closed> {
+        let Session { wire, client, is_forwarding, .. } = self;
+        let first = async {
+            match wire.input.is_empty() {
+                true => tokio::time::timeout(IDLE, super::wire::read_more(&mut wire.read, &mut wire.input, 1))
+                    .await
+                    .map_err(|_| Closed)?
+                    .map_err(Closed::from),
+                false => Ok(()),
+            }
+        };
+        match client.upstream.as_mut().filter(|_| *is_forwarding) {
+            None => first.await?,
+            Some(upstream) => tokio::select! {
+                biased;
+                first = first => first?,
+                _ = copy(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
+            },
+        }
+        if self.addendum.is_none() {
+            let revision = self.client.revision;
+            let addendum = self.wire.parse(0, |bytes| Addendum::read(bytes, revision)).await?;
+            let (addendum, length) = match addendum {
+                Ok(read) => read,
+                Err(fault) => return self.misread(&fault).await,
+            };
+            self.wire.consume(length);
+            self.addendum = Some(addendum);
+        }
+        match self.wire.parse(0, |bytes| Input::new(bytes).varint().map(|kind| (kind, 1))).await? {
+            Ok((kind, _)) => Ok(kind),
+            Err(fault) => self.misread(&fault).await,
+        }
+    }
+
+    async fn packet(&mut self, kind: u64) -> Result<(), Closed> {
+        match kind {
+            client::QUERY => self.query().await,
+            client::PING if !self.is_forwarding => {
+                self.wire.consume(1);
+                self.answer(false, |answer| answer.pong()).await
+            }
+            // There is nothing to cancel.
+            client::CANCEL if !self.is_forwarding => {
+                self.wire.consume(1);
+                Ok(())
+            }
+            client::PING | client::CANCEL => {
+                let packet = self.wire.input[..1].to_vec();
+                self.wire.consume(1);
+                self.upstream().await?.wire.send(&packet).await?;
+                Ok(())
+            }
+            client::TABLES_STATUS_REQUEST => self.tables_status().await,
+            // Of a statement that is the backend's: tables that go along with it, or rows that came behind an error.
+            client::DATA | client::SCALAR if self.is_forwarding => self.pass_data().await,
+            client::HELLO | client::DATA | client::SCALAR => {
+                let text = format!("Unexpected packet from client (number {kind}): a statement was expected");
+                let refusal = Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text);
+                self.refuse(false, &refusal).await?;
+                Err(Closed)
+            }
+            _ if self.is_forwarding => self.splice().await,
+            _ => {
+                let text = format!("Unknown packet from client (number {kind})");
+                self.refuse(false, &Refusal::statement(UNKNOWN_PACKET_FROM_CLIENT, text)).await?;
+                Err(Closed)
+            }
+        }
+    }
+
+    async fn query(&mut self) -> Result<(), Closed> {
+        let arrived = Instant::now();
+        let revision = self.client.revision;
+        let limit = self.max_insert_bytes();
+        let query = loop {
+            match Query::read(&self.wire.input, revision) {
+                Ok((query, length)) => break Some((query, length)),
+                // Too long to be kept: whatever it is, it is the backend's.
+                Err(Fault::Incomplete { at_least }) if at_least > limit => break None,
+                Err(Fault::Incomplete { at_least }) => self.wire.fill(at_least).await?,
+                Err(fault) => return self.misread(&fault).await,
+            }
+        };
+        let Some((query, length)) = query else {
+            self.state.metrics.forwarded("too_large");
+            return self.splice().await;
+        };
+        let is_plain = query.stage == windrow_native::STAGE_COMPLETE;
+        let statement = match is_plain {
+            true => classify(&self.wire.input[query.text.clone()]),
+            false => Statement::Incomplete,
+        };
+        match statement {
+            Statement::Insert(statement) => {
+                let origin = Origin { connection_id: self.id, arrived };
+                self.insert(query, length, statement, origin).await
+            }
+            Statement::SystemFlushAsyncInsertQueue { tables } => self.flush_queue(&query, length, tables).await,
+            Statement::Other(statement) => self.forward(&query, length, Some(&statement)).await,
+            Statement::Incomplete => self.forward(&query, length, None).await,
+        }
+    }
+
+    /// A statement that is no plain insert: it is the backend's.
+    async fn forward(
+        &mut self,
+        query: &Query,
+        length: usize,
+        statement: Option<&OtherStatement>,
+    ) -> Result<(), Closed> {
+        let reason = match statement {
+            Some(statement) if statement.insert_form.is_some() => "insert_form",
+            Some(_) => "other_statement",
+            None => "unclear",
+        };
+        self.state.metrics.forwarded(reason);
+        let params = params(query);
+        let key = self.user_key(query);
+        let context = self.context(query, key, &params);
+        let _claim = match context.claim_for_forwarded().await {
+            Ok(claim) => claim,
+            Err(refusal) => {
+                drop(context);
+                return self.refuse_with_data(query, length, &refusal).await;
+            }
+        };
+        let mut changes = Changes::of(statement, reason);
+        if let (Some(statement), true) = (statement, changes.learnt) {
+            changes.gone = context.row_removal(statement, &self.wire.input[query.text.clone()]).await;
+        }
+        drop(context);
+        // Before it runs: no insert behind it is to be taken too early.
+        self.is_changed |= changes.session;
+        if self.upstream().await.is_err() {
+            return self.refuse_unreachable(query, length).await;
+        }
+        (self.is_forwarding, self.is_compressed) = (true, query.is_compressed);
+        let Session { state, wire, client, .. } = self;
+        let upstream = client.upstream.as_mut().ok_or(Closed)?;
+        upstream.wire.send(&wire.input[..length]).await?;
+        wire.consume(length);
+        if !changes.any() {
+            return Ok(());
+        }
+        // Tables may go along with it, though nobody sends any.
+        let form = Form { revision: client.revision, is_compressed: query.is_compressed };
+        let Upstream { wire: back, .. } = upstream;
+        let done = || state.have_changed(&changes);
+        let rest = std::mem::take(&mut wire.input);
+        back.send(&rest).await?;
+        let ended = tokio::select! {
+            biased;
+            ended = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default(), done) => ended?,
+            _ = copy(&mut wire.read, &mut back.write) => {
+                // The client has gone, and whether it was done is not known.
+                state.have_changed(&changes).await;
+                return Err(Closed);
+            }
+        };
+        match ended {
+            Ended::Done | Ended::Failed => Ok(()),
+            Ended::Unreadable => self.splice().await,
+        }
+    }
+
+    /// Inserts that have been gathered are stored before the backend says that its own are.
+    async fn flush_queue(&mut self, query: &Query, length: usize, tables: Vec<TableName>) -> Result<(), Closed> {
+        let params = params(query);
+        let flushed = self.context(query, self.user_key(query), &params).flush_gathered(tables).await;
+        match flushed {
+            Ok(_) => self.forward(query, length, None).await,
+            Err(refusal) => self.refuse_with_data(query, length, &refusal).await,
+        }
+    }
+
+    async fn tables_status(&mut self) -> Result<(), Closed> {
+        if self.upstream().await.is_err() {
+            self.refuse(false, &Refusal::unreachable("its native port does not answer")).await?;
+            return Err(Closed);
+        }
+        // Read to its end, so that what comes behind it is looked at.
+        let read = |bytes: &[u8]| {
+            let mut input = Input::new(bytes);
+            input.varint()?;
+            for _ in 0..input.count(100_000, "the list of tables")? {
+                input.bytes(1 << 16, "the name of a database")?;
+                input.bytes(1 << 16, "the name of a table")?;
+            }
+            Ok(((), input.at()))
+        };
+        let length = match self.wire.parse(0, read).await? {
+            Ok(((), length)) => length,
+            Err(fault) => return self.misread(&fault).await,
+        };
+        self.is_forwarding = true;
+        let upstream = self.client.upstream.as_mut().ok_or(Closed)?;
+        upstream.wire.send(&self.wire.input[..length]).await?;
+        self.wire.consume(length);
+        Ok(())
+    }
+
+    /// A table that goes along with a statement of the backend's, or the empty block behind the last of them.
+    async fn pass_data(&mut self) -> Result<(), Closed> {
+        let mut reader = DataReader::new(self.client.revision, self.is_compressed, self.max_insert_bytes());
+        let Session { wire, client, .. } = self;
+        let upstream = client.upstream.as_mut().ok_or(Closed)?;
+        loop {
+            let taken = match reader.read(&wire.input, &mut Vec::new()) {
+                Ok(taken) => taken,
+                Err(_) => return self.splice().await,
+            };
+            upstream.wire.send(&wire.input[..taken.bytes]).await?;
+            wire.consume(taken.bytes);
+            if taken.end.is_some() {
+                return Ok(());
+            }
+            wire.fill(wire.input.len() + 1).await?;
+        }
+    }
+
+    /// The backend's side of this connection, opened if it has to be.
+    pub(super) async fn upstream(&mut self) -> Result<&mut Upstream, NotConnected> {
+        if self.client.upstream.is_none() {
+            let Backend::ClickHouse(clickhouse) = &self.state.backend else {
+                return Err(NotConnected::Unreachable("there is none".to_owned()));
+            };
+            let mut upstream = upstream_of(clickhouse, &self.client).await?;
+            let addendum = self.addendum.clone().unwrap_or_default();
+            let sent = upstream.send_addendum(&addendum, self.client.revision).await;
+            sent.map_err(|error| NotConnected::Unreachable(error.to_string()))?;
+            self.client.upstream = Some(upstream);
+        }
+        self.client.upstream.as_mut().ok_or_else(|| NotConnected::Unreachable("there is none".to_owned()))
+    }
+
+    /// From here on, nothing of this connection is looked into.
+    pub(super) async fn splice(&mut self) -> Result<(), Closed> {
+        self.upstream().await?;
+        let Session { wire, client, .. } = self;
+        let upstream = client.upstream.as_mut().ok_or(Closed)?;
+        let first = std::mem::take(&mut wire.input);
+        tokio::select! {
+            sent = upstream.wire.write.send(&first, SILENCE) => sent?,
+            _ = copy(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
+        }
+        splice(wire, &mut upstream.wire).await;
+        Err(Closed)
+    }
+
+    pub(super) fn user_key(&self, query: &Query) -> UserKey {
+        let hello = &self.client.hello;
+        let of_connection = || self.addendum.as_ref().map_or("", |addendum| addendum.quota_key.as_str());
+        let quota_key = if query.quota_key.is_empty() { of_connection() } else { &query.quota_key };
+        UserKey {
+            credentials: self.client.credentials.clone(),
+            roles: Vec::new(),
+            quota_key: quota_key.to_owned(),
+            database: Some(hello.database.clone()).filter(|database| !database.is_empty()),
+        }
+    }
+
+    pub(super) fn context<'c>(
+        &self,
+        query: &'c Query,
+        user_key: UserKey,
+        params: &'c [Param<'c>],
+    ) -> StatementContext<'c>
+    where
+        's: 'c,
+    {
+        let query_id = Some(query.id.as_str()).filter(|id| !id.is_empty());
+        StatementContext { state: self.state, user_key, names_user: true, params, query_id }
+    }
+
+    pub(super) async fn answer(
+        &mut self,
+        is_compressed: bool,
+        write: impl FnOnce(&mut Answer<'_>),
+    ) -> Result<(), Closed> {
+        let mut out = Vec::new();
+        write(&mut Answer { out: &mut out, revision: self.client.revision, is_compressed });
+        self.wire.send(&out).await?;
+        Ok(())
+    }
+
+    pub(super) async fn refuse(&mut self, is_compressed: bool, refusal: &Refusal) -> Result<(), Closed> {
+        self.state.metrics.error(refusal.code);
+        self.answer(is_compressed, |answer| exception(answer, refusal)).await
+    }
+
+    /// A statement that nobody runs, with what the client has sent behind it.
+    async fn refuse_with_data(&mut self, query: &Query, length: usize, refusal: &Refusal) -> Result<(), Closed> {
+        let end = self.tables_beside(query, length).await?;
+        self.refuse(query.is_compressed, refusal).await?;
+        match end {
+            Some((end, _)) => {
+                self.wire.consume(end);
+                Ok(())
+            }
+            None => Err(Closed),
+        }
+    }
+
+    pub(super) async fn refuse_unreachable(&mut self, query: &Query, length: usize) -> Result<(), Closed> {
+        let cause = match self.upstream().await {
+            Err(NotConnected::Refused(packet)) => {
+                self.wire.send(&packet).await?;
+                return Err(Closed);
+            }
+            Err(NotConnected::Unreachable(cause)) => cause,
+            // It is back; the client may try again.
+            Ok(_) => "its native port did not answer".to_owned(),
+        };
+        self.refuse_with_data(query, length, &Refusal::unreachable(&cause)).await
+    }
+
+    pub(super) async fn misread<T>(&mut self, fault: &Fault) -> Result<T, Closed> {
+        self.refuse(false, &misread(fault)).await?;
+        Err(Closed)
+    }
+}
+
+impl From<NotConnected> for Closed {
+    fn from(_: NotConnected) -> Closed {
+        Closed
+    }
+}
+
+/// A statement's settings and parameters as HTTP would have them.
+pub(super) fn params(query: &Query) -> Vec<Param<'static>> {
+    let text = |text: &str| text.as_bytes().to_vec().into();
+    let settings = query.settings.iter().map(|setting| {
+        let value = setting.unquoted().filter(|_| setting.flags & windrow_native::FLAG_CUSTOM != 0);
+        Param { name: text(&setting.name), value: text(value.as_deref().unwrap_or(&setting.value)) }
+    });
+    let parameters = query.parameters.iter().map(|parameter| {
+        let value = parameter.unquoted().unwrap_or_else(|| parameter.value.clone());
+        Param { name: text(&format!("param_{}", parameter.name)), value: text(&value) }
+    });
+    settings.chain(parameters).collect()
+}

@@ -1,0 +1,85 @@
+use std::io;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use windrow_http::{within, ReadHalf, Stream, WriteHalf};
+use windrow_native::Fault;
+
+/// What an idle connection keeps of its buffer at most.
+const KEPT_BYTES: usize = 16 * 1024;
+/// How much is read at a time, if nobody has said that more is to come.
+const READ_BYTES: usize = 64 * 1024;
+/// What waits for the first byte of a packet.
+const FIRST_BYTES: usize = 512;
+
+/// One side of a connection, with what has come and has not been used.
+pub(super) struct Wire {
+    pub(super) read: ReadHalf,
+    pub(super) write: WriteHalf,
+    pub(super) input: Vec<u8>,
+    /// How long the peer may be silent, or take nothing.
+    pub(super) idle: Duration,
+}
+
+impl Wire {
+    pub(super) fn new(stream: Stream, idle: Duration) -> Wire {
+        let (read, write) = stream.into_split();
+        Wire { read, write, input: Vec::new(), idle }
+    }
+
+    /// Waits until `at_least` bytes are there.
+    pub(super) async fn fill(&mut self, at_least: usize) -> io::Result<()> {
+        while self.input.len() < at_least {
+            within(self.idle, read_more(&mut self.read, &mut self.input, at_least)).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads something from the bytes behind `from`, as often as it takes until all of it is there. Tells how many bytes
+    /// it has.
+    pub(super) async fn parse<T>(
+        &mut self,
+        from: usize,
+        parse: impl Fn(&[u8]) -> Result<(T, usize), Fault>,
+    ) -> io::Result<Result<(T, usize), Fault>> {
+        loop {
+            match parse(&self.input[from..]) {
+                Err(Fault::Incomplete { at_least }) => self.fill(from + at_least).await?,
+                result => return Ok(result),
+            }
+        }
+    }
+
+    /// Lets go of the first bytes.
+    pub(super) fn consume(&mut self, bytes: usize) {
+        self.input.drain(..bytes);
+        if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
+            self.input = Vec::new();
+        }
+    }
+
+    pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write.send(bytes, self.idle).await
+    }
+}
+
+/// Reads once. Nothing that has come is lost if this is dropped.
+pub(super) async fn read_more(read: &mut ReadHalf, input: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
+    let count = if input.capacity() == 0 {
+        // While nothing comes, nothing is held for it.
+        let mut first = [0; FIRST_BYTES];
+        let count = read.read(&mut first).await?;
+        input.extend_from_slice(&first[..count]);
+        count
+    } else {
+        let missing = wanted.saturating_sub(input.len());
+        if input.capacity() - input.len() < FIRST_BYTES.max(missing.min(READ_BYTES)) {
+            input.reserve(missing.clamp(FIRST_BYTES, READ_BYTES).max(input.len()));
+        }
+        read.read_buf(input).await?
+    };
+    match count {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,81 @@
+//! May a request have the query id that it asks for? What ClickHouse decides when a query begins, for the ids that it
+//! does not see: those of inserts that wait here.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::context::StatementContext;
+use super::query_ids::{Claim, InUse};
+use crate::admission::UserContext;
+use crate::error::Refusal;
+
+/// ClickHouse's default of `replace_running_query_max_wait_ms`.
+const REPLACE_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_REPLACE_WAIT: Duration = Duration::from_secs(86_400);
+
+/// Why an insert can't have its id.
+pub(crate) enum NotClaimed {
+    /// ClickHouse runs a query of this id, or did so a moment ago, and judges.
+    Forward,
+    Refused(Refusal),
+}
+
+impl StatementContext<'_> {
+    /// For an insert that is about to be gathered.
+    pub(crate) async fn claim_for_insert(&self) -> Result<Option<Claim>, NotClaimed> {
+        let Some(id) = self.query_id else { return Ok(None) };
+        let mut wait = Wait::default();
+        loop {
+            match self.state.query_ids.claim_for_insert(id, self.user()) {
+                Ok(claim) => return Ok(Some(claim)),
+                Err(InUse::ByForwarded) => return Err(NotClaimed::Forward),
+                Err(in_use) => wait.out(self, id, in_use).await.map_err(NotClaimed::Refused)?,
+            }
+        }
+    }
+
+    /// For a request that is about to be forwarded. Who it is from need not be true.
+    pub(crate) async fn claim_for_forwarded(&self) -> Result<Option<Claim>, Refusal> {
+        let (Some(id), true) = (self.query_id, self.names_user) else { return Ok(None) };
+        let mut wait = Wait::default();
+        loop {
+            match self.state.query_ids.claim_for_forwarded(id) {
+                Ok(claim) => return Ok(Some(claim)),
+                // Who sent the request is not known to ClickHouse, which will say so.
+                Err(_) if self.state.admission.user(self.user_key.clone()).await.is_err() => return Ok(None),
+                Err(in_use) => wait.out(self, id, in_use).await?,
+            }
+        }
+    }
+}
+
+/// The time that `replace_running_query` gives to the one before.
+#[derive(Default)]
+struct Wait {
+    until: Option<Instant>,
+}
+
+impl Wait {
+    /// Waits until the insert that has the id has ended, if the request is content with that.
+    async fn out(&mut self, context: &StatementContext<'_>, id: &str, in_use: InUse) -> Result<(), Refusal> {
+        let InUse::ByInsert { user, ended } = in_use else { return Ok(()) };
+        if user != context.user() {
+            return Err(Refusal::query_id_in_use(id, &format!(" by user {user}")));
+        }
+        let profile = context.state.admission.user(context.user_key.clone()).await.ok();
+        let setting = |name| setting(context, profile.as_deref(), name);
+        if !setting("replace_running_query").is_some_and(|value| matches!(value, "1" | "true")) {
+            return Err(Refusal::query_id_in_use(id, ""));
+        }
+        let patience = setting("replace_running_query_max_wait_ms").and_then(|ms| ms.parse().ok());
+        let patience = patience.map_or(REPLACE_WAIT, Duration::from_millis).min(LONGEST_REPLACE_WAIT);
+        let until = *self.until.get_or_insert_with(|| Instant::now() + patience);
+        let ended = tokio::time::timeout_at(until, ended.wait()).await;
+        ended.map_err(|_| Refusal::query_id_in_use(id, " and can't be stopped"))
+    }
+}
+
+fn setting<'a>(context: &'a StatementContext<'_>, profile: Option<&'a UserContext>, name: &str) -> Option<&'a str> {
+    context.setting(name).or_else(|| profile?.setting(name))
+}

@@ -1,0 +1,15 @@
+//! What is settled for a statement before it goes on, whatever protocol it came by: may it have its query id, is it a repeat
+//! of an insert that is stored, whose rows does it take away.
+
+mod changes;
+mod claim;
+mod context;
+mod deduplication;
+mod flush;
+mod query_ids;
+
+pub(crate) use changes::Changes;
+pub(crate) use claim::NotClaimed;
+pub(crate) use context::{query_parameter, StatementContext};
+pub(crate) use deduplication::{outline, Passage, RowRemoval, LOOKED_THROUGH_BYTES};
+pub(crate) use query_ids::{Claim, QueryIds};
