@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,18 @@ def direct(server: Engine | Gateway, database: str) -> Endpoint:
 def tested(server: Engine | Gateway, direct: Endpoint) -> Endpoint:
     """The server under test, by the same user as `direct`."""
     return direct if TARGET == "direct" else server.http.as_user(TESTER.name, TESTER.password).using(direct.database)
+
+
+@pytest.fixture
+def native(server: Engine | Gateway, direct: Endpoint) -> Endpoint:
+    """The native port of the server under test."""
+    return replace(direct, port=server.native_port)
+
+
+@pytest.fixture
+def direct_native(server: Engine | Gateway, direct: Endpoint) -> Endpoint:
+    """The native port of the engine itself."""
+    return replace(direct, port=server.native_port if TARGET == "direct" else server.direct_native_port)
 
 
 @pytest.fixture

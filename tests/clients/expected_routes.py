@@ -92,6 +92,24 @@ TELEMETRY = {
         "otel_histograms_sync otel_json_sync otel_logs_sync otel_traces_sync otel_viewed_sync",
     ),
 }
+# The same over the native protocol.
+GO_NATIVE = {
+    **gathered(
+        "batch batch_lz4 batch_lz4hc batch_none batch_not_waiting batch_waiting batch_with_async batch_zstd"
+        " checked_batch statements statements_with_map",
+    ),
+    **forwarded("async_insert=0", "batch_pinned_off"),
+}
+# Nobody but ClickHouse knows where values of these types end.
+GO_TYPES_NATIVE = {
+    **{table: how for table, how in GO_TYPES.items() if table not in ("dynamic", "json")},
+    **forwarded("type", "dynamic json"),
+}
+TELEMETRY_NATIVE = {
+    **{table: how for table, how in TELEMETRY.items() if "json" not in table},
+    **forwarded("type", "otel_json_async otel_json_lz4 otel_json_not_waiting otel_json_unset"),
+    **forwarded("async_insert=0", "otel_json_sync"),
+}
 RUST = {
     **gathered(
         "checked formatted_csv formatted_json formatted_tsv inserter native native_waiting not_waiting one_by_one"

@@ -33,7 +33,7 @@ class ProgramReport:
     sent: dict[str, int]
 
 
-def run_program(command: list[str], folder: Path, endpoint: Endpoint) -> ProgramReport:
+def run_program(command: list[str], folder: Path, endpoint: Endpoint, protocol: str = "http") -> ProgramReport:
     environment = {
         **os.environ,
         "CLICKHOUSE_HOST": endpoint.host,
@@ -41,6 +41,7 @@ def run_program(command: list[str], folder: Path, endpoint: Endpoint) -> Program
         "CLICKHOUSE_USER": endpoint.user,
         "CLICKHOUSE_PASSWORD": endpoint.password,
         "CLICKHOUSE_DATABASE": endpoint.database,
+        "CLICKHOUSE_PROTOCOL": protocol,
     }
     ended = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False

@@ -1,4 +1,4 @@
-"""clickhouse-go over HTTP, by itself and as the OpenTelemetry collector's exporter uses it."""
+"""clickhouse-go over HTTP and over the native protocol, by itself and as the OpenTelemetry collector's exporter uses it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.expected_routes import GO, GO_TYPES, TELEMETRY
+from clients.expected_routes import GO, GO_NATIVE, GO_TYPES, GO_TYPES_NATIVE, TELEMETRY, TELEMETRY_NATIVE
 from clients.routes import Routes
 from clients.run_program import CLIENTS, built_once, expect_all, prepare, run_program
 from harness.endpoint import Endpoint
@@ -44,3 +44,17 @@ def test_telemetry(server, tested: Endpoint, subtests: pytest.Subtests) -> None:
     report = run_program([str(built), "telemetry"], FOLDER, tested)
     expect_all(report, len(TELEMETRY), subtests)
     routes.expect(report, TELEMETRY, subtests)
+
+
+def test_native_driver(native: Endpoint, subtests: pytest.Subtests) -> None:
+    expect_all(run_program([str(program()), "driver"], FOLDER, native, "native"), 32, subtests)
+
+
+@pytest.mark.parametrize(
+    ("name", "routes_expected"), [("ways", GO_NATIVE), ("types", GO_TYPES_NATIVE), ("telemetry", TELEMETRY_NATIVE)]
+)
+def test_natively(server, native: Endpoint, name: str, routes_expected: dict, subtests: pytest.Subtests) -> None:
+    built, routes = program(), Routes(server, native)
+    report = run_program([str(built), name], FOLDER, native, "native")
+    expect_all(report, len(routes_expected), subtests)
+    routes.expect(report, routes_expected, subtests)

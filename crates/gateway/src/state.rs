@@ -42,6 +42,8 @@ pub(crate) struct State {
     /// Not there before [`DataServer::serve_appends`].
     pub(crate) appends: OnceLock<Appends>,
     pub(crate) pipelines: ShownPipelines,
+    /// Known once it listens.
+    pub(crate) http_port: OnceLock<u16>,
     pub(crate) closing: AtomicBool,
 }
 

@@ -38,7 +38,7 @@ func readChecks(ctx context.Context, conn driver.Conn) {
 		}
 		return equal(got, "go-query-1")
 	})
-	run("result in a given format", func() error {
+	overHTTP("result in a given format", func() error {
 		stream, err := conn.QueryFormat(ctx, "CSV", "SELECT number, toString(number) FROM numbers(3)")
 		if err != nil {
 			return err
@@ -94,8 +94,11 @@ func parameters(ctx context.Context, conn driver.Conn) error {
 }
 
 func session(ctx context.Context) error {
-	settings := options(clickhouse.HTTP, nil)
-	settings.Settings = clickhouse.Settings{"session_id": "go-session-1"}
+	settings := options(nil)
+	// A native connection is a session.
+	if !native {
+		settings.Settings = clickhouse.Settings{"session_id": "go-session-1"}
+	}
 	settings.MaxOpenConns = 1
 	conn, err := clickhouse.Open(settings)
 	if err != nil {
@@ -141,7 +144,7 @@ func errorInTheMiddle(ctx context.Context, conn driver.Conn) error {
 
 // databaseSQLChecks goes through Go's standard interface instead of the driver's own.
 func databaseSQLChecks(ctx context.Context) {
-	db := clickhouse.OpenDB(options(clickhouse.HTTP, nil))
+	db := clickhouse.OpenDB(options(nil))
 	defer db.Close()
 	run("database/sql: ping", func() error { return db.PingContext(ctx) })
 	run("database/sql: insert and read", func() error { return standardInsert(ctx, db) })

@@ -72,7 +72,11 @@ func spanRow(n int) []any {
 func exporter(parameters string) driver.Conn {
 	login := url.UserPassword(os.Getenv("CLICKHOUSE_USER"), os.Getenv("CLICKHOUSE_PASSWORD"))
 	address := os.Getenv("CLICKHOUSE_HOST") + ":" + os.Getenv("CLICKHOUSE_PORT")
-	settings, err := clickhouse.ParseDSN(fmt.Sprintf("http://%s@%s/default?%s", login, address, parameters))
+	scheme := "http"
+	if native {
+		scheme = "tcp"
+	}
+	settings, err := clickhouse.ParseDSN(fmt.Sprintf("%s://%s@%s/default?%s", scheme, login, address, parameters))
 	if err != nil {
 		panic(err)
 	}

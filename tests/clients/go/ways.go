@@ -105,6 +105,9 @@ func waysToInsert(ctx context.Context, conn driver.Conn) {
 		"gzip": clickhouse.CompressionGZIP, "deflate": clickhouse.CompressionDeflate, "br": clickhouse.CompressionBrotli,
 		"none": clickhouse.CompressionNone,
 	} {
+		if native && !speaksNatively(method) {
+			continue
+		}
 		way(ctx, conn, "batch_"+name, 1, func(table string) error {
 			packed := open(&clickhouse.Compression{Method: method, Level: 3})
 			defer packed.Close()
@@ -114,10 +117,15 @@ func waysToInsert(ctx context.Context, conn driver.Conn) {
 	sent["statements"] = smallRows
 	run("insert statements", func() error { return plainStatements(ctx, conn) })
 	way(ctx, conn, "statements_with_map", smallRows, func(table string) error { return sendStatements(ctx, conn, table) })
-	for _, format := range []string{
+	formats := []string{
 		"JSONEachRow", "JSONCompactEachRow", "CSV", "CSVWithNames", "TSV", "Values", "RowBinary", "RowBinaryWithNamesAndTypes",
 		"MsgPack", "Parquet", "Arrow",
-	} {
+	}
+	if native {
+		// The driver sends texts of other formats over HTTP alone.
+		formats = nil
+	}
+	for _, format := range formats {
 		way(ctx, conn, "format_"+strings.ToLower(format), 1, func(table string) error { return sendFormat(ctx, conn, table, format) })
 	}
 	refusals(ctx, conn)
@@ -167,6 +175,12 @@ func sendFormat(ctx context.Context, conn driver.Conn, table, format string) err
 	return conn.InsertFormat(ctx, format, "INSERT INTO "+table, rows)
 }
 
+// speaksNatively is whether the native protocol has this compression.
+func speaksNatively(method clickhouse.CompressionMethod) bool {
+	return method == clickhouse.CompressionLZ4 || method == clickhouse.CompressionLZ4HC ||
+		method == clickhouse.CompressionZSTD || method == clickhouse.CompressionNone
+}
+
 func refusals(ctx context.Context, conn driver.Conn) {
 	refused := func(table string, code int32, insert func() error) {
 		sent[table]++
@@ -185,12 +199,9 @@ func refusals(ctx context.Context, conn driver.Conn) {
 			return equal(count, uint64(0))
 		})
 	}
-	refused("bad_json", 27, func() error {
-		return conn.InsertFormat(ctx, "JSONEachRow", "INSERT INTO bad_json", strings.NewReader(`{"id": "x"}`))
-	})
-	refused("checked_json", 469, func() error {
-		return conn.InsertFormat(ctx, "JSONEachRow", "INSERT INTO checked_json", strings.NewReader(`{"id": 7}`))
-	})
+	if !native {
+		formatRefusals(ctx, conn, refused)
+	}
 	refused("checked_batch", 469, func() error {
 		batch, err := conn.PrepareBatch(ctx, "INSERT INTO checked_batch")
 		if err != nil {
@@ -200,5 +211,14 @@ func refusals(ctx context.Context, conn driver.Conn) {
 			return err
 		}
 		return batch.Send()
+	})
+}
+
+func formatRefusals(ctx context.Context, conn driver.Conn, refused func(string, int32, func() error)) {
+	refused("bad_json", 27, func() error {
+		return conn.InsertFormat(ctx, "JSONEachRow", "INSERT INTO bad_json", strings.NewReader(`{"id": "x"}`))
+	})
+	refused("checked_json", 469, func() error {
+		return conn.InsertFormat(ctx, "JSONEachRow", "INSERT INTO checked_json", strings.NewReader(`{"id": 7}`))
 	})
 }

@@ -466,7 +466,7 @@ impl TableSchema {
         for column in &self.columns {
             text.push_str(&windrow_sql::backquote(&column.name));
             text.push(' ');
-            text.push_str(&column.type_name);
+            push_escaped(&mut text, &column.type_name);
             let kind = match column.default_kind {
                 DefaultKind::None => "",
                 DefaultKind::Default => "DEFAULT",
@@ -476,9 +476,7 @@ impl TableSchema {
             };
             if !kind.is_empty() {
                 text.extend(["\t", kind, "\t"]);
-                // What stands in lines is escaped as in tab-separated text.
-                let expression = column.default_expression.replace('\\', "\\\\").replace('\n', "\\n");
-                text.push_str(&expression.replace('\t', "\\t"));
+                push_escaped(&mut text, &column.default_expression);
             }
             text.push('\n');
         }
@@ -508,6 +506,23 @@ impl TableSchema {
         match targets.is_empty() || repeats {
             true => Err(NotAdmitted::Forward("columns")),
             false => Ok(targets.into_iter().map(Column::target).collect()),
+        }
+    }
+}
+
+/// As in tab-separated text, and quotes as well.
+fn push_escaped(out: &mut String, text: &str) {
+    for char in text.chars() {
+        match char {
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("\\'"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\0' => out.push_str("\\0"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            other => out.push(other),
         }
     }
 }

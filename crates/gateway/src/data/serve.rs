@@ -146,6 +146,7 @@ impl DataServer {
             metrics: Metrics::register(registry),
             appends: OnceLock::new(),
             pipelines: ShownPipelines::default(),
+            http_port: OnceLock::new(),
             closing: AtomicBool::new(false),
             options,
         };
@@ -197,6 +198,10 @@ impl DataServer {
     /// Serves connections until [`shut_down`](Self::shut_down). The task is begun here and not by the caller: then all
     /// that a connection does is compiled with this crate, and not anew with each change of the program.
     pub fn start(self: &Arc<Self>, listener: TcpListener, port: Port) {
+        if let (Port::Http, Ok(address)) = (port, listener.local_addr()) {
+            // A second port would be one too many to name.
+            let _ = self.state.http_port.set(address.port());
+        }
         let server = self.clone();
         tokio::spawn(async move { server.accept(listener, port).await });
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windrow_clickhouse::Credentials;
-use windrow_native::{revision, Answer, ClientHello, ServerHello, Setting, Startup};
+use windrow_native::{revision, Addendum, Answer, ClientHello, ServerHello, Setting, Startup};
 
 use super::relay::splice;
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT};
@@ -31,7 +31,7 @@ pub(super) struct Client {
     pub(super) credentials: Credentials,
     /// What both sides write.
     pub(super) revision: u64,
-    /// If the backend had to be asked on this connection.
+    /// The backend's side, once it was needed.
     pub(super) upstream: Option<Upstream>,
 }
 
@@ -42,9 +42,9 @@ pub(super) async fn shake_hands(state: &State, peer: &Peer, wire: &mut Wire) -> 
         Ok((Startup::Hello(hello), length)) => (hello, length),
         Ok((Startup::Http, _)) => {
             // As ClickHouse does it: a browser shows it.
-            let http = state.options.settings.get().http.listen.port();
+            let http = state.http_port.get().copied().unwrap_or_default();
             let text = format!(
-                "HTTP/1.0 400 Bad Request\r\n\r\nThis port speaks ClickHouse's native protocol, for clickhouse-client and drivers\r\n\
+                "HTTP/1.0 400 Bad Request\r\n\r\nThis port is for clickhouse-client program\r\n\
                  You must use port {http} for HTTP.\r\n"
             );
             let _ = wire.send(text.as_bytes()).await;
@@ -75,8 +75,12 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         let text = format!("Authentication failed: Windrow does not take {what}");
         return refuse(wire, &Refusal::authentication(&text)).await;
     }
-    let user = if hello.user.is_empty() { "default" } else { &hello.user };
-    let claimed = Identity::Claimed(Credentials { user: user.to_owned(), password: hello.password.clone() });
+    if let (true, Backend::ClickHouse(clickhouse)) = (hello.user.is_empty(), &state.backend) {
+        // Old ones refuse it, others have a user for it: only the backend knows which.
+        return pass_on(state, peer, wire, clickhouse, &hello).await;
+    }
+    let user = hello.user.clone();
+    let claimed = Identity::Claimed(Credentials { user, password: hello.password.clone() });
     let caller = match &state.backend {
         Backend::ClickHouse(_) => caller(claimed, state.options.default_user.as_ref()),
         Backend::DuckDb(backend) => caller_among(claimed, &backend.users),
@@ -94,19 +98,18 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         quota_key: String::new(),
         database: Some(hello.database.clone()).filter(|database| !database.is_empty()),
     };
-    let upstream = match (find_sender(state, peer, &key).await, &state.backend) {
-        (Sender::User, _) => None,
-        (Sender::Behind, _) => return refuse(wire, &behind()).await,
-        // What it says of them, they are to read in its own words.
-        (Sender::Nobody | Sender::Unclear, Backend::ClickHouse(clickhouse)) => {
-            let _turn = state.strangers.turn(peer.address).await;
-            let hello = ClientHello { revision: announced, ..hello.clone() };
-            let native = or_refuse(wire, clickhouse.native()).await?;
-            Some(or_refuse(wire, native.connect(&hello).await).await?)
+    match find_sender(state, peer, &key).await {
+        Sender::User => {}
+        Sender::Nobody | Sender::Unclear => return refuse(wire, &Refusal::wrong_password(&credentials.user)).await,
+        Sender::Behind => return refuse(wire, &behind()).await,
+        Sender::Away(cause) => return refuse(wire, &Refusal::unreachable(&cause)).await,
+    }
+    if let Backend::ClickHouse(clickhouse) = &state.backend {
+        let native = or_refuse(wire, clickhouse.native()).await?;
+        if let Err(refusal) = native.knows_database(&clickhouse.client, &key).await {
+            return refuse(wire, &refusal).await;
         }
-        (Sender::Away(cause), _) => return refuse(wire, &Refusal::unreachable(&cause)).await,
-        (Sender::Nobody | Sender::Unclear, Backend::DuckDb(_)) => return None,
-    };
+    }
     let introduction = match &state.backend {
         Backend::ClickHouse(clickhouse) => {
             let native = or_refuse(wire, clickhouse.native()).await?;
@@ -118,25 +121,15 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
             return refuse(wire, &Refusal::statement(SUPPORT_IS_DISABLED, text.to_owned())).await;
         }
     };
-    if announced < revision::OLDEST {
+    if let (true, Backend::ClickHouse(clickhouse)) = (announced < revision::OLDEST, &state.backend) {
         // What it writes is for its server alone to read.
-        if let Backend::ClickHouse(clickhouse) = &state.backend {
-            peer.permit.is_of_user();
-            state.metrics.forwarded("old_client");
-            let native = or_refuse(wire, clickhouse.native()).await?;
-            let mut upstream = or_refuse(wire, native.dial().await).await?;
-            let mut first = Vec::new();
-            hello.write(&mut first);
-            first.append(&mut wire.input);
-            if upstream.send(&first).await.is_ok() {
-                splice(wire, &mut upstream).await;
-            }
-        }
-        return None;
+        peer.permit.is_of_user();
+        return pass_on(state, peer, wire, clickhouse, &hello).await;
     }
-    let revision = announced.min(introduction.revision);
+    let spoken = introduction.revision.min(revision::NEWEST);
+    let revision = announced.min(spoken);
     let own = ServerHello {
-        revision,
+        revision: spoken,
         settings: settings_of_user(state, &key),
         parallel_replicas_version: introduction.parallel_replicas_version,
         query_plan_version: UNUSED_VERSION,
@@ -148,7 +141,7 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
     wire.send(&out).await.ok()?;
     peer.permit.is_of_user();
     hello.revision = revision;
-    Some(Client { hello, credentials, revision, upstream })
+    Some(Client { hello, credentials, revision, upstream: None })
 }
 
 /// What differs from ClickHouse's defaults for this user: some clients go by it.
@@ -168,6 +161,7 @@ async fn or_refuse<T>(wire: &mut Wire, result: Result<T, NotConnected>) -> Optio
             let _ = wire.send(&packet).await;
             None
         }
+        Err(NotConnected::Unknown(refusal)) => refuse(wire, &refusal).await,
     }
 }
 
@@ -179,9 +173,39 @@ async fn refuse<T>(wire: &mut Wire, refusal: &Refusal) -> Option<T> {
     None
 }
 
+/// The backend alone serves this client.
+async fn pass_on<T>(
+    state: &State,
+    peer: &Peer,
+    wire: &mut Wire,
+    clickhouse: &ClickHouse,
+    hello: &ClientHello,
+) -> Option<T> {
+    state.metrics.forwarded("hello");
+    let turn = state.strangers.turn(peer.address).await;
+    let native = or_refuse(wire, clickhouse.native()).await?;
+    let mut upstream = or_refuse(wire, native.dial().await).await?;
+    let mut first = Vec::new();
+    hello.write(&mut first);
+    first.append(&mut wire.input);
+    upstream.send(&first).await.ok()?;
+    // What it answers tells whether it knows them.
+    upstream.fill(1).await.ok()?;
+    drop(turn);
+    splice(wire, &mut upstream).await;
+    None
+}
+
 /// For the backend's side of a client's session.
-pub(super) async fn upstream_of(clickhouse: &ClickHouse, client: &Client) -> Result<Upstream, NotConnected> {
-    let upstream = clickhouse.native()?.connect(&client.hello).await?;
+pub(super) async fn upstream_of(
+    clickhouse: &ClickHouse,
+    client: &Client,
+    key: &UserKey,
+    addendum: &Addendum,
+) -> Result<Upstream, NotConnected> {
+    let native = clickhouse.native()?;
+    native.surely_knows(&clickhouse.client, key).await?;
+    let upstream = native.connect(&client.hello, addendum).await?;
     match upstream.hello.revision.min(client.revision) == client.revision {
         true => Ok(upstream),
         // It was exchanged for an older one.

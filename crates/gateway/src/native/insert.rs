@@ -117,7 +117,7 @@ impl Session<'_> {
             Ok(prepared) if prepared.reads_blocks() => prepared,
             Ok(_) => {
                 drop(candidate);
-                return self.relay_insert(&sent, "format", Had::default(), None).await;
+                return self.relay_insert(&sent, "type", Had::default(), None).await;
             }
             Err(why) => {
                 drop(candidate);

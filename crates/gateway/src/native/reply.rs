@@ -29,7 +29,8 @@ fn without_name(text: &str) -> &str {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     };
     match text.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) {
-        Some((text, name)) if is_name(name) => text,
+        // It stands behind a full stop, which is put there with it.
+        Some((text, name)) if is_name(name) => text.strip_suffix('.').unwrap_or(text),
         _ => text,
     }
 }

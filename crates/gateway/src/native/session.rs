@@ -309,11 +309,9 @@ impl<'s> Session<'s> {
             let Backend::ClickHouse(clickhouse) = &self.state.backend else {
                 return Err(NotConnected::Unreachable("there is none".to_owned()));
             };
-            let mut upstream = upstream_of(clickhouse, &self.client).await?;
             let addendum = self.addendum.clone().unwrap_or_default();
-            let sent = upstream.send_addendum(&addendum, self.client.revision).await;
-            sent.map_err(|error| NotConnected::Unreachable(error.to_string()))?;
-            self.client.upstream = Some(upstream);
+            let key = self.user_key(&Query::default());
+            self.client.upstream = Some(upstream_of(clickhouse, &self.client, &key, &addendum).await?);
         }
         self.client.upstream.as_mut().ok_or_else(|| NotConnected::Unreachable("there is none".to_owned()))
     }
@@ -392,6 +390,7 @@ impl<'s> Session<'s> {
                 self.wire.send(&packet).await?;
                 return Err(Closed);
             }
+            Err(NotConnected::Unknown(refusal)) => return self.refuse_with_data(query, length, &refusal).await,
             Err(NotConnected::Unreachable(cause)) => cause,
             // It is back; the client may try again.
             Ok(_) => "its native port did not answer".to_owned(),

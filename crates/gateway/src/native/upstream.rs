@@ -2,16 +2,22 @@
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use windrow_clickhouse::{Credentials, Dialer};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Dialer};
 use windrow_native::{read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello};
 
 use super::wire::Wire;
+use crate::admission::UserKey;
 use crate::backend::ClickHouse;
+use crate::error::Refusal;
+use crate::recent::Recent;
 
 /// How long the backend may take to answer a Hello, connecting included.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_DATABASES: usize = 20_000;
+/// For so long a database that was there is.
+const DATABASE_TTL: Duration = Duration::from_secs(60);
 /// How long the backend may be silent while a statement runs there. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
@@ -21,6 +27,8 @@ pub struct NativeBackend {
     connect_timeout: Duration,
     /// As it introduced itself last.
     known: RwLock<Option<Arc<ServerHello>>>,
+    /// Databases that clients begin with, and when they were there.
+    databases: Recent<UserKey, Instant>,
 }
 
 /// Why there is no connection to the backend.
@@ -29,6 +37,8 @@ pub(super) enum NotConnected {
     Unreachable(String),
     /// It refuses this client: a packet that is the client's to read.
     Refused(Vec<u8>),
+    /// It would.
+    Unknown(Refusal),
 }
 
 /// A connection on which the backend knows the client.
@@ -45,7 +55,7 @@ impl ClickHouse {
 
 impl NativeBackend {
     pub fn new(dialer: Dialer, connect_timeout: Duration) -> NativeBackend {
-        NativeBackend { dialer, connect_timeout, known: RwLock::default() }
+        NativeBackend { dialer, connect_timeout, known: RwLock::default(), databases: Recent::new(MAX_DATABASES) }
     }
 
     /// What the backend says of itself: what it said last, or it is asked with the gateway's own account.
@@ -60,12 +70,36 @@ impl NativeBackend {
             password: own.password.clone(),
             ..ClientHello::default()
         };
-        Ok(self.connect(&hello).await?.hello)
+        Ok(self.connect(&hello, &Addendum::default()).await?.hello)
     }
 
-    /// As the client that says `hello`.
-    pub(super) async fn connect(&self, hello: &ClientHello) -> Result<Upstream, NotConnected> {
-        let connected = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.shake_hands(hello)).await;
+    /// A client may begin only in a database that is there, and that it may see. Asked over HTTP: a ClickHouse 26.7 that runs
+    /// as a library aborts when it refuses a native client.
+    pub(super) async fn knows_database(&self, client: &Client, key: &UserKey) -> Result<(), Refusal> {
+        let is_young = |asked: Instant| asked.elapsed() < DATABASE_TTL;
+        if key.database.is_none() || self.databases.get(key).is_some_and(is_young) {
+            return Ok(());
+        }
+        match ask(client, key).await {
+            Ok(()) => self.databases.put(key.clone(), Instant::now()),
+            Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
+            // What is known of the user holds while the backend is away.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Before anything is sent to the native port that it may refuse.
+    pub(super) async fn surely_knows(&self, client: &Client, key: &UserKey) -> Result<(), NotConnected> {
+        ask(client, key).await.map_err(|error| match error {
+            CallError::Exception(exception) => NotConnected::Unknown(Refusal::exception(exception)),
+            error => NotConnected::Unreachable(error.to_string()),
+        })
+    }
+
+    /// As the client that says this. (A ClickHouse 26.7 whose client leaves between the two may abort.)
+    pub(super) async fn connect(&self, hello: &ClientHello, addendum: &Addendum) -> Result<Upstream, NotConnected> {
+        let connected = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.shake_hands(hello, addendum)).await;
         let silent = || Err(self.unreachable("it has not answered in time"));
         let upstream = connected.unwrap_or_else(|_| silent())?;
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(upstream.hello.clone());
@@ -78,7 +112,7 @@ impl NativeBackend {
         Ok(Wire::new(stream.map_err(|error| self.unreachable(error))?, SILENCE))
     }
 
-    async fn shake_hands(&self, hello: &ClientHello) -> Result<Upstream, NotConnected> {
+    async fn shake_hands(&self, hello: &ClientHello, addendum: &Addendum) -> Result<Upstream, NotConnected> {
         let mut wire = self.dial().await?;
         let mut out = Vec::with_capacity(256);
         hello.write(&mut out);
@@ -97,7 +131,11 @@ impl NativeBackend {
         let answer = wire.parse(0, read).await.map_err(|error| self.unreachable(error))?;
         let (answer, length) = answer.map_err(|fault| self.unreachable(format!("{fault:?}")))?;
         wire.consume(length);
-        Ok(Upstream { wire, hello: Arc::new(answer.map_err(NotConnected::Refused)?) })
+        let answer = answer.map_err(NotConnected::Refused)?;
+        let mut out = Vec::new();
+        addendum.write(&mut out, answer.revision.min(hello.revision));
+        wire.send(&out).await.map_err(|error| self.unreachable(error))?;
+        Ok(Upstream { wire, hello: Arc::new(answer) })
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> NotConnected {
@@ -108,14 +146,10 @@ impl NativeBackend {
     }
 }
 
-impl Upstream {
-    /// What the client says once it knows the server's revision.
-    pub(super) async fn send_addendum(&mut self, addendum: &Addendum, revision: u64) -> io::Result<()> {
-        let mut out = Vec::new();
-        addendum.write(&mut out, revision);
-        match out.is_empty() {
-            true => Ok(()),
-            false => self.wire.send(&out).await,
-        }
+async fn ask(client: &Client, key: &UserKey) -> Result<(), CallError> {
+    let mut call = Call::new(&key.credentials, "SELECT 1").timeout(HANDSHAKE_TIMEOUT);
+    if let Some(database) = &key.database {
+        call = call.param("database", database);
     }
+    client.call(call).await.map(drop)
 }
