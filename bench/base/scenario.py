@@ -66,15 +66,19 @@ class Scenario:
     # Instead of the mode's, and in addition to them.
     only_settings: tuple[str, ...] | None = None
     settings: tuple[str, ...] = ()
+    # `http`; `native`; or `native at once`, when a client sends its rows before it has seen the columns.
+    protocol: str = "http"
     # What else the load generator is to know: `bench/src/load.rs` has it all.
     load: dict[str, Any] = field(default_factory=dict)
     # What the row of figures says of the scenario besides.
     labels: dict[str, Any] = field(default_factory=dict)
 
+    def all_settings(self) -> tuple[str, ...]:
+        return (*(MODES[self.mode].settings if self.only_settings is None else self.only_settings), *self.settings)
+
     def query(self, table: str) -> str:
-        settings = MODES[self.mode].settings if self.only_settings is None else self.only_settings
         statement = urllib.parse.quote(f"INSERT INTO {table} FORMAT {self.format}", safe="")
-        return "&".join([f"query={statement}", *settings, *self.settings])
+        return "&".join([f"query={statement}", *self.all_settings()])
 
 
 def head(server: Endpoint, query: str) -> str:
@@ -156,7 +160,7 @@ def generate(address: str, heads: list[str], scenario: Scenario, more: dict[str,
         "address": address, "heads": heads, "stride": stride_over(len(heads)), "row": row_of_format(scenario.format),
         "is_binary": scenario.format != "JSONEachRow", "zipf": more.get("stride") == 0, "format": scenario.format,
         "connections": scenario.connections, "first_conn": 0, "warmup_seconds": scenario.warmup_seconds,
-        "seconds": scenario.seconds, "inserts_per_connection": None, "interval_seconds": None, "in_step": False,
+        "seconds": scenario.seconds, "native": None, "inserts_per_connection": None, "interval_seconds": None, "in_step": False,
         "grace_seconds": GRACE_SECONDS, **scenario.load, **more,
     }  # fmt: skip
     command = [str(binary("windrow-bench")), "load"]
@@ -184,10 +188,18 @@ def run(
     through = mode.target == "gateway"
     server = stack.gateway if through else stack.clickhouse
     ground.prepare(stack.clickhouse)
-    heads = [head(server, scenario.query(table)) for table in ground.tables()]
+    port, more = server.port, ground.plan()
+    if scenario.protocol != "http":
+        heads = [f"INSERT INTO {table} FORMAT Native" for table in ground.tables()]
+        settings = [setting.split("=", 1) for setting in scenario.all_settings()]
+        more = {**more, "native": {"user": server.user, "password": server.password, "settings": settings,
+                                   "waits": scenario.protocol == "native"}}
+        port = stack.native_port(through)
+    else:
+        heads = [head(server, scenario.query(table)) for table in ground.tables()]
     before = stack.snapshot()
     with watch:
-        load = generate(f"{server.host}:{server.port}", heads, scenario, ground.plan())
+        load = generate(f"{server.host}:{port}", heads, scenario, more)
     began = time.monotonic()
     if through:
         flush(server)
@@ -209,6 +221,7 @@ def row_of(scenario: Scenario, load: dict[str, Any], before: Snapshot, after: Sn
     per_insert = lambda seconds: seconds * 1e6 / max(1, acknowledged)
     return {
         "mode": scenario.mode, "way": mode.title, "connections": scenario.connections, "format": scenario.format,
+        "protocol": scenario.protocol,
         **scenario.labels, **{key: load[key] for key in ("p50_ms", "p95_ms", "p99_ms", "max_ms", "steps_ms")},
         "per_second": load["in_window"] / load["window_seconds"], "acknowledged": acknowledged,
         "seconds": load["window_seconds"], "missed": load["missed_intervals"], "error": load["first_error"],

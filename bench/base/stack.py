@@ -71,6 +71,7 @@ class Server(Gateway):
 
     def command(self) -> list[str]:
         ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", self.flight_listener]
+        ports += [] if self.backend.startswith("duckdb:") else ["--native", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--data-dir", str(self.data_dir)]
         return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
 
@@ -78,6 +79,7 @@ class Server(Gateway):
         """The way around the gateway. To a DuckDB there is none: the gateway itself."""
         if self.backend == "embedded":
             known = json.loads((self.data_dir / "embedded" / "endpoint.json").read_text())
+            self.direct_native_port = known["native_port"]
             return replace(endpoint_of_url(known["url"]), user=known["user"], password=known["password"])
         return self.http if self.backend.startswith("duckdb:") else endpoint_of_url(self.backend)
 
@@ -123,6 +125,13 @@ class Stack:
         if self._gateway is None:
             raise SystemExit("this benchmark needs a gateway: add --gateway URL")
         return self._gateway
+
+    def native_port(self, through_gateway: bool) -> int:
+        """Of the native protocol."""
+        assert self.own is not None, "only one's own gateway is spoken to natively"
+        port = self.own.native_port if through_gateway else self.own.direct_native_port
+        assert port is not None, "there is no native port"
+        return port
 
     @property
     def has_gateway(self) -> bool:

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 use windrow_http::{ClientConnection, Stream};
 
+use crate::native::{Login, NativeExchange};
 use crate::picker::Picker;
 use crate::{cpu, Outcome};
 
@@ -24,13 +25,16 @@ use crate::{cpu, Outcome};
 const MAX_FAILURES_IN_A_ROW: u32 = 20;
 /// An error's text is kept up to here.
 const MAX_KEPT_BYTES: usize = 4 << 10;
-const NEVER: Duration = Duration::from_secs(3600);
+pub const NEVER: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Deserialize)]
 pub struct Plan {
     address: String,
-    /// Of a POST everything up to the value of Content-Length, for each target among which an insert chooses.
+    /// Of a POST everything up to the value of Content-Length, for each target among which an insert chooses; natively the
+    /// statement.
     heads: Vec<String>,
+    /// If the native protocol is to be spoken.
+    native: Option<Login>,
     /// How they are spread: see `Picker`.
     stride: u64,
     row: Vec<Piece>,
@@ -117,8 +121,7 @@ pub fn run(plan: Plan) -> Outcome<Load> {
     let clock = local.block_on(&runtime, async {
         let mut exchanges = Vec::with_capacity(count);
         for _ in 0..count {
-            let (address, request) = (plan.address.clone(), Vec::with_capacity(1024));
-            let mut exchange = Exchange { address, connection: None, request };
+            let mut exchange = Exchange::new(plan.clone());
             exchange.connect().await?;
             exchanges.push(exchange);
         }
@@ -230,7 +233,7 @@ impl Connection<'_> {
             body.clear();
             plan.write_row(&mut body, plan.first_conn + self.conn, seq, target as u64);
             self.sending(seq);
-            let answer = self.exchange.post(&plan.heads[target], &body).await;
+            let answer = self.exchange.insert(target, &body).await;
             failures_in_a_row = if answer.is_ok() { 0 } else { failures_in_a_row + 1 };
             let good = self.take_answer(began, answer);
             if let Some((_, began)) = step.filter(|_| good) {
@@ -298,25 +301,50 @@ fn missed_since(next: Instant, now: Instant, interval: Duration) -> u32 {
     u32::try_from(late.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u32::MAX)
 }
 
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     /// The text of an answer other than 200.
-    error: Option<String>,
+    pub error: Option<String>,
 }
 
 /// One connection's request and answer, over and over.
 struct Exchange {
-    address: String,
+    plan: Rc<Plan>,
     connection: Option<ClientConnection>,
+    native: Option<NativeExchange>,
+    /// Natively: what goes in front of the rows for each target, once it was needed.
+    queries: Vec<Vec<u8>>,
     request: Vec<u8>,
 }
 
 impl Exchange {
+    fn new(plan: Rc<Plan>) -> Exchange {
+        let request = Vec::with_capacity(1024);
+        Exchange { plan, connection: None, native: None, queries: Vec::new(), request }
+    }
+
     async fn connect(&mut self) -> Outcome<()> {
-        let stream = TcpStream::connect(&self.address).await?;
+        if let Some(login) = &self.plan.native {
+            self.queries = self.plan.heads.iter().map(|statement| NativeExchange::query(statement, login)).collect();
+            self.native = Some(NativeExchange::connect(&self.plan.address, login).await?);
+            return Ok(());
+        }
+        let stream = TcpStream::connect(&self.plan.address).await?;
         stream.set_nodelay(true)?;
         self.connection = Some(ClientConnection::new(Stream::Plain(stream)));
         Ok(())
+    }
+
+    async fn insert(&mut self, target: usize, body: &[u8]) -> Outcome<Answer> {
+        let plan = self.plan.clone();
+        let Some(login) = &plan.native else { return self.post(&plan.heads[target], body).await };
+        if self.native.is_none() {
+            self.connect().await?;
+        }
+        let mut native = self.native.take().ok_or("not connected")?;
+        let answer = native.insert(&self.queries[target], body, login.waits).await?;
+        self.native = Some(native);
+        Ok(answer)
     }
 
     /// Sends one body and waits for its whole answer. After an error the connection is gone and the next call makes a

@@ -4,6 +4,7 @@
 mod batch;
 mod cpu;
 mod load;
+mod native;
 mod parsing;
 mod picker;
 mod produce;

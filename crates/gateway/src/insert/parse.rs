@@ -37,6 +37,11 @@ impl Parsed {
         self.prepared.answer_form
     }
 
+    /// Whether its client waits until it is stored.
+    pub(crate) fn waits(&self) -> bool {
+        self.ack == AckLevel::Stored
+    }
+
     /// Whether it waits with others for a batch, as an asynchronous insert does.
     pub(crate) fn is_async(&self) -> bool {
         !self.prepared.at_once

@@ -1,6 +1,7 @@
 //! An insert over the native protocol: a candidate is made of the statement, taken through the stages of [`crate::insert`], and
 //! answered. Its rows stand in the statement's text, or come as blocks; then nothing of it is stored before the last has come.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Input, Query, Setting};
@@ -9,12 +10,29 @@ use windrow_sql::{InsertStatement, TableName};
 use super::relay::{copy, pass_answer, Ended, Form, Had};
 use super::reply::{counters, misread, seconds_now, UNEXPECTED_PACKET_FROM_CLIENT};
 use super::session::{params, Closed, Session};
+use crate::admission::{Holds, Moment};
 use crate::data::Room;
 use crate::error::Refusal;
 use crate::insert::{
     hand_over, role, Candidate, NotGathered, Origin, Param, Parsed, Prepared, Progress, Role, Summary,
 };
 use crate::statement::{outline, query_parameter, NotClaimed, Passage, LOOKED_THROUGH_BYTES};
+
+/// An insert, and what was worked out for it: another whose Query packet has the same bytes needs nothing but its rows read.
+pub(super) struct Latest {
+    /// Behind the query id.
+    packet: Vec<u8>,
+    id_bytes: usize,
+    query: Query,
+    statement: InsertStatement,
+    table: TableName,
+    prepared: Arc<Prepared>,
+    /// What the client is told before its rows.
+    header: Vec<u8>,
+}
+
+/// Longer statements are looked at each time.
+const MAX_LATEST_BYTES: usize = 16 * 1024;
 
 /// An insert as it came.
 struct Sent<'q> {
@@ -70,15 +88,16 @@ impl Session<'_> {
     pub(super) async fn insert(
         &mut self,
         query: Query,
-        length: usize,
+        query_length: usize,
         mut statement: InsertStatement,
         origin: Origin,
     ) -> Result<(), Closed> {
-        let Some((length, has_tables)) = self.tables_beside(&query, length).await? else {
+        let Some((length, has_tables)) = self.tables_beside(&query, query_length).await? else {
             self.state.metrics.forwarded("external_table");
             return self.splice().await;
         };
         let params = params(&query);
+        let packet = self.packet_of(&query, query_length);
         let text = &self.wire.input[query.text.clone()];
         let is_text = !is_blank(&text[statement.data_start..]);
         let sent = Sent { query: &query, params: &params, length, is_text };
@@ -124,22 +143,84 @@ impl Session<'_> {
                 return self.not_gathered(&sent, why, Had::default(), None).await;
             }
         };
+        let has_token = candidate.token().is_some();
         drop(candidate);
-        let rows = match self.rows(&sent, &prepared).await {
+        let Some(header) = self.header(&sent, &prepared) else {
+            return self.relay_insert(&sent, "columns", Had::default(), None).await;
+        };
+        let outcome = self.blocks(&sent, &statement, &table, prepared.clone(), &header, origin).await;
+        let id_bytes = query.id.len();
+        if let (Ok(()), Some(packet), false) = (&outcome, packet, has_token) {
+            self.latest = Some(Latest { packet, id_bytes, query, statement, table, prepared, header });
+        }
+        outcome
+    }
+
+    /// A Query packet behind its id, by which it is known again.
+    fn packet_of(&self, query: &Query, length: usize) -> Option<Vec<u8>> {
+        let mut input = Input::new(&self.wire.input);
+        input.varint().and_then(|_| input.bytes(query.id.len(), "the query id")).ok()?;
+        (length <= MAX_LATEST_BYTES).then(|| self.wire.input[input.at()..length].to_vec())
+    }
+
+    /// What was worked out for the insert before, if the next packet is the same as its.
+    pub(super) fn same_again(&mut self) -> Option<Latest> {
+        let input = &self.wire.input;
+        let latest = self.latest.take_if(|latest| {
+            let mut packet = Input::new(input);
+            let id = packet.varint().and_then(|_| packet.bytes(latest.id_bytes, "the query id"));
+            id.is_ok_and(|id| id.len() == latest.id_bytes) && input[packet.at()..].starts_with(&latest.packet)
+        })?;
+        let admission = &self.state.admission;
+        let (grounds, now) = (&latest.prepared.grounds, Moment::now());
+        // The long way asks anew what only time can tell.
+        let holds = admission.holds(grounds, now) == Holds::Surely && !admission.renew(grounds, now);
+        (holds && !self.is_changed).then_some(latest)
+    }
+
+    /// The insert before, with other rows.
+    pub(super) async fn repeat(&mut self, mut latest: Latest, origin: Origin) -> Result<(), Closed> {
+        let mut input = Input::new(&self.wire.input);
+        let id = input.varint().and_then(|_| input.text(latest.id_bytes, "the query id"));
+        latest.query.id.clear();
+        latest.query.id.push_str(id.unwrap_or_default());
+        let length = input.at() + latest.packet.len();
+        let Some((length, false)) = self.tables_beside(&latest.query, length).await? else {
+            return self.splice().await;
+        };
+        let params = params(&latest.query);
+        let sent = Sent { query: &latest.query, params: &params, length, is_text: false };
+        let prepared = latest.prepared.clone();
+        self.blocks(&sent, &latest.statement, &latest.table, prepared, &latest.header, origin).await?;
+        self.latest = Some(latest);
+        Ok(())
+    }
+
+    /// An insert that is admitted, and whose rows come as blocks.
+    async fn blocks(
+        &mut self,
+        sent: &Sent<'_>,
+        statement: &InsertStatement,
+        table: &TableName,
+        prepared: Arc<Prepared>,
+        header: &[u8],
+        origin: Origin,
+    ) -> Result<(), Closed> {
+        let rows = match self.rows(sent, &prepared, header).await {
             Ok(rows) => rows,
             Err(NoRows::Closed) => return Err(Closed),
             Err(NoRows::Ended) => return Ok(()),
-            Err(NoRows::Forward(reason, had)) => return self.relay_insert(&sent, reason, had, None).await,
+            Err(NoRows::Forward(reason, had)) => return self.relay_insert(sent, reason, had, None).await,
         };
-        let candidate = self.candidate(&sent, &statement, &table, None, &rows.payload);
-        let parsed = candidate.admitted_as(prepared).parse(state).await;
+        let candidate = self.candidate(sent, statement, table, None, &rows.payload);
+        let parsed = candidate.admitted_as(prepared).parse(self.state).await;
         drop(candidate);
         let Rows { end, had, .. } = rows;
         match parsed {
             // What a block leaves out gets the default of its type, not of its column, as ClickHouse does it for clients.
-            Ok(parsed) if !parsed.has_all_columns() => self.relay_insert(&sent, "columns", had, Some(end)).await,
-            Ok(parsed) => self.gather(&sent, parsed, end, had, origin).await,
-            Err(why) => self.not_gathered(&sent, why, had, Some(end)).await,
+            Ok(parsed) if !parsed.has_all_columns() => self.relay_insert(sent, "columns", had, Some(end)).await,
+            Ok(parsed) => self.gather(sent, parsed, end, had, origin).await,
+            Err(why) => self.not_gathered(sent, why, had, Some(end)).await,
         }
     }
 
@@ -190,18 +271,24 @@ impl Session<'_> {
         }
     }
 
-    /// Tells the client which columns it is to send, and takes its blocks up to the empty one.
-    async fn rows(&mut self, sent: &Sent<'_>, prepared: &Prepared) -> Result<Rows, NoRows> {
-        let Some(header) = prepared.header() else { return Err(NoRows::Forward("columns", Had::default())) };
-        let wants_defaults =
-            !sent.setting("input_format_defaults_for_omitted_fields").is_some_and(|value| value == "0");
-        let description = wants_defaults.then(|| prepared.grounds.schema.description());
+    /// What tells the client which columns it is to send.
+    fn header(&self, sent: &Sent<'_>, prepared: &Prepared) -> Option<Vec<u8>> {
+        let columns = prepared.header()?;
+        let mut out = Vec::new();
+        let (revision, is_compressed) = (self.client.revision, sent.query.is_compressed);
+        let mut answer = Answer { out: &mut out, revision, is_compressed };
+        if sent.setting("input_format_defaults_for_omitted_fields").is_none_or(|value| value != "0") {
+            answer.table_columns(&prepared.grounds.schema.description());
+        }
+        answer.header(columns.into_iter());
+        Some(out)
+    }
+
+    /// Takes the client's blocks up to the empty one.
+    async fn rows(&mut self, sent: &Sent<'_>, prepared: &Prepared, header: &[u8]) -> Result<Rows, NoRows> {
+        // A client that does not wait for it has sent its rows already.
+        self.wire.queue(header);
         let is_compressed = sent.query.is_compressed;
-        self.answer(is_compressed, |answer| {
-            description.iter().for_each(|description| answer.table_columns(description));
-            answer.header(header.into_iter());
-        })
-        .await?;
         let max_bytes = self.max_insert_bytes();
         let mut reader = DataReader::new(self.client.revision, is_compressed, max_bytes);
         let mut had = Had { header: true, profile_events: 0 };
@@ -211,7 +298,7 @@ impl Session<'_> {
                 Step::Block(end) if end.is_last() => return Ok(Rows { payload, end: at, had, _room: room }),
                 Step::Block(_) => {
                     if self.tells_events(sent.query) {
-                        self.answer(is_compressed, |answer| answer.profile_events("", seconds_now(), &[])).await?;
+                        self.queue(is_compressed, |answer| answer.profile_events("", seconds_now(), &[]));
                         had.profile_events += 1;
                     }
                     if payload.len() as u64 > prepared.kind.limits.max_data_size_bytes || payload.len() > max_bytes {
@@ -314,6 +401,9 @@ impl Session<'_> {
         self.is_forwarding = false;
         // While the insert waits, its bytes are not needed any more.
         self.wire.consume(end);
+        if parsed.waits() {
+            self.wire.flush().await?;
+        }
         let is_async = parsed.is_async();
         let state = self.state;
         let outcome = {
@@ -436,6 +526,7 @@ impl Session<'_> {
             self.refuse(query.is_compressed, &refusal).await?;
             return if is_in_sync { Ok(()) } else { Err(Closed) };
         }
+        self.wire.flush().await?;
         let first = self.without_own_settings(sent, &additions, is_whole.then_some(end));
         (self.is_forwarding, self.is_compressed) = (false, query.is_compressed);
         let form = Form { revision: self.client.revision, is_compressed: query.is_compressed };

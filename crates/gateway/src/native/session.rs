@@ -10,6 +10,7 @@ use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
 use windrow_sql::{classify, OtherStatement, Statement, TableName};
 
 use super::handshake::{shake_hands, upstream_of, Client};
+use super::insert::Latest;
 use super::relay::{copy, pass_answer, splice, Ended, Form, Had};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
 use super::upstream::{NotConnected, Upstream};
@@ -37,6 +38,8 @@ pub(super) struct Session<'s> {
     pub(super) addendum: Option<Addendum>,
     /// Settings, roles or temporary tables are no longer those that a connection begins with: all is the backend's from now on.
     pub(super) is_changed: bool,
+    /// The insert before this one.
+    pub(super) latest: Option<Latest>,
     /// Whether the statement that the backend answers has its data compressed.
     pub(super) is_compressed: bool,
     /// The backend answered last, and may not have come to its end.
@@ -63,6 +66,7 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         client,
         addendum: None,
         is_changed: false,
+        latest: None,
         is_compressed: false,
         is_forwarding: false,
     };
@@ -155,6 +159,10 @@ impl<'s> Session<'s> {
 
     async fn query(&mut self) -> Result<(), Closed> {
         let arrived = Instant::now();
+        let origin = Origin { connection_id: self.id, arrived };
+        if let Some(latest) = self.same_again() {
+            return self.repeat(latest, origin).await;
+        }
         let revision = self.client.revision;
         let limit = self.max_insert_bytes();
         let query = loop {
@@ -176,10 +184,7 @@ impl<'s> Session<'s> {
             false => Statement::Incomplete,
         };
         match statement {
-            Statement::Insert(statement) => {
-                let origin = Origin { connection_id: self.id, arrived };
-                self.insert(query, length, statement, origin).await
-            }
+            Statement::Insert(statement) => self.insert(query, length, statement, origin).await,
             Statement::SystemFlushAsyncInsertQueue { tables } => self.flush_queue(&query, length, tables).await,
             Statement::Other(statement) => self.forward(&query, length, Some(&statement)).await,
             Statement::Incomplete => self.forward(&query, length, None).await,
@@ -319,6 +324,7 @@ impl<'s> Session<'s> {
     /// From here on, nothing of this connection is looked into.
     pub(super) async fn splice(&mut self) -> Result<(), Closed> {
         self.upstream().await?;
+        self.wire.flush().await?;
         let Session { wire, client, .. } = self;
         let upstream = client.upstream.as_mut().ok_or(Closed)?;
         let first = std::mem::take(&mut wire.input);
@@ -353,6 +359,13 @@ impl<'s> Session<'s> {
     {
         let query_id = Some(query.id.as_str()).filter(|id| !id.is_empty());
         StatementContext { state: self.state, user_key, names_user: true, params, query_id }
+    }
+
+    /// Sends it with what comes next.
+    pub(super) fn queue(&mut self, is_compressed: bool, write: impl FnOnce(&mut Answer<'_>)) {
+        let mut out = Vec::new();
+        write(&mut Answer { out: &mut out, revision: self.client.revision, is_compressed });
+        self.wire.queue(&out);
     }
 
     pub(super) async fn answer(

@@ -17,6 +17,8 @@ pub(super) struct Wire {
     pub(super) read: ReadHalf,
     pub(super) write: WriteHalf,
     pub(super) input: Vec<u8>,
+    /// Told to the peer with what comes next, or before anything is waited for.
+    out: Vec<u8>,
     /// How long the peer may be silent, or take nothing.
     pub(super) idle: Duration,
 }
@@ -24,12 +26,13 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(stream: Stream, idle: Duration) -> Wire {
         let (read, write) = stream.into_split();
-        Wire { read, write, input: Vec::new(), idle }
+        Wire { read, write, input: Vec::new(), out: Vec::new(), idle }
     }
 
     /// Waits until `at_least` bytes are there.
     pub(super) async fn fill(&mut self, at_least: usize) -> io::Result<()> {
         while self.input.len() < at_least {
+            self.flush().await?;
             within(self.idle, read_more(&mut self.read, &mut self.input, at_least)).await?;
         }
         Ok(())
@@ -59,7 +62,24 @@ impl Wire {
     }
 
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write.send(bytes, self.idle).await
+        if self.out.is_empty() {
+            return self.write.send(bytes, self.idle).await;
+        }
+        self.queue(bytes);
+        self.flush().await
+    }
+
+    /// Sends it with what comes next.
+    pub(super) fn queue(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        if !self.out.is_empty() {
+            self.write.send(&self.out, self.idle).await?;
+            self.out.clear();
+        }
+        Ok(())
     }
 }
 
