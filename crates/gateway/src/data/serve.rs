@@ -243,12 +243,12 @@ impl DataServer {
                 state.metrics.connections.inc();
                 let peer = Peer { address: address.ip(), permit };
                 if let Some(Some(stream)) = peer.permit.wait_for(handshake(stream, tls)).await {
+                    // Boxed: a connection is to be as large as its own protocol makes it.
                     match port {
                         Port::Http => {
                             let connection = Connection::new(stream, state.options.limits.clone());
-                            serve(&state, connection, id, &peer, stop).await;
+                            Box::pin(serve(&state, connection, id, &peer, stop)).await;
                         }
-                        // Boxed: connections of the other protocol are not to be as large.
                         _ => Box::pin(native::serve(&state, stream, id, &peer, stop)).await,
                     }
                 }

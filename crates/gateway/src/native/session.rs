@@ -58,7 +58,9 @@ impl From<io::Error> for Closed {
 
 pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Peer, mut stop: watch::Receiver<bool>) {
     let mut wire = Wire::new(stream, SILENCE);
-    let Some(Some(client)) = peer.permit.wait_for(shake_hands(state, peer, &mut wire)).await else { return };
+    // Boxed, as below: an idle connection is to hold no more than it needs.
+    let handshake = peer.permit.wait_for(Box::pin(shake_hands(state, peer, &mut wire)));
+    let Some(Some(client)) = handshake.await else { return };
     let mut session = Session {
         state,
         id,
@@ -76,7 +78,6 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
             next = session.next_packet() => next,
             _ = stop.wait_for(|stop| *stop) => return,
         };
-        // Boxed: an idle connection is to hold no more than it needs.
         let Ok(kind) = next else { return };
         if Box::pin(session.packet(kind)).await.is_err() || state.is_closing() {
             return;
