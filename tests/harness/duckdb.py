@@ -37,7 +37,7 @@ class DuckDbGateway(Gateway):
         super().__init__(folder, config + USERS, environment={**library, **(environment or {})})
 
     def command(self) -> list[str]:
-        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
+        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0", "--native", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--backend", self.place, "--data-dir", str(self.data_dir)]
         return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
 

@@ -26,7 +26,7 @@ class RemoteGateway(Gateway):
         super().__init__(folder, config, environment=environment)
 
     def command(self) -> list[str]:
-        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
+        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0", "--native", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--backend", self.backend_url, "--data-dir", str(self.data_dir)]
         return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use windrow_append::Appends;
-use windrow_clickhouse::Strangers;
+use windrow_clickhouse::{Client, Strangers};
 use windrow_columns::ReadPlans;
 use windrow_engine::{dead_letters::DeadLetters, Gatherer};
 
@@ -13,6 +13,7 @@ use crate::backend::{Backend, BackendSink};
 use crate::data::{BodyRoom, KeptFiles, KnownHeads, Sessions, TemporaryFiles};
 use crate::insert::{Asking, PreparedInserts, Questions};
 use crate::metrics::Metrics;
+use crate::native::KnownDatabases;
 use crate::options::GatewayOptions;
 use crate::pipelines::ShownPipelines;
 use crate::statement::QueryIds;
@@ -42,6 +43,9 @@ pub(crate) struct State {
     /// Not there before [`DataServer::serve_appends`].
     pub(crate) appends: OnceLock<Appends>,
     pub(crate) pipelines: ShownPipelines,
+    pub(crate) known_databases: KnownDatabases,
+    /// The gateway's own HTTP port, for what native clients ask of a DuckDB.
+    pub(crate) own_http: OnceLock<Arc<Client>>,
     /// Known once it listens.
     pub(crate) http_port: OnceLock<u16>,
     pub(crate) closing: AtomicBool,

@@ -16,6 +16,7 @@ mod journal;
 mod kafka;
 mod log_writer;
 mod logging;
+mod own_http;
 mod readiness;
 mod reload;
 mod signals;

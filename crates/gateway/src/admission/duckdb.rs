@@ -96,7 +96,8 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
         };
         Column {
             name: column.name,
-            type_name: column.duckdb_type,
+            // As a native client is told it, if it is one that ClickHouse has.
+            type_name: column.data_type.as_ref().map_or(column.duckdb_type, ToString::to_string),
             data_type: column.data_type,
             default_kind,
             default_expression: "".into(),

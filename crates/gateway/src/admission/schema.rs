@@ -456,6 +456,11 @@ impl TableSchema {
 
     /// The columns that an insert writes: those it names, with the name of its table before them or without, or all
     /// that can be written but for some.
+    /// As far as an answer to DESCRIBE says.
+    pub(crate) fn described(answer: &str) -> TableSchema {
+        TableSchema::new(answer.lines().filter_map(read_column).collect(), None, Moment::now(), None)
+    }
+
     pub(crate) fn type_name(&self, column: &str) -> Option<&str> {
         self.columns.iter().find(|known| known.name == column).map(|known| known.type_name.as_str())
     }
@@ -474,7 +479,8 @@ impl TableSchema {
                 DefaultKind::Ephemeral => "EPHEMERAL",
                 DefaultKind::Alias => "ALIAS",
             };
-            if !kind.is_empty() {
+            // What a DuckDB fills in is its own to know.
+            if !(kind.is_empty() || column.default_expression.is_empty()) {
                 text.extend(["\t", kind, "\t"]);
                 push_escaped(&mut text, &column.default_expression);
             }

@@ -7,7 +7,7 @@ use windrow_native::{revision, Addendum, Answer, ClientHello, ServerHello, Setti
 
 use super::relay::splice;
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT};
-use super::upstream::{NotConnected, Upstream};
+use super::upstream::{knows_database, NotConnected, Upstream};
 use super::wire::Wire;
 use crate::admission::UserKey;
 use crate::backend::{Backend, ClickHouse};
@@ -31,6 +31,8 @@ pub(super) struct Client {
     pub(super) credentials: Credentials,
     /// What both sides write.
     pub(super) revision: u64,
+    /// The backend can't be reached natively.
+    pub(super) is_over_http: bool,
     /// The backend's side, once it was needed.
     pub(super) upstream: Option<Upstream>,
 }
@@ -104,27 +106,19 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         Sender::Behind => return refuse(wire, &behind()).await,
         Sender::Away(cause) => return refuse(wire, &Refusal::unreachable(&cause)).await,
     }
-    if let Backend::ClickHouse(clickhouse) = &state.backend {
-        let native = or_refuse(wire, clickhouse.native()).await?;
-        if let Err(refusal) = native.knows_database(&clickhouse.client, &key).await {
-            return refuse(wire, &refusal).await;
-        }
+    if let Err(refusal) = knows_database(state, &key).await {
+        return refuse(wire, &refusal).await;
     }
-    let introduction = match &state.backend {
-        Backend::ClickHouse(clickhouse) => {
-            let native = or_refuse(wire, clickhouse.native()).await?;
-            let introduction = native.introduction(&clickhouse.client.endpoint().credentials).await;
-            or_refuse(wire, introduction).await?
-        }
-        Backend::DuckDb(_) => {
-            let text = "Windrow does not speak the native protocol for DuckDB: use its HTTP port";
-            return refuse(wire, &Refusal::statement(SUPPORT_IS_DISABLED, text.to_owned())).await;
-        }
-    };
-    if let (true, Backend::ClickHouse(clickhouse)) = (announced < revision::OLDEST, &state.backend) {
+    let Introduction { hello: introduction, is_over_http } = introduction(state, &key).await;
+    if let (true, false, Backend::ClickHouse(clickhouse)) = (announced < revision::OLDEST, is_over_http, &state.backend)
+    {
         // What it writes is for its server alone to read.
         peer.permit.is_of_user();
         return pass_on(state, peer, wire, clickhouse, &hello).await;
+    }
+    if announced < revision::OLDEST {
+        let text = "This client's protocol is too old: update it, or use HTTP".to_owned();
+        return refuse(wire, &Refusal::statement(SUPPORT_IS_DISABLED, text)).await;
     }
     let spoken = introduction.revision.min(revision::NEWEST);
     let revision = announced.min(spoken);
@@ -134,14 +128,43 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         parallel_replicas_version: introduction.parallel_replicas_version,
         query_plan_version: UNUSED_VERSION,
         cluster_function_version: introduction.cluster_function_version,
-        ..(*introduction).clone()
+        ..introduction
     };
     let mut out = Vec::with_capacity(256);
     own.write(&mut out, revision, fastrand::u64(..));
     wire.send(&out).await.ok()?;
     peer.permit.is_of_user();
     hello.revision = revision;
-    Some(Client { hello, credentials, revision, upstream: None })
+    Some(Client { hello, credentials, revision, is_over_http, upstream: None })
+}
+
+/// What is said of the server.
+struct Introduction {
+    hello: ServerHello,
+    is_over_http: bool,
+}
+
+/// As the backend says it natively, or what is known of it from HTTP.
+async fn introduction(state: &State, key: &UserKey) -> Introduction {
+    if let Backend::ClickHouse(ClickHouse { client, native: Some(native), .. }) = &state.backend {
+        if let Ok(hello) = native.introduction(&client.endpoint().credentials).await {
+            return Introduction { hello: (*hello).clone(), is_over_http: false };
+        }
+    }
+    let (facts, user) = (state.admission.facts.get(), state.admission.user(key.clone()).await.ok());
+    let version = user.as_ref().map(|user| user.version).unwrap_or_default();
+    // `(version 26.7.2.1)`
+    let patch = facts.version_suffix().split('.').nth(2).and_then(|patch| patch.parse().ok());
+    let hello = ServerHello {
+        major: version.major.into(),
+        minor: version.minor.into(),
+        patch: patch.unwrap_or_default(),
+        revision: revision::NEWEST,
+        timezone: user.map_or_else(|| "UTC".to_owned(), |user| user.timezone.clone()),
+        display_name: facts.display_name().to_owned(),
+        ..ServerHello::default()
+    };
+    Introduction { hello, is_over_http: true }
 }
 
 /// What differs from ClickHouse's defaults for this user: some clients go by it.

@@ -10,11 +10,12 @@ use windrow_sql::{InsertStatement, TableName};
 use super::relay::{copy, pass_answer, Ended, Form, Had};
 use super::reply::{counters, misread, seconds_now, UNEXPECTED_PACKET_FROM_CLIENT};
 use super::session::{params, Closed, Session};
-use crate::admission::{Holds, Moment};
+use crate::admission::{Holds, Moment, TableKey};
 use crate::data::Room;
 use crate::error::Refusal;
 use crate::insert::{
-    hand_over, role, Candidate, NotGathered, Origin, Param, Parsed, Prepared, Progress, Role, Summary,
+    hand_over, not_taken, role, too_large, unreadable, Candidate, NotGathered, Origin, Param, Parsed, Prepared,
+    Progress, Role, Summary,
 };
 use crate::statement::{outline, query_parameter, NotClaimed, Passage, LOOKED_THROUGH_BYTES};
 
@@ -40,18 +41,27 @@ struct Sent<'q> {
     params: &'q [Param<'q>],
     /// Where its Query packet ends, and the tables beside it, which nobody sends with an insert.
     length: usize,
+    statement: &'q InsertStatement,
     /// Whether its rows stand in its text.
     is_text: bool,
 }
 
-/// An insert whose rows have all come.
-struct Rows {
-    payload: Vec<u8>,
-    /// Where the last packet of it ends.
-    end: usize,
-    /// What the client has been told meanwhile.
+/// What has come of an insert's rows, and what the client has been told meanwhile.
+#[derive(Default)]
+struct Come {
     had: Had,
+    /// Where the last packet of it ends, if all of it has come.
+    end: Option<usize>,
+    /// The blocks, as a payload in the format Native.
+    payload: Vec<u8>,
     _room: Room,
+}
+
+impl Come {
+    /// Of an insert whose rows stand in its text.
+    fn with_text(end: usize) -> Come {
+        Come { end: Some(end), ..Come::default() }
+    }
 }
 
 /// Why there are no rows of an insert.
@@ -60,7 +70,7 @@ enum NoRows {
     /// The client has changed its mind, or has been told why not.
     Ended,
     /// They can't be kept or read here. The backend gets what has come, and what still comes.
-    Forward(&'static str, Had),
+    Forward(&'static str, Come),
 }
 
 impl From<Closed> for NoRows {
@@ -81,8 +91,12 @@ impl Progress for Silent {
 }
 
 impl Session<'_> {
+    /// The longest insert that is read into memory. DuckDB gets none past the gateway.
     pub(super) fn max_insert_bytes(&self) -> usize {
-        self.state.options.settings.get().http.max_decompressed_bytes
+        match self.state.backend.takes_requests() {
+            true => self.state.options.settings.get().http.max_decompressed_bytes,
+            false => usize::try_from(self.state.max_table_bytes).unwrap_or(usize::MAX),
+        }
     }
 
     pub(super) async fn insert(
@@ -98,16 +112,17 @@ impl Session<'_> {
         };
         let params = params(&query);
         let packet = self.packet_of(&query, query_length);
+        let resolved = statement.table.resolve(|parameter| query_parameter(&params, parameter));
         let text = &self.wire.input[query.text.clone()];
         let is_text = !is_blank(&text[statement.data_start..]);
-        let sent = Sent { query: &query, params: &params, length, is_text };
-        let Some(table) = statement.table.resolve(|parameter| query_parameter(&params, parameter)) else {
-            return self.relay_insert(&sent, "insert_form", Had::default(), None).await;
-        };
         if !is_text {
             // Whatever format is named: blocks are blocks.
             statement.format = "Native".to_owned();
         }
+        let sent = Sent { query: &query, params: &params, length, statement: &statement, is_text };
+        let Some(table) = resolved else {
+            return self.relay_insert(&sent, "insert_form", Come::default()).await;
+        };
         let obstacle = match (self.is_changed, has_tables) {
             (true, _) => Some("session"),
             (_, true) => Some("external_table"),
@@ -118,7 +133,7 @@ impl Session<'_> {
             false => 0..0,
         };
         let state = self.state;
-        let candidate = self.candidate(&sent, &statement, &table, obstacle, &self.wire.input[payload]);
+        let candidate = self.candidate(&sent, &table, obstacle, &self.wire.input[payload]);
         let admitted = candidate.admit(state).await;
         if is_text {
             let parsed = match admitted {
@@ -128,27 +143,27 @@ impl Session<'_> {
             drop(candidate);
             let end = sent.length;
             return match parsed {
-                Ok(parsed) => self.gather(&sent, parsed, end, Had::default(), origin).await,
-                Err(why) => self.not_gathered(&sent, why, Had::default(), Some(end)).await,
+                Ok(parsed) => self.gather(&sent, parsed, Come::with_text(end), origin).await,
+                Err(why) => self.not_gathered(&sent, why, Come::with_text(end)).await,
             };
         }
         let prepared = match admitted.map(|admitted| admitted.prepared) {
             Ok(prepared) if prepared.reads_blocks() => prepared,
             Ok(_) => {
                 drop(candidate);
-                return self.relay_insert(&sent, "type", Had::default(), None).await;
+                return self.relay_insert(&sent, "type", Come::default()).await;
             }
             Err(why) => {
                 drop(candidate);
-                return self.not_gathered(&sent, why, Had::default(), None).await;
+                return self.not_gathered(&sent, why, Come::default()).await;
             }
         };
         let has_token = candidate.token().is_some();
         drop(candidate);
         let Some(header) = self.header(&sent, &prepared) else {
-            return self.relay_insert(&sent, "columns", Had::default(), None).await;
+            return self.relay_insert(&sent, "columns", Come::default()).await;
         };
-        let outcome = self.blocks(&sent, &statement, &table, prepared.clone(), &header, origin).await;
+        let outcome = self.blocks(&sent, &table, prepared.clone(), &header, origin).await;
         let id_bytes = query.id.len();
         if let (Ok(()), Some(packet), false) = (&outcome, packet, has_token) {
             self.latest = Some(Latest { packet, id_bytes, query, statement, table, prepared, header });
@@ -189,9 +204,9 @@ impl Session<'_> {
             return self.splice().await;
         };
         let params = params(&latest.query);
-        let sent = Sent { query: &latest.query, params: &params, length, is_text: false };
+        let sent = Sent { query: &latest.query, params: &params, length, statement: &latest.statement, is_text: false };
         let prepared = latest.prepared.clone();
-        self.blocks(&sent, &latest.statement, &latest.table, prepared, &latest.header, origin).await?;
+        self.blocks(&sent, &latest.table, prepared, &latest.header, origin).await?;
         self.latest = Some(latest);
         Ok(())
     }
@@ -200,34 +215,37 @@ impl Session<'_> {
     async fn blocks(
         &mut self,
         sent: &Sent<'_>,
-        statement: &InsertStatement,
         table: &TableName,
         prepared: Arc<Prepared>,
         header: &[u8],
         origin: Origin,
     ) -> Result<(), Closed> {
-        let rows = match self.rows(sent, &prepared, header).await {
-            Ok(rows) => rows,
+        // What is more than a batch may have is not gathered by a backend that takes it as it is.
+        let limit = match self.is_over_http() {
+            true => self.max_insert_bytes(),
+            false => self.max_insert_bytes().min(prepared.kind.limits.max_data_size_bytes as usize),
+        };
+        let come = match self.rows(sent, limit, header).await {
+            Ok(come) => come,
             Err(NoRows::Closed) => return Err(Closed),
             Err(NoRows::Ended) => return Ok(()),
-            Err(NoRows::Forward(reason, had)) => return self.relay_insert(sent, reason, had, None).await,
+            Err(NoRows::Forward(reason, come)) => return self.relay_insert(sent, reason, come).await,
         };
-        let candidate = self.candidate(sent, statement, table, None, &rows.payload);
+        let candidate = self.candidate(sent, table, None, &come.payload);
         let parsed = candidate.admitted_as(prepared).parse(self.state).await;
         drop(candidate);
-        let Rows { end, had, .. } = rows;
+        let takes_requests = self.state.backend.takes_requests();
         match parsed {
             // What a block leaves out gets the default of its type, not of its column, as ClickHouse does it for clients.
-            Ok(parsed) if !parsed.has_all_columns() => self.relay_insert(sent, "columns", had, Some(end)).await,
-            Ok(parsed) => self.gather(sent, parsed, end, had, origin).await,
-            Err(why) => self.not_gathered(sent, why, had, Some(end)).await,
+            Ok(parsed) if takes_requests && !parsed.has_all_columns() => self.relay_insert(sent, "columns", come).await,
+            Ok(parsed) => self.gather(sent, parsed, come, origin).await,
+            Err(why) => self.not_gathered(sent, why, come).await,
         }
     }
 
     fn candidate<'c>(
         &'c self,
         sent: &Sent<'c>,
-        statement: &InsertStatement,
         table: &TableName,
         obstacle: Option<&'static str>,
         payload: &'c [u8],
@@ -236,7 +254,7 @@ impl Session<'_> {
         let of_connection = || self.addendum.as_ref().map_or("", |addendum| addendum.quota_key.as_str());
         Candidate {
             credentials: &self.client.credentials,
-            statement: statement.clone(),
+            statement: sent.statement.clone(),
             table: table.clone(),
             payload,
             params: sent.params,
@@ -259,7 +277,8 @@ impl Session<'_> {
         let mut out = Vec::new();
         let mut room = Room::default();
         loop {
-            match self.step(&mut reader, &mut at, &mut out, &mut room).await? {
+            let limit = self.max_insert_bytes();
+            match self.step(&mut reader, &mut at, &mut out, &mut room, limit).await? {
                 Step::Block(end) if end.is_last() => return Ok(Some((at, has_tables))),
                 Step::Block(_) => {
                     has_tables = true;
@@ -273,40 +292,42 @@ impl Session<'_> {
 
     /// What tells the client which columns it is to send.
     fn header(&self, sent: &Sent<'_>, prepared: &Prepared) -> Option<Vec<u8>> {
-        let columns = prepared.header()?;
+        Some(self.header_with(sent, &prepared.grounds.schema.description(), &prepared.header()?))
+    }
+
+    fn header_with(&self, sent: &Sent<'_>, description: &str, columns: &[(&str, &str)]) -> Vec<u8> {
         let mut out = Vec::new();
         let (revision, is_compressed) = (self.client.revision, sent.query.is_compressed);
         let mut answer = Answer { out: &mut out, revision, is_compressed };
         if sent.setting("input_format_defaults_for_omitted_fields").is_none_or(|value| value != "0") {
-            answer.table_columns(&prepared.grounds.schema.description());
+            answer.table_columns(description);
         }
-        answer.header(columns.into_iter());
-        Some(out)
+        answer.header(columns.iter().copied());
+        out
     }
 
     /// Takes the client's blocks up to the empty one.
-    async fn rows(&mut self, sent: &Sent<'_>, prepared: &Prepared, header: &[u8]) -> Result<Rows, NoRows> {
+    async fn rows(&mut self, sent: &Sent<'_>, limit: usize, header: &[u8]) -> Result<Come, NoRows> {
         // A client that does not wait for it has sent its rows already.
         self.wire.queue(header);
         let is_compressed = sent.query.is_compressed;
-        let max_bytes = self.max_insert_bytes();
-        let mut reader = DataReader::new(self.client.revision, is_compressed, max_bytes);
+        let mut reader = DataReader::new(self.client.revision, is_compressed, limit);
         let mut had = Had { header: true, profile_events: 0 };
         let (mut at, mut payload, mut room) = (sent.length, Vec::new(), Room::default());
         loop {
-            match self.step(&mut reader, &mut at, &mut payload, &mut room).await? {
-                Step::Block(end) if end.is_last() => return Ok(Rows { payload, end: at, had, _room: room }),
+            match self.step(&mut reader, &mut at, &mut payload, &mut room, limit).await? {
+                Step::Block(end) if end.is_last() => return Ok(Come { had, end: Some(at), payload, _room: room }),
                 Step::Block(_) => {
                     if self.tells_events(sent.query) {
                         self.queue(is_compressed, |answer| answer.profile_events("", seconds_now(), &[]));
                         had.profile_events += 1;
                     }
-                    if payload.len() as u64 > prepared.kind.limits.max_data_size_bytes || payload.len() > max_bytes {
-                        return Err(NoRows::Forward("too_large", had));
-                    }
                 }
-                Step::Unreadable(Fault::Unsupported(_) | Fault::TooLarge(_)) => {
-                    return Err(NoRows::Forward("type", had));
+                Step::Unreadable(Fault::TooLarge(_)) => {
+                    return Err(NoRows::Forward("too_large", Come { had, ..Come::default() }));
+                }
+                Step::Unreadable(Fault::Unsupported(_)) => {
+                    return Err(NoRows::Forward("type", Come { had, ..Come::default() }));
                 }
                 Step::Unreadable(fault) => {
                     self.refuse(is_compressed, &misread(&fault)).await?;
@@ -338,6 +359,7 @@ impl Session<'_> {
         at: &mut usize,
         out: &mut Vec<u8>,
         room: &mut Room,
+        limit: usize,
     ) -> Result<Step, Closed> {
         loop {
             let kind = self.wire.parse(*at, |bytes| Input::new(bytes).varint().map(|kind| (kind, 1))).await?;
@@ -359,6 +381,9 @@ impl Session<'_> {
             match reader.read(&self.wire.input[*at..], out) {
                 Ok(taken) => {
                     *at += taken.bytes;
+                    if out.len() > limit {
+                        return Ok(Step::Unreadable(Fault::TooLarge("an insert")));
+                    }
                     if let Some(end) = taken.end {
                         return Ok(Step::Block(end));
                     }
@@ -378,21 +403,15 @@ impl Session<'_> {
     }
 
     /// Hands the rows over, waits for the outcome, and tells it.
-    async fn gather(
-        &mut self,
-        sent: &Sent<'_>,
-        parsed: Parsed,
-        end: usize,
-        had: Had,
-        origin: Origin,
-    ) -> Result<(), Closed> {
+    async fn gather(&mut self, sent: &Sent<'_>, parsed: Parsed, come: Come, origin: Origin) -> Result<(), Closed> {
+        let end = come.end.unwrap_or(sent.length);
         let claim = match sent.query.id.is_empty() {
             true => Ok(None),
             false => self.context(sent.query, self.user_key(sent.query), sent.params).claim_for_insert().await,
         };
         let claim = match claim {
             Ok(claim) => claim,
-            Err(NotClaimed::Forward) => return self.relay_insert(sent, "query_id", had, Some(end)).await,
+            Err(NotClaimed::Forward) => return self.relay_insert(sent, "query_id", come).await,
             Err(NotClaimed::Refused(refusal)) => {
                 self.wire.consume(end);
                 return self.refuse(sent.query.is_compressed, &refusal).await;
@@ -400,6 +419,7 @@ impl Session<'_> {
         };
         self.is_forwarding = false;
         // While the insert waits, its bytes are not needed any more.
+        drop(come);
         self.wire.consume(end);
         if parsed.waits() {
             self.wire.flush().await?;
@@ -462,46 +482,57 @@ impl Session<'_> {
         .await
     }
 
-    /// `end`: all of it has come.
-    async fn not_gathered(
-        &mut self,
-        sent: &Sent<'_>,
-        why: NotGathered,
-        had: Had,
-        end: Option<usize>,
-    ) -> Result<(), Closed> {
-        match why {
-            NotGathered::Refused(refusal) if refusal.is_unknown_setting() && !sent.has_important_settings() => {
-                // ClickHouse passes over what it doesn't know, unless it is marked as important.
-                self.relay_insert(sent, "setting", had, end).await
+    async fn not_gathered(&mut self, sent: &Sent<'_>, why: NotGathered, come: Come) -> Result<(), Closed> {
+        let is_alone = !self.state.backend.takes_requests();
+        let (reason, unread) = match why {
+            NotGathered::Refused(refusal)
+                if !refusal.is_unknown_setting() || sent.has_important_settings() || is_alone =>
+            {
+                return self.refuse_insert(sent, &come, &refusal).await;
             }
-            NotGathered::Refused(refusal) => {
-                self.wire.consume(end.unwrap_or(sent.length));
-                self.refuse(sent.query.is_compressed, &refusal).await
-            }
-            NotGathered::Forward(reason) => self.relay_insert(sent, reason, had, end).await,
-            NotGathered::NotRead { unread, .. } => self.relay_insert(sent, unread.reason, had, end).await,
+            // ClickHouse passes over what it doesn't know, unless it is marked as important.
+            NotGathered::Refused(_) => ("setting", None),
+            NotGathered::Forward(reason) => (reason, None),
+            NotGathered::NotRead { unread, .. } => (unread.reason, Some(unread)),
+        };
+        if is_alone && !(sent.is_text && unread.is_some() && sent.statement.format.eq_ignore_ascii_case("Values")) {
+            // Nobody else takes what is not gathered, but for SQL that looked like plain values.
+            let format = &sent.statement.format;
+            let refusal = match (reason, unread) {
+                ("too_large", _) => too_large(self.state.max_table_bytes),
+                (_, Some(unread)) => unreadable(format, unread, &come.payload),
+                (reason, None) => not_taken(reason),
+            };
+            return self.refuse_insert(sent, &come, &refusal).await;
+        }
+        self.relay_insert(sent, reason, come).await
+    }
+
+    /// The connection goes on, if nothing of the insert can still come.
+    async fn refuse_insert(&mut self, sent: &Sent<'_>, come: &Come, refusal: &Refusal) -> Result<(), Closed> {
+        self.wire.consume(come.end.unwrap_or(sent.length));
+        self.refuse(sent.query.is_compressed, refusal).await?;
+        match come.end.is_some() || !come.had.header {
+            true => Ok(()),
+            false => Err(Closed),
         }
     }
 
-    /// The insert as it came is the backend's. `had`: what the client has been told already. `end`: all of it has come.
-    async fn relay_insert(
-        &mut self,
-        sent: &Sent<'_>,
-        reason: &'static str,
-        had: Had,
-        end: Option<usize>,
-    ) -> Result<(), Closed> {
+    /// The insert as it came is the backend's.
+    async fn relay_insert(&mut self, sent: &Sent<'_>, reason: &'static str, come: Come) -> Result<(), Closed> {
         self.state.metrics.forwarded(reason);
         let query = sent.query;
-        let is_whole = sent.is_text || end.is_some();
-        let end = end.unwrap_or(sent.length);
+        let is_whole = sent.is_text || come.end.is_some();
+        let end = come.end.unwrap_or(sent.length);
         let context = self.context(query, self.user_key(query), sent.params);
         let claimed = context.claim_for_forwarded().await;
         let text = &self.wire.input[query.text.clone()];
         let outline = outline(&text[..text.len().min(LOOKED_THROUGH_BYTES)]);
+        // Over HTTP it is settled there, if the gateway's own port is asked.
         let (additions, passage) = match (&claimed, outline) {
-            (Ok(_), Some(outline)) => context.settle_deduplication(&outline).await,
+            (Ok(_), Some(outline)) if self.state.backend.takes_requests() => {
+                context.settle_deduplication(&outline).await
+            }
             _ => (Vec::new(), Passage::Nameless),
         };
         drop(context);
@@ -510,32 +541,32 @@ impl Session<'_> {
             _ => None,
         };
         if let Some(refusal) = refusal {
-            self.wire.consume(end);
-            self.refuse(query.is_compressed, &refusal).await?;
-            return if is_whole || !had.header { Ok(()) } else { Err(Closed) };
+            return self.refuse_insert(sent, &come, &refusal).await;
         }
-        if matches!(passage, Passage::Repeat) && is_whole {
-            self.wire.consume(end);
-            return self.tell_success(query, &Summary::default(), false).await;
+        let is_repeat = matches!(passage, Passage::Repeat);
+        if is_repeat || self.is_over_http() {
+            let come = match self.rest_of(sent, come).await {
+                Ok(come) => come,
+                Err(NoRows::Closed | NoRows::Forward(..)) => return Err(Closed),
+                Err(NoRows::Ended) => return Ok(()),
+            };
+            if is_repeat {
+                self.wire.consume(come.end.unwrap_or(end));
+                return self.tell_success(query, &Summary::default(), false).await;
+            }
+            let is_done = self.insert_over_http(sent, come, &additions).await?;
+            self.state.conclude(passage, is_done).await;
+            return Ok(());
         }
-        if self.upstream().await.is_err() {
-            let is_in_sync = is_whole || !had.header;
-            self.wire.consume(end);
-            let refusal =
-                Refusal::unreachable("its native port does not answer (see the setting `backend_native.address`)");
-            self.refuse(query.is_compressed, &refusal).await?;
-            return if is_in_sync { Ok(()) } else { Err(Closed) };
+        if let Err(error) = self.upstream().await {
+            let refusal = error.refusal();
+            return self.refuse_insert(sent, &come, &refusal).await;
         }
         self.wire.flush().await?;
         let first = self.without_own_settings(sent, &additions, is_whole.then_some(end));
         (self.is_forwarding, self.is_compressed) = (false, query.is_compressed);
         let form = Form { revision: self.client.revision, is_compressed: query.is_compressed };
-        let discards = matches!(passage, Passage::Repeat);
-        if discards {
-            // Blocks of a repeat: the client is to send them to nobody.
-            return self.refuse_repeat(sent, end).await;
-        }
-        let has_header = had.header;
+        let has_header = come.had.header;
         let Session { wire, client, .. } = self;
         let back = &mut client.upstream.as_mut().ok_or(Closed)?.wire;
         let mut sent_first = false;
@@ -548,7 +579,7 @@ impl Session<'_> {
                     false => copy(&mut wire.read, &mut back.write).await,
                 }
             };
-            let to_client = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, had, || async {});
+            let to_client = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, come.had, || async {});
             tokio::select! {
                 biased;
                 ended = to_client => ended?,
@@ -572,11 +603,69 @@ impl Session<'_> {
         }
     }
 
-    /// The insert is stored, and its blocks have not come yet.
-    async fn refuse_repeat(&mut self, sent: &Sent<'_>, end: usize) -> Result<(), Closed> {
+    /// Takes what has not come yet of an insert that is not passed on as it comes.
+    async fn rest_of(&mut self, sent: &Sent<'_>, come: Come) -> Result<Come, NoRows> {
+        if sent.is_text || come.end.is_some() {
+            return Ok(come);
+        }
+        if come.had.header {
+            let text =
+                "Windrow can't read these blocks, or they are too large, and the backend is reached over HTTP alone. \
+                        Nothing was stored";
+            let refusal = Refusal::statement(NOT_IMPLEMENTED, text.to_owned());
+            self.refuse(sent.query.is_compressed, &refusal).await?;
+            return Err(NoRows::Closed);
+        }
+        let Some(header) = self.header_of_table(sent).await else {
+            let text = "Windrow can't tell which columns the insert has to bring. Nothing was stored";
+            self.wire.consume(sent.length);
+            self.refuse(sent.query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, text.to_owned())).await?;
+            return Err(NoRows::Ended);
+        };
+        self.rows(sent, self.max_insert_bytes(), &header).await
+    }
+
+    /// What tells the client which columns it is to send, of an insert that is not admitted.
+    async fn header_of_table(&self, sent: &Sent<'_>) -> Option<Vec<u8>> {
+        let statement = sent.statement;
+        let table = statement.table.resolve(|parameter| query_parameter(sent.params, parameter))?;
+        let context = self.context(sent.query, self.user_key(sent.query), sent.params);
+        let schema = match self.is_changed {
+            // It may be a table of this session alone.
+            true => Arc::new(self.described_over_http(sent.query, &table).await?),
+            false => {
+                let database = match &table.database {
+                    Some(database) => database.clone(),
+                    None => context.current_database().await,
+                };
+                let key = TableKey { database, table: table.table.clone() };
+                self.state.admission.table(&key, &context.user_key).await.ok()?
+            }
+        };
+        let targets = schema.target_columns(&table.table, statement.columns.as_deref(), &statement.except).ok()?;
+        let columns: Vec<_> = targets.iter().map(|target| (target.name.as_str(), target.type_name.as_str())).collect();
+        Some(self.header_with(sent, &schema.description(), &columns))
+    }
+
+    /// Sends it over HTTP, and tells what came of it. Whether it was done.
+    async fn insert_over_http(
+        &mut self,
+        sent: &Sent<'_>,
+        come: Come,
+        additions: &[(&'static str, &'static str)],
+    ) -> Result<bool, Closed> {
+        let end = come.end.unwrap_or(sent.length);
+        let statement = match sent.is_text {
+            true => self.wire.input[sent.query.text.clone()].to_vec(),
+            false => with_native_format(&self.wire.input[sent.query.text.clone()], sent.statement),
+        };
         self.wire.consume(end);
-        let text = "This insert has been stored before, by its deduplication token. Nothing is stored again";
-        self.refuse(sent.query.is_compressed, &Refusal::statement(REPEATED, text.to_owned())).await
+        let pieces: [&[u8]; 3] = [&statement, b"\n", &come.payload];
+        let pieces = if sent.is_text { &pieces[..1] } else { &pieces[..] };
+        match self.post(sent.query, sent.params, additions, pieces).await {
+            Ok(_) => self.tell_success(sent.query, &Summary::default(), false).await.map(|()| true),
+            Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await.map(|()| false),
+        }
     }
 
     /// What has come of the insert, with other settings: without Windrow's own, and with these. With `end` up to there; what is
@@ -614,8 +703,19 @@ impl Session<'_> {
     }
 }
 
-/// ClickHouse has no code for it.
-const REPEATED: i32 = 388;
+const NOT_IMPLEMENTED: i32 = 48;
+
+/// The statement with blocks behind it: in place of what stands behind its table, columns and settings.
+fn with_native_format(text: &[u8], statement: &InsertStatement) -> Vec<u8> {
+    let start = String::from_utf8_lossy(&text[..statement.data_start.min(text.len())]);
+    let start = start.trim_end_matches(|char: char| char.is_whitespace() || char == ';');
+    let upper = start.to_ascii_uppercase();
+    let kept = match upper.strip_suffix("VALUES") {
+        Some(kept) => kept.len(),
+        None => upper.rfind("FORMAT").unwrap_or(upper.len()),
+    };
+    format!("{} FORMAT Native", &start[..kept]).into_bytes()
+}
 
 /// What came next of an insert.
 enum Step {

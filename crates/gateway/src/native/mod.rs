@@ -5,12 +5,14 @@
 //! - `insert.rs`: an insert, whose rows come as blocks or stand in its text, through the stages of [`crate::insert`].
 //! - `relay.rs`: what is not gathered goes to the backend as it came, over a connection of the client's own that is opened when it
 //!   is first needed (`upstream.rs`). The backend agrees on the client's own revision, so its answers are passed on as they are.
+//! - `over_http.rs`: the same where there is no native port: a ClickHouse over HTTP alone, or DuckDB.
 //! - `wire.rs`: a client's bytes. What has been read of a statement stays there until it is known what becomes of it, so that it
 //!   can be passed on as it came.
 //! - `reply.rs`: the words of answers.
 
 mod handshake;
 mod insert;
+mod over_http;
 mod relay;
 mod reply;
 mod session;
@@ -18,4 +20,5 @@ mod upstream;
 mod wire;
 
 pub(crate) use session::serve;
+pub(crate) use upstream::KnownDatabases;
 pub use upstream::NativeBackend;

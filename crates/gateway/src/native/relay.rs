@@ -48,7 +48,7 @@ pub(super) async fn copy(from: &mut ReadHalf, to: &mut WriteHalf) -> io::Result<
 }
 
 /// What of an answer the client has had already, from the gateway.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Had {
     pub(super) header: bool,
     pub(super) profile_events: usize,

@@ -40,6 +40,8 @@ pub(super) struct Session<'s> {
     pub(super) is_changed: bool,
     /// The insert before this one.
     pub(super) latest: Option<Latest>,
+    /// Over HTTP, where the connection is no session.
+    pub(super) http_session: String,
     /// Whether the statement that the backend answers has its data compressed.
     pub(super) is_compressed: bool,
     /// The backend answered last, and may not have come to its end.
@@ -69,6 +71,7 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         addendum: None,
         is_changed: false,
         latest: None,
+        http_session: format!("windrow-native-{:032x}", fastrand::u128(..)),
         is_compressed: false,
         is_forwarding: false,
     };
@@ -222,8 +225,11 @@ impl<'s> Session<'s> {
         drop(context);
         // Before it runs: no insert behind it is to be taken too early.
         self.is_changed |= changes.session;
-        if self.upstream().await.is_err() {
-            return self.refuse_unreachable(query, length).await;
+        if self.is_over_http() {
+            return self.forward_over_http(query, length, &changes).await;
+        }
+        if let Err(error) = self.upstream().await {
+            return self.refuse_with_data(query, length, &error.refusal()).await;
         }
         (self.is_forwarding, self.is_compressed) = (true, query.is_compressed);
         let Session { state, wire, client, .. } = self;
@@ -265,8 +271,8 @@ impl<'s> Session<'s> {
     }
 
     async fn tables_status(&mut self) -> Result<(), Closed> {
-        if self.upstream().await.is_err() {
-            self.refuse(false, &Refusal::unreachable("its native port does not answer")).await?;
+        if let Err(error) = self.upstream().await {
+            self.refuse(false, &error.refusal()).await?;
             return Err(Closed);
         }
         // Read to its end, so that what comes behind it is looked at.
@@ -396,20 +402,6 @@ impl<'s> Session<'s> {
             }
             None => Err(Closed),
         }
-    }
-
-    pub(super) async fn refuse_unreachable(&mut self, query: &Query, length: usize) -> Result<(), Closed> {
-        let cause = match self.upstream().await {
-            Err(NotConnected::Refused(packet)) => {
-                self.wire.send(&packet).await?;
-                return Err(Closed);
-            }
-            Err(NotConnected::Unknown(refusal)) => return self.refuse_with_data(query, length, &refusal).await,
-            Err(NotConnected::Unreachable(cause)) => cause,
-            // It is back; the client may try again.
-            Ok(_) => "its native port did not answer".to_owned(),
-        };
-        self.refuse_with_data(query, length, &Refusal::unreachable(&cause)).await
     }
 
     pub(super) async fn misread<T>(&mut self, fault: &Fault) -> Result<T, Closed> {

@@ -1,7 +1,7 @@
 //! Native connections to the backend: one for each client that needs one.
 
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use windrow_clickhouse::{Call, CallError, Client, Credentials, Dialer};
@@ -9,15 +9,15 @@ use windrow_native::{read_server_packet, revision, server, Addendum, ClientHello
 
 use super::wire::Wire;
 use crate::admission::UserKey;
-use crate::backend::ClickHouse;
+use crate::backend::{Backend, ClickHouse};
 use crate::error::Refusal;
 use crate::recent::Recent;
+use crate::state::State;
 
 /// How long the backend may take to answer a Hello, connecting included.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_DATABASES: usize = 20_000;
-/// For so long a database that was there is.
-const DATABASE_TTL: Duration = Duration::from_secs(60);
+/// For so long nobody asks again who a native port belongs to that did not answer: it is done without.
+const SILENCE_TTL: Duration = Duration::from_secs(30);
 /// How long the backend may be silent while a statement runs there. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
@@ -27,8 +27,8 @@ pub struct NativeBackend {
     connect_timeout: Duration,
     /// As it introduced itself last.
     known: RwLock<Option<Arc<ServerHello>>>,
-    /// Databases that clients begin with, and when they were there.
-    databases: Recent<UserKey, Instant>,
+    /// When it could not be asked who it is.
+    silent_since: Mutex<Option<Instant>>,
 }
 
 /// Why there is no connection to the backend.
@@ -39,6 +39,16 @@ pub(super) enum NotConnected {
     Refused(Vec<u8>),
     /// It would.
     Unknown(Refusal),
+}
+
+impl NotConnected {
+    pub(super) fn refusal(self) -> Refusal {
+        match self {
+            NotConnected::Unknown(refusal) => refusal,
+            NotConnected::Unreachable(cause) => Refusal::unreachable(&cause),
+            NotConnected::Refused(_) => Refusal::unreachable("it has just refused this user on its native port"),
+        }
+    }
 }
 
 /// A connection on which the backend knows the client.
@@ -55,13 +65,17 @@ impl ClickHouse {
 
 impl NativeBackend {
     pub fn new(dialer: Dialer, connect_timeout: Duration) -> NativeBackend {
-        NativeBackend { dialer, connect_timeout, known: RwLock::default(), databases: Recent::new(MAX_DATABASES) }
+        NativeBackend { dialer, connect_timeout, known: RwLock::default(), silent_since: Mutex::default() }
     }
 
     /// What the backend says of itself: what it said last, or it is asked with the gateway's own account.
     pub(super) async fn introduction(&self, own: &Credentials) -> Result<Arc<ServerHello>, NotConnected> {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).clone() {
             return Ok(known);
+        }
+        let silent_since = || self.silent_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if silent_since().is_some_and(|since| since.elapsed() < SILENCE_TTL) {
+            return Err(self.unreachable("it did not answer a moment ago"));
         }
         let hello = ClientHello {
             name: "Windrow".to_owned(),
@@ -70,23 +84,17 @@ impl NativeBackend {
             password: own.password.clone(),
             ..ClientHello::default()
         };
-        Ok(self.connect(&hello, &Addendum::default()).await?.hello)
-    }
-
-    /// A client may begin only in a database that is there, and that it may see. Asked over HTTP: a ClickHouse 26.7 that runs
-    /// as a library aborts when it refuses a native client.
-    pub(super) async fn knows_database(&self, client: &Client, key: &UserKey) -> Result<(), Refusal> {
-        let is_young = |asked: Instant| asked.elapsed() < DATABASE_TTL;
-        if key.database.is_none() || self.databases.get(key).is_some_and(is_young) {
-            return Ok(());
+        let connected = self.connect(&hello, &Addendum::default()).await;
+        *silent_since() = connected.is_err().then(Instant::now);
+        match connected {
+            Ok(upstream) => Ok(upstream.hello),
+            Err(error) => {
+                let port = self.dialer.to_string();
+                let text = "the backend can't be reached natively, so what native clients ask goes over HTTP: see docs/native.md";
+                tracing::warn!(port, cause = ?error, "{text}");
+                Err(error)
+            }
         }
-        match ask(client, key).await {
-            Ok(()) => self.databases.put(key.clone(), Instant::now()),
-            Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
-            // What is known of the user holds while the backend is away.
-            Err(_) => {}
-        }
-        Ok(())
     }
 
     /// Before anything is sent to the native port that it may refuse.
@@ -144,6 +152,40 @@ impl NativeBackend {
             self.dialer
         ))
     }
+}
+
+/// Databases that clients begin with, and when they were there.
+pub(crate) struct KnownDatabases(Recent<UserKey, Instant>);
+
+const MAX_DATABASES: usize = 20_000;
+/// For so long a database that was there is.
+const DATABASE_TTL: Duration = Duration::from_secs(60);
+
+impl Default for KnownDatabases {
+    fn default() -> KnownDatabases {
+        KnownDatabases(Recent::new(MAX_DATABASES))
+    }
+}
+
+/// A client may begin only in a database that is there, and that it may see. Asked over HTTP: a ClickHouse 26.7 that runs as a
+/// library aborts when it refuses a native client.
+pub(super) async fn knows_database(state: &State, key: &UserKey) -> Result<(), Refusal> {
+    let client = match &state.backend {
+        Backend::ClickHouse(clickhouse) => Some(clickhouse.relay.clone()),
+        Backend::DuckDb(_) => state.own_http.get().cloned(),
+    };
+    let is_young = |asked: Instant| asked.elapsed() < DATABASE_TTL;
+    let Some(client) = client.filter(|_| key.database.is_some()) else { return Ok(()) };
+    if state.known_databases.0.get(key).is_some_and(is_young) {
+        return Ok(());
+    }
+    match ask(&client, key).await {
+        Ok(()) => state.known_databases.0.put(key.clone(), Instant::now()),
+        Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
+        // What is known of the user holds while the backend is away.
+        Err(_) => {}
+    }
+    Ok(())
 }
 
 async fn ask(client: &Client, key: &UserKey) -> Result<(), CallError> {

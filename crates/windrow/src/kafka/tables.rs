@@ -1,15 +1,12 @@
 //! The tables of a check: of the backend itself, or, where a gateway has it to itself, of that gateway.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
-
-use windrow_clickhouse::{Client, ClientOptions, Credentials, Endpoint};
 use windrow_embedded::{DataDirLock, LockError};
 use windrow_gateway::{BackendTables, ClickHouse, TablesThroughGateway};
 use windrow_kafka::pipeline::Tables;
 use windrow_settings::{Backend, DuckDbPlace, Settings};
 
 use crate::backend::RunningBackend;
+use crate::own_http;
 
 pub(super) struct CheckTables {
     pub(super) tables: Box<dyn Tables>,
@@ -53,30 +50,7 @@ impl CheckTables {
     }
 
     fn through_gateway(settings: &Settings) -> Result<CheckTables, String> {
-        let http = &settings.http;
-        let host = match http.listen.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            ip => ip,
-        };
-        let password = match settings.backend {
-            Backend::DuckDb(_) => &settings.duckdb.default_password,
-            Backend::Embedded | Backend::ClickHouse(_) => &settings.embedded.default_password,
-        };
-        let endpoint = Endpoint {
-            host: host.to_string(),
-            port: http.listen.port(),
-            tls: http.tls.is_some(),
-            credentials: Credentials {
-                user: "default".to_owned(),
-                password: password.as_ref().map_or("", |secret| secret.expose()).to_owned(),
-            },
-        };
-        let options = ClientOptions {
-            ca_file: http.tls.as_ref().map(|files| files.certificate.clone()),
-            ..ClientOptions::default()
-        };
-        let client = Client::new(endpoint, options).map(Arc::new).map_err(|error| error.to_string())?;
+        let client = own_http::client(settings, settings.http.listen)?;
         let tables: Box<dyn Tables> = match settings.backend {
             Backend::DuckDb(_) => Box::new(TablesThroughGateway::new(client)),
             Backend::Embedded | Backend::ClickHouse(_) => {

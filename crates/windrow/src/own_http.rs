@@ -1,0 +1,32 @@
+//! A client of this gateway's own HTTP port, for what has to come to it as a request.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use windrow_clickhouse::{Client, ClientOptions, Credentials, Endpoint};
+use windrow_settings::{Backend, Settings};
+
+/// `at` is where the port listens. As the user `default`, for calls that name nobody else.
+pub(crate) fn client(settings: &Settings, at: SocketAddr) -> Result<Arc<Client>, String> {
+    let host = match at.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    let password = match settings.backend {
+        Backend::DuckDb(_) => &settings.duckdb.default_password,
+        Backend::Embedded | Backend::ClickHouse(_) => &settings.embedded.default_password,
+    };
+    let tls = settings.http.tls.as_ref();
+    let endpoint = Endpoint {
+        host: host.to_string(),
+        port: at.port(),
+        tls: tls.is_some(),
+        credentials: Credentials {
+            user: "default".to_owned(),
+            password: password.as_ref().map_or("", |secret| secret.expose()).to_owned(),
+        },
+    };
+    let options = ClientOptions { ca_file: tls.map(|files| files.certificate.clone()), ..ClientOptions::default() };
+    Client::new(endpoint, options).map(Arc::new).map_err(|error| error.to_string())
+}
