@@ -1,12 +1,21 @@
 """ClickHouse's native protocol: small inserts beside HTTP's, batches, a large answer, connections that do nothing."""
 
+import json
+import subprocess
 from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+from harness.native import EXCEPTION, Native, numbers, text, varint
 
 from bench.base.document import prose
-from bench.base.figures import Column, Goals, Rows, columns, of
-from bench.base.part import part
+from bench.base.figures import Column, Goals, Rows, columns, figure, of, table
+from bench.base.part import Option, part
+from bench.base.processes import peak_bytes, raise_open_files, reset_peak, usage
 from bench.base.scenario import Scenario, rounds
-from bench.base.stack import Stack
+from bench.base.stack import Stack, binary
 from bench.parts.inserts import CONNECTIONS, ROUNDS, SECONDS
 
 WAYS = [
@@ -38,3 +47,106 @@ def native(stack: Stack, options: Namespace) -> str:
         "disk, inserts/s to those over HTTP", 0.6, runs("disk", "native at once").ratio(runs("disk", "http"), "per_second")
     )
     return f"{prose('native')}{columns([group for _, group in rows.groups('mode', 'protocol')], shown)}\n{goals}"
+
+
+ROWS = 1_000_000
+COLUMNS = ", ".join([*(f"u{n} UInt64" for n in range(4)), *(f"f{n} Float64" for n in range(3)), "i Int32", "d DateTime", "s String"])
+RESULT = "SELECT number, number * 17, toString(number), repeat('windrow ', 12) FROM numbers({})"
+RESULT_ROW_BYTES = 125
+
+
+@part(
+    "native-large", "Large batches and results over the native protocol", quick={"rounds": 1, "megabytes": 200},
+    rounds=Option(5, "of each way, alternately"), megabytes=Option(1000, "about how large the result is"),
+)  # fmt: skip
+def native_large(stack: Stack, options: Namespace) -> str:
+    """A million rows in one block, and a large result, over one native connection, straight and through the gateway."""
+    rows, goals = Rows(), Goals()
+    stack.clickhouse.sql("DROP TABLE IF EXISTS bench.large")
+    stack.clickhouse.sql(f"CREATE TABLE bench.large ({COLUMNS}) ENGINE = Null")
+    file = Path(stack.folder.name) / "block"
+    file.write_bytes(block(ROWS))
+    statements = {
+        "insert of a million rows": ("INSERT INTO bench.large VALUES", str(file)),
+        "result": (RESULT.format(options.megabytes * 1_000_000 // RESULT_ROW_BYTES), None),
+    }
+    for _ in range(options.rounds):
+        for what, (statement, path) in statements.items():
+            for way in ("straight", "gateway"):
+                before = stack.snapshot()
+                reset_peak(stack.gateway_pid)
+                took = large(stack, way == "gateway", statement, path)
+                after = stack.snapshot()
+                gateway, clickhouse = after.cpu_since(before)
+                rows.append({
+                    "what": what, "way": way, "megabytes": took["bytes"] / 1e6,
+                    "speed": took["bytes"] / 1e6 / min(took["seconds"]), "gateway_s": gateway, "clickhouse_s": clickhouse,
+                    "grown": max(0, peak_bytes(stack.gateway_pid) - before.gateway.resident_bytes) / 1e6,
+                })  # fmt: skip
+    stack.clickhouse.sql("DROP TABLE bench.large")
+    shown: list[Column] = [
+        ("what", of("what")), ("way", of("way")), ("MB", of("megabytes")), ("MB/s", of("speed")),
+        ("gateway's CPU, s", of("gateway_s")), ("ClickHouse's CPU, s", of("clickhouse_s")), ("gateway grew by, MB", of("grown")),
+    ]  # fmt: skip
+    runs = lambda what, way: rows.where(what=what, way=way)
+    for what, least in (("insert of a million rows", 0.9), ("result", 0.85)):
+        straight, through = runs(what, "straight"), runs(what, "gateway")
+        goals.at_least(f"{what}: speed to straight", least, through.ratio(straight, "speed"))
+        goals.at_most(f"{what}: ClickHouse's CPU to straight", 1.05, through.ratio(straight, "clickhouse_s"))
+    return f"{prose('native-large')}{columns([group for _, group in rows.groups('what', 'way')], shown)}\n{goals}"
+
+
+def block(rows: int) -> bytes:
+    """As `FORMAT Native` has it."""
+    random = numpy.random.default_rng(1)
+    out = [b"\x0a" + varint(rows)]
+    for name, kind in (column.split(" ") for column in COLUMNS.split(", ")):
+        match kind:
+            case "UInt64":
+                values = random.integers(0, 1 << 40, rows, dtype="<u8").tobytes()
+            case "Float64":
+                values = random.random(rows).astype("<f8").tobytes()
+            case "String":
+                values = b"".join(b"\x0f%015d" % number for number in range(rows))
+            case _:
+                values = random.integers(0, 1 << 30, rows, dtype="<u4").tobytes()
+        out.append(text(name) + text(kind) + values)
+    return b"".join(out)
+
+
+def large(stack: Stack, through: bool, statement: str, path: str | None, times: int = 3) -> dict[str, Any]:
+    server = stack.gateway if through else stack.clickhouse
+    login = {"user": server.user, "password": server.password, "settings": [], "waits": True}
+    address = f"{server.host}:{stack.native_port(through)}"
+    plan = {"address": address, "login": login, "statement": statement, "block_file": path, "times": times}
+    done = subprocess.run([str(binary("windrow-bench")), "native"], input=json.dumps(plan).encode(), stdout=subprocess.PIPE)
+    if done.returncode:
+        raise SystemExit("the load generator failed")
+    return json.loads(done.stdout)
+
+
+@part("native-idle", "Idle native connections", quick={"connections": 1000}, connections=Option(10000))
+def native_idle(stack: Stack, options: Namespace) -> str:
+    """Memory of native connections that do nothing."""
+    if (limit := raise_open_files()) < options.connections + 100:
+        raise SystemExit(f"only {limit} files may be open: raise `ulimit -n` or use fewer connections")
+    memory = lambda: usage(stack.gateway_pid).resident_bytes / 1e6
+    server, before = replace(stack.gateway, port=stack.native_port(True)), memory()
+    stack.clickhouse.sql("CREATE TABLE bench.idle (n UInt64) ENGINE = Null")
+    opened = [Native(server, 54460).start() for _ in range(options.connections)]
+    # Each inserts once, so that the gateway has made whatever it keeps for one.
+    for connection in opened:
+        last = connection.insert("INSERT INTO bench.idle VALUES", [numbers("n", [1])], 1, {"wait_for_async_insert": "0"})[-1]
+        if last.kind == EXCEPTION:
+            raise SystemExit(f"an insert failed: {last.message}")
+    after = memory()
+    behind = int(stack.clickhouse.sql("SELECT value FROM system.metrics WHERE metric = 'TCPConnection'"))
+    for connection in opened:
+        connection.socket.close()
+    per_connection = max(0.0, after - before) * 1000 / options.connections
+    line = [f"{options.connections:,}", *map(figure, (before, after, per_connection)), str(behind)]
+    head = ["idle native connections", "before, MB", "with them, MB", "per connection, kB", "at ClickHouse"]
+    goals = Goals()
+    goals.at_most("the gateway with 10,000 idle native connections, MB", 200, after)
+    goals.at_most("native connections at ClickHouse", 0, behind)
+    return f"{prose('native-idle')}{table(head, [line])}\n{goals}"

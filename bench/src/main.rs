@@ -25,9 +25,10 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 fn main() -> ExitCode {
     let done = match std::env::args().nth(1).unwrap_or_default().as_str() {
         "load" => read_line().and_then(|plan| print(&load::run(plan)?)),
+        "native" => read_line().and_then(|plan| print(&native::large(&plan)?)),
         "produce" => read_line().and_then(produce::run),
         "parse" => read_line().and_then(|plan| print(&parsing::run(&plan)?)),
-        other => Err(format!("{other:?} is none of load, produce, parse: use bench/run").into()),
+        other => Err(format!("{other:?} is none of load, native, produce, parse: use bench/run").into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,13 +1,17 @@
 //! One-row inserts over ClickHouse's native protocol, as the quickest client would send them: what doesn't change is written once,
 //! and nothing is read of an answer but where its packets end.
 
-use serde::Deserialize;
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use windrow_http::{ReadHalf, Stream, WriteHalf};
 use windrow_native::{
-    client, read_server_packet, server, write_string, write_varint, Addendum, ClientHello, Fault, Input, ServerHello,
-    Setting, STAGE_COMPLETE,
+    client, read_server_packet, server, write_string, write_varint, Addendum, ClientHello, DataReader, Fault, Input,
+    ServerHello, Setting, STAGE_COMPLETE,
 };
 
 use crate::load::{Answer, NEVER};
@@ -23,6 +27,48 @@ pub struct Login {
     settings: Vec<(String, String)>,
     /// For the server's columns, before it sends its rows.
     pub waits: bool,
+}
+
+/// Something large over one connection, so many times.
+#[derive(Debug, Deserialize)]
+pub struct Large {
+    address: String,
+    login: Login,
+    statement: String,
+    /// A block that the statement inserts; without one, its result is read to the end.
+    block_file: Option<PathBuf>,
+    times: u32,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Took {
+    seconds: Vec<f64>,
+    bytes: u64,
+}
+
+/// An insert of one block, or a result.
+pub fn large(plan: &Large) -> Outcome<Took> {
+    let block = plan.block_file.as_ref().map(std::fs::read).transpose()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let query = NativeExchange::query(&plan.statement, &plan.login);
+        let mut took = Took { seconds: Vec::new(), bytes: 0 };
+        let mut exchange = NativeExchange::connect(&plan.address, &plan.login).await?;
+        for _ in 0..plan.times {
+            let began = Instant::now();
+            took.bytes = match &block {
+                Some(block) => {
+                    let answer = exchange.insert(&query, block, true).await?;
+                    answer
+                        .error
+                        .map_or(Ok(block.len() as u64), |error| Err(Box::<dyn Error + Send + Sync>::from(error)))?
+                }
+                None => exchange.result(&query).await?,
+            };
+            took.seconds.push(began.elapsed().as_secs_f64());
+        }
+        Ok(took)
+    })
 }
 
 /// One connection.
@@ -117,6 +163,44 @@ impl NativeExchange {
         self.flush().await?;
         let error = self.up_to(server::END_OF_STREAM).await?;
         Ok(Answer { status: if error.is_none() { 200 } else { 500 }, error })
+    }
+
+    /// Reads a result to its end, and tells how many bytes its blocks have.
+    async fn result(&mut self, query: &[u8]) -> Outcome<u64> {
+        self.out.extend_from_slice(query);
+        self.flush().await?;
+        let (mut reader, mut bytes, mut at, mut scratch) =
+            (DataReader::new(REVISION, false, 1 << 30), 0, 0, Vec::new());
+        loop {
+            self.input.drain(..at);
+            at = 0;
+            self.input.reserve(1 << 20);
+            self.more().await?;
+            loop {
+                let rest = &self.input[at..];
+                // Within a block there is no type of a packet.
+                if reader.is_inside() || rest.first() == Some(&(server::DATA as u8)) {
+                    let taken = reader.read(rest, &mut scratch).map_err(|fault| format!("{fault:?}"))?;
+                    scratch.clear();
+                    (at, bytes) = (at + taken.bytes, bytes + taken.bytes as u64);
+                    if taken.end.is_none() {
+                        break;
+                    }
+                    continue;
+                }
+                match read_server_packet(rest, REVISION, false) {
+                    Ok(packet) if packet.kind == server::END_OF_STREAM => {
+                        at += packet.bytes;
+                        self.input.drain(..at);
+                        return Ok(bytes);
+                    }
+                    Ok(packet) if packet.error.is_some() => return Err(format!("{:?}", packet.error).into()),
+                    Ok(packet) => at += packet.bytes,
+                    Err(Fault::Incomplete { .. }) => break,
+                    Err(fault) => return Err(format!("{fault:?}").into()),
+                }
+            }
+        }
     }
 
     async fn up_to(&mut self, kind: u64) -> Outcome<Option<String>> {

@@ -3,7 +3,7 @@
 //! again.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_log::{Disk, DiskFile, LogOptions, Room, simulation::SimDisk};
+use windrow_log::{simulation::SimDisk, Disk, DiskFile, LogOptions, Room};
 
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4096, max_bytes: 1 << 16, reserve_bytes: 512 };
 
@@ -19,7 +19,9 @@ fuzz_target!(|changes: &[u8]| {
         file.write_at(offset, &change[3..]).expect("a calm disk takes it");
     }
     let mut ids = Vec::new();
-    let Ok((log, committer)) = windrow_log::open(disk.clone(), OPTIONS, &mut |record| ids.push(record.id)) else { return };
+    let Ok((log, committer)) = windrow_log::open(disk.clone(), OPTIONS, &mut |record| ids.push(record.id)) else {
+        return;
+    };
     assert!(ids.is_sorted());
     ids.iter().for_each(|id| drop(log.read(*id).expect("what was found can be read")));
     drop((log, committer));

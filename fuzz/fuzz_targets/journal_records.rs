@@ -5,9 +5,12 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use windrow_columns::DataType;
 use windrow_clickhouse::Credentials;
-use windrow_engine::{records::*, sink::{Destination, Form}};
+use windrow_columns::DataType;
+use windrow_engine::{
+    records::*,
+    sink::{Destination, Form},
+};
 
 static CONTEXTS: LazyLock<[RecordedContext; 2]> = LazyLock::new(|| {
     let types = ["UInt64", "LowCardinality(String)", "Array(Nullable(String))", "Map(String, UInt8)"];

@@ -7,7 +7,9 @@
 use std::sync::LazyLock;
 
 use windrow_columns::{decode_native, Block, ColumnSpec, DataType, DefaultKind, NativeLimits, ReadSettings};
-use windrow_kafka::messages::{Headers, Mapping, Message, MessageFormat, MessagePlan, MessageReader, Run, SchemaSource};
+use windrow_kafka::messages::{
+    Headers, Mapping, Message, MessageFormat, MessagePlan, MessageReader, Run, SchemaSource,
+};
 
 const PROTOBUF: &str = "syntax = \"proto3\"; message Row { uint32 n = 1; string s = 2; repeated sint64 list = 3; \
     map<string, fixed32> m = 4; In e = 5; K k = 6; optional double d = 7; string t = 8; message In { string x = 1; repeated In2 y = 2; } \

@@ -6,6 +6,8 @@ import random
 import struct
 from dataclasses import dataclass, field
 
+from harness.native import Column, text
+
 # Rows keep the number of the block they came in and their place in it, also through merges: the order of insertion can be asked for.
 ORDERED = "enable_block_number_column = 1, enable_block_offset_column = 1"
 COLUMNS = "writer UInt32, number UInt64, row UInt32, text String"
@@ -117,7 +119,22 @@ def payload(kind: str, writer: int, number: int) -> bytes:
     return b"".join(struct.pack("<IQIB", writer, number, row, len(text)) + text.encode() for row, text in rows)
 
 
-FORMATS = ("JSONEachRow", "CSV", "Values", "RowBinary")
+# Blocks over the native protocol; all others are formats over HTTP.
+NATIVE = "native"
+FORMATS = ("JSONEachRow", "CSV", "Values", "RowBinary", NATIVE, NATIVE)
+
+
+def block(writer: int, number: int) -> list[Column]:
+    """The same rows for the native protocol."""
+    rows = range(rows_of(number))
+    texts = b"".join(text(text_of(writer, number, row)) for row in rows)
+    numbers = lambda form, values: b"".join(struct.pack(form, value) for value in values)
+    return [
+        Column("writer", "UInt32", numbers("<I", [writer for _ in rows])),
+        Column("number", "UInt64", numbers("<Q", [number for _ in rows])),
+        Column("row", "UInt32", numbers("<I", rows)),
+        Column("text", "String", texts),
+    ]
 
 
 def some_format(rng: random.Random) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import urllib.parse
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 
 from chaos.language import ClickHouse, DuckDb
@@ -43,7 +44,8 @@ class Stage(ABC):
         return self._http
 
     def opened(self) -> None:
-        self._http = self.gateway.http.as_user(TESTER.name, TESTER.password)
+        http = self.gateway.http.as_user(TESTER.name, TESTER.password)
+        self._http = replace(http, native_port=self.gateway.native_port)
 
     @property
     def direct(self) -> Endpoint:
@@ -132,7 +134,7 @@ class InProcess(Stage):
         self.opened()
 
     def opened(self) -> None:
-        self._http = self.gateway.http
+        self._http = replace(self.gateway.http, native_port=self.gateway.native_port)
 
     def letters(self) -> list[tuple[str, str, str]]:
         found = DeadLetters(self.gateway, "default").all()

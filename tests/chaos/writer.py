@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from chaos.kinds import Kind, payload, query_id, some_format
+from chaos.kinds import NATIVE, Kind, block, payload, query_id, rows_of, some_format
 from harness.endpoint import Endpoint
+from harness.native import EXCEPTION, Native
 from harness.quick_http import QuickConnection
 
 PATIENCE_SECONDS = 60
@@ -17,7 +18,7 @@ PAUSE_SECONDS = 0.02
 # One insert in so many is sent again although it was acknowledged.
 REPEATED_ONE_IN = 10
 # What answers say that promise that nothing of the insert is stored.
-NOTHING_STORED = (b"\r\nretry-after:", b"nothing of it is or will be stored", b"was not taken")
+NOTHING_STORED = (b"\r\nretry-after:", b"nothing of it is or will be stored", b"was not taken", b"nothing was stored")
 
 
 @dataclass
@@ -46,6 +47,7 @@ class Writer(threading.Thread):
         self.promises = Promises()
         self.stopping = threading.Event()
         self.connection: QuickConnection | None = None
+        self.native: Native | None = None
         self.next_number = 0
 
     def numbers(self) -> range:
@@ -84,6 +86,8 @@ class Writer(threading.Thread):
         if self.kind.is_poison(number):
             settings["query_id"] = query_id(self.run_name, self.writer, number)
         table = self.kind.table.name_for(self.writer, number)
+        if kind == NATIVE:
+            return self.natively(connection.endpoint, f"INSERT INTO {table} VALUES", settings, number)
         target = connection.endpoint.target(f"INSERT INTO {table} FORMAT {kind}", settings)
         try:
             reply = connection.post(target, payload(kind, self.writer, number))
@@ -96,6 +100,25 @@ class Writer(threading.Thread):
         answer = reply.head.lower() + reply.body
         nothing_stored = any(words in answer for words in NOTHING_STORED)
         return self.failed("refused" if nothing_stored else "open", f"HTTP {reply.status}: {reply.text.strip()}")
+
+    def natively(self, endpoint: Endpoint, statement: str, settings: dict[str, object], number: int) -> str:
+        """The same insert over the native protocol, on a connection that is kept."""
+        query_id = str(settings.pop("query_id", ""))
+        said = {name: str(value) for name, value in settings.items()}
+        try:
+            if self.native is None:
+                assert endpoint.native_port is not None, "the gateway speaks it"
+                self.native = Native(replace(endpoint, port=endpoint.native_port)).start()
+            packets = self.native.insert(statement, block(self.writer, number), rows_of(number), said, query_id=query_id)
+        except ConnectionRefusedError:
+            return self.failed("refused")
+        except (OSError, EOFError) as error:
+            return self.failed("open", f"{type(error).__name__}: {error}")
+        last = packets[-1]
+        if last.kind != EXCEPTION:
+            return "acknowledged"
+        nothing_stored = any(words in last.message.lower().encode() for words in NOTHING_STORED)
+        return self.failed("refused" if nothing_stored else "open", f"native {last.code}: {last.message[:200]}")
 
     def failed(self, outcome: str, error: str | None = None) -> str:
         if error:
@@ -120,3 +143,6 @@ class Writer(threading.Thread):
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+        if self.native is not None:
+            self.native.socket.close()
+            self.native = None

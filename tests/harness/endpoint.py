@@ -50,6 +50,8 @@ class Endpoint:
     user: str
     password: str
     database: str = "default"
+    # Of the same server, where it is known.
+    native_port: int | None = None
 
     @property
     def url(self) -> str:

@@ -16,7 +16,7 @@ HELLO, QUERY, DATA, CANCEL, PING, TABLES_STATUS = 0, 1, 2, 3, 4, 5
 EXCEPTION, PROGRESS, PONG, END_OF_STREAM, PROFILE_INFO = 2, 3, 4, 5, 6
 LOG, TABLE_COLUMNS, PROFILE_EVENTS, TIMEZONE_UPDATE = 10, 11, 14, 17
 SERVER_DATA = 1
-SECONDS = 30
+SECONDS = 60
 
 
 def varint(number: int) -> bytes:
@@ -127,7 +127,8 @@ class Native:
         """Shakes hands."""
         self.send(self.hello())
         packet = self.packet(greeting=True)
-        assert packet.kind == HELLO, packet
+        if packet.kind != HELLO:
+            raise EOFError(packet.message)
         # Answered when the server has read the addendum. (Left before, a ClickHouse 26.7 may look for the database when it is gone,
         # and aborts then.)
         self.send(self.addendum() + varint(PING))
@@ -139,8 +140,10 @@ class Native:
         self.send(self.query(sql, settings, **more) + self.data())
         return self.up_to(SERVER_DATA, EXCEPTION)
 
-    def insert(self, sql: str, columns: Iterable[Column], rows: int, settings: dict[str, str] | None = None) -> list[Packet]:
-        packets = self.begin_insert(sql, settings)
+    def insert(
+        self, sql: str, columns: Iterable[Column], rows: int, settings: dict[str, str] | None = None, **more: object
+    ) -> list[Packet]:
+        packets = self.begin_insert(sql, settings, **more)
         if packets[-1].kind == EXCEPTION:
             return packets
         self.send(self.data(columns, rows) + self.data())

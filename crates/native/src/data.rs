@@ -44,6 +44,11 @@ impl DataReader {
         }
     }
 
+    /// Whether a packet has begun and not ended.
+    pub fn is_inside(&self) -> bool {
+        self.inside
+    }
+
     /// Reads on in a packet, which begins with its type. What is not taken has to come again, with more behind it.
     pub fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Taken, Fault> {
         let mut taken = 0;
