@@ -110,6 +110,103 @@ TELEMETRY_NATIVE = {
     **forwarded("type", "otel_json_async otel_json_lz4 otel_json_not_waiting otel_json_unset"),
     **forwarded("async_insert=0", "otel_json_sync"),
 }
+# ch-go, which clickhouse-go stands on: blocks of its own columns.
+CHGO = {
+    **gathered(
+        "at_once block block_not_waiting block_waiting by_name constraint constraint_packed constraint_stream"
+        " constraint_waiting cut_off_behind float_as_number given_up_behind many milli_as_nano milli_as_seconds named"
+        " narrow_as_wide nothing_named nullable_as_plain number_as_bool number_as_decimal number_as_float"
+        " number_as_text observed old_revision one_by_one packed_disabled packed_disabled_stream packed_lz4"
+        " packed_lz4_stream packed_lz4hc packed_lz4hc_stream packed_none packed_none_stream packed_zstd"
+        " packed_zstd_stream settings_of_client signed_as_unsigned stream_1 stream_10 stream_3 stream_not_waiting"
+        " stream_waiting stream_with_holes stream_with_tail superfluous text_as_date text_as_enum text_as_nullable"
+        " text_as_number text_as_words too_wide_as_narrow turned type_array_of_words type_bool type_date type_date32"
+        " type_datetime type_datetime64 type_enum16 type_enum8 type_float32 type_float64 type_int128 type_int64"
+        " type_ipv4 type_ipv6 type_nullable type_string type_uint256 type_uint8 type_uuid type_words wide_as_narrow"
+        " words_as_text",
+    ),
+    **forwarded("async_insert=0", "block_pinned_off constraint_off logged stream_pinned_off"),
+    **forwarded("session", "after_set scratch"),
+    **forwarded("insert_form", "select"),
+    **forwarded("columns", "left_out unknown_column"),
+    **forwarded("too_large", "many_large"),
+    **forwarded("value", "not_cast"),
+    **forwarded("unknown_field", "superfluous_not_skipped"),
+    **forwarded("refused", "unknown_setting nowhere"),
+}
+# clickhouse-driver and asynch speak the native protocol only.
+DRIVER = {
+    **gathered(
+        "lists tuples dicts columns generator generator_of_dicts blocks blocks_of_columns a_block_a_row checked_types"
+        " no_rows as_bytes null_as_default traced frame arrays packed_lz4 packed_lz4_blocks packed_lz4hc"
+        " packed_lz4hc_blocks packed_zstd packed_zstd_blocks packed_not packed_not_blocks packed_in_pieces"
+        " events_none_old events_none_old_waiting events_sent_old events_sent_old_waiting events_sent_new"
+        " events_sent_new_waiting oldest_revision logged waiting not_waiting not_waiting_blocks important token named"
+        " named_again quota all_named quoted of_database in_small_letters commented format_native format_values"
+        " format_csv settings_clause turned some_named except values values_waiting values_not_waiting"
+        " values_substituted values_of_server text_of_json text_of_csv computed_all computed_id one_by_one"
+        " one_by_one_changing by_threads in_turns many many_packed dbapi_many dbapi_values constraint"
+        " constraint_blocks constraint_waiting constraint_packed constraint_values",
+    ),
+    **forwarded(
+        "async_insert=0",
+        "events_none_old_off events_sent_old_off events_sent_new_off pinned_off pinned_off_blocks settings_clause_off"
+        " values_off constraint_off",
+    ),
+    **forwarded("session", "after_set after_use scratch"),
+    **forwarded("insert_form", "selected selected_from_tables through_input of_temporary with_semicolon"),
+    **forwarded("columns", "computed_ephemeral unknown_column"),
+    **forwarded("too_large", "many_large"),
+    **forwarded("value", "bad_value bad_json"),
+    **forwarded("refused", "unknown_setting important_setting bad_setting nowhere"),
+    **forwarded("unclear", "no_table"),
+}
+# A column of each type, as clickhouse-driver writes it.
+DRIVER_TYPES = {
+    **gathered(
+        "uint8 int16 uint64 int128 uint256 float32 float64 bool string fixed_string date date32 datetime datetime64"
+        " decimal32 decimal128 decimal256 uuid ipv4 ipv6 enum8 enum16 nullable words words_or_null few_numbers array"
+        " array_of_words map map_of_words tuple named_tuple array_of_tuples point polygon simple_aggregate int8 int32"
+        " int64 int256 uint16 uint32 uint128 decimal64 datetime_plain datetime64_plain datetime64_zero nullable_uuid"
+        " nullable_date nullable_datetime64 nullable_decimal nullable_enum nullable_ipv6 nullable_bool nullable_fixed"
+        " few_dates few_moments few_fixed few_floats array_of_fixed array_of_maps array_of_words_or_null"
+        " array_of_enums map_of_arrays map_of_arrays_of_words tuple_of_words tuple_of_one tuple_of_tuples ring"
+        " multi_polygon interval nested nested_whole",
+    ),
+    **forwarded("type", "json json_array json_typed"),
+}
+ASYNCH = {
+    **gathered(
+        "lists tuples dicts generator blocks executemany waiting not_waiting not_waiting_blocks events_none important"
+        " packed_lz4 packed_lz4_blocks packed_lz4hc packed_lz4hc_blocks packed_zstd packed_zstd_blocks packed_not"
+        " packed_not_blocks values one_by_one by_pool at_once in_turns many constraint constraint_waiting type_uint8"
+        " type_int16 type_uint64 type_int128 type_uint256 type_float32 type_float64 type_bool type_string"
+        " type_fixed_string type_date type_date32 type_datetime type_datetime64 type_decimal32 type_decimal128"
+        " type_decimal256 type_uuid type_ipv4 type_ipv6 type_enum8 type_enum16 type_nullable type_words"
+        " type_words_or_null type_few_numbers type_array type_array_of_words type_map type_map_of_words type_tuple"
+        " type_named_tuple type_point type_polygon type_simple_aggregate",
+    ),
+    **forwarded("async_insert=0", "pinned_off pinned_off_blocks events_none_off constraint_off"),
+    **forwarded("session", "after_set scratch"),
+    **forwarded("insert_form", "of_temporary"),
+    **forwarded("refused", "important_setting nowhere"),
+    **forwarded("type", "type_json"),
+}
+# The OpenTelemetry collector's exporter itself.
+COLLECTOR = {
+    **gathered(
+        " ".join(
+            f"{variant}_{kind}"
+            for variant in ("default", "json", "none", "not_waiting", "zstd")
+            for kind in ("logs", "traces", "gauge", "sum", "summary", "histogram", "exponential")
+        ),
+    ),
+    **forwarded(
+        "async_insert=0",
+        "sync_logs sync_traces sync_gauge sync_sum sync_summary sync_histogram sync_exponential",
+    ),
+}
+COLLECTOR_NATIVE = {**COLLECTOR, **forwarded("type", "json_logs json_traces")}
 RUST = {
     **gathered(
         "checked formatted_csv formatted_json formatted_tsv inserter native native_waiting not_waiting one_by_one"

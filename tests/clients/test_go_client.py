@@ -1,4 +1,4 @@
-"""clickhouse-go over HTTP and over the native protocol, by itself and as the OpenTelemetry collector's exporter uses it."""
+"""clickhouse-go over HTTP and over the native protocol, by itself and as the OpenTelemetry collector's exporter uses it; ch-go."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.expected_routes import GO, GO_NATIVE, GO_TYPES, GO_TYPES_NATIVE, TELEMETRY, TELEMETRY_NATIVE
+from clients.expected_routes import CHGO, GO, GO_NATIVE, GO_TYPES, GO_TYPES_NATIVE, TELEMETRY, TELEMETRY_NATIVE
 from clients.routes import Routes
 from clients.run_program import CLIENTS, built_once, expect_all, prepare, run_program
 from harness.endpoint import Endpoint
@@ -58,3 +58,11 @@ def test_natively(server, native: Endpoint, name: str, routes_expected: dict, su
     report = run_program([str(built), name], FOLDER, native, "native")
     expect_all(report, len(routes_expected), subtests)
     routes.expect(report, routes_expected, subtests)
+
+
+def test_ch_go(server, native: Endpoint, subtests: pytest.Subtests) -> None:
+    built, routes = program(), Routes(server, native)
+    report = run_program([str(built), "chgo"], FOLDER, native, "native")
+    # Beside those of its inserts, what it reads, and two errors.
+    expect_all(report, len(CHGO) + 8, subtests)
+    routes.expect(report, CHGO, subtests)

@@ -1,4 +1,4 @@
-// Drives a ClickHouse with clickhouse-go, over HTTP or the native protocol; prints one JSON report.
+// Drives a ClickHouse with clickhouse-go, over HTTP or the native protocol, or with ch-go; prints one JSON report.
 package main
 
 import (
@@ -93,11 +93,14 @@ func fails(err error, code int32) error {
 	return equal(exception.Code, code)
 }
 
-// main runs one of its programs: everything the driver does, every way to insert, every type, or an OpenTelemetry exporter's inserts.
+// main runs one of its programs: everything the driver does, every way to insert, every type, an OpenTelemetry exporter's inserts, or
+// all of ch-go's.
 func main() {
 	ctx := context.Background()
 	conn := open(nil)
 	switch os.Args[1] {
+	case "chgo":
+		lowChecks(ctx)
 	case "driver":
 		run("ping", func() error { return conn.Ping(ctx) })
 		run("server version", func() error {
