@@ -51,8 +51,12 @@ def native(stack: Stack, options: Namespace) -> str:
 
 ROWS = 1_000_000
 COLUMNS = ", ".join([*(f"u{n} UInt64" for n in range(4)), *(f"f{n} Float64" for n in range(3)), "i Int32", "d DateTime", "s String"])
-RESULT = "SELECT number, number * 17, toString(number), repeat('windrow ', 12) FROM numbers({})"
-RESULT_ROW_BYTES = 125
+# Of all columns.
+ROW_BYTES = 80
+FILLED = (
+    "INSERT INTO bench.result SELECT cityHash64(number) % 1099511627776, number, number * 17, number % 1000, rand() / 7, number / 3, number, "
+    "number % 100, toDateTime(number), leftPad(toString(number), 15, '0') FROM numbers({})"
+)
 
 
 @part(
@@ -63,12 +67,15 @@ def native_large(stack: Stack, options: Namespace) -> str:
     """A million rows in one block, and a large result, over one native connection, straight and through the gateway."""
     rows, goals = Rows(), Goals()
     stack.clickhouse.sql("DROP TABLE IF EXISTS bench.large")
-    stack.clickhouse.sql(f"CREATE TABLE bench.large ({COLUMNS}) ENGINE = Null")
+    stack.clickhouse.sql(f"CREATE TABLE bench.large ({COLUMNS}) ENGINE = MergeTree ORDER BY u1")
+    stack.clickhouse.sql("DROP TABLE IF EXISTS bench.result")
+    stack.clickhouse.sql(f"CREATE TABLE bench.result ({COLUMNS}) ENGINE = MergeTree ORDER BY u1")
+    stack.clickhouse.sql(FILLED.format(options.megabytes * 1_000_000 // ROW_BYTES))
     file = Path(stack.folder.name) / "block"
     file.write_bytes(block(ROWS))
     statements = {
         "insert of a million rows": ("INSERT INTO bench.large VALUES", str(file)),
-        "result": (RESULT.format(options.megabytes * 1_000_000 // RESULT_ROW_BYTES), None),
+        "result": ("SELECT * FROM bench.result", None),
     }
     for _ in range(options.rounds):
         for what, (statement, path) in statements.items():
@@ -83,7 +90,8 @@ def native_large(stack: Stack, options: Namespace) -> str:
                     "speed": took["bytes"] / 1e6 / min(took["seconds"]), "gateway_s": gateway, "clickhouse_s": clickhouse,
                     "grown": max(0, peak_bytes(stack.gateway_pid) - before.gateway.resident_bytes) / 1e6,
                 })  # fmt: skip
-    stack.clickhouse.sql("DROP TABLE bench.large")
+    stack.clickhouse.sql("DROP TABLE bench.large SYNC")
+    stack.clickhouse.sql("DROP TABLE bench.result SYNC")
     shown: list[Column] = [
         ("what", of("what")), ("way", of("way")), ("MB", of("megabytes")), ("MB/s", of("speed")),
         ("gateway's CPU, s", of("gateway_s")), ("ClickHouse's CPU, s", of("clickhouse_s")), ("gateway grew by, MB", of("grown")),

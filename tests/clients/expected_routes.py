@@ -137,7 +137,7 @@ CHGO = {
 # clickhouse-driver and asynch speak the native protocol only.
 DRIVER = {
     **gathered(
-        "lists tuples dicts columns generator generator_of_dicts blocks blocks_of_columns a_block_a_row checked_types"
+        "with_semicolon lists tuples dicts columns generator generator_of_dicts blocks blocks_of_columns a_block_a_row checked_types"
         " no_rows as_bytes null_as_default traced frame arrays packed_lz4 packed_lz4_blocks packed_lz4hc"
         " packed_lz4hc_blocks packed_zstd packed_zstd_blocks packed_not packed_not_blocks packed_in_pieces"
         " events_none_old events_none_old_waiting events_sent_old events_sent_old_waiting events_sent_new"
@@ -154,7 +154,7 @@ DRIVER = {
         " values_off constraint_off",
     ),
     **forwarded("session", "after_set after_use scratch"),
-    **forwarded("insert_form", "selected selected_from_tables through_input of_temporary with_semicolon"),
+    **forwarded("insert_form", "selected selected_from_tables through_input of_temporary"),
     **forwarded("columns", "computed_ephemeral unknown_column"),
     **forwarded("too_large", "many_large"),
     **forwarded("value", "bad_value bad_json"),

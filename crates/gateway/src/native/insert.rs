@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_http::pass;
 use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Input, Query, Setting};
 use windrow_sql::{InsertStatement, TableName};
 
-use super::relay::{copy, pass_answer, Ended, Form, Had};
+use super::relay::{pass_answer, Ended, Form, Had};
 use super::reply::{counters, misread, seconds_now, UNEXPECTED_PACKET_FROM_CLIENT};
 use super::session::{params, Closed, Session};
 use crate::admission::{Holds, Moment, TableKey};
@@ -96,6 +97,14 @@ impl Session<'_> {
         match self.state.backend.takes_requests() {
             true => self.state.options.settings.get().http.max_decompressed_bytes,
             false => usize::try_from(self.state.max_table_bytes).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// The longest insert as it comes, compressed or not. One that nobody else takes is bounded by what it unpacks to.
+    fn max_packed_bytes(&self) -> usize {
+        match self.is_over_http() {
+            true => self.max_insert_bytes(),
+            false => self.state.options.settings.get().http.max_body_bytes_gathered,
         }
     }
 
@@ -361,6 +370,7 @@ impl Session<'_> {
         room: &mut Room,
         limit: usize,
     ) -> Result<Step, Closed> {
+        let max_packed = self.max_packed_bytes();
         loop {
             let kind = self.wire.parse(*at, |bytes| Input::new(bytes).varint().map(|kind| (kind, 1))).await?;
             match kind.map(|(kind, _)| kind) {
@@ -381,7 +391,7 @@ impl Session<'_> {
             match reader.read(&self.wire.input[*at..], out) {
                 Ok(taken) => {
                     *at += taken.bytes;
-                    if out.len() > limit {
+                    if out.len() > limit || self.wire.input.len() > max_packed {
                         return Ok(Step::Unreadable(Fault::TooLarge("an insert")));
                     }
                     if let Some(end) = taken.end {
@@ -430,13 +440,11 @@ impl Session<'_> {
             let mut progress = Silent;
             let handed = hand_over(state, parsed, origin, &mut progress);
             tokio::pin!(handed);
-            loop {
-                tokio::select! {
-                    biased;
-                    outcome = &mut handed => break outcome,
-                    // Who has gone is not waited for here; its insert is stored all the same.
-                    () = self.pings() => break handed.await,
-                }
+            tokio::select! {
+                biased;
+                outcome = &mut handed => outcome,
+                // Who has gone is not waited for here; its insert is stored all the same.
+                () = self.pings() => handed.await,
             }
         };
         // Who has its answer may use its id again.
@@ -576,7 +584,7 @@ impl Session<'_> {
                 sent_first = true;
                 match is_whole {
                     true => std::future::pending().await,
-                    false => copy(&mut wire.read, &mut back.write).await,
+                    false => Err(pass(&mut wire.read, &mut back.write).await),
                 }
             };
             let to_client = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, come.had, || async {});

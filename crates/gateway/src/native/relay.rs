@@ -6,13 +6,11 @@
 
 use std::io;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use windrow_http::{ReadHalf, WriteHalf};
+use tokio::io::AsyncWriteExt;
+use windrow_http::{pass, ReadHalf, WriteHalf};
 use windrow_native::{read_server_packet, server, Fault};
 
 use super::wire::{read_more, Wire};
-
-const COPIED_BYTES: usize = 64 * 1024;
 
 /// How a statement ended, as the backend says.
 #[derive(Debug)]
@@ -29,21 +27,8 @@ pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire) {
         return;
     }
     tokio::select! {
-        _ = copy(&mut client.read, &mut upstream.write) => {}
-        _ = copy(&mut upstream.read, &mut client.write) => {}
-    }
-}
-
-/// From one to the other, for ever. What has been read is written before more is read.
-pub(super) async fn copy(from: &mut ReadHalf, to: &mut WriteHalf) -> io::Result<()> {
-    let mut buffer = vec![0; COPIED_BYTES];
-    loop {
-        let count = from.read(&mut buffer).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        to.write_all(&buffer[..count]).await?;
-        to.flush().await?;
+        _ = pass(&mut client.read, &mut upstream.write) => {}
+        _ = pass(&mut upstream.read, &mut client.write) => {}
     }
 }
 

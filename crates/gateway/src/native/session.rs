@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use windrow_http::Stream;
+use windrow_http::{pass, Stream};
 use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
 use windrow_sql::{classify, OtherStatement, Statement, TableName};
 
 use super::handshake::{shake_hands, upstream_of, Client};
 use super::insert::Latest;
-use super::relay::{copy, pass_answer, splice, Ended, Form, Had};
+use super::relay::{pass_answer, splice, Ended, Form, Had};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
 use super::upstream::{NotConnected, Upstream};
 use super::wire::Wire;
@@ -106,7 +106,7 @@ impl<'s> Session<'s> {
             Some(upstream) => tokio::select! {
                 biased;
                 first = first => first?,
-                _ = copy(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
+                _ = pass(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
             },
         }
         if self.addendum.is_none() {
@@ -184,7 +184,7 @@ impl<'s> Session<'s> {
         };
         let is_plain = query.stage == windrow_native::STAGE_COMPLETE;
         let statement = match is_plain {
-            true => classify(&self.wire.input[query.text.clone()]),
+            true => classify_without_end(&self.wire.input[query.text.clone()]),
             false => Statement::Incomplete,
         };
         match statement {
@@ -223,7 +223,8 @@ impl<'s> Session<'s> {
             changes.gone = context.row_removal(statement, &self.wire.input[query.text.clone()]).await;
         }
         drop(context);
-        // Before it runs: no insert behind it is to be taken too early.
+        // Before it runs, and undone if it is refused: no insert behind it is to be taken too early.
+        let was_changed = self.is_changed;
         self.is_changed |= changes.session;
         if self.is_over_http() {
             return self.forward_over_http(query, length, &changes).await;
@@ -236,7 +237,7 @@ impl<'s> Session<'s> {
         let upstream = client.upstream.as_mut().ok_or(Closed)?;
         upstream.wire.send(&wire.input[..length]).await?;
         wire.consume(length);
-        if !changes.any() {
+        if !(changes.any() || changes.session && !was_changed) {
             return Ok(());
         }
         // Tables may go along with it, though nobody sends any.
@@ -248,14 +249,18 @@ impl<'s> Session<'s> {
         let ended = tokio::select! {
             biased;
             ended = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default(), done) => ended?,
-            _ = copy(&mut wire.read, &mut back.write) => {
+            _ = pass(&mut wire.read, &mut back.write) => {
                 // The client has gone, and whether it was done is not known.
                 state.have_changed(&changes).await;
                 return Err(Closed);
             }
         };
         match ended {
-            Ended::Done | Ended::Failed => Ok(()),
+            Ended::Done => Ok(()),
+            Ended::Failed => {
+                self.is_changed = was_changed;
+                Ok(())
+            }
             Ended::Unreadable => self.splice().await,
         }
     }
@@ -337,7 +342,7 @@ impl<'s> Session<'s> {
         let first = std::mem::take(&mut wire.input);
         tokio::select! {
             sent = upstream.wire.write.send(&first, SILENCE) => sent?,
-            _ = copy(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
+            _ = pass(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
         }
         splice(wire, &mut upstream.wire).await;
         Err(Closed)
@@ -407,6 +412,18 @@ impl<'s> Session<'s> {
     pub(super) async fn misread<T>(&mut self, fault: &Fault) -> Result<T, Closed> {
         self.refuse(false, &misread(fault)).await?;
         Err(Closed)
+    }
+}
+
+/// An INSERT whose rows come as blocks may end in a semicolon.
+fn classify_without_end(text: &[u8]) -> Statement {
+    let statement = classify(text);
+    match (&statement, text.trim_ascii_end().strip_suffix(b";")) {
+        (Statement::Other(other), Some(before)) if other.insert_form.is_some() => match classify(before) {
+            Statement::Insert(insert) if insert.data_start == before.len() => Statement::Insert(insert),
+            _ => statement,
+        },
+        _ => statement,
     }
 }
 
