@@ -52,7 +52,8 @@ class Gateway:
         ready = eventually(self._ready_line, "the gateway says that it is ready")
         self.http = endpoint_of(ready["http"])
         self.admin = endpoint_of(ready["admin"])
-        self.native_port = int(ready["native"].rsplit(":", 1)[1]) if ready.get("native") else None
+        ports = [int(address.rsplit(":", 1)[1]) for address in (ready.get("native") or "").split(",") if address]
+        self.native_port, self.native_tls_port = [*ports, None, None][:2]
         # Nowhere, with the port closed.
         self.flight = f"grpc://{ready.get('flight')}"
         self.direct = self.direct_endpoint()

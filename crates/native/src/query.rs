@@ -14,6 +14,8 @@ const MAX_NAME_BYTES: usize = 64 * 1024;
 /// Of a setting's value; a dedup token, a log comment.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_SETTINGS: usize = 10_000;
+/// Of the whole list.
+const MAX_LIST_BYTES: usize = 4 << 20;
 const MAX_ROLES: usize = 1000;
 /// Longer statements are not held in memory.
 const MAX_TEXT_BYTES: usize = 1 << 30;
@@ -28,13 +30,13 @@ pub struct Setting {
 
 impl Setting {
     pub fn read_all(input: &mut Input<'_>) -> Result<Vec<Setting>, Fault> {
-        let mut settings = Vec::new();
+        let (start, mut settings) = (input.at(), Vec::new());
         loop {
             let name = input.text(MAX_NAME_BYTES, "the name of a setting")?;
             if name.is_empty() {
                 return Ok(settings);
             }
-            if settings.len() == MAX_SETTINGS {
+            if settings.len() == MAX_SETTINGS || input.at() - start > MAX_LIST_BYTES {
                 return Err(Fault::TooLarge("the list of settings"));
             }
             let flags = input.varint()?;

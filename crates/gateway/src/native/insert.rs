@@ -10,7 +10,7 @@ use windrow_sql::{InsertStatement, TableName};
 
 use super::relay::{pass_answer, Ended, Form, Had};
 use super::reply::{counters, misread, seconds_now, UNEXPECTED_PACKET_FROM_CLIENT};
-use super::session::{params, Closed, Session};
+use super::session::{no_room, params, Closed, Session};
 use crate::admission::{Holds, Moment, TableKey};
 use crate::data::Room;
 use crate::error::Refusal;
@@ -343,8 +343,7 @@ impl Session<'_> {
                     return Err(NoRows::Closed);
                 }
                 Step::NoRoom => {
-                    let text = "Windrow holds as many inserts as it may. Nothing was stored; try again later";
-                    self.refuse(is_compressed, &Refusal::too_busy(text.to_owned())).await?;
+                    self.refuse(is_compressed, &no_room()).await?;
                     return Err(NoRows::Closed);
                 }
                 Step::Cancel => {
@@ -574,7 +573,6 @@ impl Session<'_> {
         let first = self.without_own_settings(sent, &additions, is_whole.then_some(end));
         (self.is_forwarding, self.is_compressed) = (false, query.is_compressed);
         let form = Form { revision: self.client.revision, is_compressed: query.is_compressed };
-        let has_header = come.had.header;
         let Session { wire, client, .. } = self;
         let back = &mut client.upstream.as_mut().ok_or(Closed)?.wire;
         let mut sent_first = false;
@@ -600,14 +598,14 @@ impl Session<'_> {
         self.state.conclude(passage, matches!(ended, Ended::Done)).await;
         match ended {
             Ended::Done => Ok(()),
-            // What the client goes on to send is the backend's to pass over.
-            Ended::Failed if is_whole && sent_first => Ok(()),
-            Ended::Failed if is_whole => Err(Closed),
-            Ended::Failed if !has_header => {
+            Ended::Failed { .. } if is_whole && sent_first => Ok(()),
+            Ended::Failed { .. } if is_whole => Err(Closed),
+            Ended::Failed { in_rows: false } => {
                 self.is_forwarding = true;
                 Ok(())
             }
-            Ended::Failed | Ended::Unreadable => self.splice().await,
+            // What the client goes on to send is the backend's to pass over; where it ends, nobody here can tell.
+            Ended::Failed { in_rows: true } | Ended::Unreadable => self.splice().await,
         }
     }
 

@@ -16,7 +16,10 @@ use super::wire::{read_more, Wire};
 #[derive(Debug)]
 pub(super) enum Ended {
     Done,
-    Failed,
+    /// `in_rows`: the client has been told what to send, and may be in the middle of it.
+    Failed {
+        in_rows: bool,
+    },
     /// Something came whose end can't be found. From here on nothing is looked into.
     Unreadable,
 }
@@ -73,6 +76,7 @@ pub(super) async fn pass_answer<F: std::future::Future<Output = ()>>(
 ) -> io::Result<Ended> {
     let mut out = Vec::new();
     let mut before_end = Some(before_end);
+    let mut in_rows = had.header;
     loop {
         let packet = match read_server_packet(input, form.revision, form.is_compressed) {
             Ok(packet) => packet,
@@ -92,12 +96,13 @@ pub(super) async fn pass_answer<F: std::future::Future<Output = ()>>(
         };
         let ended = match packet.kind {
             server::END_OF_STREAM => Some(Ended::Done),
-            server::EXCEPTION => Some(Ended::Failed),
+            server::EXCEPTION => Some(Ended::Failed { in_rows }),
             _ => None,
         };
         if let (Some(Ended::Done), Some(before_end)) = (&ended, before_end.take_if(|_| ended.is_some())) {
             before_end().await;
         }
+        in_rows |= packet.kind == server::DATA;
         if !had.it(packet.kind) {
             out.extend_from_slice(&input[..packet.bytes]);
         }

@@ -17,7 +17,7 @@ use super::upstream::{NotConnected, Upstream};
 use super::wire::Wire;
 use crate::admission::UserKey;
 use crate::backend::Backend;
-use crate::data::Peer;
+use crate::data::{Peer, Room};
 use crate::error::Refusal;
 use crate::insert::{Origin, Param};
 use crate::state::State;
@@ -169,12 +169,19 @@ impl<'s> Session<'s> {
         }
         let revision = self.client.revision;
         let limit = self.max_insert_bytes();
+        let mut room = Room::default();
         let query = loop {
             match Query::read(&self.wire.input, revision) {
                 Ok((query, length)) => break Some((query, length)),
                 // Too long to be kept: whatever it is, it is the backend's.
                 Err(Fault::Incomplete { at_least }) if at_least > limit => break None,
-                Err(Fault::Incomplete { at_least }) => self.wire.fill(at_least).await?,
+                Err(Fault::Incomplete { at_least }) => {
+                    if !self.state.body_room.grow(&mut room, at_least).await {
+                        self.refuse(false, &no_room()).await?;
+                        return Err(Closed);
+                    }
+                    self.wire.fill(at_least).await?;
+                }
                 Err(fault) => return self.misread(&fault).await,
             }
         };
@@ -257,7 +264,7 @@ impl<'s> Session<'s> {
         };
         match ended {
             Ended::Done => Ok(()),
-            Ended::Failed => {
+            Ended::Failed { .. } => {
                 self.is_changed = was_changed;
                 Ok(())
             }
@@ -413,6 +420,11 @@ impl<'s> Session<'s> {
         self.refuse(false, &misread(fault)).await?;
         Err(Closed)
     }
+}
+
+pub(super) fn no_room() -> Refusal {
+    let text = "Windrow holds as many statements and inserts as it may. Nothing was stored; try again later";
+    Refusal::too_busy(text.to_owned())
 }
 
 /// An INSERT whose rows come as blocks may end in a semicolon.
