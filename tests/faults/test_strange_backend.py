@@ -84,10 +84,8 @@ def at_every_level(gateway: RemoteGateway) -> list[Reply]:
 @pytest.fixture(scope="module")
 def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, int]]:
     """With the port of its native protocol."""
-    native = free_port()
-    engine = Engine(tmp_path_factory.mktemp("engine"), config=f"<tcp_port>{native}</tcp_port>")
-    engine.direct.sql("SYSTEM START LISTEN TCP")
-    yield engine, native
+    engine = Engine(tmp_path_factory.mktemp("engine"))
+    yield engine, engine.native_port
     engine.stop()
 
 

@@ -33,7 +33,7 @@ pub use connection_limit::{ConnectionLimit, ConnectionPermit};
 pub use framing::{BodyFraming, BodyScanner};
 pub use head::{HeadError, Method, RequestHead, ResponseHead};
 pub use limits::Limits;
-pub use pass::pass;
+pub use pass::Pass;
 pub use reader::MessageReader;
 pub use response::{http_date, reason_phrase, ResponseBuilder};
 pub use server::{Connection, NextRequest};

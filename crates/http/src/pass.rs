@@ -1,6 +1,7 @@
 //! Bytes that go from one connection to another as they are.
 
 use std::io;
+use std::ops::Range;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -8,32 +9,46 @@ use crate::stream::{ReadHalf, WriteHalf};
 
 const COPIED_BYTES: usize = 64 * 1024;
 
-/// Sends on whatever comes, for ever: it ends with an error, which is `UnexpectedEof` if `from` has come to its end. Between two
-/// plain connections the kernel moves the bytes (splice), and they are never copied here.
-pub async fn pass(from: &mut ReadHalf, to: &mut WriteHalf) -> io::Error {
+/// One direction between two connections. What lies between them stays here when [`run`](Pass::run) is dropped, and goes on with
+/// the next one: nothing is lost.
+#[derive(Default)]
+pub struct Pass {
     #[cfg(target_os = "linux")]
-    if let (ReadHalf::Plain(from), WriteHalf::Plain(to)) = (&*from, &*to) {
-        return match splice::pass(from.as_ref(), to.as_ref()).await {
-            Ok(never) => match never {},
-            Err(error) => error,
-        };
-    }
-    match copy(from, to).await {
-        Ok(never) => match never {},
-        Err(error) => error,
-    }
+    pipe: Option<splice::Pipe>,
+    copied: Vec<u8>,
+    unsent: Range<usize>,
 }
 
-async fn copy(from: &mut ReadHalf, to: &mut WriteHalf) -> io::Result<std::convert::Infallible> {
-    let mut buffer = vec![0; COPIED_BYTES];
-    loop {
-        let count = from.read(&mut buffer).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+impl Pass {
+    /// Sends on whatever comes, for ever: it ends with an error, which is `UnexpectedEof` if `from` has come to its end. Between
+    /// two plain connections the kernel moves the bytes (splice), and they are never copied here.
+    pub async fn run(&mut self, from: &mut ReadHalf, to: &mut WriteHalf) -> io::Error {
+        #[cfg(target_os = "linux")]
+        if let (ReadHalf::Plain(from), WriteHalf::Plain(to)) = (&*from, &*to) {
+            return match splice::pass(&mut self.pipe, from.as_ref(), to.as_ref()).await {
+                Ok(never) => match never {},
+                Err(error) => error,
+            };
         }
-        // What has been read is written before more is read.
-        to.write_all(&buffer[..count]).await?;
-        to.flush().await?;
+        match self.copy(from, to).await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        }
+    }
+
+    async fn copy(&mut self, from: &mut ReadHalf, to: &mut WriteHalf) -> io::Result<std::convert::Infallible> {
+        self.copied.resize(COPIED_BYTES, 0);
+        loop {
+            while !self.unsent.is_empty() {
+                self.unsent.start += to.write(&self.copied[self.unsent.clone()]).await?;
+            }
+            to.flush().await?;
+            let count = from.read(&mut self.copied).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.unsent = 0..count;
+        }
     }
 }
 
@@ -50,28 +65,38 @@ mod splice {
     /// What lies between the two at most. The system grants no more to who is not root.
     const PIPE_BYTES: usize = 1 << 20;
 
-    pub(super) async fn pass(from: &TcpStream, to: &TcpStream) -> io::Result<Infallible> {
-        from.readable().await?;
-        let (outlet, inlet) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // A smaller one does as well.
-        let _ = fcntl_setpipe_size(&inlet, PIPE_BYTES);
-        loop {
-            let mut left = from.async_io(Interest::READABLE, || splice(from, &inlet)).await?;
-            if left == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            while left > 0 {
-                left -= to.async_io(Interest::WRITABLE, || splice_out(&outlet, to, left)).await?;
-            }
+    pub(super) struct Pipe {
+        outlet: OwnedFd,
+        inlet: OwnedFd,
+        /// Bytes that lie in it.
+        left: usize,
+    }
+
+    impl Pipe {
+        fn new() -> io::Result<Pipe> {
+            let (outlet, inlet) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+            // A smaller one does as well.
+            let _ = fcntl_setpipe_size(&inlet, PIPE_BYTES);
+            Ok(Pipe { outlet, inlet, left: 0 })
         }
     }
 
-    fn splice(from: &TcpStream, pipe: &OwnedFd) -> io::Result<usize> {
-        moved(from, pipe, PIPE_BYTES)
-    }
-
-    fn splice_out(pipe: &OwnedFd, to: &TcpStream, bytes: usize) -> io::Result<usize> {
-        moved(pipe, to, bytes)
+    pub(super) async fn pass(pipe: &mut Option<Pipe>, from: &TcpStream, to: &TcpStream) -> io::Result<Infallible> {
+        if pipe.is_none() {
+            // Not before it is needed: two files for each connection are many.
+            from.readable().await?;
+            *pipe = Some(Pipe::new()?);
+        }
+        let Some(pipe) = pipe else { return Err(io::ErrorKind::Other.into()) };
+        loop {
+            while pipe.left > 0 {
+                pipe.left -= to.async_io(Interest::WRITABLE, || moved(&pipe.outlet, to, pipe.left)).await?;
+            }
+            pipe.left = from.async_io(Interest::READABLE, || moved(from, &pipe.inlet, PIPE_BYTES)).await?;
+            if pipe.left == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
     }
 
     fn moved(from: impl AsFd, to: impl AsFd, bytes: usize) -> io::Result<usize> {
@@ -94,14 +119,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_of_it_arrives_and_the_end_is_told() {
+    async fn all_of_it_arrives_however_often_it_is_interrupted() {
         let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
         let sent: Vec<u8> = (0..5_000_000u32).map(|number| (number / 7) as u8).collect();
         let expected = sent.clone();
         let passing = tokio::spawn(async move {
             let ((mut from, _write), (_read, mut to)) =
                 (Stream::Plain(from).into_split(), Stream::Plain(to).into_split());
-            pass(&mut from, &mut to).await.kind()
+            let mut pass = Pass::default();
+            loop {
+                tokio::select! {
+                    error = pass.run(&mut from, &mut to) => return error.kind(),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
         });
         let sending = tokio::spawn(async move { sender.write_all(&sent).await });
         let mut received = vec![0; expected.len()];

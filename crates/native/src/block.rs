@@ -136,6 +136,8 @@ impl BlockEnd {
 pub struct BlockReader {
     revision: u64,
     max_bytes: usize,
+    /// What comes out is wanted as it has to be; else only where blocks end.
+    keeps: bool,
     steps: Vec<Step>,
     columns: usize,
     columns_left: usize,
@@ -147,7 +149,21 @@ pub struct BlockReader {
 impl BlockReader {
     /// Of a connection of this revision. No column is unfolded past `max_bytes`.
     pub fn new(revision: u64, max_bytes: usize) -> BlockReader {
-        BlockReader { revision, max_bytes, steps: Vec::new(), columns: 0, columns_left: 0, rows: 0, shapes: Vec::new() }
+        BlockReader {
+            revision,
+            max_bytes,
+            keeps: true,
+            steps: Vec::new(),
+            columns: 0,
+            columns_left: 0,
+            rows: 0,
+            shapes: Vec::new(),
+        }
+    }
+
+    /// For who only looks for the ends of blocks, and clears `out` whenever he likes.
+    pub fn discarding(self) -> BlockReader {
+        BlockReader { keeps: false, ..self }
     }
 
     pub fn begin(&mut self) {
@@ -268,6 +284,7 @@ impl BlockReader {
                 self.steps.extend(values.map(|(shape, count)| Step::Values(shape.clone(), count)));
             }
             Step::Sparse { shape, rows, seen, positions } => {
+                let max_positions = self.max_bytes / size_of::<u64>();
                 loop {
                     // What has been read of a number is not taken before its end is there.
                     let mut next = input.clone();
@@ -277,6 +294,9 @@ impl BlockReader {
                     *seen = seen.checked_add(gap).filter(|seen| *seen <= *rows).ok_or(Fault::Malformed(NOT_SPARSE))?;
                     if more & SPARSE_END != 0 {
                         break;
+                    }
+                    if positions.len() >= max_positions {
+                        return Err(Fault::TooLarge("a sparse column"));
                     }
                     positions.push(*seen);
                     *seen += 1;
@@ -428,7 +448,9 @@ impl BlockReader {
             return Err(Fault::TooLarge("a sparse column"));
         }
         let inner = inner.clone();
-        self.steps.push(Step::Spread { shape: shape.clone(), rows, positions, start });
+        if self.keeps {
+            self.steps.push(Step::Spread { shape: shape.clone(), rows, positions, start });
+        }
         self.steps.push(Step::Values(inner, values));
         Ok(())
     }

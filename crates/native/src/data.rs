@@ -44,6 +44,11 @@ impl DataReader {
         }
     }
 
+    /// For who only looks for the ends of packets, and clears `out` whenever he likes.
+    pub fn discarding(self) -> DataReader {
+        DataReader { blocks: self.blocks.discarding(), ..self }
+    }
+
     /// Whether a packet has begun and not ended.
     pub fn is_inside(&self) -> bool {
         self.inside
@@ -92,6 +97,10 @@ impl DataReader {
                 result => result.map_err(Fault::Frame)?,
             }
             *taken += length;
+            // A value that takes more than this would be too large anyway.
+            if self.unpacked.len() > self.max_bytes.saturating_mul(2) {
+                return Err(Fault::TooLarge("a compressed block"));
+            }
             let (used, end) = self.blocks.read(&self.unpacked, out)?;
             self.unpacked.drain(..used);
             if end.is_some() {

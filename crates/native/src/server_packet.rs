@@ -67,7 +67,7 @@ pub fn read_server_packet(bytes: &[u8], revision: u64, is_compressed: bool) -> R
 }
 
 fn block(bytes: &[u8], kind: u64, revision: u64, is_compressed: bool) -> Result<ServerPacket, Fault> {
-    let taken = DataReader::new(revision, is_compressed, MAX_BLOCK_BYTES).read(bytes, &mut Vec::new())?;
+    let taken = DataReader::new(revision, is_compressed, MAX_BLOCK_BYTES).discarding().read(bytes, &mut Vec::new())?;
     match taken.end {
         Some(_) => Ok(ServerPacket { kind, bytes: taken.bytes, error: None }),
         None => Err(Fault::Incomplete { at_least: bytes.len() + 1 }),

@@ -454,8 +454,6 @@ impl TableSchema {
         })
     }
 
-    /// The columns that an insert writes: those it names, with the name of its table before them or without, or all
-    /// that can be written but for some.
     /// As far as an answer to DESCRIBE says.
     pub(crate) fn described(answer: &str) -> TableSchema {
         TableSchema::new(answer.lines().filter_map(read_column).collect(), None, Moment::now(), None)
@@ -489,6 +487,8 @@ impl TableSchema {
         text
     }
 
+    /// The columns that an insert writes: those it names, with the name of its table before them or without, or all
+    /// that can be written but for some.
     pub(crate) fn target_columns(
         &self,
         table: &str,

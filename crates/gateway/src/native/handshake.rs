@@ -5,7 +5,7 @@ use std::time::Duration;
 use windrow_clickhouse::Credentials;
 use windrow_native::{revision, Addendum, Answer, ClientHello, ServerHello, Setting, Startup};
 
-use super::relay::splice;
+use super::relay::{splice, Between};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT};
 use super::upstream::{knows_database, NotConnected, Upstream};
 use super::wire::Wire;
@@ -76,6 +76,11 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         };
         let text = format!("Authentication failed: Windrow does not take {what}");
         return refuse(wire, &Refusal::authentication(&text)).await;
+    }
+    // The embedded one aborts when it refuses a native client; there, nobody is `default`, as over HTTP.
+    let is_embedded = state.options.default_user.is_some();
+    if hello.user.is_empty() && (is_embedded || !state.backend.takes_requests()) {
+        hello.user = "default".to_owned();
     }
     if let (true, Backend::ClickHouse(clickhouse)) = (hello.user.is_empty(), &state.backend) {
         // Old ones refuse it, others have a user for it: only the backend knows which.
@@ -213,9 +218,9 @@ async fn pass_on<T>(
     first.append(&mut wire.input);
     upstream.send(&first).await.ok()?;
     // What it answers tells whether it knows them.
-    upstream.fill(1).await.ok()?;
+    tokio::time::timeout(HELLO_TIMEOUT, upstream.fill(1)).await.ok()?.ok()?;
     drop(turn);
-    splice(wire, &mut upstream).await;
+    splice(wire, &mut upstream, &mut Between::default()).await;
     None
 }
 

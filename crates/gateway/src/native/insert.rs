@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_http::pass;
 use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Input, Query, Setting};
 use windrow_sql::{InsertStatement, TableName};
 
@@ -474,7 +473,12 @@ impl Session<'_> {
         }
     }
 
-    async fn tell_success(&mut self, query: &Query, summary: &Summary, is_async: bool) -> Result<(), Closed> {
+    pub(super) async fn tell_success(
+        &mut self,
+        query: &Query,
+        summary: &Summary,
+        is_async: bool,
+    ) -> Result<(), Closed> {
         let (tells_events, revision) = (self.tells_events(query), self.client.revision);
         let counters = counters(summary, is_async);
         self.answer(query.is_compressed, |answer: &mut Answer<'_>| {
@@ -537,7 +541,8 @@ impl Session<'_> {
         let outline = outline(&text[..text.len().min(LOOKED_THROUGH_BYTES)]);
         // Over HTTP it is settled there, if the gateway's own port is asked.
         let (additions, passage) = match (&claimed, outline) {
-            (Ok(_), Some(outline)) if self.state.backend.takes_requests() => {
+            // Behind USE, a name without a database is another table's.
+            (Ok(_), Some(outline)) if self.state.backend.takes_requests() && !self.is_changed => {
                 context.settle_deduplication(&outline).await
             }
             _ => (Vec::new(), Passage::Nameless),
@@ -552,7 +557,7 @@ impl Session<'_> {
         }
         let is_repeat = matches!(passage, Passage::Repeat);
         if is_repeat || self.is_over_http() {
-            let come = match self.rest_of(sent, come).await {
+            let come = match self.rest_of(sent, come, is_repeat).await {
                 Ok(come) => come,
                 Err(NoRows::Closed | NoRows::Forward(..)) => return Err(Closed),
                 Err(NoRows::Ended) => return Ok(()),
@@ -570,10 +575,11 @@ impl Session<'_> {
             return self.refuse_insert(sent, &come, &refusal).await;
         }
         self.wire.flush().await?;
-        let first = self.without_own_settings(sent, &additions, is_whole.then_some(end));
+        let up_to = if is_whole { end } else { self.wire.input.len() };
+        let first = self.without_own_settings(query, &additions, up_to);
         (self.is_forwarding, self.is_compressed) = (false, query.is_compressed);
         let form = Form { revision: self.client.revision, is_compressed: query.is_compressed };
-        let Session { wire, client, .. } = self;
+        let Session { wire, client, between, .. } = self;
         let back = &mut client.upstream.as_mut().ok_or(Closed)?.wire;
         let mut sent_first = false;
         let ended = {
@@ -582,7 +588,7 @@ impl Session<'_> {
                 sent_first = true;
                 match is_whole {
                     true => std::future::pending().await,
-                    false => Err(pass(&mut wire.read, &mut back.write).await),
+                    false => Err(between.up.run(&mut wire.read, &mut back.write).await),
                 }
             };
             let to_client = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, come.had, || async {});
@@ -595,11 +601,15 @@ impl Session<'_> {
                 }
             }
         };
-        self.state.conclude(passage, matches!(ended, Ended::Done)).await;
+        // A client that cancels in the middle hears the same as one whose rows are stored.
+        self.state.conclude(passage, is_whole && matches!(ended, Ended::Done)).await;
         match ended {
             Ended::Done => Ok(()),
-            Ended::Failed { .. } if is_whole && sent_first => Ok(()),
-            Ended::Failed { .. } if is_whole => Err(Closed),
+            Ended::Failed { .. } if !sent_first => Err(Closed),
+            Ended::Failed { .. } if sent.is_text => Ok(()),
+            Ended::Failed { in_rows: true } if is_whole => Ok(()),
+            // Its rows came behind the error: this connection has nothing more to say.
+            Ended::Failed { in_rows: false } if is_whole => Err(Closed),
             Ended::Failed { in_rows: false } => {
                 self.is_forwarding = true;
                 Ok(())
@@ -610,14 +620,15 @@ impl Session<'_> {
     }
 
     /// Takes what has not come yet of an insert that is not passed on as it comes.
-    async fn rest_of(&mut self, sent: &Sent<'_>, come: Come) -> Result<Come, NoRows> {
+    async fn rest_of(&mut self, sent: &Sent<'_>, come: Come, is_repeat: bool) -> Result<Come, NoRows> {
         if sent.is_text || come.end.is_some() {
             return Ok(come);
         }
         if come.had.header {
-            let text =
-                "Windrow can't read these blocks, or they are too large, and the backend is reached over HTTP alone. \
-                        Nothing was stored";
+            let text = match is_repeat {
+                true => "An insert with this deduplication token is stored already; this one is too large to pass over",
+                false => UNREADABLE_OVER_HTTP,
+            };
             let refusal = Refusal::statement(NOT_IMPLEMENTED, text.to_owned());
             self.refuse(sent.query.is_compressed, &refusal).await?;
             return Err(NoRows::Closed);
@@ -674,19 +685,14 @@ impl Session<'_> {
         }
     }
 
-    /// What has come of the insert, with other settings: without Windrow's own, and with these. With `end` up to there; what is
-    /// behind it is another statement's.
-    fn without_own_settings(
+    /// What has come of a statement, up to `end`, with other settings: without Windrow's own, and with these.
+    pub(super) fn without_own_settings(
         &mut self,
-        sent: &Sent<'_>,
+        query: &Query,
         additions: &[(&'static str, &'static str)],
-        end: Option<usize>,
+        end: usize,
     ) -> Vec<u8> {
-        let query = sent.query;
-        let mut bytes: Vec<u8> = match end {
-            Some(end) => self.wire.input.drain(..end).collect(),
-            None => std::mem::take(&mut self.wire.input),
-        };
+        let mut bytes: Vec<u8> = self.wire.input.drain(..end).collect();
         if let Some(blanked) =
             windrow_sql::blank_settings(&bytes[query.text.clone()], |name| role(name) == Role::Windrow)
         {
@@ -710,6 +716,8 @@ impl Session<'_> {
 }
 
 const NOT_IMPLEMENTED: i32 = 48;
+const UNREADABLE_OVER_HTTP: &str = "Windrow can't read these blocks, or they are too large, and the backend is \
+     reached over HTTP alone. Nothing was stored";
 
 /// The statement with blocks behind it: in place of what stands behind its table, columns and settings.
 fn with_native_format(text: &[u8], statement: &InsertStatement) -> Vec<u8> {

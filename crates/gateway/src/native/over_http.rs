@@ -26,7 +26,9 @@ const SILENCE: Duration = Duration::from_secs(24 * 3600);
 const MAX_COLUMN_BYTES: usize = 1 << 30;
 const NOT_IMPLEMENTED: i32 = 48;
 /// Stands in front of an error behind rows.
-const MARK: &[u8] = b"__exception__";
+const MARK: &[u8] = b"\r\n__exception__";
+const NO_TABLES: &str =
+    "Tables that go along with a statement need the backend's native port: see `backend_native.address`";
 
 /// Why there is no whole answer.
 enum Failure {
@@ -72,15 +74,20 @@ impl Session<'_> {
         for (name, value) in additions {
             call = call.param(name, value);
         }
+        let in_session = self.is_changed && !takes_own;
         let database = &self.client.hello.database;
-        if !database.is_empty() {
+        // A session keeps the database that it began with, or that USE has named.
+        if !(database.is_empty() || in_session && self.has_http_session) {
             call = call.param("database", database);
         }
         if !query.id.is_empty() {
             call = call.param("query_id", &query.id);
         }
-        if self.is_changed && !takes_own {
+        if in_session {
             call = call.param("session_id", &self.http_session).param("session_timeout", "3600");
+            if self.has_http_session {
+                call = call.param("session_check", "1");
+            }
         }
         let revision = self.client.revision.to_string();
         call.param("client_protocol_version", &revision).param("default_format", "Native")
@@ -115,18 +122,20 @@ impl Session<'_> {
         query: &Query,
         length: usize,
         changes: &Changes,
-    ) -> Result<(), Closed> {
-        let Some((end, has_tables)) = self.tables_beside(query, length).await? else { return Err(Closed) };
+    ) -> Result<bool, Closed> {
+        let Some((end, has_tables)) = self.tables_beside(query, length).await? else {
+            self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
+            return Err(Closed);
+        };
         let text = self.wire.input[query.text.clone()].to_vec();
         self.wire.consume(end);
         if has_tables {
-            let text =
-                "Tables that go along with a statement need the backend's native port: see `backend_native.address`";
-            return self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, text.to_owned())).await;
+            self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
+            return Ok(false);
         }
         match self.run_over_http(query, &text, changes).await {
-            Ok(()) => Ok(()),
-            Err(Failure::Refused(refusal)) => self.refuse(query.is_compressed, &refusal).await,
+            Ok(()) => Ok(true),
+            Err(Failure::Refused(refusal)) => self.refuse(query.is_compressed, &refusal).await.map(|()| false),
             Err(Failure::Closed) => Err(Closed),
         }
     }
@@ -138,9 +147,14 @@ impl Session<'_> {
         let begun = {
             let call = self.call(query, &params, &[], &body);
             let begun = client.begin(&call).await;
+            if let Err(CallError::Unknown(_)) = &begun {
+                // It may have been done.
+                self.state.have_changed(changes).await;
+            }
             begun.map_err(|error| Failure::Refused(refusal(error)))?
         };
         let Begun { mut lease, head } = begun;
+        self.has_http_session |= self.is_changed;
         if self.state.backend.takes_requests() {
             self.state.have_changed(changes).await;
         }
@@ -154,10 +168,17 @@ impl Session<'_> {
                     // A client that cancels or leaves is not answered to the end.
                     () = gone(&mut self.wire) => return Err(Failure::Closed),
                 };
-                let next = next.map_err(|error| Failure::Refused(Refusal::backend_lost(&error.to_string())))?;
+                let next = next.map_err(|error| {
+                    // An error behind rows is written without an end.
+                    let lost = || Refusal::backend_lost(&error.to_string());
+                    Failure::Refused(blocks.exception().unwrap_or_else(lost))
+                })?;
                 let Some(bytes) = next else { break };
-                // In another format the statement has named it, for whoever reads bytes: a native client doesn't.
-                if is_native {
+                if !is_native {
+                    let text = "A result in another format than Native needs the backend's native port";
+                    return Err(Failure::Refused(Refusal::statement(NOT_IMPLEMENTED, text.to_owned())));
+                }
+                {
                     blocks.take(&bytes).map_err(Failure::Refused)?;
                     if !blocks.out.is_empty() {
                         self.wire.send(&blocks.out).await.map_err(|_| Failure::Closed)?;
@@ -165,6 +186,9 @@ impl Session<'_> {
                     }
                 }
             }
+        }
+        if let Some(refusal) = blocks.exception() {
+            return Err(Failure::Refused(refusal));
         }
         if !blocks.is_at_end() {
             return Err(Failure::Refused(Refusal::backend_lost("its answer ends in the middle of a block")));
@@ -211,7 +235,7 @@ struct Blocks {
 impl Blocks {
     fn new(revision: u64, is_compressed: bool) -> Blocks {
         Blocks {
-            reader: BlockReader::new(revision, MAX_COLUMN_BYTES),
+            reader: BlockReader::new(revision, MAX_COLUMN_BYTES).discarding(),
             is_compressed,
             input: Vec::new(),
             block: Vec::new(),
@@ -232,8 +256,13 @@ impl Blocks {
                 if self.input.is_empty() {
                     return Ok(());
                 }
-                if let Some(refusal) = self.exception() {
-                    return Err(refusal);
+                if MARK.starts_with(&self.input) {
+                    // Part of a mark, or what begins like one.
+                    return Ok(());
+                }
+                if self.input.starts_with(MARK) {
+                    // All of it comes with the end.
+                    return Ok(());
                 }
                 self.reader.begin();
                 self.inside = true;

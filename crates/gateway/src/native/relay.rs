@@ -7,7 +7,7 @@
 use std::io;
 
 use tokio::io::AsyncWriteExt;
-use windrow_http::{pass, ReadHalf, WriteHalf};
+use windrow_http::{Pass, ReadHalf, WriteHalf};
 use windrow_native::{read_server_packet, server, Fault};
 
 use super::wire::{read_more, Wire};
@@ -24,14 +24,21 @@ pub(super) enum Ended {
     Unreadable,
 }
 
+/// What lies between a client and the backend, in each direction.
+#[derive(Default)]
+pub(super) struct Between {
+    pub(super) up: Pass,
+    pub(super) down: Pass,
+}
+
 /// Both directions, until one of them ends.
-pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire) {
+pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire, between: &mut Between) {
     if client.send(&std::mem::take(&mut upstream.input)).await.is_err() {
         return;
     }
     tokio::select! {
-        _ = pass(&mut client.read, &mut upstream.write) => {}
-        _ = pass(&mut upstream.read, &mut client.write) => {}
+        _ = between.up.run(&mut client.read, &mut upstream.write) => {}
+        _ = between.down.run(&mut upstream.read, &mut client.write) => {}
     }
 }
 

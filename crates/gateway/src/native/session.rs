@@ -5,28 +5,33 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use windrow_http::{pass, Stream};
+use windrow_http::Stream;
 use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
 use windrow_sql::{classify, OtherStatement, Statement, TableName};
 
 use super::handshake::{shake_hands, upstream_of, Client};
 use super::insert::Latest;
-use super::relay::{pass_answer, splice, Ended, Form, Had};
+use super::relay::{pass_answer, splice, Between, Ended, Form, Had};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
 use super::upstream::{NotConnected, Upstream};
-use super::wire::Wire;
+use super::wire::{read_more, Wire};
 use crate::admission::UserKey;
 use crate::backend::Backend;
 use crate::data::{Peer, Room};
 use crate::error::Refusal;
-use crate::insert::{Origin, Param};
+use crate::insert::{Origin, Param, Summary};
 use crate::state::State;
-use crate::statement::{Changes, StatementContext};
+use crate::statement::{outline, Changes, Passage, RowRemoval, StatementContext, LOOKED_THROUGH_BYTES};
 
 /// How long a connection may lie idle: ClickHouse's `idle_connection_timeout`.
 const IDLE: Duration = Duration::from_secs(3600);
 /// How long a client may pause within a packet, or take nothing: ClickHouse's `receive_timeout`.
 const SILENCE: Duration = Duration::from_secs(300);
+
+/// So much of a long statement is waited for at a time.
+const READ_BYTES: usize = 1 << 20;
+/// What a result that is under way has left when the gateway ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// One client.
 pub(super) struct Session<'s> {
@@ -38,6 +43,9 @@ pub(super) struct Session<'s> {
     pub(super) addendum: Option<Addendum>,
     /// Settings, roles or temporary tables are no longer those that a connection begins with: all is the backend's from now on.
     pub(super) is_changed: bool,
+    pub(super) between: Between,
+    /// Over HTTP, whether the session has begun.
+    pub(super) has_http_session: bool,
     /// The insert before this one.
     pub(super) latest: Option<Latest>,
     /// Over HTTP, where the connection is no session.
@@ -70,16 +78,19 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         client,
         addendum: None,
         is_changed: false,
+        between: Between::default(),
+        has_http_session: false,
         latest: None,
         http_session: format!("windrow-native-{:032x}", fastrand::u128(..)),
         is_compressed: false,
         is_forwarding: false,
     };
     loop {
+        let session_is_forwarding = session.is_forwarding;
         let next = tokio::select! {
             biased;
             next = session.next_packet() => next,
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stopped(&mut stop, session_is_forwarding) => return,
         };
         let Ok(kind) = next else { return };
         if Box::pin(session.packet(kind)).await.is_err() || state.is_closing() {
@@ -88,26 +99,30 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
     }
 }
 
+/// Ends when the gateway does; what the backend answers has a moment to come to its end.
+async fn stopped(stop: &mut watch::Receiver<bool>, is_forwarding: bool) {
+    // The sender goes with the server, which is the end as well.
+    let _ = stop.wait_for(|stop| *stop).await;
+    if is_forwarding {
+        tokio::time::sleep(LAST_ANSWERS).await;
+    }
+}
+
 impl<'s> Session<'s> {
     /// Waits for a packet; meanwhile what the backend answers goes to the client.
     async fn next_packet(&mut self) -> Result<u64, Closed> {
-        let Session { wire, client, is_forwarding, .. } = self;
-        let first = async {
-            match wire.input.is_empty() {
-                true => tokio::time::timeout(IDLE, super::wire::read_more(&mut wire.read, &mut wire.input, 1))
-                    .await
-                    .map_err(|_| Closed)?
-                    .map_err(Closed::from),
-                false => Ok(()),
+        let Session { wire, client, is_forwarding, between, .. } = self;
+        if wire.input.is_empty() {
+            let first = read_more(&mut wire.read, &mut wire.input, 1);
+            match client.upstream.as_mut().filter(|_| *is_forwarding) {
+                None => tokio::time::timeout(IDLE, first).await.map_err(|_| Closed)??,
+                // A statement may run for as long as it likes.
+                Some(upstream) => tokio::select! {
+                    biased;
+                    first = first => first?,
+                    _ = between.down.run(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
+                },
             }
-        };
-        match client.upstream.as_mut().filter(|_| *is_forwarding) {
-            None => first.await?,
-            Some(upstream) => tokio::select! {
-                biased;
-                first = first => first?,
-                _ = pass(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
-            },
         }
         if self.addendum.is_none() {
             let revision = self.client.revision;
@@ -176,11 +191,13 @@ impl<'s> Session<'s> {
                 // Too long to be kept: whatever it is, it is the backend's.
                 Err(Fault::Incomplete { at_least }) if at_least > limit => break None,
                 Err(Fault::Incomplete { at_least }) => {
-                    if !self.state.body_room.grow(&mut room, at_least).await {
+                    // Room for what comes, not for what is announced.
+                    let next = at_least.min(self.wire.input.len() + READ_BYTES);
+                    if !self.state.body_room.grow(&mut room, next).await {
                         self.refuse(false, &no_room()).await?;
                         return Err(Closed);
                     }
-                    self.wire.fill(at_least).await?;
+                    self.wire.fill(next).await?;
                 }
                 Err(fault) => return self.misread(&fault).await,
             }
@@ -189,16 +206,17 @@ impl<'s> Session<'s> {
             self.state.metrics.forwarded("too_large");
             return self.splice().await;
         };
-        let is_plain = query.stage == windrow_native::STAGE_COMPLETE;
-        let statement = match is_plain {
-            true => classify_without_end(&self.wire.input[query.text.clone()]),
-            false => Statement::Incomplete,
-        };
-        match statement {
+        let is_whole = query.stage == windrow_native::STAGE_COMPLETE;
+        match classify_without_end(&self.wire.input[query.text.clone()]) {
+            // Of a server that runs a part of it here.
+            Statement::Insert(_) if !is_whole => self.forward(&query, length, None, "stage").await,
             Statement::Insert(statement) => self.insert(query, length, statement, origin).await,
             Statement::SystemFlushAsyncInsertQueue { tables } => self.flush_queue(&query, length, tables).await,
-            Statement::Other(statement) => self.forward(&query, length, Some(&statement)).await,
-            Statement::Incomplete => self.forward(&query, length, None).await,
+            Statement::Other(statement) => {
+                let reason = if statement.insert_form.is_some() { "insert_form" } else { "other_statement" };
+                self.forward(&query, length, Some(&statement), reason).await
+            }
+            Statement::Incomplete => self.forward(&query, length, None, "unclear").await,
         }
     }
 
@@ -208,12 +226,8 @@ impl<'s> Session<'s> {
         query: &Query,
         length: usize,
         statement: Option<&OtherStatement>,
+        reason: &'static str,
     ) -> Result<(), Closed> {
-        let reason = match statement {
-            Some(statement) if statement.insert_form.is_some() => "insert_form",
-            Some(_) => "other_statement",
-            None => "unclear",
-        };
         self.state.metrics.forwarded(reason);
         let params = params(query);
         let key = self.user_key(query);
@@ -226,25 +240,56 @@ impl<'s> Session<'s> {
             }
         };
         let mut changes = Changes::of(statement, reason);
+        let text = &self.wire.input[query.text.clone()];
         if let (Some(statement), true) = (statement, changes.learnt) {
-            changes.gone = context.row_removal(statement, &self.wire.input[query.text.clone()]).await;
+            changes.gone = context.row_removal(statement, text).await;
+            if self.is_changed && changes.gone.is_some() {
+                // Behind USE, a name without a database is another table's.
+                changes.gone = Some(RowRemoval::OfAnyTable);
+            }
         }
+        let insert = outline(&text[..text.len().min(LOOKED_THROUGH_BYTES)]);
+        let takes_requests = self.state.backend.takes_requests();
+        let (additions, passage) = match insert.filter(|_| takes_requests && !self.is_changed) {
+            Some(insert) => context.settle_deduplication(&insert).await,
+            None => (Vec::new(), Passage::Nameless),
+        };
+        // What it leaves behind is undone only where it surely leaves nothing.
+        let may_leave_something =
+            text.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"CREATE"));
         drop(context);
-        // Before it runs, and undone if it is refused: no insert behind it is to be taken too early.
+        match &passage {
+            Passage::Refused(refusal) => {
+                let refusal = refusal.clone();
+                return self.refuse_with_data(query, length, &refusal).await;
+            }
+            Passage::Repeat => {
+                let end = self.tables_beside(query, length).await?;
+                self.wire.consume(end.map_or(length, |(end, _)| end));
+                return self.tell_success(query, &Summary::default(), false).await;
+            }
+            Passage::Nameless | Passage::Claimed(_) => {}
+        }
+        // Before it runs, and undone if it is refused: no insert behind it is to be taken too early. DuckDB knows no sessions.
         let was_changed = self.is_changed;
-        self.is_changed |= changes.session;
+        self.is_changed |= changes.session && takes_requests;
         if self.is_over_http() {
-            return self.forward_over_http(query, length, &changes).await;
+            let is_done = self.forward_over_http(query, length, &changes).await?;
+            self.is_changed = was_changed || self.is_changed && (is_done || may_leave_something);
+            self.state.conclude(passage, is_done).await;
+            return Ok(());
         }
         if let Err(error) = self.upstream().await {
+            self.is_changed = was_changed;
             return self.refuse_with_data(query, length, &error.refusal()).await;
         }
+        let bytes = self.without_own_settings(query, &additions, length);
         (self.is_forwarding, self.is_compressed) = (true, query.is_compressed);
-        let Session { state, wire, client, .. } = self;
+        let Session { state, wire, client, between, .. } = self;
         let upstream = client.upstream.as_mut().ok_or(Closed)?;
-        upstream.wire.send(&wire.input[..length]).await?;
-        wire.consume(length);
-        if !(changes.any() || changes.session && !was_changed) {
+        upstream.wire.send(&bytes).await?;
+        let is_claimed = matches!(passage, Passage::Claimed(_));
+        if !(changes.any() || is_claimed || changes.session && !was_changed) {
             return Ok(());
         }
         // Tables may go along with it, though nobody sends any.
@@ -255,17 +300,19 @@ impl<'s> Session<'s> {
         back.send(&rest).await?;
         let ended = tokio::select! {
             biased;
-            ended = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default(), done) => ended?,
-            _ = pass(&mut wire.read, &mut back.write) => {
-                // The client has gone, and whether it was done is not known.
-                state.have_changed(&changes).await;
-                return Err(Closed);
-            }
+            ended = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default(), done) => ended,
+            error = between.up.run(&mut wire.read, &mut back.write) => Err(error),
         };
+        let Ok(ended) = ended else {
+            // One of the two has gone, and whether it was done is not known.
+            state.have_changed(&changes).await;
+            return Err(Closed);
+        };
+        state.conclude(passage, matches!(ended, Ended::Done)).await;
         match ended {
             Ended::Done => Ok(()),
             Ended::Failed { .. } => {
-                self.is_changed = was_changed;
+                self.is_changed = was_changed || self.is_changed && may_leave_something;
                 Ok(())
             }
             Ended::Unreadable => self.splice().await,
@@ -277,7 +324,7 @@ impl<'s> Session<'s> {
         let params = params(query);
         let flushed = self.context(query, self.user_key(query), &params).flush_gathered(tables).await;
         match flushed {
-            Ok(_) => self.forward(query, length, None).await,
+            Ok(_) => self.forward(query, length, None, "other_statement").await,
             Err(refusal) => self.refuse_with_data(query, length, &refusal).await,
         }
     }
@@ -291,9 +338,9 @@ impl<'s> Session<'s> {
         let read = |bytes: &[u8]| {
             let mut input = Input::new(bytes);
             input.varint()?;
-            for _ in 0..input.count(100_000, "the list of tables")? {
-                input.bytes(1 << 16, "the name of a database")?;
-                input.bytes(1 << 16, "the name of a table")?;
+            for _ in 0..input.count(1000, "the list of tables")? {
+                input.bytes(1 << 10, "the name of a database")?;
+                input.bytes(1 << 10, "the name of a table")?;
             }
             Ok(((), input.at()))
         };
@@ -310,7 +357,8 @@ impl<'s> Session<'s> {
 
     /// A table that goes along with a statement of the backend's, or the empty block behind the last of them.
     async fn pass_data(&mut self) -> Result<(), Closed> {
-        let mut reader = DataReader::new(self.client.revision, self.is_compressed, self.max_insert_bytes());
+        let max_bytes = self.max_insert_bytes();
+        let mut reader = DataReader::new(self.client.revision, self.is_compressed, max_bytes).discarding();
         let Session { wire, client, .. } = self;
         let upstream = client.upstream.as_mut().ok_or(Closed)?;
         loop {
@@ -329,6 +377,12 @@ impl<'s> Session<'s> {
 
     /// The backend's side of this connection, opened if it has to be.
     pub(super) async fn upstream(&mut self) -> Result<&mut Upstream, NotConnected> {
+        // One that the backend has closed meanwhile is made anew, unless something of the session was in it.
+        let is_gone = |upstream: &mut Upstream| upstream.wire.has_ended();
+        if !(self.is_changed || self.is_forwarding) && self.client.upstream.as_mut().is_some_and(is_gone) {
+            self.client.upstream = None;
+            self.between = Between::default();
+        }
         if self.client.upstream.is_none() {
             let Backend::ClickHouse(clickhouse) = &self.state.backend else {
                 return Err(NotConnected::Unreachable("there is none".to_owned()));
@@ -342,16 +396,25 @@ impl<'s> Session<'s> {
 
     /// From here on, nothing of this connection is looked into.
     pub(super) async fn splice(&mut self) -> Result<(), Closed> {
-        self.upstream().await?;
+        if let Err(error) = self.upstream().await {
+            self.refuse(false, &error.refusal()).await?;
+            return Err(Closed);
+        }
         self.wire.flush().await?;
-        let Session { wire, client, .. } = self;
+        let Session { wire, client, between, .. } = self;
         let upstream = client.upstream.as_mut().ok_or(Closed)?;
         let first = std::mem::take(&mut wire.input);
-        tokio::select! {
-            sent = upstream.wire.write.send(&first, SILENCE) => sent?,
-            _ = pass(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
+        if !first.is_empty() {
+            let sending = async {
+                // What came before it goes before it.
+                upstream.wire.write.send(&first, SILENCE).await
+            };
+            tokio::select! {
+                sent = sending => sent?,
+                _ = between.down.run(&mut upstream.wire.read, &mut wire.write) => return Err(Closed),
+            }
         }
-        splice(wire, &mut upstream.wire).await;
+        splice(wire, &mut upstream.wire, between).await;
         Err(Closed)
     }
 

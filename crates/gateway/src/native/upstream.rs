@@ -110,7 +110,14 @@ impl NativeBackend {
         let connected = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.shake_hands(hello, addendum)).await;
         let silent = || Err(self.unreachable("it has not answered in time"));
         let upstream = connected.unwrap_or_else(|_| silent())?;
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(upstream.hello.clone());
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let of = |hello: &ServerHello| (hello.major, hello.minor, hello.patch, hello.revision);
+        match hello.revision == revision::NEWEST {
+            true => *known = Some(upstream.hello.clone()),
+            // An older client was told less; but another server is to introduce itself anew.
+            false => *known = known.take().filter(|known| of(known) == of(&upstream.hello)),
+        }
+        drop(known);
         Ok(upstream)
     }
 

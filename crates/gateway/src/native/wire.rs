@@ -53,6 +53,20 @@ impl Wire {
         }
     }
 
+    /// Whether the peer has closed. What has come of it is kept.
+    pub(super) fn has_ended(&mut self) -> bool {
+        let ReadHalf::Plain(read) = &self.read else { return false };
+        let mut first = [0; FIRST_BYTES];
+        match read.try_read(&mut first) {
+            Ok(0) => true,
+            Ok(count) => {
+                self.input.extend_from_slice(&first[..count]);
+                false
+            }
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        }
+    }
+
     /// Lets go of the first bytes.
     pub(super) fn consume(&mut self, bytes: usize) {
         self.input.drain(..bytes);
