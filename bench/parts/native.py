@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+from harness.endpoint import Endpoint
 from harness.native import EXCEPTION, Native, numbers, text, varint
 
 from bench.base.document import prose
 from bench.base.figures import Column, Goals, Rows, columns, figure, of, table
 from bench.base.part import Option, part
 from bench.base.processes import peak_bytes, raise_open_files, reset_peak, usage
-from bench.base.scenario import Scenario, rounds
+from bench.base.scenario import Scenario, generate, head, rounds
 from bench.base.stack import Stack, binary
 from bench.parts.inserts import CONNECTIONS, ROUNDS, SECONDS
 
@@ -131,6 +132,55 @@ def large(stack: Stack, through: bool, statement: str, path: str | None, times: 
     if done.returncode:
         raise SystemExit("the load generator failed")
     return json.loads(done.stdout)
+
+
+FLUSH_BYTES = 16_000_000
+
+
+@part("native-flush", "Flushes over the native protocol", quick={"rounds": 1}, rounds=Option(5, "of each way, alternately"))
+def native_flush(stack: Stack, options: Namespace) -> str:
+    """Batches as the gateway flushes them, straight into ClickHouse, over HTTP and natively: which of the two costs less."""
+    rows = Rows()
+    server = stack.clickhouse
+    for number in range(options.rounds):
+        for batch_rows in (100, 1_000, 10_000):
+            # Stored nowhere: what the protocol costs is to show beside everything that a part takes.
+            for engine in ("Null", "MergeTree ORDER BY u1"):
+                for protocol in ("http", "native at once"):
+                    rows.append(flushes(stack, server, batch_rows, engine, protocol))
+    shown: list[Column] = [
+        ("rows", of("rows")), ("engine", of("engine")), ("protocol", of("protocol")), ("ms per flush", of("ms")),
+        ("ClickHouse's CPU, us per flush", of("clickhouse_us")), ("sender's CPU, us per flush", of("sender_us")),
+    ]  # fmt: skip
+    return f"{prose('native-flush')}{columns([group for _, group in rows.groups('rows', 'engine', 'protocol')], shown)}"
+
+
+def flushes(stack: Stack, server: Endpoint, rows: int, engine: str, protocol: str) -> dict[str, Any]:
+    """Over one connection, one after the other."""
+    stack.clickhouse.sql("DROP TABLE IF EXISTS bench.flushed SYNC")
+    stack.clickhouse.sql(f"CREATE TABLE bench.flushed ({COLUMNS}) ENGINE = {engine}")
+    merges = engine != "Null"
+    if merges:
+        stack.clickhouse.sql("SYSTEM STOP MERGES bench.flushed")
+    inserts = min(1_000 if engine == "Null" else 200, FLUSH_BYTES // (rows * ROW_BYTES))
+    scenario = Scenario("direct", 1, 3600, 0, "Native", protocol=protocol)
+    more: dict[str, Any] = {"row": [list(block(rows))], "inserts_per_connection": inserts}
+    heads, port = [head(server, scenario.query("bench.flushed"))], server.port
+    if protocol != "http":
+        more["native"] = {
+            "user": server.user, "password": server.password, "settings": [["async_insert", "0"]], "waits": False,
+        }  # fmt: skip
+        heads, port = ["INSERT INTO bench.flushed FORMAT Native"], stack.native_port(False)
+    before = stack.snapshot()
+    load = generate(f"{server.host}:{port}", heads, scenario, more)
+    _, clickhouse = stack.snapshot().cpu_since(before)
+    if load["first_error"] or merges and int(stack.clickhouse.sql("SELECT count() FROM bench.flushed")) != rows * inserts:
+        raise SystemExit(f"not all was stored: {load['first_error']}")
+    stack.clickhouse.sql("DROP TABLE bench.flushed SYNC")
+    return {
+        "rows": rows, "engine": engine.split(" ")[0], "protocol": "HTTP" if protocol == "http" else "native",
+        "ms": load["p50_ms"], "clickhouse_us": clickhouse * 1e6 / inserts, "sender_us": load["cpu_seconds"] * 1e6 / inserts,
+    }  # fmt: skip
 
 
 @part("native-idle", "Idle native connections", quick={"connections": 1000}, connections=Option(10000))

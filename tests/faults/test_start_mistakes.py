@@ -144,7 +144,7 @@ def test_too_few_open_files_are_told(tmp_path: Path) -> None:
 APPENDS = {
     "no scheme": ("db:8123", "http://host:8123"),
     "path": ("http://db:8123/default", "no path"),
-    "native protocol": ("tcp://db:9000", "http://host:8123"),
+    "native protocol": ("native://db:9000", "http://host:8123"),
 }
 
 

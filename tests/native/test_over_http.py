@@ -15,7 +15,7 @@ from harness.duckdb import READER, DuckDbGateway
 from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import Gateway
-from harness.native import EXCEPTION, Native
+from harness.native import CANCEL, END_OF_STREAM, EXCEPTION, PING, PONG, Native, varint
 from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER
 
@@ -105,6 +105,19 @@ def test_duckdb_answers(duckdb: DuckDbGateway) -> None:
     assert native.execute("SELECT count(*) FROM d") == [(5,)]
 
 
+def test_pings_and_cancel_are_heard_while_duckdb_answers(duckdb: DuckDbGateway) -> None:
+    slow = "SELECT count(*) FROM range(1000000000) a, range(1000) b WHERE a.range + b.range = 7"
+    with Native(replace(duckdb.http, port=duckdb.native_port)) as connection:
+        connection.start()
+        connection.send(connection.query(slow) + connection.data() + varint(PING))
+        assert connection.packet().kind == PONG
+        connection.send(varint(CANCEL))
+        assert connection.up_to(END_OF_STREAM)[-1].kind == END_OF_STREAM
+        # The session goes on.
+        connection.send(varint(PING))
+        assert connection.packet().kind == PONG
+
+
 def test_a_reader_of_duckdb_only_reads(duckdb: DuckDbGateway) -> None:
     of_duckdb(duckdb).execute("CREATE TABLE IF NOT EXISTS kept (n INTEGER)")
     reader = client(duckdb, *READER)
@@ -128,3 +141,18 @@ def test_duckdb_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     gateway.start()
     eventually(lambda: of_duckdb(gateway).execute("SELECT count(*), sum(n) FROM t") == [(50, 1225)], "all of them are there")
     assert gateway.stop() == 0
+
+
+def test_the_native_port_tells_where_http_is(tmp_path: Path) -> None:
+    engine = Engine(tmp_path / "engine")
+    url = f"tcp://{TESTER.name}:{TESTER.password}@127.0.0.1:{engine.native_port}"
+    gateway = RemoteGateway(tmp_path / "gateway", url, engine.direct)
+    engine.direct.sql("CREATE TABLE t (n UInt64) ENGINE = MergeTree ORDER BY n")
+    http = replace(gateway.http, user=TESTER.name, password=TESTER.password)
+    assert http.insert("INSERT INTO t FORMAT JSONEachRow", '{"n": 1}', async_insert=1).status == 200
+    assert client(gateway).execute("INSERT INTO t VALUES", [(2,)]) == 1
+    # What is not gathered goes the native way.
+    assert client(gateway).execute("SELECT n FROM t ORDER BY n") == [(1,), (2,)]
+    assert client(gateway).execute("SELECT '{\"a\": 1}'::JSON")
+    assert gateway.stop() == 0
+    engine.stop()

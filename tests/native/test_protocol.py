@@ -363,3 +363,52 @@ def test_a_query_that_can_not_be_read_is_refused(native: Endpoint) -> None:
         packet = connection.packet()
         assert (packet.kind, packet.code) == (EXCEPTION, 117)
         assert connection.closed()
+
+
+def test_a_large_insert_that_is_repeated_is_acknowledged(native: Endpoint, direct: Endpoint) -> None:
+    """Too large to be gathered: the first is passed on, and the second read to its end, of which nothing is kept."""
+    direct.sql("CREATE TABLE t (n UInt64) ENGINE = MergeTree ORDER BY n")
+    settings = {"insert_deduplication_token": "large", "async_insert_max_data_size": "1000"}
+    blocks = [range(start, start + 1000) for start in range(0, 5000, 1000)]
+    with ask(native) as connection:
+        for _ in range(2):
+            connection.begin_insert("INSERT INTO t VALUES", settings)
+            for block in blocks:
+                connection.send(connection.data([numbers("n", block)], len(block)))
+            connection.send(connection.data())
+            kinds = [packet.kind for packet in connection.up_to(END_OF_STREAM, EXCEPTION)]
+            assert kinds[-1] == END_OF_STREAM
+            assert kinds.count(PROFILE_EVENTS) == len(blocks) + 1
+    assert direct.sql("SELECT count(), uniqExact(n) FROM t") == "5000\t5000"
+
+
+def test_the_log_tells_blocks_from_text(native: Endpoint, tested: Endpoint, table: str) -> None:
+    with ask(native) as connection:
+        assert connection.insert("INSERT INTO t VALUES", [numbers("n", [1])], 1, query_id="of blocks")[-1].kind == END_OF_STREAM
+        connection.send(connection.query("INSERT INTO t VALUES (2)", query_id="of text") + connection.data())
+        connection.up_to(END_OF_STREAM)
+    assert tested.insert("INSERT INTO t FORMAT Native", b"\1\1\1n\6UInt64" + bytes(8), query_id="over http").status == 200
+    log = tested.sql(
+        "SELECT query_id, data_kind, format, query FROM system.asynchronous_insert_log WHERE query_id IN ('of blocks', 'of text', "
+        "'over http') ORDER BY query_id"
+    )
+    shown = [line.split("\t") for line in log.splitlines()]
+    assert [line[:3] for line in shown] == [
+        ["of blocks", "Preprocessed", "Native"],
+        ["of text", "Parsed", "Values"],
+        ["over http", "Parsed", "Native"],
+    ]
+    assert shown[0][3].upper().endswith("FORMAT VALUES"), "the statement is the client's"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_own_tables_are_read_natively(native: Endpoint, tested: Endpoint, table: str, compressed: bool) -> None:
+    with ask(native, compressed=compressed) as connection:
+        assert connection.insert("INSERT INTO t VALUES", [numbers("n", [7])], 1, query_id=f"q{compressed}")[-1].kind == END_OF_STREAM
+        sql = f"SELECT count() FROM system.asynchronous_insert_log WHERE query_id = 'q{compressed}'"
+        connection.send(connection.query(sql) + connection.data())
+        blocks = [packet.body for packet in connection.up_to(END_OF_STREAM, EXCEPTION) if packet.kind == SERVER_DATA]
+        assert struct.pack("<Q", 1) == blocks[-1][-8:]
+        # The session goes on.
+        assert connection.insert("INSERT INTO t VALUES", [numbers("n", [8])], 1)[-1].kind == END_OF_STREAM
+    assert rows(tested) == [7, 8]

@@ -7,7 +7,7 @@ use crate::exception::Exception;
 use bytes::Bytes;
 use windrow_http::{ClientError, ResponseHead};
 
-use crate::pool::{Client, ConnectError, Lease};
+use crate::pool::{told_http_port, Client, ConnectError, Lease};
 use crate::url::push_param;
 
 /// Who asks. Never shown: the password stays out of logs and errors.
@@ -202,11 +202,7 @@ pub fn is_of_clickhouse(head: &ResponseHead) -> bool {
 
 /// What is to be said of who answers like this instead.
 fn strange(status: u16, body: &[u8]) -> String {
-    // ClickHouse's own words, on the port of its native protocol.
-    const USE: &str = "You must use port ";
-    let text = String::from_utf8_lossy(&body[..body.len().min(4096)]);
-    let port = text.find(USE).and_then(|at| text[at + USE.len()..].split(' ').next()?.parse::<u16>().ok());
-    match port {
+    match told_http_port(&String::from_utf8_lossy(&body[..body.len().min(4096)])) {
         Some(port) => format!("is the port of ClickHouse's native protocol; that of its HTTP interface is {port}"),
         None => format!("answered with status {status}, but not as ClickHouse does"),
     }

@@ -7,7 +7,10 @@ use crate::url::percent_decode;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub host: String,
+    /// Of HTTP.
     pub port: u16,
+    /// Of the native protocol, if the address names that: without TLS it says where HTTP is.
+    pub native_port: Option<u16>,
     pub tls: bool,
     pub credentials: Credentials,
 }
@@ -21,8 +24,11 @@ impl fmt::Debug for Endpoint {
 /// Without the password: endpoints end up in logs.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.tls { "https" } else { "http" };
-        write!(f, "{scheme}://{}", self.authority())
+        let (scheme, port) = match self.native_port {
+            Some(port) => ("tcp", port),
+            None => ("http", self.port),
+        };
+        write!(f, "{scheme}{}://{}", if self.tls { "s" } else { "" }, authority(&self.host, port))
     }
 }
 
@@ -70,6 +76,7 @@ impl Endpoint {
         Ok(Endpoint {
             host: host.to_owned(),
             port: port.unwrap_or(if tls { 8443 } else { 8123 }),
+            native_port: None,
             tls,
             credentials: Credentials { user, password: decode(password) },
         })
@@ -77,10 +84,14 @@ impl Endpoint {
 
     /// `host:port`, for the `Host` field.
     pub fn authority(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
-        }
+        authority(&self.host, self.port)
+    }
+}
+
+fn authority(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
     }
 }
 

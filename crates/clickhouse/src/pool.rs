@@ -1,11 +1,12 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windrow_http::{ClientConnection, ResponseHead, Stream};
@@ -57,11 +58,36 @@ impl std::error::Error for ConnectError {}
 /// Connects to one port.
 pub struct Dialer {
     host: String,
-    port: u16,
+    port: Port,
     tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
 }
 
+enum Port {
+    Known(u16),
+    /// That of HTTP, which the native port tells. Zero: not yet, or nobody listened there.
+    ToldBy {
+        native: u16,
+        told: AtomicU16,
+    },
+}
+
+/// If the native port does not tell it.
+const DEFAULT_HTTP_PORT: u16 = 8123;
+/// What it tells is shorter.
+const MAX_TOLD_BYTES: u64 = 4096;
+
 impl Dialer {
+    /// For HTTP.
+    fn to(endpoint: &Endpoint, options: &ClientOptions) -> Result<Dialer, TlsError> {
+        let dialer = Dialer::new(&endpoint.host, endpoint.port, endpoint.tls, options)?;
+        Ok(match endpoint.native_port {
+            Some(native) if !endpoint.tls => {
+                Dialer { port: Port::ToldBy { native, told: AtomicU16::default() }, ..dialer }
+            }
+            _ => dialer,
+        })
+    }
+
     pub fn new(host: &str, port: u16, tls: bool, options: &ClientOptions) -> Result<Dialer, TlsError> {
         let tls = match tls {
             false => None,
@@ -72,11 +98,12 @@ impl Dialer {
                 Some((tokio_rustls::TlsConnector::from(config), name))
             }
         };
-        Ok(Dialer { host: host.to_owned(), port, tls })
+        Ok(Dialer { host: host.to_owned(), port: Port::Known(port), tls })
     }
 
     pub async fn connect(&self) -> io::Result<Stream> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        let stream =
+            TcpStream::connect((self.host.as_str(), self.port().await?)).await.inspect_err(|_| self.forget())?;
         stream.set_nodelay(true)?;
         Ok(match &self.tls {
             None => Stream::Plain(stream),
@@ -88,10 +115,48 @@ impl Dialer {
     }
 }
 
+impl Dialer {
+    async fn port(&self) -> io::Result<u16> {
+        let (native, told) = match &self.port {
+            Port::Known(port) => return Ok(*port),
+            Port::ToldBy { native, told } => (*native, told),
+        };
+        if told.load(Ordering::Relaxed) == 0 {
+            let port = ask_native_port((self.host.as_str(), native)).await?.unwrap_or(DEFAULT_HTTP_PORT);
+            told.store(port, Ordering::Relaxed);
+        }
+        Ok(told.load(Ordering::Relaxed))
+    }
+
+    /// The server may be another when it is there again.
+    fn forget(&self) {
+        if let Port::ToldBy { told, .. } = &self.port {
+            told.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where HTTP is, as ClickHouse tells it to whoever speaks HTTP to its native port.
+async fn ask_native_port(native: (&str, u16)) -> io::Result<Option<u16>> {
+    let mut stream = TcpStream::connect(native).await?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
+    let mut text = Vec::new();
+    // It closes behind its answer; what is not an answer of ClickHouse's may go on.
+    stream.take(MAX_TOLD_BYTES).read_to_end(&mut text).await?;
+    Ok(told_http_port(&String::from_utf8_lossy(&text)))
+}
+
+/// From ClickHouse's own words on the port of its native protocol.
+pub(crate) fn told_http_port(text: &str) -> Option<u16> {
+    const USE: &str = "You must use port ";
+    text.find(USE).and_then(|at| text[at + USE.len()..].split(' ').next()?.parse().ok())
+}
+
 impl fmt::Display for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls.is_some() { "tcps" } else { "tcp" };
-        write!(f, "{scheme}://{}:{}", self.host, self.port)
+        let (Port::Known(port) | Port::ToldBy { native: port, .. }) = &self.port;
+        write!(f, "{scheme}://{}:{port}", self.host)
     }
 }
 
@@ -119,7 +184,7 @@ impl Client {
     }
 
     pub fn new(endpoint: Endpoint, options: ClientOptions) -> Result<Client, TlsError> {
-        let dialer = Dialer::new(&endpoint.host, endpoint.port, endpoint.tls, &options)?;
+        let dialer = Dialer::to(&endpoint, &options)?;
         Ok(Client {
             endpoint,
             dialer,
@@ -227,7 +292,6 @@ fn keep_alive_time(head: &ResponseHead) -> Duration {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
     use super::*;

@@ -35,5 +35,5 @@ pub use rows::record_batch;
 pub use sink::{schema_of, DuckDbSink};
 pub use table::{is_windrows, ColumnInfo, TableInfo, TableRef};
 pub use transaction::Transaction;
-pub use types::{duckdb_type_of, duckdb_type_of_arrow};
+pub use types::duckdb_type_of_arrow;
 pub use user_permits::{UserPermit, UserPermits};

@@ -16,7 +16,7 @@ use windrow_log::{ContextKey, OwnedRecord, ReadError, Reader, RecordId};
 
 use crate::backlog::{LeftPiece, Sender, ToFeed};
 use crate::gatherer::Gatherer;
-use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind};
+use crate::insert::{AckLevel, DataKind, DedupKeys, History, Insert, InsertKind};
 use crate::journaling::{Journaled, Journaling};
 use crate::member::Arriving;
 #[cfg(test)]
@@ -159,6 +159,7 @@ impl<S: Sink> Feeder<S> {
         let kind = InsertKind {
             query: recorded.query.clone(),
             format: recorded.format.clone(),
+            data_kind: DataKind::Parsed,
             limits: crate::policy::FlushLimits::default(),
         };
         Sender { shape: self.gatherer.own_shape(recorded.destination.clone()), kind: Arc::new(kind) }

@@ -48,7 +48,26 @@ pub struct InsertKind {
     pub query: String,
     /// The format's name, for the log.
     pub format: String,
+    pub data_kind: DataKind,
     pub limits: FlushLimits,
+}
+
+/// What the log calls the form in which the rows came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataKind {
+    /// As text or bytes in a format.
+    Parsed,
+    /// As blocks of the native protocol.
+    Preprocessed,
+}
+
+impl DataKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DataKind::Parsed => "Parsed",
+            DataKind::Preprocessed => "Preprocessed",
+        }
+    }
 }
 
 /// Why an insert was not taken. It left no trace.

@@ -69,7 +69,9 @@ pub use deduplication::{
 };
 pub use environment::{Environment, Machine};
 pub use gatherer::Gatherer;
-pub use insert::{AckLevel, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal};
+pub use insert::{
+    AckLevel, DataKind, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal,
+};
 pub use journaling::Leftovers;
 pub use leftovers::{open_journal, OpenedJournal};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::TcpStream;
@@ -29,13 +30,24 @@ pub enum WriteHalf {
 }
 
 impl Stream {
-    /// The peer's address; that of nobody, if it has gone already.
-    pub(crate) fn peer(&self) -> IpAddr {
-        let stream = match self {
+    fn tcp(&self) -> &TcpStream {
+        match self {
             Stream::Plain(stream) => stream,
             Stream::Tls(stream) => stream.get_ref().0,
-        };
-        stream.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
+        }
+    }
+
+    /// Has the system ask a silent peer whether it is still there: one that lost its power never says goodbye.
+    pub fn keep_alive(&self) {
+        const IDLE: Duration = Duration::from_secs(60);
+        // Without it, a timeout has to do.
+        let _ = sockopt::set_socket_keepalive(self.tcp(), true);
+        let _ = sockopt::set_tcp_keepidle(self.tcp(), IDLE);
+    }
+
+    /// The peer's address; that of nobody, if it has gone already.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.tcp().peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
     }
 
     pub fn into_split(self) -> (ReadHalf, WriteHalf) {

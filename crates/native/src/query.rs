@@ -56,28 +56,6 @@ impl Setting {
         write_string(out, &self.value);
     }
 
-    /// What a custom setting or a parameter says: its value is a literal in quotes.
-    pub fn unquoted(&self) -> Option<String> {
-        let inside = self.value.strip_prefix('\'')?.strip_suffix('\'')?;
-        let (mut text, mut chars) = (String::with_capacity(inside.len()), inside.chars());
-        while let Some(char) = chars.next() {
-            text.push(match char {
-                '\\' => match chars.next()? {
-                    'n' => '\n',
-                    't' => '\t',
-                    'r' => '\r',
-                    '0' => '\0',
-                    'b' => '\u{8}',
-                    'f' => '\u{c}',
-                    other => other,
-                },
-                '\'' => return None,
-                other => other,
-            });
-        }
-        Some(text)
-    }
-
     pub fn is_important(&self) -> bool {
         self.flags & FLAG_IMPORTANT != 0
     }
@@ -284,7 +262,7 @@ mod tests {
                 assert!(matches!(Query::read(&bytes[..end], revision), Err(Fault::Incomplete { .. })), "{end} bytes");
             }
             if revision >= revision::PARAMETERS {
-                assert_eq!(query.parameters[0].unquoted().as_deref(), Some(r"a'b\"));
+                assert_eq!(query.parameters[0].value, r"'a\'b\\'");
             }
         }
     }

@@ -24,19 +24,24 @@ pub enum DuckDbPlace {
     File(PathBuf),
 }
 
-/// The parts of `http[s]://user:password@host:port`.
+/// The parts of `http[s]://user:password@host:port` or `tcp[s]://user:password@host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClickHouseUrl {
     pub tls: bool,
     /// Without the brackets of an IPv6 address.
     pub host: String,
+    /// Of HTTP.
     pub port: u16,
+    /// That of `tcp[s]://`.
+    pub native_port: Option<u16>,
     /// Windrow's own user on the server: for schemas, part counts and its dictionary of privileges.
     pub user: String,
     pub password: Secret,
 }
 
-const USE_INSTEAD: &str = "use \"embedded\", \"http[s]://user:password@host:port\" or \"duckdb:///path/file.db\"";
+const USE_INSTEAD: &str =
+    "use \"embedded\", \"http[s]://user:password@host:port\", \"tcp[s]://user:password@host:port\" or \
+     \"duckdb:///path/file.db\"";
 
 impl Backend {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -49,7 +54,9 @@ impl Backend {
         match text.split_once("://") {
             Some(("http", rest)) => parse_url(rest, false).map(Self::ClickHouse),
             Some(("https", rest)) => parse_url(rest, true).map(Self::ClickHouse),
-            Some(("tcp" | "clickhouse" | "native", rest)) => Err(spoken_to_by_http(rest)),
+            Some(("tcp", rest)) => parse_native_url(rest, false).map(Self::ClickHouse),
+            Some(("tcps", rest)) => parse_native_url(rest, true).map(Self::ClickHouse),
+            Some(("clickhouse" | "native", rest)) => Err(spoken_to_by_http(rest)),
             None if text.contains(':') => Err(spoken_to_by_http(text)),
             _ => Err(format!("this kind of backend is not known; {USE_INSTEAD}")),
         }
@@ -112,7 +119,20 @@ fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
     let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
     let user = percent_decoded(if user.is_empty() { "default" } else { user })?;
     let port = port.unwrap_or(if tls { 8443 } else { 8123 });
-    Ok(ClickHouseUrl { tls, host: host.to_owned(), port, user, password: Secret::new(percent_decoded(password)?) })
+    let password = Secret::new(percent_decoded(password)?);
+    Ok(ClickHouseUrl { tls, host: host.to_owned(), port, native_port: None, user, password })
+}
+
+/// The address of the native protocol, which says where the server's HTTP interface is.
+fn parse_native_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
+    let mut url = parse_url(rest, tls)?;
+    let named = rest.rsplit_once('@').map_or(rest, |(_, address)| address).trim_end_matches('/');
+    let (_, port) = split_port(named)?;
+    (url.native_port, url.port) = match tls {
+        true => (Some(port.unwrap_or(9440)), 8443),
+        false => (Some(port.unwrap_or(9000)), 8123),
+    };
+    Ok(url)
 }
 
 fn split_port(address: &str) -> Result<(&str, Option<u16>), String> {
@@ -164,7 +184,8 @@ impl fmt::Display for Backend {
             Self::ClickHouse(url) => url,
         };
         let password = if url.password.is_empty() { "" } else { ":(set)" };
-        write!(f, "{}://{}{password}@{}", if url.tls { "https" } else { "http" }, url.user, url.authority())
+        let scheme = if url.native_port.is_some() { "tcp" } else { "http" };
+        write!(f, "{scheme}{}://{}{password}@{}", if url.tls { "s" } else { "" }, url.user, url.authority())
     }
 }
 
@@ -179,12 +200,12 @@ impl fmt::Display for DuckDbPlace {
 }
 
 impl ClickHouseUrl {
-    /// `host:port` as in a `Host` header.
+    /// `host:port` as it was written.
     pub fn authority(&self) -> String {
-        let brackets = self.host.contains(':');
-        match brackets {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
+        let port = self.native_port.unwrap_or(self.port);
+        match self.host.contains(':') {
+            true => format!("[{}]:{port}", self.host),
+            false => format!("{}:{port}", self.host),
         }
     }
 }
@@ -209,6 +230,12 @@ mod tests {
         assert_eq!((short.tls, short.port, short.user.as_str()), (true, 8443, "default"));
         assert_eq!(url("http://a:b@c@[::1]:1").password.expose(), "b@c");
         assert_eq!(url("http://[::1]").authority(), "[::1]:8123");
+        let native = url("tcp://ann:p@db:9001/");
+        assert_eq!((native.tls, native.port, native.native_port), (false, 8123, Some(9001)));
+        assert_eq!(Backend::ClickHouse(native).to_string(), "tcp://ann:(set)@db:9001");
+        let native = url("tcps://[::1]");
+        assert_eq!((native.tls, native.port, native.native_port), (true, 8443, Some(9440)));
+        assert_eq!(Backend::ClickHouse(native).to_string(), "tcps://default@[::1]:9440");
     }
 
     #[test]
@@ -252,6 +279,8 @@ mod tests {
             "http://u:geheim@[::1",
             "http://u:geheim@[::1]x",
             "http://h h",
+            "tcp://u:geheim@h:0",
+            "tcps://u:geheim@h:9440/database",
             "duckdb:",
             "duckdb:///",
             "duckdb://geheim.db",
@@ -271,7 +300,7 @@ mod tests {
             ("db:8443", "did you mean https://db:8443?"),
             ("localhost:9000", "9000 is the port of the native protocol: did you mean http://localhost:8123?"),
             ("clickhouse://u:geheim@db:9440/d?a=geheim", "did you mean https://user:password@db:8443?"),
-            ("tcp://db", "did you mean http://db:8123?"),
+            ("native://db", "did you mean http://db:8123?"),
             ("u:geheim", "the URL lacks its http://"),
             ("u:geheim@", "the URL lacks its http://"),
         ] {

@@ -50,7 +50,7 @@ const SIZE: Kind = Kind::Bytes { min: 1, max: u64::MAX };
 const FLUSH_POLICIES: Kind = Kind::Choice(&["balanced", "adaptive", "fixed"]);
 
 pub(crate) const SETTINGS: &[Setting] = &[
-    row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, the URL of a ClickHouse server, or a DuckDB in Windrow's own process: `duckdb:///path/file.db`, `duckdb:relative.db` or `duckdb::memory:`. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs."),
+    row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, the URL of a ClickHouse server (`http[s]://`, or `tcp[s]://` with its native port), or a DuckDB in Windrow's own process: `duckdb:///path/file.db`, `duckdb:relative.db` or `duckdb::memory:`. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs."),
     row("data_dir", Kind::Path, Is("./windrow-data"), "Everything that Windrow keeps. Readable by its owner only; one gateway at a time."),
     row("manage_deduplication_window", Kind::Bool, Unset, "Whether Windrow gives a window of deduplication to MergeTree tables that have none, so that a batch that is sent again after a crash or a lost answer is stored once. The rows of clients are not deduplicated by it. When not set: on for the embedded ClickHouse, off for a server, whose tables it would change by `ALTER TABLE ... MODIFY SETTING`."),
     row("log.format", Kind::Choice(&["text", "json"]), Is("text"), "Log lines for people or for machines."),

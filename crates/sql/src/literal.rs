@@ -16,6 +16,13 @@ pub(crate) fn string(token: &Token, text: &[u8]) -> Option<String> {
     String::from_utf8(value).ok()
 }
 
+/// The value of a text in single quotes, as settings and parameters are written beside a statement.
+pub fn unquote_string(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let is_quoted = bytes.len() > 1 && bytes.starts_with(b"'") && bytes.ends_with(b"'");
+    String::from_utf8(unquote(bytes).filter(|_| is_quoted)?).ok()
+}
+
 pub(crate) fn unquote(bytes: &[u8]) -> Option<Vec<u8>> {
     match bytes {
         [b'\'' | b'"' | b'`', .., _] => unescape(&bytes[1..bytes.len() - 1], bytes[0]),

@@ -36,10 +36,11 @@ impl RunningBackend {
                 let endpoint = Endpoint {
                     host: url.host.clone(),
                     port: url.port,
+                    native_port: url.native_port,
                     tls: url.tls,
                     credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
                 };
-                let port = if url.tls { 9440 } else { 9000 };
+                let port = url.native_port.unwrap_or(if url.tls { 9440 } else { 9000 });
                 let native = match &settings.backend_native_address {
                     Some(address) => native_address(address)?,
                     None => (url.host.clone(), port),
@@ -66,8 +67,13 @@ impl RunningBackend {
         let engine = Embedded::start(options).await.map_err(|error| error.to_string())?;
         let at = engine.endpoint();
         let credentials = Credentials { user: at.user.clone(), password: at.password.clone() };
-        let endpoint =
-            Endpoint { host: at.host.clone(), port: at.http_port, tls: false, credentials: credentials.clone() };
+        let endpoint = Endpoint {
+            host: at.host.clone(),
+            port: at.http_port,
+            native_port: None,
+            tls: false,
+            credentials: credentials.clone(),
+        };
         let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
         let clickhouse = clickhouse(settings, endpoint, (at.host.clone(), at.native_port))?;
         // What came of it, the guard knows better. From now on it is one that has answered.

@@ -11,7 +11,7 @@ use windrow_embedded::{DataDirLock, EngineState};
 use windrow_engine::{Leftovers, ShutDown};
 use windrow_flight::FlightServer;
 use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions, GatewayStores, Port};
-use windrow_settings::{Backend, Settings};
+use windrow_settings::Settings;
 
 use crate::appends;
 use crate::backend::RunningBackend;
@@ -91,9 +91,7 @@ impl Gateway {
         let appends = appends::start(&settings, &behind, &mut registry)?;
         let data = Arc::new(DataServer::new(behind, stores, options, certificates, &mut registry));
         data.serve_appends(appends.clone());
-        if let Backend::DuckDb(_) = settings.backend {
-            data.speaks_to_itself_by(own_http::client(&settings, http)?);
-        }
+        data.speaks_to_itself_by(own_http::client(&settings, http)?);
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let readiness = readiness.clone();

@@ -21,6 +21,7 @@ pub(crate) fn client(settings: &Settings, at: SocketAddr) -> Result<Arc<Client>,
     let endpoint = Endpoint {
         host: host.to_string(),
         port: at.port(),
+        native_port: None,
         tls: tls.is_some(),
         credentials: Credentials {
             user: "default".to_owned(),

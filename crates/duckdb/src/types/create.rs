@@ -1,62 +1,8 @@
-//! Which type of DuckDB's a column gets that is made for values of ClickHouse's or Arrow's.
+//! Which type of DuckDB's a column gets that is made for values of Arrow's.
 
 use arrow_schema::{DataType as ArrowType, Field, IntervalUnit as ArrowInterval, TimeUnit};
-use windrow_columns::{DataType, TupleType};
 
-use crate::table::{literal, quoted};
-
-/// For a CREATE TABLE. `Err` says why no type of DuckDB's holds all values of this one.
-pub fn duckdb_type_of(of: &DataType) -> Result<String, String> {
-    use DataType::*;
-    let plain = match of {
-        Bool => "BOOLEAN",
-        Int8 => "TINYINT",
-        Int16 => "SMALLINT",
-        Int32 => "INTEGER",
-        Int64 => "BIGINT",
-        Int128 => "HUGEINT",
-        UInt8 => "UTINYINT",
-        UInt16 => "USMALLINT",
-        UInt32 => "UINTEGER",
-        UInt64 => "UBIGINT",
-        UInt128 => "UHUGEINT",
-        Float32 | BFloat16 => "FLOAT",
-        Float64 => "DOUBLE",
-        String | Ipv4 | Ipv6 => "VARCHAR",
-        FixedString(_) => "BLOB",
-        Date | Date32 => "DATE",
-        DateTime { .. } => "TIMESTAMP WITH TIME ZONE",
-        DateTime64 { precision: 7.., .. } => "TIMESTAMP_NS",
-        DateTime64 { timezone: Some(_), .. } => "TIMESTAMP WITH TIME ZONE",
-        DateTime64 { .. } => "TIMESTAMP",
-        Time64 { precision: 7.. } => "TIME_NS",
-        Time | Time64 { .. } => "TIME",
-        Interval(_) => "INTERVAL",
-        Uuid => "UUID",
-        Decimal { precision: precision @ ..=38, scale } => return Ok(format!("DECIMAL({precision},{scale})")),
-        Enum8(values) | Enum16(values) => {
-            let names: Vec<_> = values.iter().map(|value| literal(&value.name)).collect();
-            return Ok(format!("ENUM({})", names.join(", ")));
-        }
-        Nullable(inner) | LowCardinality(inner) => return duckdb_type_of(inner),
-        Custom(custom) => return duckdb_type_of(&custom.inner),
-        Array(inner) => return Ok(format!("{}[]", duckdb_type_of(inner)?)),
-        Map(key, value) => return Ok(format!("MAP({}, {})", duckdb_type_of(key)?, duckdb_type_of(value)?)),
-        Tuple(tuple) => return of_tuple(tuple),
-        UInt256 | Int256 | Decimal { .. } | Variant(_) | Dynamic | Json { .. } | QBit { .. } | Nothing => {
-            return Err(format!("DuckDB has no type that holds every {}", of.native_name()));
-        }
-    };
-    Ok(plain.to_owned())
-}
-
-fn of_tuple(tuple: &TupleType) -> Result<String, String> {
-    let names = tuple.names.clone().unwrap_or_else(|| (1..=tuple.elements.len()).map(|n| n.to_string()).collect());
-    let elements = names.iter().zip(&tuple.elements);
-    let fields: Result<Vec<_>, String> =
-        elements.map(|(name, of)| Ok(format!("{} {}", quoted(name), duckdb_type_of(of)?))).collect();
-    Ok(format!("STRUCT({})", fields?.join(", ")))
-}
+use crate::table::quoted;
 
 /// For a CREATE TABLE from the schema of a stream. `Err` says why no type of DuckDB's holds all values of this one.
 pub fn duckdb_type_of_arrow(field: &Field) -> Result<String, String> {

@@ -5,5 +5,5 @@ mod create;
 mod duck;
 
 pub(crate) use clickhouse::clickhouse_type;
-pub use create::{duckdb_type_of, duckdb_type_of_arrow};
+pub use create::duckdb_type_of_arrow;
 pub(crate) use duck::DuckType;

@@ -18,7 +18,7 @@ pub struct InClickHouse {
 
 fn client(port: u16, user: &str, password: &str) -> Arc<Client> {
     let credentials = Credentials { user: user.into(), password: password.into() };
-    let endpoint = Endpoint { host: "127.0.0.1".into(), port, tls: false, credentials };
+    let endpoint = Endpoint { host: "127.0.0.1".into(), port, native_port: None, tls: false, credentials };
     Arc::new(Client::new(endpoint, ClientOptions::default()).expect("a client"))
 }
 

@@ -15,7 +15,7 @@ use super::index::{Identity, MessageKey};
 use super::message::{MessageDeadLetter, MessageRows, MessageSource};
 use super::record::{decode_dead_letter, DeadLetterHead, DEAD_LETTER, MESSAGE};
 use super::summary::{beginning, DeadLetterId, DeadLetterSummary, MessagePlace, Origin, Stream, ERROR_BYTES};
-use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, QueryId};
+use crate::insert::{AckLevel, DataKind, DedupKeys, History, Insert, InsertKind, QueryId};
 
 /// Retries come on a connection of their own, as far as flush policies are concerned.
 const WRITER: u64 = u64::MAX;
@@ -238,8 +238,12 @@ impl Revived {
             let key = u128::from(id.0) << 64 | u128::from(failed_micros);
             DedupKeys::of_dead_letter(key, &destination)
         });
-        let kind =
-            InsertKind { query: origin.query.clone(), format: origin.format.clone(), limits: FlushLimits::default() };
+        let kind = InsertKind {
+            query: origin.query.clone(),
+            format: origin.format.clone(),
+            data_kind: DataKind::Parsed,
+            limits: FlushLimits::default(),
+        };
         let insert = Insert {
             rows,
             payload_bytes,

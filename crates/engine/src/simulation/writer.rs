@@ -11,7 +11,9 @@ use super::rows::{destination_of, payload_bytes, rows_of};
 use super::scenario::WriterPlan;
 use super::system::SimSink;
 use super::world::World;
-use crate::{AckLevel, Gatherer, Insert, InsertError, InsertKind, PushError, QueryId, Shape, Ticket, Withdrawal};
+use crate::{
+    AckLevel, DataKind, Gatherer, Insert, InsertError, InsertKind, PushError, QueryId, Shape, Ticket, Withdrawal,
+};
 
 pub(super) struct Writer {
     pub(super) world: World,
@@ -120,7 +122,7 @@ impl Writer {
             },
             _ => FlushLimits::default(),
         };
-        InsertKind { query: "INSERT INTO t FORMAT X".into(), format: "X".into(), limits }
+        InsertKind { query: "INSERT INTO t FORMAT X".into(), format: "X".into(), data_kind: DataKind::Parsed, limits }
     }
 }
 

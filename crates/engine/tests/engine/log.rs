@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windrow_clickhouse::Exception;
-use windrow_engine::{policy::FlushLimits, GathererOptions, InsertKind, InsertStatus, QueryId, Withdrawal};
+use windrow_engine::{policy::FlushLimits, DataKind, GathererOptions, InsertKind, InsertStatus, QueryId, Withdrawal};
 
 use crate::support::{outcomes, shape_of, Answer, World};
 
@@ -82,7 +82,12 @@ async fn what_was_taken_back_leaves_nothing_in_it() {
 #[tokio::test]
 async fn an_unreadable_payload_is_in_it() {
     let world = World::sealing_on_command();
-    let kind = InsertKind { query: "INSERT".into(), format: "CSV".into(), limits: FlushLimits::default() };
+    let kind = InsertKind {
+        query: "INSERT".into(),
+        format: "CSV".into(),
+        data_kind: DataKind::Parsed,
+        limits: FlushLimits::default(),
+    };
     world.gatherer.log_without_batch(
         shape_of("t", "a").into(),
         Arc::new(kind),

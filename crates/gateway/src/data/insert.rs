@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use windrow_clickhouse::{Credentials, Exception};
+use windrow_engine::DataKind;
 use windrow_http::{Connection, RequestHead};
 use windrow_sql::{InsertOutline, InsertStatement, TableName};
 
@@ -131,7 +132,7 @@ impl Exchange<'_> {
         let data_start = statement.data_start;
         let payload = text.data(data_start);
         let is_body = data_start == text.head.len() && self.request.head.field("content-encoding").is_none();
-        let candidate = self.candidate(credentials, statement, table, &payload);
+        let candidate = self.candidate(credentials, &statement, &table, &payload);
         let parsed = match self.parsed(&candidate, is_body).await {
             Ok(parsed) => parsed,
             Err(reason) => {
@@ -182,8 +183,8 @@ impl Exchange<'_> {
     fn candidate<'c>(
         &'c self,
         credentials: &'c Credentials,
-        statement: InsertStatement,
-        table: TableName,
+        statement: &'c InsertStatement,
+        table: &'c TableName,
         payload: &'c [u8],
     ) -> Candidate<'c> {
         Candidate {
@@ -191,6 +192,7 @@ impl Exchange<'_> {
             statement,
             table,
             payload,
+            data_kind: DataKind::Parsed,
             params: &self.request.params,
             quota_key: self.request.quota_key(),
             database: self.request.database(),

@@ -12,7 +12,7 @@ mod forwarding;
 mod insert;
 mod known_heads;
 mod on_duckdb;
-mod own_tables;
+pub(crate) mod own_tables;
 mod progress;
 mod request;
 mod serve;

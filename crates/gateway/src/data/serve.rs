@@ -165,7 +165,7 @@ impl DataServer {
         &self.state.gatherer
     }
 
-    /// Where statements of native clients go, if the backend takes none.
+    /// Where statements of native clients go that are not the backend's.
     pub fn speaks_to_itself_by(&self, client: Arc<Client>) {
         // Who comes second has nothing else to say.
         let _ = self.state.own_http.set(client);

@@ -232,10 +232,11 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     add(candidate.credentials.password.as_bytes());
     add(candidate.quota_key.as_bytes());
     add(candidate.database.unwrap_or("").as_bytes());
-    let statement = &candidate.statement;
+    let statement = candidate.statement;
     add(candidate.table.database.as_deref().unwrap_or("").as_bytes());
     add(candidate.table.table.as_bytes());
     add(statement.format.as_bytes());
+    add(candidate.data_kind.as_str().as_bytes());
     // No list and an empty one are different things; an empty one does not parse.
     add(&(statement.columns.as_ref().map_or(0, Vec::len) as u32).to_le_bytes());
     for column in statement.columns.iter().flatten() {
@@ -283,6 +284,7 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         database: candidate.database.map(str::to_owned),
         settings,
         statement: candidate.statement.clone(),
+        data_kind: candidate.data_kind,
         table: candidate.table.clone(),
     })
 }

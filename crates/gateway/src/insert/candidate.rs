@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use windrow_clickhouse::Credentials;
-use windrow_engine::QueryId;
+use windrow_engine::{DataKind, QueryId};
 use windrow_sql::{InsertStatement, TableName};
 
 use super::dedup_settings::DedupSettings;
@@ -42,10 +42,11 @@ impl Param<'_> {
 /// An insert that nobody has looked into yet.
 pub(crate) struct Candidate<'a> {
     pub(crate) credentials: &'a Credentials,
-    pub(crate) statement: InsertStatement,
+    pub(crate) statement: &'a InsertStatement,
     /// The statement's table, with the values of query parameters.
-    pub(crate) table: TableName,
+    pub(crate) table: &'a TableName,
     pub(crate) payload: &'a [u8],
+    pub(crate) data_kind: DataKind,
     pub(crate) params: &'a [Param<'a>],
     pub(crate) quota_key: &'a str,
     /// The database that the request names.

@@ -4,7 +4,7 @@ use windrow_clickhouse::Credentials;
 use windrow_columns::{ColumnSpec, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
 use windrow_engine::{
     sink::{Destination, Form, Partitioning},
-    AckLevel, InsertKind,
+    AckLevel, DataKind, InsertKind,
 };
 use windrow_settings::Settings;
 use windrow_sql::{InsertStatement, TableName};
@@ -38,6 +38,7 @@ pub(crate) struct InsertRequest {
     /// From the URL, then from the statement: the last of a name wins.
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) statement: InsertStatement,
+    pub(crate) data_kind: DataKind,
     pub(crate) table: TableName,
 }
 
@@ -95,7 +96,11 @@ async fn prepare_gathered(
     if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
         return Err(NotAdmitted::Refused(Arc::new(refusal)));
     }
-    let format_name = by_role.query.format(statement, &user)?;
+    let (format_name, logged_format) = match request.data_kind {
+        DataKind::Parsed => by_role.query.format(statement, &user).map(|format| (format, format))?,
+        // Whatever format is named: blocks are blocks.
+        DataKind::Preprocessed => ("Native", statement.format.as_str()),
+    };
     let format = Format::named(format_name).or_else(|| windrow_interchange::format(format_name));
     let passthrough_format = PassthroughFormat::named(format_name);
     let may_ask = !alone_here && may_be_asked_for(format_name, format);
@@ -156,8 +161,9 @@ async fn prepare_gathered(
         partitioning: by_role.partitioning(&schema, &user),
     };
     let kind = InsertKind {
-        query: logged_query(&key, &targets, statement, format_name),
+        query: logged_query(&key, &targets, statement, logged_format),
         format: format_name.to_owned(),
+        data_kind: request.data_kind,
         limits: own.limits,
     };
     by_role.ask_for_one_block(&user);

@@ -67,7 +67,7 @@ impl PassthroughRequest<'_> {
 pub(super) fn kind_of_small_batches(kind: &InsertKind) -> InsertKind {
     let limits = &kind.limits;
     let limits = FlushLimits { max_data_size_bytes: limits.max_data_size_bytes.min(MAX_BATCH_BYTES), ..*limits };
-    InsertKind { query: kind.query.clone(), format: kind.format.clone(), limits }
+    InsertKind { limits, ..kind.clone() }
 }
 
 /// All that changes what is read goes along, but for what the flush of a text has to say itself.

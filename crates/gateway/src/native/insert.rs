@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_engine::DataKind;
 use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Input, Query, Setting};
 use windrow_sql::{InsertStatement, TableName};
 
-use super::relay::{pass_answer, Ended, Form, Had};
-use super::reply::{counters, misread, seconds_now, UNEXPECTED_PACKET_FROM_CLIENT};
+use super::relay::{pass_answer, Answered, Ended, Form, Had};
+use super::reply::{counters, misread, seconds_now, NOT_IMPLEMENTED, UNEXPECTED_PACKET_FROM_CLIENT};
 use super::session::{no_room, params, Closed, Session};
-use crate::admission::{Holds, Moment, TableKey};
+use crate::admission::{Holds, Moment};
 use crate::data::Room;
 use crate::error::Refusal;
 use crate::insert::{
@@ -36,24 +37,24 @@ pub(super) struct Latest {
 const MAX_LATEST_BYTES: usize = 16 * 1024;
 
 /// An insert as it came.
-struct Sent<'q> {
-    query: &'q Query,
-    params: &'q [Param<'q>],
+pub(super) struct Sent<'q> {
+    pub(super) query: &'q Query,
+    pub(super) params: &'q [Param<'q>],
     /// Where its Query packet ends, and the tables beside it, which nobody sends with an insert.
-    length: usize,
-    statement: &'q InsertStatement,
+    pub(super) length: usize,
+    pub(super) statement: &'q InsertStatement,
     /// Whether its rows stand in its text.
-    is_text: bool,
+    pub(super) is_text: bool,
 }
 
 /// What has come of an insert's rows, and what the client has been told meanwhile.
 #[derive(Default)]
-struct Come {
+pub(super) struct Come {
     had: Had,
     /// Where the last packet of it ends, if all of it has come.
-    end: Option<usize>,
+    pub(super) end: Option<usize>,
     /// The blocks, as a payload in the format Native.
-    payload: Vec<u8>,
+    pub(super) payload: Vec<u8>,
     _room: Room,
 }
 
@@ -111,7 +112,7 @@ impl Session<'_> {
         &mut self,
         query: Query,
         query_length: usize,
-        mut statement: InsertStatement,
+        statement: InsertStatement,
         origin: Origin,
     ) -> Result<(), Closed> {
         let Some((length, has_tables)) = self.tables_beside(&query, query_length).await? else {
@@ -123,10 +124,6 @@ impl Session<'_> {
         let resolved = statement.table.resolve(|parameter| query_parameter(&params, parameter));
         let text = &self.wire.input[query.text.clone()];
         let is_text = !is_blank(&text[statement.data_start..]);
-        if !is_text {
-            // Whatever format is named: blocks are blocks.
-            statement.format = "Native".to_owned();
-        }
         let sent = Sent { query: &query, params: &params, length, statement: &statement, is_text };
         let Some(table) = resolved else {
             return self.relay_insert(&sent, "insert_form", Come::default()).await;
@@ -254,7 +251,7 @@ impl Session<'_> {
     fn candidate<'c>(
         &'c self,
         sent: &Sent<'c>,
-        table: &TableName,
+        table: &'c TableName,
         obstacle: Option<&'static str>,
         payload: &'c [u8],
     ) -> Candidate<'c> {
@@ -262,9 +259,10 @@ impl Session<'_> {
         let of_connection = || self.addendum.as_ref().map_or("", |addendum| addendum.quota_key.as_str());
         Candidate {
             credentials: &self.client.credentials,
-            statement: sent.statement.clone(),
-            table: table.clone(),
+            statement: sent.statement,
+            table,
             payload,
+            data_kind: if sent.is_text { DataKind::Parsed } else { DataKind::Preprocessed },
             params: sent.params,
             quota_key: if query.quota_key.is_empty() { of_connection() } else { &query.quota_key },
             database: Some(self.client.hello.database.as_str()).filter(|database| !database.is_empty()),
@@ -280,17 +278,14 @@ impl Session<'_> {
         query: &Query,
         length: usize,
     ) -> Result<Option<(usize, bool)>, Closed> {
-        let (mut at, mut has_tables) = (length, false);
-        let mut reader = DataReader::new(self.client.revision, query.is_compressed, self.max_insert_bytes());
-        let mut out = Vec::new();
-        let mut room = Room::default();
+        let mut reading = Reading::new(self.client.revision, query.is_compressed, length, self.max_insert_bytes());
+        let mut has_tables = false;
         loop {
-            let limit = self.max_insert_bytes();
-            match self.step(&mut reader, &mut at, &mut out, &mut room, limit).await? {
-                Step::Block(end) if end.is_last() => return Ok(Some((at, has_tables))),
+            match self.step(&mut reading).await? {
+                Step::Block(end) if end.is_last() => return Ok(Some((reading.at, has_tables))),
                 Step::Block(_) => {
                     has_tables = true;
-                    out.clear();
+                    reading.out.clear();
                 }
                 Step::Unreadable(_) | Step::NoRoom => return Ok(None),
                 Step::Cancel | Step::Unexpected(_) => return Err(Closed),
@@ -303,7 +298,7 @@ impl Session<'_> {
         Some(self.header_with(sent, &prepared.grounds.schema.description(), &prepared.header()?))
     }
 
-    fn header_with(&self, sent: &Sent<'_>, description: &str, columns: &[(&str, &str)]) -> Vec<u8> {
+    pub(super) fn header_with(&self, sent: &Sent<'_>, description: &str, columns: &[(&str, &str)]) -> Vec<u8> {
         let mut out = Vec::new();
         let (revision, is_compressed) = (self.client.revision, sent.query.is_compressed);
         let mut answer = Answer { out: &mut out, revision, is_compressed };
@@ -319,12 +314,14 @@ impl Session<'_> {
         // A client that does not wait for it has sent its rows already.
         self.wire.queue(header);
         let is_compressed = sent.query.is_compressed;
-        let mut reader = DataReader::new(self.client.revision, is_compressed, limit);
         let mut had = Had { header: true, profile_events: 0 };
-        let (mut at, mut payload, mut room) = (sent.length, Vec::new(), Room::default());
+        let mut reading = Reading::new(self.client.revision, is_compressed, sent.length, limit);
         loop {
-            match self.step(&mut reader, &mut at, &mut payload, &mut room, limit).await? {
-                Step::Block(end) if end.is_last() => return Ok(Come { had, end: Some(at), payload, _room: room }),
+            match self.step(&mut reading).await? {
+                Step::Block(end) if end.is_last() => {
+                    let Reading { at, out: payload, room, .. } = reading;
+                    return Ok(Come { had, end: Some(at), payload, _room: room });
+                }
                 Step::Block(_) => {
                     if self.tells_events(sent.query) {
                         self.queue(is_compressed, |answer| answer.profile_events("", seconds_now(), &[]));
@@ -346,7 +343,7 @@ impl Session<'_> {
                     return Err(NoRows::Closed);
                 }
                 Step::Cancel => {
-                    self.wire.consume(at);
+                    self.wire.consume(reading.at);
                     self.answer(is_compressed, |answer| answer.end_of_stream()).await?;
                     return Err(NoRows::Ended);
                 }
@@ -359,16 +356,10 @@ impl Session<'_> {
         }
     }
 
-    /// Takes the next packet, from `at` on. Its bytes stay where they are.
-    async fn step(
-        &mut self,
-        reader: &mut DataReader,
-        at: &mut usize,
-        out: &mut Vec<u8>,
-        room: &mut Room,
-        limit: usize,
-    ) -> Result<Step, Closed> {
+    /// Takes the next packet. Its bytes stay where they are, unless none are kept.
+    async fn step(&mut self, reading: &mut Reading) -> Result<Step, Closed> {
         let max_packed = self.max_packed_bytes();
+        let Reading { reader, at, out, room, limit, keeps } = reading;
         loop {
             let kind = self.wire.parse(*at, |bytes| Input::new(bytes).varint().map(|kind| (kind, 1))).await?;
             match kind.map(|(kind, _)| kind) {
@@ -389,7 +380,10 @@ impl Session<'_> {
             match reader.read(&self.wire.input[*at..], out) {
                 Ok(taken) => {
                     *at += taken.bytes;
-                    if out.len() > limit || self.wire.input.len() > max_packed {
+                    if !*keeps {
+                        self.wire.consume(std::mem::take(at));
+                    }
+                    if out.len() > *limit || self.wire.input.len() > max_packed {
                         return Ok(Step::Unreadable(Fault::TooLarge("an insert")));
                     }
                     if let Some(end) = taken.end {
@@ -582,7 +576,7 @@ impl Session<'_> {
         let Session { wire, client, between, .. } = self;
         let back = &mut client.upstream.as_mut().ok_or(Closed)?.wire;
         let mut sent_first = false;
-        let ended = {
+        let Answered { ended, last } = {
             let to_backend = async {
                 back.write.send(&first, back.idle).await?;
                 sent_first = true;
@@ -591,10 +585,10 @@ impl Session<'_> {
                     false => Err(between.up.run(&mut wire.read, &mut back.write).await),
                 }
             };
-            let to_client = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, come.had, || async {});
+            let to_client = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, come.had);
             tokio::select! {
                 biased;
-                ended = to_client => ended?,
+                answered = to_client => answered?,
                 gone = to_backend => {
                     let _: std::io::Result<()> = gone;
                     return Err(Closed);
@@ -603,6 +597,7 @@ impl Session<'_> {
         };
         // A client that cancels in the middle hears the same as one whose rows are stored.
         self.state.conclude(passage, is_whole && matches!(ended, Ended::Done)).await;
+        self.wire.send(&last).await?;
         match ended {
             Ended::Done => Ok(()),
             Ended::Failed { .. } if !sent_first => Err(Closed),
@@ -624,12 +619,11 @@ impl Session<'_> {
         if sent.is_text || come.end.is_some() {
             return Ok(come);
         }
+        if is_repeat && come.had.header {
+            return self.pass_over(sent, come.had).await;
+        }
         if come.had.header {
-            let text = match is_repeat {
-                true => "An insert with this deduplication token is stored already; this one is too large to pass over",
-                false => UNREADABLE_OVER_HTTP,
-            };
-            let refusal = Refusal::statement(NOT_IMPLEMENTED, text.to_owned());
+            let refusal = Refusal::statement(NOT_IMPLEMENTED, UNREADABLE_OVER_HTTP.to_owned());
             self.refuse(sent.query.is_compressed, &refusal).await?;
             return Err(NoRows::Closed);
         }
@@ -642,46 +636,30 @@ impl Session<'_> {
         self.rows(sent, self.max_insert_bytes(), &header).await
     }
 
-    /// What tells the client which columns it is to send, of an insert that is not admitted.
-    async fn header_of_table(&self, sent: &Sent<'_>) -> Option<Vec<u8>> {
-        let statement = sent.statement;
-        let table = statement.table.resolve(|parameter| query_parameter(sent.params, parameter))?;
-        let context = self.context(sent.query, self.user_key(sent.query), sent.params);
-        let schema = match self.is_changed {
-            // It may be a table of this session alone.
-            true => Arc::new(self.described_over_http(sent.query, &table).await?),
-            false => {
-                let database = match &table.database {
-                    Some(database) => database.clone(),
-                    None => context.current_database().await,
-                };
-                let key = TableKey { database, table: table.table.clone() };
-                self.state.admission.table(&key, &context.user_key).await.ok()?
+    /// Takes the rows of an insert that is stored already, however many they are. `had` is what the client was told of them.
+    async fn pass_over(&mut self, sent: &Sent<'_>, mut had: Had) -> Result<Come, NoRows> {
+        let is_compressed = sent.query.is_compressed;
+        self.wire.consume(sent.length);
+        let mut reading = Reading::passing_over(self.client.revision, is_compressed);
+        loop {
+            match self.step(&mut reading).await? {
+                Step::Block(end) if end.is_last() => return Ok(Come { had, end: Some(0), ..Come::default() }),
+                Step::Block(_) if had.profile_events > 0 => had.profile_events -= 1,
+                Step::Block(_) if self.tells_events(sent.query) => {
+                    self.queue(is_compressed, |answer| answer.profile_events("", seconds_now(), &[]));
+                }
+                Step::Block(_) => {}
+                Step::Unreadable(fault) => {
+                    self.refuse(is_compressed, &misread(&fault)).await?;
+                    return Err(NoRows::Closed);
+                }
+                Step::Cancel => {
+                    self.wire.consume(reading.at);
+                    self.answer(is_compressed, |answer| answer.end_of_stream()).await?;
+                    return Err(NoRows::Ended);
+                }
+                Step::Unexpected(_) | Step::NoRoom => return Err(NoRows::Closed),
             }
-        };
-        let targets = schema.target_columns(&table.table, statement.columns.as_deref(), &statement.except).ok()?;
-        let columns: Vec<_> = targets.iter().map(|target| (target.name.as_str(), target.type_name.as_str())).collect();
-        Some(self.header_with(sent, &schema.description(), &columns))
-    }
-
-    /// Sends it over HTTP, and tells what came of it. Whether it was done.
-    async fn insert_over_http(
-        &mut self,
-        sent: &Sent<'_>,
-        come: Come,
-        additions: &[(&'static str, &'static str)],
-    ) -> Result<bool, Closed> {
-        let end = come.end.unwrap_or(sent.length);
-        let statement = match sent.is_text {
-            true => self.wire.input[sent.query.text.clone()].to_vec(),
-            false => with_native_format(&self.wire.input[sent.query.text.clone()], sent.statement),
-        };
-        self.wire.consume(end);
-        let pieces: [&[u8]; 3] = [&statement, b"\n", &come.payload];
-        let pieces = if sent.is_text { &pieces[..1] } else { &pieces[..] };
-        match self.post(sent.query, sent.params, additions, pieces).await {
-            Ok(_) => self.tell_success(sent.query, &Summary::default(), false).await.map(|()| true),
-            Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await.map(|()| false),
         }
     }
 
@@ -715,21 +693,38 @@ impl Session<'_> {
     }
 }
 
-const NOT_IMPLEMENTED: i32 = 48;
 const UNREADABLE_OVER_HTTP: &str = "Windrow can't read these blocks, or they are too large, and the backend is \
      reached over HTTP alone. Nothing was stored";
 
-/// The statement with blocks behind it: in place of what stands behind its table, columns and settings.
-fn with_native_format(text: &[u8], statement: &InsertStatement) -> Vec<u8> {
-    let start = String::from_utf8_lossy(&text[..statement.data_start.min(text.len())]);
-    let start = start.trim_end_matches(|char: char| char.is_whitespace() || char == ';');
-    let upper = start.to_ascii_uppercase();
-    let kept = match upper.strip_suffix("VALUES") {
-        Some(kept) => kept.len(),
-        None => upper.rfind("FORMAT").unwrap_or(upper.len()),
-    };
-    format!("{} FORMAT Native", &start[..kept]).into_bytes()
+/// Blocks that are being taken.
+struct Reading {
+    reader: DataReader,
+    /// Where in what has come the next packet begins.
+    at: usize,
+    /// The blocks, as a payload in the format Native.
+    out: Vec<u8>,
+    room: Room,
+    /// So many bytes of that, and no more.
+    limit: usize,
+    /// What has been read stays: it may have to go to the backend as it came.
+    keeps: bool,
 }
+
+impl Reading {
+    fn new(revision: u64, is_compressed: bool, at: usize, limit: usize) -> Reading {
+        let reader = DataReader::new(revision, is_compressed, limit);
+        Reading { reader, at, out: Vec::new(), room: Room::default(), limit, keeps: true }
+    }
+
+    /// Blocks of which nothing is needed, however many they are.
+    fn passing_over(revision: u64, is_compressed: bool) -> Reading {
+        let reader = DataReader::new(revision, is_compressed, MAX_COLUMN_BYTES).discarding();
+        Reading { reader, at: 0, out: Vec::new(), room: Room::default(), limit: 0, keeps: false }
+    }
+}
+
+/// Of a column that is passed over.
+const MAX_COLUMN_BYTES: usize = 1 << 30;
 
 /// What came next of an insert.
 enum Step {

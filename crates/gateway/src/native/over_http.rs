@@ -4,35 +4,56 @@
 //! What is missing then: progress, logs, totals and extremes, tables that go along with a statement, and results of types whose
 //! values' end can't be found (JSON, Dynamic, AggregateFunction, QBit).
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_clickhouse::{Begun, Call, CallError, Client, Exception};
+use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception};
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
-use windrow_native::{server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query};
-use windrow_sql::TableName;
+use windrow_native::{client, server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query};
+use windrow_sql::{InsertStatement, TableName};
 
-use super::session::{params, Closed, Session};
-use super::wire::read_more;
-use crate::admission::TableSchema;
+use super::insert::{Come, Sent};
+use super::reply::NOT_IMPLEMENTED;
+use super::session::{Closed, Session};
+use super::wire::{read_more, Wire};
+use crate::admission::{TableKey, TableSchema};
 use crate::backend::Backend;
 use crate::error::Refusal;
-use crate::insert::{role, Param, Role};
-use crate::statement::Changes;
+use crate::insert::{role, Param, Role, Summary};
+use crate::statement::{query_parameter, Changes};
 
 /// How long a statement may run without a word. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// Of a column that is sparse.
 const MAX_COLUMN_BYTES: usize = 1 << 30;
-const NOT_IMPLEMENTED: i32 = 48;
 /// Stands in front of an error behind rows.
 const MARK: &[u8] = b"\r\n__exception__";
 const NO_TABLES: &str =
     "Tables that go along with a statement need the backend's native port: see `backend_native.address`";
 
+/// Whom a statement is posted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Through {
+    Backend,
+    /// This gateway's own HTTP port, which knows what the backend doesn't.
+    OwnPort,
+}
+
+/// A statement beside its text.
+#[derive(Clone, Copy)]
+pub(super) struct Posted<'p> {
+    pub(super) query: &'p Query,
+    pub(super) params: &'p [Param<'p>],
+    /// Settings that Windrow adds.
+    pub(super) additions: &'p [(&'static str, &'static str)],
+    pub(super) through: Through,
+}
+
 /// Why there is no whole answer.
 enum Failure {
     Refused(Refusal),
+    Cancelled,
     Closed,
 }
 
@@ -51,23 +72,26 @@ impl Session<'_> {
         }
     }
 
-    fn http(&self) -> Result<Arc<Client>, Refusal> {
-        let client = match &self.state.backend {
-            Backend::ClickHouse(clickhouse) => Some(clickhouse.relay.clone()),
-            Backend::DuckDb(_) => self.state.own_http.get().cloned(),
+    /// Where statements go that nothing else is to be said of.
+    pub(super) fn through(&self) -> Through {
+        match self.state.backend.takes_requests() {
+            true => Through::Backend,
+            false => Through::OwnPort,
+        }
+    }
+
+    fn http(&self, through: Through) -> Result<Arc<Client>, Refusal> {
+        let client = match (through, &self.state.backend) {
+            (Through::Backend, Backend::ClickHouse(clickhouse)) => Some(clickhouse.relay.clone()),
+            _ => self.state.own_http.get().cloned(),
         };
         client.ok_or_else(|| Refusal::unreachable("the gateway is still starting"))
     }
 
-    fn call<'c>(
-        &'c self,
-        query: &Query,
-        params: &[Param<'_>],
-        additions: &[(&'static str, &'static str)],
-        body: &'c [&'c [u8]],
-    ) -> Call<'c> {
-        let mut call = Call::new(&self.client.credentials, "").body(body).timeout(SILENCE);
-        let takes_own = !self.state.backend.takes_requests();
+    fn call<'c>(&self, posted: Posted<'_>, credentials: &'c Credentials, body: &'c [&'c [u8]]) -> Call<'c> {
+        let Posted { query, params, additions, through } = posted;
+        let mut call = Call::new(credentials, "").body(body).timeout(SILENCE);
+        let takes_own = through == Through::OwnPort;
         for param in params.iter().filter(|param| takes_own || role(param.name()) != Role::Windrow) {
             call = call.param(param.name(), param.text().unwrap_or_default());
         }
@@ -94,15 +118,9 @@ impl Session<'_> {
     }
 
     /// Sends a statement whose answer is only whether it was done.
-    pub(super) async fn post(
-        &mut self,
-        query: &Query,
-        params: &[Param<'_>],
-        additions: &[(&'static str, &'static str)],
-        body: &[&[u8]],
-    ) -> Result<(), Refusal> {
-        let client = self.http()?;
-        client.call(self.call(query, params, additions, body)).await.map(drop).map_err(refusal)
+    pub(super) async fn post(&mut self, posted: Posted<'_>, body: &[&[u8]]) -> Result<(), Refusal> {
+        let client = self.http(posted.through)?;
+        client.call(self.call(posted, &self.client.credentials, body)).await.map(drop).map_err(refusal)
     }
 
     /// A table as this session sees it.
@@ -112,17 +130,64 @@ impl Session<'_> {
         let statement = format!("DESCRIBE TABLE {name} FORMAT JSONCompactEachRow");
         let nameless = Query { id: String::new(), ..query.clone() };
         let body = [statement.as_bytes()];
-        let answer = self.http().ok()?.call(self.call(&nameless, &[], &[], &body)).await.ok()?;
+        let posted = Posted { query: &nameless, params: &[], additions: &[], through: self.through() };
+        let answer =
+            self.http(posted.through).ok()?.call(self.call(posted, &self.client.credentials, &body)).await.ok()?;
         Some(TableSchema::described(answer.text()))
+    }
+
+    /// What tells the client which columns it is to send, of an insert that is not admitted.
+    pub(super) async fn header_of_table(&self, sent: &Sent<'_>) -> Option<Vec<u8>> {
+        let statement = sent.statement;
+        let table = statement.table.resolve(|parameter| query_parameter(sent.params, parameter))?;
+        let context = self.context(sent.query, self.user_key(sent.query), sent.params);
+        let schema = match self.is_changed {
+            // It may be a table of this session alone.
+            true => Arc::new(self.described_over_http(sent.query, &table).await?),
+            false => {
+                let database = match &table.database {
+                    Some(database) => database.clone(),
+                    None => context.current_database().await,
+                };
+                let key = TableKey { database, table: table.table.clone() };
+                self.state.admission.table(&key, &context.user_key).await.ok()?
+            }
+        };
+        let targets = schema.target_columns(&table.table, statement.columns.as_deref(), &statement.except).ok()?;
+        let columns: Vec<_> = targets.iter().map(|target| (target.name.as_str(), target.type_name.as_str())).collect();
+        Some(self.header_with(sent, &schema.description(), &columns))
+    }
+
+    /// Sends it over HTTP, and tells what came of it. Whether it was done.
+    pub(super) async fn insert_over_http(
+        &mut self,
+        sent: &Sent<'_>,
+        come: Come,
+        additions: &[(&'static str, &'static str)],
+    ) -> Result<bool, Closed> {
+        let end = come.end.unwrap_or(sent.length);
+        let statement = match sent.is_text {
+            true => self.wire.input[sent.query.text.clone()].to_vec(),
+            false => with_native_format(&self.wire.input[sent.query.text.clone()], sent.statement),
+        };
+        self.wire.consume(end);
+        let pieces: [&[u8]; 3] = [&statement, b"\n", &come.payload];
+        let pieces = if sent.is_text { &pieces[..1] } else { &pieces[..] };
+        let posted = Posted { query: sent.query, params: sent.params, additions, through: self.through() };
+        match self.post(posted, pieces).await {
+            Ok(_) => self.tell_success(sent.query, &Summary::default(), false).await.map(|()| true),
+            Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await.map(|()| false),
+        }
     }
 
     /// Runs a statement that is no insert, and passes its result on.
     pub(super) async fn forward_over_http(
         &mut self,
-        query: &Query,
+        posted: Posted<'_>,
         length: usize,
         changes: &Changes,
     ) -> Result<bool, Closed> {
+        let query = posted.query;
         let Some((end, has_tables)) = self.tables_beside(query, length).await? else {
             self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
             return Err(Closed);
@@ -133,29 +198,29 @@ impl Session<'_> {
             self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
             return Ok(false);
         }
-        match self.run_over_http(query, &text, changes).await {
+        match self.run_over_http(posted, &text, changes).await {
             Ok(()) => Ok(true),
             Err(Failure::Refused(refusal)) => self.refuse(query.is_compressed, &refusal).await.map(|()| false),
+            Err(Failure::Cancelled) => {
+                self.answer(query.is_compressed, |answer| answer.end_of_stream()).await.map(|()| false)
+            }
             Err(Failure::Closed) => Err(Closed),
         }
     }
 
-    async fn run_over_http(&mut self, query: &Query, text: &[u8], changes: &Changes) -> Result<(), Failure> {
-        let client = self.http().map_err(Failure::Refused)?;
-        let params = params(query);
-        let body = [text];
-        let begun = {
-            let call = self.call(query, &params, &[], &body);
-            let begun = client.begin(&call).await;
-            if let Err(CallError::Unknown(_)) = &begun {
-                // It may have been done.
-                self.state.have_changed(changes).await;
-            }
-            begun.map_err(|error| Failure::Refused(refusal(error)))?
-        };
+    async fn run_over_http(&mut self, posted: Posted<'_>, text: &[u8], changes: &Changes) -> Result<(), Failure> {
+        let (client, query) = (self.http(posted.through).map_err(Failure::Refused)?, posted.query);
+        let (credentials, body) = (self.client.credentials.clone(), [text]);
+        let call = self.call(posted, &credentials, &body);
+        let begun = unless_stopped(&mut self.wire, client.begin(&call)).await;
+        if let Err(_) | Ok(Err(CallError::Unknown(_))) = &begun {
+            // It may have been done.
+            self.state.have_changed(changes).await;
+        }
+        let begun = begun?.map_err(|error| Failure::Refused(refusal(error)))?;
         let Begun { mut lease, head } = begun;
-        self.has_http_session |= self.is_changed;
-        if self.state.backend.takes_requests() {
+        self.has_http_session |= self.is_changed && posted.through == Through::Backend;
+        if posted.through == Through::Backend {
             self.state.have_changed(changes).await;
         }
         let is_native = head.field_str("x-clickhouse-format").is_none_or(|format| format == "Native");
@@ -163,11 +228,7 @@ impl Session<'_> {
         {
             let mut body = lease.connection().body(&head);
             loop {
-                let next = tokio::select! {
-                    next = body.next(SILENCE) => next,
-                    // A client that cancels or leaves is not answered to the end.
-                    () = gone(&mut self.wire) => return Err(Failure::Closed),
-                };
+                let next = unless_stopped(&mut self.wire, body.next(SILENCE)).await?;
                 let next = next.map_err(|error| {
                     // An error behind rows is written without an end.
                     let lost = || Refusal::backend_lost(&error.to_string());
@@ -178,12 +239,10 @@ impl Session<'_> {
                     let text = "A result in another format than Native needs the backend's native port";
                     return Err(Failure::Refused(Refusal::statement(NOT_IMPLEMENTED, text.to_owned())));
                 }
-                {
-                    blocks.take(&bytes).map_err(Failure::Refused)?;
-                    if !blocks.out.is_empty() {
-                        self.wire.send(&blocks.out).await.map_err(|_| Failure::Closed)?;
-                        blocks.out.clear();
-                    }
+                blocks.take(&bytes).map_err(Failure::Refused)?;
+                if !blocks.out.is_empty() {
+                    self.wire.send(&blocks.out).await.map_err(|_| Failure::Closed)?;
+                    blocks.out.clear();
                 }
             }
         }
@@ -199,15 +258,47 @@ impl Session<'_> {
     }
 }
 
-/// Ends when the client has gone, or says something.
-async fn gone(wire: &mut super::wire::Wire) {
-    if wire.input.is_empty() {
-        // What it is, is looked at when the answer is out; who pings meanwhile waits.
-        if read_more(&mut wire.read, &mut wire.input, 1).await.is_err() {
-            return;
+/// The statement with blocks behind it: in place of what stands behind its table, columns and settings.
+fn with_native_format(text: &[u8], statement: &InsertStatement) -> Vec<u8> {
+    let start = String::from_utf8_lossy(&text[..statement.data_start.min(text.len())]);
+    let start = start.trim_end_matches(|char: char| char.is_whitespace() || char == ';');
+    let upper = start.to_ascii_uppercase();
+    let kept = match upper.strip_suffix("VALUES") {
+        Some(kept) => kept.len(),
+        None => upper.rfind("FORMAT").unwrap_or(upper.len()),
+    };
+    format!("{} FORMAT Native", &start[..kept]).into_bytes()
+}
+
+/// Waits for something of the backend's, and answers pings meanwhile. A client that cancels or leaves is not answered to the end:
+/// the connection that asked for it is closed.
+async fn unless_stopped<T>(wire: &mut Wire, work: impl Future<Output = T>) -> Result<T, Failure> {
+    tokio::pin!(work);
+    loop {
+        let heard = tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            heard = first_byte(wire) => heard,
+        };
+        match heard.map(u64::from) {
+            Some(client::PING) => wire.send(&[server::PONG as u8]).await.map_err(|_| Failure::Closed)?,
+            Some(client::CANCEL) => {
+                wire.consume(1);
+                return Err(Failure::Cancelled);
+            }
+            // It is looked at when the answer is out.
+            Some(_) => return Ok(work.await),
+            None => return Err(Failure::Closed),
         }
+        wire.consume(1);
     }
-    std::future::pending().await
+}
+
+async fn first_byte(wire: &mut Wire) -> Option<u8> {
+    if wire.input.is_empty() {
+        read_more(&mut wire.read, &mut wire.input, 1).await.ok()?;
+    }
+    wire.input.first().copied()
 }
 
 fn refusal(error: CallError) -> Refusal {

@@ -71,18 +71,22 @@ pub(super) struct Form {
     pub(super) is_compressed: bool,
 }
 
-/// Passes an answer on, packet by packet, up to its end. `before_end` is what has to be done before the client can know of a
-/// success.
-pub(super) async fn pass_answer<F: std::future::Future<Output = ()>>(
+/// An answer up to its end.
+pub(super) struct Answered {
+    pub(super) ended: Ended,
+    /// The end of it, which the client has not been sent yet.
+    pub(super) last: Vec<u8>,
+}
+
+/// Passes an answer on, packet by packet, but for its last.
+pub(super) async fn pass_answer(
     from: &mut ReadHalf,
     input: &mut Vec<u8>,
     to: &mut WriteHalf,
     form: Form,
     mut had: Had,
-    before_end: impl FnOnce() -> F,
-) -> io::Result<Ended> {
+) -> io::Result<Answered> {
     let mut out = Vec::new();
-    let mut before_end = Some(before_end);
     let mut in_rows = had.header;
     loop {
         let packet = match read_server_packet(input, form.revision, form.is_compressed) {
@@ -93,12 +97,8 @@ pub(super) async fn pass_answer<F: std::future::Future<Output = ()>>(
                 continue;
             }
             Err(_) => {
-                if let Some(before_end) = before_end.take() {
-                    before_end().await;
-                }
                 out.append(input);
-                flush(to, &mut out).await?;
-                return Ok(Ended::Unreadable);
+                return Ok(Answered { ended: Ended::Unreadable, last: out });
             }
         };
         let ended = match packet.kind {
@@ -106,17 +106,13 @@ pub(super) async fn pass_answer<F: std::future::Future<Output = ()>>(
             server::EXCEPTION => Some(Ended::Failed { in_rows }),
             _ => None,
         };
-        if let (Some(Ended::Done), Some(before_end)) = (&ended, before_end.take_if(|_| ended.is_some())) {
-            before_end().await;
-        }
         in_rows |= packet.kind == server::DATA;
         if !had.it(packet.kind) {
             out.extend_from_slice(&input[..packet.bytes]);
         }
         input.drain(..packet.bytes);
         if let Some(ended) = ended {
-            flush(to, &mut out).await?;
-            return Ok(ended);
+            return Ok(Answered { ended, last: out });
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::insert::Summary;
 pub(super) const UNKNOWN_PACKET_FROM_CLIENT: i32 = 99;
 pub(super) const UNEXPECTED_PACKET_FROM_CLIENT: i32 = 101;
 const INCORRECT_DATA: i32 = 117;
+pub(super) const NOT_IMPLEMENTED: i32 = 48;
 const UNSUPPORTED_METHOD: i32 = 1;
 const CHECKSUM_DOESNT_MATCH: i32 = 40;
 const CANNOT_DECOMPRESS: i32 = 271;

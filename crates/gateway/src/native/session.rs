@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use windrow_http::Stream;
 use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
-use windrow_sql::{classify, OtherStatement, Statement, TableName};
+use windrow_sql::{classify, own_table_references, unquote_string, OtherStatement, OwnTableUse, Statement, TableName};
 
 use super::handshake::{shake_hands, upstream_of, Client};
 use super::insert::Latest;
-use super::relay::{pass_answer, splice, Between, Ended, Form, Had};
+use super::over_http::{Posted, Through};
+use super::relay::{pass_answer, splice, Answered, Between, Ended, Form, Had};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
 use super::upstream::{NotConnected, Upstream};
 use super::wire::{read_more, Wire};
 use crate::admission::UserKey;
 use crate::backend::Backend;
-use crate::data::{Peer, Room};
+use crate::data::{own_tables, Peer, Room};
 use crate::error::Refusal;
 use crate::insert::{Origin, Param, Summary};
 use crate::state::State;
@@ -67,6 +68,7 @@ impl From<io::Error> for Closed {
 }
 
 pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Peer, mut stop: watch::Receiver<bool>) {
+    stream.keep_alive();
     let mut wire = Wire::new(stream, SILENCE);
     // Boxed, as below: an idle connection is to hold no more than it needs.
     let handshake = peer.permit.wait_for(Box::pin(shake_hands(state, peer, &mut wire)));
@@ -228,8 +230,12 @@ impl<'s> Session<'s> {
         statement: Option<&OtherStatement>,
         reason: &'static str,
     ) -> Result<(), Closed> {
-        self.state.metrics.forwarded(reason);
         let params = params(query);
+        if self.reads_own_tables(query) {
+            let posted = Posted { query, params: &params, additions: &[], through: Through::OwnPort };
+            return self.forward_over_http(posted, length, &Changes::default()).await.map(drop);
+        }
+        self.state.metrics.forwarded(reason);
         let key = self.user_key(query);
         let context = self.context(query, key, &params);
         let _claim = match context.claim_for_forwarded().await {
@@ -274,7 +280,8 @@ impl<'s> Session<'s> {
         let was_changed = self.is_changed;
         self.is_changed |= changes.session && takes_requests;
         if self.is_over_http() {
-            let is_done = self.forward_over_http(query, length, &changes).await?;
+            let posted = Posted { query, params: &params, additions: &additions, through: self.through() };
+            let is_done = self.forward_over_http(posted, length, &changes).await?;
             self.is_changed = was_changed || self.is_changed && (is_done || may_leave_something);
             self.state.conclude(passage, is_done).await;
             return Ok(());
@@ -295,19 +302,19 @@ impl<'s> Session<'s> {
         // Tables may go along with it, though nobody sends any.
         let form = Form { revision: client.revision, is_compressed: query.is_compressed };
         let Upstream { wire: back, .. } = upstream;
-        let done = || state.have_changed(&changes);
         let rest = std::mem::take(&mut wire.input);
         back.send(&rest).await?;
-        let ended = tokio::select! {
+        let answered = tokio::select! {
             biased;
-            ended = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default(), done) => ended,
+            answered = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default()) => answered,
             error = between.up.run(&mut wire.read, &mut back.write) => Err(error),
         };
-        let Ok(ended) = ended else {
-            // One of the two has gone, and whether it was done is not known.
+        if !matches!(answered, Ok(Answered { ended: Ended::Failed { .. }, .. })) {
+            // Before the client can know of it; if one of the two has gone, whether it was done is not known.
             state.have_changed(&changes).await;
-            return Err(Closed);
-        };
+        }
+        let Answered { ended, last } = answered?;
+        wire.write.send(&last, wire.idle).await?;
         state.conclude(passage, matches!(ended, Ended::Done)).await;
         match ended {
             Ended::Done => Ok(()),
@@ -317,6 +324,17 @@ impl<'s> Session<'s> {
             }
             Ended::Unreadable => self.splice().await,
         }
+    }
+
+    /// Whether a statement is about tables that the gateway has and the backend doesn't.
+    fn reads_own_tables(&self, query: &Query) -> bool {
+        let text = &self.wire.input[query.text.clone()];
+        let own = own_table_references(
+            &text[..text.len().min(LOOKED_THROUGH_BYTES)],
+            &self.client.hello.database,
+            &own_tables::NAMES,
+        );
+        self.state.backend.takes_requests() && own.usage == OwnTableUse::Reads && !own.references.is_empty()
     }
 
     /// Inserts that have been gathered are stored before the backend says that its own are.
@@ -512,11 +530,11 @@ impl From<NotConnected> for Closed {
 pub(super) fn params(query: &Query) -> Vec<Param<'static>> {
     let text = |text: &str| text.as_bytes().to_vec().into();
     let settings = query.settings.iter().map(|setting| {
-        let value = setting.unquoted().filter(|_| setting.flags & windrow_native::FLAG_CUSTOM != 0);
+        let value = unquote_string(&setting.value).filter(|_| setting.flags & windrow_native::FLAG_CUSTOM != 0);
         Param { name: text(&setting.name), value: text(value.as_deref().unwrap_or(&setting.value)) }
     });
     let parameters = query.parameters.iter().map(|parameter| {
-        let value = parameter.unquoted().unwrap_or_else(|| parameter.value.clone());
+        let value = unquote_string(&parameter.value).unwrap_or_else(|| parameter.value.clone());
         Param { name: text(&format!("param_{}", parameter.name)), value: text(&value) }
     });
     settings.chain(parameters).collect()

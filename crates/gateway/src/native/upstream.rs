@@ -124,7 +124,9 @@ impl NativeBackend {
     pub(super) async fn dial(&self) -> Result<Wire, NotConnected> {
         let stream = tokio::time::timeout(self.connect_timeout, self.dialer.connect()).await;
         let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        Ok(Wire::new(stream.map_err(|error| self.unreachable(error))?, SILENCE))
+        let stream = stream.map_err(|error| self.unreachable(error))?;
+        stream.keep_alive();
+        Ok(Wire::new(stream, SILENCE))
     }
 
     async fn shake_hands(&self, hello: &ClientHello, addendum: &Addendum) -> Result<Upstream, NotConnected> {

@@ -12,7 +12,7 @@ use windrow_engine::{
     dead_letters::{DeadLetter, DeadLetterId, Gone, Kept, KeptInsert, Page, Revived, Selection},
     policy::FlushLimits,
     sink::{BatchId, Destination},
-    AckLevel, DeadLetterStore, FailedInsert, Insert, InsertError, InsertKind, QueryId, TableKey,
+    AckLevel, DataKind, DeadLetterStore, FailedInsert, Insert, InsertError, InsertKind, QueryId, TableKey,
 };
 
 use self::disk::{MemoryDisk, Opened};
@@ -32,7 +32,12 @@ fn dead_letter_of(destination: Destination, number: u64) -> FailedInsert {
     let credentials = Credentials { password, ..destination.credentials.clone() };
     FailedInsert {
         destination: Arc::new(Destination { credentials, ..destination }),
-        kind: Arc::new(InsertKind { query: "INSERT".into(), format: "CSV".into(), limits: FlushLimits::default() }),
+        kind: Arc::new(InsertKind {
+            query: "INSERT".into(),
+            format: "CSV".into(),
+            data_kind: DataKind::Parsed,
+            limits: FlushLimits::default(),
+        }),
         rows,
         query_id: QueryId::Given("id".into()),
         payload_bytes: 30,

@@ -5,8 +5,8 @@ use prometheus_client::registry::Registry;
 use windrow_engine::{
     policy::{FlushLimits, PolicyKind},
     sink::BatchId,
-    AckLevel, BatchTicket, DedupKeys, DeduplicationBounds, Gatherer, GathererOptions, Insert, InsertError, InsertKind,
-    InsertStatus, PushError, PushedBatch, PushedMember, QueryId, Shape, Stores, TableKey, Ticket,
+    AckLevel, BatchTicket, DataKind, DedupKeys, DeduplicationBounds, Gatherer, GathererOptions, Insert, InsertError,
+    InsertKind, InsertStatus, PushError, PushedBatch, PushedMember, QueryId, Shape, Stores, TableKey, Ticket,
 };
 
 use super::dead_letters::FakeDeadLetters;
@@ -53,8 +53,12 @@ impl World {
             max_query_number: inserts_per_batch,
             ..FlushLimits::default()
         };
-        let kind =
-            InsertKind { query: "INSERT INTO t FORMAT JSONEachRow".into(), format: "JSONEachRow".into(), limits };
+        let kind = InsertKind {
+            query: "INSERT INTO t FORMAT JSONEachRow".into(),
+            format: "JSONEachRow".into(),
+            data_kind: DataKind::Parsed,
+            limits,
+        };
         let stale = Arc::new(Mutex::new(Vec::new()));
         let told = stale.clone();
         let gatherer = Gatherer::open(sink.clone(), options, stores, &mut Registry::default(), move |table| {

@@ -143,7 +143,7 @@ fn log_row(batch: &LoggedBatch, entry: &LogEntry, hostname: &str) -> serde_json:
         "rows": entry.rows,
         "exception": entry.exception.as_deref().unwrap_or(""),
         "status": entry.status.as_str(),
-        "data_kind": "Parsed",
+        "data_kind": entry.kind.data_kind.as_str(),
         "flush_time": flushed / 1_000_000,
         "flush_time_microseconds": flushed,
         "flush_query_id": batch.flush_query_id.map(|id| id.to_string()).unwrap_or_default(),

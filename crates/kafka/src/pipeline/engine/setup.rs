@@ -7,7 +7,7 @@ use crate::consumer::{self, Consumer, ConsumerOptions};
 use crate::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use windrow_engine::{dead_letters::DeadLetters, policy::FlushLimits, sink::Sink, Gatherer, InsertKind};
+use windrow_engine::{dead_letters::DeadLetters, policy::FlushLimits, sink::Sink, DataKind, Gatherer, InsertKind};
 
 use crate::pipeline::engine::chunk::Reading;
 use crate::pipeline::engine::endless_retries;
@@ -165,6 +165,7 @@ fn insert_kind(options: &PipelineOptions) -> InsertKind {
     InsertKind {
         query: format!("INSERT INTO {}.{} FORMAT {}", options.database, options.table, options.format.name),
         format: options.format.name.clone(),
+        data_kind: DataKind::Parsed,
         limits: FlushLimits::default(),
     }
 }
