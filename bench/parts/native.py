@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+from clients.run_program import CLIENTS, environment_of, prepare
 from harness.endpoint import Endpoint
 from harness.native import EXCEPTION, Native, numbers, text, varint
 
@@ -15,7 +16,7 @@ from bench.base.document import prose
 from bench.base.figures import Column, Goals, Rows, columns, figure, of, table
 from bench.base.part import Option, part
 from bench.base.processes import peak_bytes, raise_open_files, reset_peak, usage
-from bench.base.scenario import Scenario, generate, head, rounds
+from bench.base.scenario import MODES, OneTable, Scenario, flush, generate, head, rounds
 from bench.base.stack import Stack, binary
 from bench.parts.inserts import CONNECTIONS, ROUNDS, SECONDS
 
@@ -48,6 +49,60 @@ def native(stack: Stack, options: Namespace) -> str:
         "disk, inserts/s to those over HTTP", 0.6, runs("disk", "native at once").ratio(runs("disk", "http"), "per_second")
     )
     return f"{prose('native')}{columns([group for _, group in rows.groups('mode', 'protocol')], shown)}\n{goals}"
+
+
+@part(
+    "native-go", "clickhouse-go over the native protocol", quick={"seconds": 1.0, "rounds": 1},
+    seconds=SECONDS, goroutines=Option(200, "each with a connection"), rounds=ROUNDS,
+)  # fmt: skip
+def native_go(stack: Stack, options: Namespace) -> str:
+    """One-row batches of clickhouse-go, straight and gathered."""
+    folder = CLIENTS / "go"
+    program = Path(stack.folder.name) / "go-client"
+    prepare(["go", "build", "-trimpath", "-o", str(program), "."], folder)
+    rows = Rows()
+    for _ in range(options.rounds):
+        for mode in ("direct", "stored", "disk"):
+            rows.append(go_load(stack, program, mode, options))
+    runs = lambda mode: rows.where(mode=mode)
+    shown: list[Column] = [
+        ("way", of("way")), ("inserts/s", of("per_second")),
+        ("× straight", lambda group: group.ratio(runs("direct"), "per_second")), ("p50 ms", of("p50_ms")), ("p99 ms", of("p99_ms")),
+        ("client's CPU, us per insert", of("client_us")), ("gateway's CPU, us per insert", of("server_us")),
+        ("ClickHouse's CPU, us per insert", of("clickhouse_us")),
+    ]  # fmt: skip
+    goals = Goals()
+    goals.at_least("stored, inserts/s to straight", 20, runs("stored").ratio(runs("direct"), "per_second"))
+    return f"{prose('native-go', goroutines=options.goroutines)}{columns([group for _, group in rows.groups('mode')], shown)}\n{goals}"
+
+
+def go_load(stack: Stack, program: Path, mode: str, options: Namespace) -> dict[str, Any]:
+    through, table = mode != "direct", OneTable()
+    server = stack.gateway if through else stack.clickhouse
+    table.prepare(stack.clickhouse)
+    plan = {
+        "goroutines": options.goroutines, "seconds": options.seconds, "table": table.name,
+        "settings": dict(setting.split("=", 1) for setting in MODES[mode].settings),
+    }  # fmt: skip
+    native = replace(server, port=stack.native_port(through))
+    before = stack.snapshot()
+    done = subprocess.run(
+        [str(program), "load", json.dumps(plan)], env=environment_of(native, "native"), stdout=subprocess.PIPE, check=True
+    )
+    load = json.loads(done.stdout)
+    if through:
+        flush(server)
+    gateway, clickhouse = stack.snapshot().cpu_since(before)
+    stored = stack.clickhouse.sql(f"SELECT count(), uniqExact(conn, seq) FROM {table.name}").split("\t")
+    if load["first_error"] or set(stored) != {str(load["acknowledged"])}:
+        raise SystemExit(f"{mode}: {load['acknowledged']} acknowledged, {stored} there; {load['first_error']}")
+    table.drop(stack.clickhouse)
+    per_insert = lambda seconds: seconds * 1e6 / max(1, load["acknowledged"])
+    return {
+        "mode": mode, "way": MODES[mode].title, "per_second": load["acknowledged"] / load["seconds"],
+        "p50_ms": load["p50_ms"], "p99_ms": load["p99_ms"], "client_us": per_insert(load["cpu_seconds"]),
+        "server_us": per_insert(gateway) if through else None, "clickhouse_us": per_insert(clickhouse),
+    }  # fmt: skip
 
 
 ROWS = 1_000_000

@@ -33,8 +33,8 @@ class ProgramReport:
     sent: dict[str, int]
 
 
-def run_program(command: list[str], folder: Path, endpoint: Endpoint, protocol: str = "http") -> ProgramReport:
-    environment = {
+def environment_of(endpoint: Endpoint, protocol: str) -> dict[str, str]:
+    return {
         **os.environ,
         "CLICKHOUSE_HOST": endpoint.host,
         "CLICKHOUSE_PORT": str(endpoint.port),
@@ -43,6 +43,10 @@ def run_program(command: list[str], folder: Path, endpoint: Endpoint, protocol: 
         "CLICKHOUSE_DATABASE": endpoint.database,
         "CLICKHOUSE_PROTOCOL": protocol,
     }
+
+
+def run_program(command: list[str], folder: Path, endpoint: Endpoint, protocol: str = "http") -> ProgramReport:
+    environment = environment_of(endpoint, protocol)
     ended = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False
     )

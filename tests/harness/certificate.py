@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1 that nobody else trusts."""
+"""A certificate, for 127.0.0.1 unless told otherwise, that nobody else trusts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Certificate(NamedTuple):
     key: Path
 
 
-def made_in(folder: Path) -> Certificate:
+def made_in(folder: Path, names: str = "IP:127.0.0.1") -> Certificate:
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-subj", "/CN=localhost", "-addext", f"subjectAltName={names}",
          "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(key), "-out", str(cert)],
         check=True, capture_output=True,
     )  # fmt: skip

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windrow_http::{ClientConnection, ResponseHead, Stream};
 
 use crate::endpoint::Endpoint;
-use crate::tls::{client_config, TlsError};
+use crate::tls::{client_config, client_config_for_own_port, TlsError};
 
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
@@ -26,6 +26,8 @@ pub struct ClientOptions {
     pub ca_file: Option<PathBuf>,
     /// The name in the server's certificate, when it isn't the host's.
     pub server_name: Option<String>,
+    /// The server is this process, whatever certificate it shows.
+    pub is_own_port: bool,
 }
 
 impl Default for ClientOptions {
@@ -36,6 +38,7 @@ impl Default for ClientOptions {
             idle_timeout: Duration::from_secs(20),
             ca_file: None,
             server_name: None,
+            is_own_port: false,
         }
     }
 }
@@ -92,7 +95,10 @@ impl Dialer {
         let tls = match tls {
             false => None,
             true => {
-                let config = client_config(options.ca_file.as_deref(), None)?;
+                let config = match options.is_own_port {
+                    true => client_config_for_own_port()?,
+                    false => client_config(options.ca_file.as_deref(), None)?,
+                };
                 let name = options.server_name.clone().unwrap_or_else(|| host.to_owned());
                 let name = ServerName::try_from(name).map_err(|error| TlsError::from(error.to_string()))?;
                 Some((tokio_rustls::TlsConnector::from(config), name))

@@ -2,9 +2,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature, CryptoProvider};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 
 #[derive(Debug)]
 pub struct TlsError(String);
@@ -53,22 +56,27 @@ fn misfit(certificate: &Path, key: &Path, error: &rustls::Error) -> TlsError {
     })
 }
 
+fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(path)? {
+        roots.add(certificate).map_err(|error| TlsError(format!("{}: {error}", path.display())))?;
+    }
+    Ok(roots)
+}
+
 /// For connections to a server: trusts the certificates in `ca_file`, or those that the system trusts.
 pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> Result<Arc<ClientConfig>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    match ca_file {
-        Some(path) => {
-            for certificate in read_certificates(path)? {
-                roots.add(certificate).map_err(|error| TlsError(format!("{}: {error}", path.display())))?;
-            }
-        }
+    let roots = match ca_file {
+        Some(path) => authorities(path)?,
         None => {
+            let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(TlsError("the system has no trusted certificates, and no CA file is named".into()));
             }
+            roots
         }
-    }
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -81,18 +89,76 @@ pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> 
     Ok(Arc::new(config))
 }
 
+/// For connections to a port of this process. Nobody else listens there, so whatever certificate it shows is its own: it need not
+/// be for the address by which the port is reached here.
+pub(crate) fn client_config_for_own_port() -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(OwnPort(provider)))
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+#[derive(Debug)]
+struct OwnPort(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for OwnPort {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
 /// How a port of ours speaks TLS.
 pub type ServerTls = Arc<ServerConfig>;
 
-/// For our own port: the certificate chain and its key, both PEM files.
-pub fn server_config(certificate: &Path, key: &Path) -> Result<ServerTls, TlsError> {
+/// For our own port: the certificate chain and its key, and if clients have to show a certificate the authorities that are
+/// trusted for that: all of them PEM files.
+pub fn server_config(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<ServerTls, TlsError> {
     let chain = read_certificates(certificate)?;
     let key_der = read_key(key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = match client_ca {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(path) => WebPkiClientVerifier::builder_with_provider(Arc::new(authorities(path)?), provider.clone())
+            .build()
+            .map_err(|error| TlsError(format!("{}: {error}", path.display())))?,
+    };
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsError(error.to_string()))?
-        .with_no_client_auth()
+        .with_client_cert_verifier(clients)
         .with_single_cert(chain, key_der)
         .map_err(|error| misfit(certificate, key, &error))?;
     Ok(Arc::new(config))

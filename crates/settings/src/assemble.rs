@@ -61,7 +61,7 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
         native: NativeSettings {
             listen: layers.optional_address("native.listen"),
             tls_listen: layers.optional_address("native.tls_listen"),
-            tls: tls_files(layers, "native.tls_certificate", "native.tls_key"),
+            tls: tls_files(layers, "native.tls_certificate", "native.tls_key", Some("native.tls_client_ca")),
         },
         backend_native_address: layers.optional_text("backend_native.address").map(str::to_owned),
         flight: FlightSettings {
@@ -85,7 +85,7 @@ fn log(layers: &Layers) -> LogSettings {
 fn http(layers: &Layers) -> HttpSettings {
     HttpSettings {
         listen: layers.address("http.listen"),
-        tls: tls_files(layers, "http.tls_certificate", "http.tls_key"),
+        tls: tls_files(layers, "http.tls_certificate", "http.tls_key", None),
         max_connections: layers.count("http.max_connections"),
         max_header_bytes: layers.count("http.max_header_bytes"),
         max_body_bytes_gathered: layers.count("http.max_body_bytes_gathered"),
@@ -96,8 +96,9 @@ fn http(layers: &Layers) -> HttpSettings {
     }
 }
 
-fn tls_files(layers: &Layers, certificate: &str, key: &str) -> Option<TlsFiles> {
-    layers.path(certificate).zip(layers.path(key)).map(|(certificate, key)| TlsFiles { certificate, key })
+fn tls_files(layers: &Layers, certificate: &str, key: &str, client_ca: Option<&str>) -> Option<TlsFiles> {
+    let (certificate, key) = layers.path(certificate).zip(layers.path(key))?;
+    Some(TlsFiles { certificate, key, client_ca: client_ca.and_then(|path| layers.path(path)) })
 }
 
 fn duckdb(layers: &Layers) -> DuckDbSettings {

@@ -121,6 +121,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("native.tls_listen", Kind::AddressOrOff, Is(""), "The port of the native protocol inside TLS, as in `0.0.0.0:9440`. It needs `native.tls_certificate` and `native.tls_key`."),
     row("native.tls_certificate", Kind::Path, Unset, "PEM file with the certificate chain of `native.tls_listen`."),
     row("native.tls_key", Kind::Path, Unset, "PEM file with the private key of `native.tls_certificate`."),
+    row("native.tls_client_ca", Kind::Path, Unset, "PEM file of authorities: who connects to `native.tls_listen` has to show a certificate that one of them signed, beside user and password. When not set, none is asked for."),
     row("backend_native.address", Kind::Text, Unset, "Where the backend speaks the native protocol, as `host:port`: for what native clients send that is not gathered. When not set: the host of `backend`, port 9000, or 9440 with TLS for an https backend."),
     row("flight.listen", Kind::AddressOrOff, Is("127.0.0.1:8815"), "The port of Arrow Flight SQL. Port 0 takes a free one."),
     row("flight.idle_timeout_ms", MS, Is("600000"), "How long a client of Flight SQL may take nothing of a result. Then its query is ended, with an error, and its place in the database is free."),

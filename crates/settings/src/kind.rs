@@ -127,7 +127,7 @@ impl Kind {
     /// What is expected, with its unit; used in errors and in the reference.
     pub(crate) fn expected(self) -> String {
         match self {
-            Self::Backend => "`embedded`, `http[s]://user:password@host:port` or `duckdb:///path/file.db`".to_owned(),
+            Self::Backend => "`embedded`, `http[s]://user:password@host:port`, `tcp[s]://user:password@host:port` or `duckdb:///path/file.db`".to_owned(),
             Self::Text | Self::Secret => "a text".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Address => "an address and port such as `127.0.0.1:8123` or `[::]:8123`".to_owned(),

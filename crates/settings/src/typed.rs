@@ -85,6 +85,8 @@ pub struct NativeSettings {
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub key: PathBuf,
+    /// Of those whose certificates clients have to show.
+    pub client_ca: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]

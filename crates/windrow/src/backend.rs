@@ -181,6 +181,7 @@ fn client_options(settings: &Settings) -> ClientOptions {
         idle_timeout: Duration::from_millis(settings.backend_pool.idle_timeout_ms),
         ca_file: settings.backend_tls.ca_file.clone(),
         server_name: settings.backend_tls.server_name.clone(),
+        is_own_port: false,
     }
 }
 

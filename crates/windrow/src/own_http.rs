@@ -17,17 +17,16 @@ pub(crate) fn client(settings: &Settings, at: SocketAddr) -> Result<Arc<Client>,
         Backend::DuckDb(_) => &settings.duckdb.default_password,
         Backend::Embedded | Backend::ClickHouse(_) => &settings.embedded.default_password,
     };
-    let tls = settings.http.tls.as_ref();
     let endpoint = Endpoint {
         host: host.to_string(),
         port: at.port(),
         native_port: None,
-        tls: tls.is_some(),
+        tls: settings.http.tls.is_some(),
         credentials: Credentials {
             user: "default".to_owned(),
             password: password.as_ref().map_or("", |secret| secret.expose()).to_owned(),
         },
     };
-    let options = ClientOptions { ca_file: tls.map(|files| files.certificate.clone()), ..ClientOptions::default() };
+    let options = ClientOptions { is_own_port: true, ..ClientOptions::default() };
     Client::new(endpoint, options).map(Arc::new).map_err(|error| error.to_string())
 }

@@ -72,7 +72,7 @@ pub(crate) fn certificates(settings: &Settings) -> Result<Certificates, String> 
 
 fn certificate(files: Option<&TlsFiles>, section: &str) -> Result<Option<ServerTls>, String> {
     let Some(files) = files else { return Ok(None) };
-    let config = windrow_clickhouse::server_config(&files.certificate, &files.key);
+    let config = windrow_clickhouse::server_config(&files.certificate, &files.key, files.client_ca.as_deref());
     config.map(Some).map_err(|error| {
         format!(
             "{error}; name PEM files of a certificate and its key in `{section}.tls_certificate` and `{section}.tls_key`"

@@ -93,10 +93,14 @@ func fails(err error, code int32) error {
 	return equal(exception.Code, code)
 }
 
-// main runs one of its programs: everything the driver does, every way to insert, every type, an OpenTelemetry exporter's inserts, or
-// all of ch-go's.
+// main runs one of its programs: everything the driver does, every way to insert, every type, an OpenTelemetry exporter's inserts, all
+// of ch-go's, or the benchmark's load.
 func main() {
 	ctx := context.Background()
+	if os.Args[1] == "load" {
+		load(ctx, os.Args[2])
+		return
+	}
 	conn := open(nil)
 	switch os.Args[1] {
 	case "chgo":
