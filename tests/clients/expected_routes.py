@@ -228,6 +228,10 @@ RUST = {
     **forwarded("async_insert=0", "pinned_off"),
     **forwarded("value", "bad_row"),
 }
+# It begins every connection with a SET.
+KLICKHOUSE = {
+    **forwarded("session", "block waiting not_waiting pinned_off blocks some_columns statement checked nowhere"),
+}
 CLIENT_V2 = {
     **gathered(
         "objects objects_waiting objects_not_waiting objects_one_by_one objects_lz4 objects_http_lz4"
