@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
 
 import pytest
 
 from clients.expected_routes import DISTRIBUTED
 from clients.routes import Routes
 from clients.run_program import ProgramReport
+from harness.clusters import WRONG, cluster_xml, remote_servers
 from harness.endpoint import ClickHouseError, Endpoint
 from harness.engine import Engine
 from harness.eventually import eventually
@@ -89,16 +89,12 @@ def ports(server: Engine | Gateway) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def sending_engine(ports: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    clusters = "".join(cluster_xml(side, ports[side]) for side in SIDES)
-    engine = Engine(tmp_path_factory.mktemp("sender"), config=f"<remote_servers>{clusters}</remote_servers>")
+    gateway = ports["through"]
+    others = [cluster_xml("wrong_password", gateway, WRONG), cluster_xml("with_secret", gateway, None, "of the cluster")]
+    config = remote_servers([*(cluster_xml(side, ports[side]) for side in SIDES), *others])
+    engine = Engine(tmp_path_factory.mktemp("sender"), config=config)
     yield engine
     engine.stop()
-
-
-def cluster_xml(name: str, port: int) -> str:
-    login = f"<user>{TESTER.name}</user><password>{escape(TESTER.password)}</password>"
-    replica = f"<replica><host>127.0.0.1</host><port>{port}</port>{login}</replica>"
-    return f"<{name}><shard>{replica}</shard></{name}>"
 
 
 @pytest.fixture
@@ -207,6 +203,13 @@ def test_an_insert_that_breaks_off_leaves_nothing(gateway: Gateway, sender: Endp
     assert code_of(sender, broken, **blocks, **FOREGROUND) == 395
     sender.sql("INSERT INTO through_broken VALUES (1)", **FOREGROUND)
     assert direct.sql("SELECT id FROM broken") == "1"
+
+
+def test_a_sender_that_is_refused_is_told_why(gateway: Gateway, sender: Endpoint) -> None:
+    """Not asked straight: a ClickHouse 26.7 that runs as a library aborts when it refuses one."""
+    for cluster, why in (("wrong_password", "password is incorrect"), ("with_secret", "let remote_servers name a user and a password")):
+        reply = sender.request(f"SELECT count() FROM cluster({cluster}, system.one)")
+        assert (reply.code, why in reply.text) == (516, True), reply.text
 
 
 def test_reads(sender: Endpoint, direct: Endpoint, ports: dict[str, int], subtests: pytest.Subtests) -> None:
