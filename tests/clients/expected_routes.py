@@ -207,6 +207,19 @@ COLLECTOR = {
     ),
 }
 COLLECTOR_NATIVE = {**COLLECTOR, **forwarded("type", "json_logs json_traces")}
+# A ClickHouse whose remote_servers name Windrow.
+DISTRIBUTED = {
+    **gathered(
+        "foreground foreground_waiting foreground_not_waiting background background_waiting rows_in_text many"
+        " many_in_background small_blocks sparse sparse_in_background packed_not packed_zstd traced logged by_function"
+        " computed other_types checked",
+    ),
+    **forwarded("async_insert=0", "foreground_off background_off"),
+    **forwarded("too_large", "large large_in_background"),
+    **forwarded("type", "typed"),
+    **forwarded("insert_form", "selected"),
+    **forwarded("refused", "nowhere"),
+}
 RUST = {
     **gathered(
         "checked formatted_csv formatted_json formatted_tsv inserter native native_waiting not_waiting one_by_one"
@@ -214,6 +227,10 @@ RUST = {
     ),
     **forwarded("async_insert=0", "pinned_off"),
     **forwarded("value", "bad_row"),
+}
+# It begins every connection with a SET.
+KLICKHOUSE = {
+    **forwarded("session", "block waiting not_waiting pinned_off blocks some_columns statement checked nowhere"),
 }
 CLIENT_V2 = {
     **gathered(

@@ -11,6 +11,7 @@ import pytest
 from clickhouse_driver import Client
 from clickhouse_driver.errors import ServerException
 
+from harness.clusters import cluster_xml, remote_servers
 from harness.duckdb import READER, DuckDbGateway
 from harness.engine import Engine
 from harness.eventually import eventually
@@ -80,6 +81,20 @@ def test_a_connection_is_a_session(http_only: RemoteGateway) -> None:
     assert native.execute("SELECT sum(n) FROM scratch") == [(3,)]
     native.execute("SET max_block_size = 4321")
     assert native.execute("SELECT getSetting('max_block_size')") == [(4321,)]
+
+
+def test_servers_can_insert_and_not_read(http_only: RemoteGateway, tmp_path: Path) -> None:
+    """What servers ask each other before they read has no HTTP."""
+    config = remote_servers([cluster_xml("through", http_only.native_port)])
+    sender = Engine(tmp_path / "sender", config=config)
+    http_only.direct.sql("CREATE TABLE sent (n UInt64) ENGINE = MergeTree ORDER BY n")
+    sender.direct.sql("CREATE DATABASE d")
+    sender.direct.sql("CREATE TABLE d.sent (n UInt64) ENGINE = Distributed(through, default, sent)")
+    for settings in ({}, {"async_insert": 0}):
+        sender.direct.sql("INSERT INTO d.sent SELECT number FROM numbers(1000)", distributed_foreground_insert=1, **settings)
+    assert http_only.direct.sql("SELECT count(), sum(n) FROM sent") == "2000\t999000"
+    assert "backend_native.address" in sender.direct.request("SELECT count() FROM d.sent").text
+    sender.stop()
 
 
 def test_what_can_not_be_read_is_said(http_only: RemoteGateway) -> None:

@@ -1,7 +1,8 @@
-//! Drives a ClickHouse HTTP endpoint with the official Rust client: every way to insert that it offers, each into a
-//! table of its own. Prints one JSON report.
+//! Drives a ClickHouse HTTP endpoint with the official Rust client, or, with the argument `klickhouse`, a native one with
+//! that client: every way to insert that it offers, each into a table of its own. Prints one JSON report.
 
 mod inserts;
+mod klick;
 mod report;
 mod rows;
 
@@ -21,6 +22,9 @@ fn connect() -> Result<Client, Box<dyn Error + Send + Sync>> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    if std::env::args().nth(1).as_deref() == Some("klickhouse") {
+        return klick::run().await;
+    }
     let client = connect()?;
     let asynchronous =
         |wait: &str| client.clone().with_setting("async_insert", "1").with_setting("wait_for_async_insert", wait);
