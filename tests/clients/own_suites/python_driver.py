@@ -1,7 +1,7 @@
 """clickhouse-driver's own tests, as far as its source package holds them: the files `tests/test_*.py` and their base class.
 
 The folders `tests/columns` and `tests/numpy` are only in its repository. (Those of 0.2.5, which Debian has, were run by hand: of
-251 that pass straight, all pass through the gateway. `python/driver_types.py` has every type as well.) What the files need of
+251 that pass straight, all pass through the gateway. `python/driver_types.py` has the types as well.) What the files need of
 `tests/util.py` and its like, which are missing too, stands in `python_driver_plugin.py`; so does what replaces
 `clickhouse-client`, by which they make their tables.
 """
