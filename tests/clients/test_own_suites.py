@@ -21,10 +21,11 @@ SUITE = User("suite", "suite", ("GRANT ALL ON *.* WITH GRANT OPTION",))
 # The suites expect the zone to be called like this.
 UTC = "<timezone>UTC</timezone>"
 
-GO = Suite("clickhouse-go", least=1000)
+GO = Suite("clickhouse-go", least=930, only_through=rf"\w+\.({'|'.join(golang.BREAK_OFF)})")
 PYTHON = Suite(
     "clickhouse-driver",
     least=190,
+    only_through=r"tests\.test_(connect|dbapi)\.\w+\.test_(exception_on_hello|unknown_packet_on_connect|exception_execute)",
     known={
         "tests.test_blocks.LogTestCase.test_logs_insert": "send_logs_level: who inserts what is gathered gets no Log packets",
     },
@@ -47,11 +48,12 @@ def gateway(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     assert started.stop() == 0
 
 
-def both(engine: Engine, gateway: RemoteGateway, run: Callable[[Endpoint, int], Outcome]) -> tuple[Outcome, Outcome]:
+def both(engine: Engine, gateway: RemoteGateway, run: Callable[[Endpoint, int, bool], Outcome]) -> tuple[Outcome, Outcome]:
     server = replace(engine.direct, user=SUITE.name, password=SUITE.password, database="suite")
     outcomes = []
-    for port, http_port in ((engine.native_port, engine.direct.port), (gateway.native_port, gateway.http.port)):
-        outcomes.append(run(replace(server, port=port), http_port))
+    ports = ((engine.native_port, engine.direct.port), (gateway.native_port, gateway.http.port))
+    for (port, http_port), is_straight in zip(ports, (True, False), strict=True):
+        outcomes.append(run(replace(server, port=port), http_port, is_straight))
         assert not engine.fell(), f"ClickHouse itself fell:\n{engine.child.log()[-3000:]}"
     return outcomes[0], outcomes[1]
 
@@ -70,7 +72,7 @@ def test_clickhouse_go(engine: Engine, gateway: RemoteGateway) -> None:
 def test_clickhouse_driver(engine: Engine, gateway: RemoteGateway, tmp_path: Path) -> None:
     folders = iter((tmp_path / "straight", tmp_path / "through"))
 
-    def run(server: Endpoint, http_port: int) -> Outcome:
-        return python_driver.run(server, http_port, next(folders))
+    def run(server: Endpoint, http_port: int, is_straight: bool) -> Outcome:
+        return python_driver.run(server, http_port, is_straight, next(folders))
 
     compare(PYTHON, *both(engine, gateway, run))

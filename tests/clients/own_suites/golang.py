@@ -20,15 +20,13 @@ from harness.endpoint import Endpoint
 
 MODULE = "github.com/ClickHouse/clickhouse-go/v2"
 PACKAGES = {"native": "tests", "std": "tests/std", "issues": "tests/issues"}
-SUITES_OF_DOCKER = "Docker is not running"
+WITHOUT_DOCKER = "Docker is not running"
+# As ends of tests are printed.
 ENDED = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (.+) \([0-9.]+s\)$", re.MULTILINE)
 NOT_GATHERED = r"(?:insert_quorum_parallel|select_sequential_consistency|async_insert)"
 
 # What is not asked, by a regular expression of tests, with the reason.
 LEFT_OUT = {
-    "TestReadDeadline": "leaves before it has read the Hello: an embedded ClickHouse 26.7 may abort then",
-    "TestConnAuth|TestJWTError": "sends a wrong password: an embedded ClickHouse 26.7 aborts when it refuses a Hello",
-    "TestInterserver": "wants a cluster's secret, which Windrow refuses with a sentence",
     "TestClientInfo|Test2067": "reads system.query_log, where gathered inserts are not under their own ids",
     "TestContextCancellationOfHeavy": "costs minutes of ClickHouse's time",
     "TestBatchAppendRows|Test798Concurrent|TestIssue648": "costs seconds, and does what others do, but often",
@@ -37,6 +35,18 @@ LEFT_OUT = {
     "TestFormat|TestCustomHTTP|TestHttp|TestHTTP|TestStdHTTP|TestIssue1877_StructuredHTTP": "HTTP only",
     "TestIssue1300": "TLS only",
 }
+# Break connections off, or leave before they have read the Hello: of some of these an embedded ClickHouse 26.7 aborts, in every
+# third run or so. They are asked through the gateway alone, and have to pass.
+BREAK_OFF = (
+    "Test(Std)?(Read|Query|Ping)Deadline",
+    "TestJWTError",
+    "TestBatch(ContextCancellation|.*Release.*)",
+    "TestContextCancellation",
+    "TestStdContextStdTimeout",
+    "TestConnCustomDialStrategy|TestCustomDialContext",
+    "TestRowsHasData",
+    "TestAbort|TestBadConn|Test1229|Test1503|Test1831|TestIssue(548|1503)|TestEmptyQuery|Test1868|Test1271",
+)
 # Subtests, at whatever depth.
 OVER_HTTP = "(?i)^http"
 
@@ -82,16 +92,16 @@ def gathering(helpers: str) -> str:
         (r"&insert_quorum_parallel=0&select_sequential_consistency=1", ""),
         (r"&async_insert=0", ""),
     ):
-        helpers, count = re.subn(pattern, instead, helpers, flags=re.MULTILINE)
+        helpers = re.sub(pattern, instead, helpers, flags=re.MULTILINE)
     return helpers
 
 
-def run(server: Endpoint, http_port: int) -> Outcome:
+def run(server: Endpoint, http_port: int, is_straight: bool) -> Outcome:
     passed, said = {}, []
     for name, program in programs().items():
         folder = program.parent / "source" / PACKAGES[name]
         ended = subprocess.run(
-            [str(program), "-test.v", "-test.skip", skipped(), f"-test.timeout={PROGRAM_SECONDS}s"],
+            [str(program), "-test.v", "-test.skip", skipped(is_straight), f"-test.timeout={PROGRAM_SECONDS}s"],
             cwd=folder,
             env={**os.environ, **environment(server, http_port)},
             capture_output=True,
@@ -102,15 +112,16 @@ def run(server: Endpoint, http_port: int) -> Outcome:
         )
         output = f"{ended.stdout}\n{ended.stderr}"
         # It ends as if all were well then.
-        assert SUITES_OF_DOCKER not in output, output[-2000:]
+        assert WITHOUT_DOCKER not in output, output[-2000:]
         said.append(output)
         passed |= {f"{name}.{test}": result == "PASS" for result, test in ENDED.findall(output) if result != "SKIP"}
     return Outcome(passed, "\n".join(said))
 
 
-def skipped() -> str:
+def skipped(is_straight: bool) -> str:
     """As `go test -skip` reads it: alternatives, each a path of patterns."""
-    return "|".join([f"^({'|'.join(LEFT_OUT)})", *("/".join([*[".*"] * depth, OVER_HTTP]) for depth in (1, 2, 3))])
+    names = [*LEFT_OUT, *(BREAK_OFF if is_straight else ())]
+    return "|".join([f"^({'|'.join(names)})", *("/".join([*[".*"] * depth, OVER_HTTP]) for depth in (1, 2, 3))])
 
 
 def environment(server: Endpoint, http_port: int) -> dict[str, str]:
