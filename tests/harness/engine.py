@@ -101,8 +101,10 @@ class Engine:
 
 
 def config_xml(users: Path, more: str = "") -> str:
+    # The level of a server's log does nothing here: only the console's own keeps it from writing, and from taking the time.
+    logger = "<level>warning</level><console>1</console><console_log_level>warning</console_log_level>"
     return (
-        "<clickhouse><logger><level>warning</level><console>1</console></logger><user_directories>"
+        f"<clickhouse><logger>{logger}</logger><user_directories>"
         f"<users_xml><path>{escape(str(users))}</path></users_xml></user_directories>{more}</clickhouse>"
     )
 
