@@ -113,7 +113,7 @@ TELEMETRY_NATIVE = {
 # ch-go, which clickhouse-go stands on: blocks of its own columns.
 CHGO = {
     **gathered(
-        "at_once block block_not_waiting block_waiting by_name constraint constraint_packed constraint_stream"
+        "after_set at_once block block_not_waiting block_waiting by_name constraint constraint_packed constraint_stream"
         " constraint_waiting cut_off_behind float_as_number given_up_behind many milli_as_nano milli_as_seconds named"
         " narrow_as_wide nothing_named nullable_as_plain number_as_bool number_as_decimal number_as_float"
         " number_as_text observed old_revision one_by_one packed_disabled packed_disabled_stream packed_lz4"
@@ -125,8 +125,9 @@ CHGO = {
         " type_ipv4 type_ipv6 type_nullable type_string type_uint256 type_uint8 type_uuid type_words wide_as_narrow"
         " words_as_text",
     ),
-    **forwarded("async_insert=0", "block_pinned_off constraint_off logged stream_pinned_off"),
-    **forwarded("session", "after_set scratch"),
+    **forwarded("async_insert=0", "block_pinned_off constraint_off stream_pinned_off"),
+    **forwarded("setting", "logged"),
+    **forwarded("session", "scratch"),
     **forwarded("insert_form", "select"),
     **forwarded("columns", "left_out unknown_column"),
     **forwarded("too_large", "many_large"),
@@ -137,11 +138,11 @@ CHGO = {
 # clickhouse-driver and asynch speak the native protocol only.
 DRIVER = {
     **gathered(
-        "with_semicolon lists tuples dicts columns generator generator_of_dicts blocks blocks_of_columns a_block_a_row checked_types"
+        "with_semicolon after_set lists tuples dicts columns generator generator_of_dicts blocks blocks_of_columns a_block_a_row checked_types"
         " no_rows as_bytes null_as_default traced frame arrays packed_lz4 packed_lz4_blocks packed_lz4hc"
         " packed_lz4hc_blocks packed_zstd packed_zstd_blocks packed_not packed_not_blocks packed_in_pieces"
         " events_none_old events_none_old_waiting events_sent_old events_sent_old_waiting events_sent_new"
-        " events_sent_new_waiting oldest_revision logged waiting not_waiting not_waiting_blocks important token named"
+        " events_sent_new_waiting oldest_revision waiting not_waiting not_waiting_blocks important token named"
         " named_again quota all_named quoted of_database in_small_letters commented format_native format_values"
         " format_csv settings_clause turned some_named except values values_waiting values_not_waiting"
         " values_substituted values_of_server text_of_json text_of_csv computed_all computed_id one_by_one"
@@ -153,7 +154,8 @@ DRIVER = {
         "events_none_old_off events_sent_old_off events_sent_new_off pinned_off pinned_off_blocks settings_clause_off"
         " values_off constraint_off",
     ),
-    **forwarded("session", "after_set after_use scratch"),
+    **forwarded("session", "after_use scratch"),
+    **forwarded("setting", "logged"),
     **forwarded("insert_form", "selected selected_from_tables through_input of_temporary"),
     **forwarded("columns", "computed_ephemeral unknown_column"),
     **forwarded("too_large", "many_large"),
@@ -177,7 +179,7 @@ DRIVER_TYPES = {
 }
 ASYNCH = {
     **gathered(
-        "lists tuples dicts generator blocks executemany waiting not_waiting not_waiting_blocks events_none important"
+        "after_set lists tuples dicts generator blocks executemany waiting not_waiting not_waiting_blocks events_none important"
         " packed_lz4 packed_lz4_blocks packed_lz4hc packed_lz4hc_blocks packed_zstd packed_zstd_blocks packed_not"
         " packed_not_blocks values one_by_one by_pool at_once in_turns many constraint constraint_waiting type_uint8"
         " type_int16 type_uint64 type_int128 type_uint256 type_float32 type_float64 type_bool type_string"
@@ -187,7 +189,7 @@ ASYNCH = {
         " type_named_tuple type_point type_polygon type_simple_aggregate",
     ),
     **forwarded("async_insert=0", "pinned_off pinned_off_blocks events_none_off constraint_off"),
-    **forwarded("session", "after_set scratch"),
+    **forwarded("session", "scratch"),
     **forwarded("insert_form", "of_temporary"),
     **forwarded("refused", "important_setting nowhere"),
     **forwarded("type", "type_json"),
@@ -230,7 +232,9 @@ RUST = {
 }
 # It begins every connection with a SET.
 KLICKHOUSE = {
-    **forwarded("session", "block waiting not_waiting pinned_off blocks some_columns statement checked nowhere"),
+    **gathered("block waiting not_waiting blocks some_columns statement checked"),
+    **forwarded("async_insert=0", "pinned_off"),
+    **forwarded("refused", "nowhere"),
 }
 CLIENT_V2 = {
     **gathered(

@@ -26,9 +26,6 @@ PYTHON = Suite(
     "clickhouse-driver",
     least=190,
     only_through=r"tests\.test_(connect|dbapi)\.\w+\.test_(exception_on_hello|unknown_packet_on_connect|exception_execute)",
-    known={
-        "tests.test_blocks.LogTestCase.test_logs_insert": "send_logs_level: who inserts what is gathered gets no Log packets",
-    },
 )
 
 

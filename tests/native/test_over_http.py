@@ -93,7 +93,9 @@ def test_servers_can_insert_and_not_read(http_only: RemoteGateway, tmp_path: Pat
     for settings in ({}, {"async_insert": 0}):
         sender.direct.sql("INSERT INTO d.sent SELECT number FROM numbers(1000)", distributed_foreground_insert=1, **settings)
     assert http_only.direct.sql("SELECT count(), sum(n) FROM sent") == "2000\t999000"
-    assert "backend_native.address" in sender.direct.request("SELECT count() FROM d.sent").text
+    where = f"'127.0.0.1:{http_only.native_port}', numbers(3), '{TESTER.name}', '{TESTER.password}'"
+    for reads in ("SELECT count() FROM d.sent", f"SELECT * FROM remote({where})"):
+        assert "backend_native.address" in sender.direct.request(reads).text
     sender.stop()
 
 

@@ -412,3 +412,13 @@ def test_own_tables_are_read_natively(native: Endpoint, tested: Endpoint, table:
         # The session goes on.
         assert connection.insert("INSERT INTO t VALUES", [numbers("n", [8])], 1)[-1].kind == END_OF_STREAM
     assert rows(tested) == [7, 8]
+
+
+@pytest.mark.parametrize(("kind", "code"), [(QUERY, 101), (8, 101), (77, 99)])
+def test_packets_among_the_blocks_that_are_none(native: Endpoint, direct: Endpoint, table: str, kind: int, code: int) -> None:
+    with ask(native) as connection:
+        connection.begin_insert("INSERT INTO t VALUES")
+        connection.send(connection.data([numbers("n", [1])], 1) + varint(kind))
+        assert connection.up_to(EXCEPTION)[-1].code == code
+        assert connection.closed()
+    assert rows(direct) == []

@@ -26,6 +26,7 @@ from harness.native import (
     PONG,
     PROFILE_EVENTS,
     PROGRESS,
+    SCALAR,
     SERVER_DATA,
     TABLES_STATUS,
     TABLES_STATUS_RESPONSE,
@@ -75,6 +76,10 @@ def with_table(name: str, value: int) -> Callable[[Native], bytes]:
     return lambda it: varint(DATA) + text(name) + it.block([numbers("n", [value])], 1)
 
 
+def scalar(it: Native) -> bytes:
+    return varint(SCALAR) + text("_s") + it.block([numbers("n", [1])], 1)
+
+
 def packed(step: Step, is_packed: bool) -> Step:
     def sent(connection: Native) -> bytes:
         connection.compressed = is_packed
@@ -98,8 +103,13 @@ CONVERSATIONS: dict[str, tuple[list[Step], list[int], int, dict[str, int]]] = {
     "cancelled before the first block": ([begin(), CANCELLED, *insert(2), IS_PINGED], [2], 1, {}),
     "cancelled twice": ([begin(), block(1), CANCELLED, Step(lambda it: varint(CANCEL)), IS_PINGED, *insert(2)], [2], 1, {}),
     "no rows at all": ([begin(), END, begin(), block(), END, *insert(2)], [2], 1, {}),
-    "set": ([*insert(1), statement("SET max_block_size = 7"), *insert(2)], [1, 2], 1, {"session": 1}),
-    "set async_insert": ([*insert(1), statement("SET async_insert = 0"), *insert(2)], [1, 2], 1, {"session": 1}),
+    "set": ([*insert(1), statement("SET max_block_size = 7"), *insert(2)], [1, 2], 2, {}),
+    "set async_insert": (
+        [*insert(1), statement("SET async_insert = 0, max_threads = 1"), *insert(2), statement("SET async_insert = true"), *insert(3)],
+        [1, 2, 3], 2, {"async_insert=0": 1},
+    ),
+    "set what is no plain value": ([statement("SET max_threads = 1 + 1"), statement("SET additional_table_filters = {}"), *insert(1)],
+                                   [1], 0, {"session": 1}),
     "set what is not known": ([statement("SET no_such_setting = 1"), *insert(1)], [1], 1, {}),
     "use": ([*insert(1), statement("USE system"), begin(), IS_PINGED], [1], 1, {"session": 1}),
     "a temporary table of the same name": (
@@ -140,6 +150,15 @@ CONVERSATIONS: dict[str, tuple[list[Step], list[int], int, dict[str, int]]] = {
         [Step(lambda it: it.query(INSERT) + with_table("x", 7)(it) + it.data(), (SERVER_DATA,)), block(1), END],
         [1], 0, {"external_table": 1},
     ),
+    "a value beside blocks": (
+        [Step(lambda it: it.query(INSERT) + scalar(it) + it.data(), (SERVER_DATA, EXCEPTION)), block(1), END],
+        [1], 0, {"external_table": 1},
+    ),
+    "cancelled before the empty block": (
+        [Step(lambda it: it.query(INSERT) + varint(CANCEL), CANCELLED.ends), IS_PINGED, *insert(2)],
+        [2], 1, {},
+    ),
+    "rows without columns": ([begin(), Step(lambda it: it.data([], 5)), END], [0] * 5, 0, {"type": 1}),
     "by input()": (
         [begin("INSERT INTO t SELECT n + 1 FROM input('n UInt64') FORMAT Native"), block(1), END],
         [2], 0, {"insert_form": 1},

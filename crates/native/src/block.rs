@@ -239,6 +239,10 @@ impl BlockReader {
                 if rows > MAX_ROWS {
                     return Err(Fault::TooLarge("the number of rows"));
                 }
+                if columns == 0 && rows > 0 {
+                    // ClickHouse takes it for so many rows of defaults.
+                    return Err(Fault::Unsupported("a block of rows without columns"));
+                }
                 (self.columns, self.columns_left, self.rows) = (columns, columns, rows);
                 if columns > 0 {
                     write_varint(out, columns as u64);

@@ -37,9 +37,13 @@ pub mod client {
     pub const CANCEL: u64 = 3;
     pub const PING: u64 = 4;
     pub const TABLES_STATUS_REQUEST: u64 = 5;
+    /// It has a number, and no server knows it.
+    pub const KEEP_ALIVE: u64 = 6;
     pub const SCALAR: u64 = 7;
     pub const IGNORED_PART_UUIDS: u64 = 8;
     pub const SSH_CHALLENGE_REQUEST: u64 = 11;
+    /// Of those that there are: a server's answer to another.
+    pub const LAST: u64 = 14;
 }
 
 /// What a server sends.

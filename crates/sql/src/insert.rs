@@ -179,6 +179,18 @@ pub fn blank_settings(text: &[u8], unwanted: impl Fn(&str) -> bool) -> Option<Ve
     settings.iter().any(|setting| unwanted(&setting.name)).then_some(blanked)
 }
 
+/// The settings of a SET that says nothing else. None if there is anything in it that is not a plain value.
+pub fn settings_of_set(text: &[u8]) -> Option<Vec<(String, String)>> {
+    let mut cursor = Cursor::new(text, false);
+    if !cursor.eat_keyword("SET") {
+        return None;
+    }
+    let settings = settings(&mut cursor).ok()?;
+    cursor.eat_symbol(b';');
+    (cursor.peek().kind == TokenKind::End)
+        .then(|| settings.into_iter().map(|setting| (setting.name, setting.value)).collect())
+}
+
 fn table(cursor: &mut Cursor) -> Result<InsertTable, InsertForm> {
     let first = identifier(cursor)?;
     if !cursor.eat_symbol(b'.') {

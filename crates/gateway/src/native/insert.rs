@@ -9,8 +9,8 @@ use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Inpu
 use windrow_sql::{InsertStatement, TableName};
 
 use super::relay::{pass_answer, Answered, Ended, Form, Had};
-use super::reply::{counters, misread, seconds_now, NOT_IMPLEMENTED, UNEXPECTED_PACKET_FROM_CLIENT};
-use super::session::{no_room, params, Closed, Session};
+use super::reply::{counters, misread, seconds_now, NOT_IMPLEMENTED};
+use super::session::{no_room, Closed, Session};
 use crate::admission::{Holds, Moment};
 use crate::data::Room;
 use crate::error::Refusal;
@@ -115,11 +115,15 @@ impl Session<'_> {
         statement: InsertStatement,
         origin: Origin,
     ) -> Result<(), Closed> {
-        let Some((length, has_tables)) = self.tables_beside(&query, query_length).await? else {
-            self.state.metrics.forwarded("external_table");
-            return self.splice().await;
+        let (length, has_tables) = match self.tables_beside(&query, query_length).await? {
+            Beside::Whole { end, has_tables } => (end, has_tables),
+            Beside::Cancelled => return Ok(()),
+            Beside::Unreadable => {
+                self.state.metrics.forwarded("external_table");
+                return self.splice().await;
+            }
         };
-        let params = params(&query);
+        let params = self.params(&query);
         let packet = self.packet_of(&query, query_length);
         let resolved = statement.table.resolve(|parameter| query_parameter(&params, parameter));
         let text = &self.wire.input[query.text.clone()];
@@ -128,10 +132,12 @@ impl Session<'_> {
         let Some(table) = resolved else {
             return self.relay_insert(&sent, "insert_form", Come::default()).await;
         };
-        let obstacle = match (self.is_changed, has_tables) {
-            (true, _) => Some("session"),
-            (_, true) => Some("external_table"),
-            _ => None,
+        let obstacle = match () {
+            () if self.is_changed => Some("session"),
+            () if has_tables => Some("external_table"),
+            // Only what runs there has a log.
+            () if sent.wants_logs() && self.state.backend.takes_requests() => Some("setting"),
+            () => None,
         };
         let payload = match is_text {
             true => query.text.start + statement.data_start..query.text.end,
@@ -205,10 +211,12 @@ impl Session<'_> {
         latest.query.id.clear();
         latest.query.id.push_str(id.unwrap_or_default());
         let length = input.at() + latest.packet.len();
-        let Some((length, false)) = self.tables_beside(&latest.query, length).await? else {
-            return self.splice().await;
+        let length = match self.tables_beside(&latest.query, length).await? {
+            Beside::Whole { end, has_tables: false } => end,
+            Beside::Cancelled => return Ok(()),
+            Beside::Whole { .. } | Beside::Unreadable => return self.splice().await,
         };
-        let params = params(&latest.query);
+        let params = self.params(&latest.query);
         let sent = Sent { query: &latest.query, params: &params, length, statement: &latest.statement, is_text: false };
         let prepared = latest.prepared.clone();
         self.blocks(&sent, &latest.table, prepared, &latest.header, origin).await?;
@@ -271,24 +279,24 @@ impl Session<'_> {
         }
     }
 
-    /// Reads up to the empty block that says that no more tables come with a statement. Tells where it ends, and whether there
-    /// were any. `None`: a block can't be read.
-    pub(super) async fn tables_beside(
-        &mut self,
-        query: &Query,
-        length: usize,
-    ) -> Result<Option<(usize, bool)>, Closed> {
+    /// Reads up to the empty block that says that no more tables come with a statement.
+    pub(super) async fn tables_beside(&mut self, query: &Query, length: usize) -> Result<Beside, Closed> {
         let mut reading = Reading::new(self.client.revision, query.is_compressed, length, self.max_insert_bytes());
         let mut has_tables = false;
         loop {
             match self.step(&mut reading).await? {
-                Step::Block(end) if end.is_last() => return Ok(Some((reading.at, has_tables))),
-                Step::Block(_) => {
+                Step::Block(end) if end.is_last() => return Ok(Beside::Whole { end: reading.at, has_tables }),
+                Step::Block(_) | Step::Scalar => {
                     has_tables = true;
                     reading.out.clear();
                 }
-                Step::Unreadable(_) | Step::NoRoom => return Ok(None),
-                Step::Cancel | Step::Unexpected(_) => return Err(Closed),
+                Step::Unreadable(_) | Step::NoRoom => return Ok(Beside::Unreadable),
+                Step::Cancel => {
+                    self.wire.consume(reading.at);
+                    self.answer(query.is_compressed, |answer| answer.end_of_stream()).await?;
+                    return Ok(Beside::Cancelled);
+                }
+                Step::Unexpected(kind) => return self.refuse_packet(query.is_compressed, kind).await,
             }
         }
     }
@@ -347,11 +355,8 @@ impl Session<'_> {
                     self.answer(is_compressed, |answer| answer.end_of_stream()).await?;
                     return Err(NoRows::Ended);
                 }
-                Step::Unexpected(kind) => {
-                    let text = format!("Unexpected packet from client (number {kind}): Data was expected");
-                    self.refuse(is_compressed, &Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text)).await?;
-                    return Err(NoRows::Closed);
-                }
+                Step::Scalar => return Ok(self.refuse_packet(is_compressed, client::SCALAR).await?),
+                Step::Unexpected(kind) => return Ok(self.refuse_packet(is_compressed, kind).await?),
             }
         }
     }
@@ -360,10 +365,10 @@ impl Session<'_> {
     async fn step(&mut self, reading: &mut Reading) -> Result<Step, Closed> {
         let max_packed = self.max_packed_bytes();
         let Reading { reader, at, out, room, limit, keeps } = reading;
-        loop {
+        let kind = loop {
             let kind = self.wire.parse(*at, |bytes| Input::new(bytes).varint().map(|kind| (kind, 1))).await?;
             match kind.map(|(kind, _)| kind) {
-                Ok(client::DATA) => break,
+                Ok(kind @ (client::DATA | client::SCALAR)) => break kind,
                 Ok(client::PING) => {
                     self.wire.input.remove(*at);
                     self.answer(false, |answer| answer.pong()).await?;
@@ -375,7 +380,7 @@ impl Session<'_> {
                 Ok(kind) => return Ok(Step::Unexpected(kind)),
                 Err(fault) => return Ok(Step::Unreadable(fault)),
             }
-        }
+        };
         loop {
             match reader.read(&self.wire.input[*at..], out) {
                 Ok(taken) => {
@@ -387,7 +392,7 @@ impl Session<'_> {
                         return Ok(Step::Unreadable(Fault::TooLarge("an insert")));
                     }
                     if let Some(end) = taken.end {
-                        return Ok(Step::Block(end));
+                        return Ok(if kind == client::SCALAR { Step::Scalar } else { Step::Block(end) });
                     }
                 }
                 Err(fault) => return Ok(Step::Unreadable(fault)),
@@ -658,7 +663,7 @@ impl Session<'_> {
                     self.answer(is_compressed, |answer| answer.end_of_stream()).await?;
                     return Err(NoRows::Ended);
                 }
-                Step::Unexpected(_) | Step::NoRoom => return Err(NoRows::Closed),
+                Step::Scalar | Step::Unexpected(_) | Step::NoRoom => return Err(NoRows::Closed),
             }
         }
     }
@@ -726,9 +731,22 @@ impl Reading {
 /// Of a column that is passed over.
 const MAX_COLUMN_BYTES: usize = 1 << 30;
 
+/// What came between a statement and the empty block behind it.
+pub(super) enum Beside {
+    Whole {
+        end: usize,
+        has_tables: bool,
+    },
+    Unreadable,
+    /// The statement too: the client has heard so.
+    Cancelled,
+}
+
 /// What came next of an insert.
 enum Step {
     Block(BlockEnd),
+    /// A value that a server has worked out for a statement.
+    Scalar,
     Cancel,
     Unexpected(u64),
     Unreadable(Fault),
@@ -737,7 +755,13 @@ enum Step {
 
 impl Sent<'_> {
     fn setting(&self, name: &str) -> Option<&str> {
-        self.query.settings.iter().rev().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
+        let in_text = self.statement.settings.iter().rev().find(|(of, _)| of == name).map(|(_, value)| value.as_str());
+        in_text.or_else(|| self.params.iter().rev().find(|param| param.name() == name)?.text())
+    }
+
+    /// Whether its client is to see what the server logs of it, and not errors alone.
+    fn wants_logs(&self) -> bool {
+        self.setting("send_logs_level").is_some_and(|level| !matches!(level, "none" | "fatal"))
     }
 
     fn has_important_settings(&self) -> bool {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception};
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
-use windrow_native::{client, server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query};
+use windrow_native::{client, server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE};
 use windrow_sql::{InsertStatement, TableName};
 
-use super::insert::{Come, Sent};
+use super::insert::{Beside, Come, Sent};
 use super::reply::NOT_IMPLEMENTED;
 use super::session::{Closed, Session};
 use super::wire::{read_more, Wire};
@@ -30,7 +30,8 @@ const MAX_COLUMN_BYTES: usize = 1 << 30;
 /// Stands in front of an error behind rows.
 const MARK: &[u8] = b"\r\n__exception__";
 const NO_TABLES: &str =
-    "Tables that go along with a statement need the backend's native port: see `backend_native.address`";
+    "Tables that go along with a statement, and the parts of statements that servers ask each other \
+     for, need the backend's native port: see `backend_native.address`";
 
 /// Whom a statement is posted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,9 +189,13 @@ impl Session<'_> {
         changes: &Changes,
     ) -> Result<bool, Closed> {
         let query = posted.query;
-        let Some((end, has_tables)) = self.tables_beside(query, length).await? else {
-            self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
-            return Err(Closed);
+        let (end, has_tables) = match self.tables_beside(query, length).await? {
+            Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
+            Beside::Cancelled => return Ok(false),
+            Beside::Unreadable => {
+                self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
+                return Err(Closed);
+            }
         };
         let text = self.wire.input[query.text.clone()].to_vec();
         self.wire.consume(end);

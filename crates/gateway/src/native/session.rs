@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use windrow_http::Stream;
 use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
-use windrow_sql::{classify, own_table_references, unquote_string, OtherStatement, OwnTableUse, Statement, TableName};
+use windrow_sql::{
+    classify, own_table_references, settings_of_set, unquote_string, OtherStatement, OwnTableUse, Statement, TableName,
+};
 
 use super::handshake::{shake_hands, upstream_of, Client};
-use super::insert::Latest;
+use super::insert::{Beside, Latest};
 use super::over_http::{Posted, Through};
 use super::relay::{pass_answer, splice, Answered, Between, Ended, Form, Had};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
@@ -42,8 +44,11 @@ pub(super) struct Session<'s> {
     pub(super) client: Client,
     /// Comes in front of the first packet, whenever that is.
     pub(super) addendum: Option<Addendum>,
-    /// Settings, roles or temporary tables are no longer those that a connection begins with: all is the backend's from now on.
+    /// The database, roles or temporary tables are no longer those that a connection begins with, or SET said something that is
+    /// not understood: all is the backend's from now on.
     pub(super) is_changed: bool,
+    /// What SET has said.
+    pub(super) settings: Vec<(String, String)>,
     pub(super) between: Between,
     /// Over HTTP, whether the session has begun.
     pub(super) has_http_session: bool,
@@ -80,6 +85,7 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         client,
         addendum: None,
         is_changed: false,
+        settings: Vec::new(),
         between: Between::default(),
         has_http_session: false,
         latest: None,
@@ -163,19 +169,22 @@ impl<'s> Session<'s> {
             client::TABLES_STATUS_REQUEST => self.tables_status().await,
             // Of a statement that is the backend's: tables that go along with it, or rows that came behind an error.
             client::DATA | client::SCALAR if self.is_forwarding => self.pass_data().await,
-            client::HELLO | client::DATA | client::SCALAR => {
-                let text = format!("Unexpected packet from client (number {kind}): a statement was expected");
-                let refusal = Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text);
-                self.refuse(false, &refusal).await?;
-                Err(Closed)
-            }
+            client::HELLO | client::DATA | client::SCALAR => self.refuse_packet(false, kind).await,
             _ if self.is_forwarding => self.splice().await,
-            _ => {
-                let text = format!("Unknown packet from client (number {kind})");
-                self.refuse(false, &Refusal::statement(UNKNOWN_PACKET_FROM_CLIENT, text)).await?;
-                Err(Closed)
-            }
+            _ => self.refuse_packet(false, kind).await,
         }
+    }
+
+    /// A packet that has no place here. Where the next one begins can't be told.
+    pub(super) async fn refuse_packet<T>(&mut self, is_compressed: bool, kind: u64) -> Result<T, Closed> {
+        let (code, what) = match kind {
+            client::KEEP_ALIVE => (UNKNOWN_PACKET_FROM_CLIENT, "Unknown"),
+            0..=client::LAST => (UNEXPECTED_PACKET_FROM_CLIENT, "Unexpected"),
+            _ => (UNKNOWN_PACKET_FROM_CLIENT, "Unknown"),
+        };
+        let text = format!("{what} packet from client (number {kind})");
+        self.refuse(is_compressed, &Refusal::statement(code, text)).await?;
+        Err(Closed)
     }
 
     async fn query(&mut self) -> Result<(), Closed> {
@@ -230,7 +239,7 @@ impl<'s> Session<'s> {
         statement: Option<&OtherStatement>,
         reason: &'static str,
     ) -> Result<(), Closed> {
-        let params = params(query);
+        let params = self.params(query);
         if self.reads_own_tables(query) {
             let posted = Posted { query, params: &params, additions: &[], through: Through::OwnPort };
             return self.forward_over_http(posted, length, &Changes::default()).await.map(drop);
@@ -270,15 +279,20 @@ impl<'s> Session<'s> {
                 return self.refuse_with_data(query, length, &refusal).await;
             }
             Passage::Repeat => {
-                let end = self.tables_beside(query, length).await?;
-                self.wire.consume(end.map_or(length, |(end, _)| end));
+                match self.tables_beside(query, length).await? {
+                    Beside::Whole { end, .. } => self.wire.consume(end),
+                    Beside::Unreadable => return Err(Closed),
+                    Beside::Cancelled => return Ok(()),
+                }
                 return self.tell_success(query, &Summary::default(), false).await;
             }
             Passage::Nameless | Passage::Claimed(_) => {}
         }
+        // What a plain SET says, every later insert says as well.
+        let set = settings_of_set(&text[..text.len().min(LOOKED_THROUGH_BYTES)]).filter(|_| !self.is_over_http());
         // Before it runs, and undone if it is refused: no insert behind it is to be taken too early. DuckDB knows no sessions.
         let was_changed = self.is_changed;
-        self.is_changed |= changes.session && takes_requests;
+        self.is_changed |= changes.session && takes_requests && set.is_none();
         if self.is_over_http() {
             let posted = Posted { query, params: &params, additions: &additions, through: self.through() };
             let is_done = self.forward_over_http(posted, length, &changes).await?;
@@ -317,7 +331,14 @@ impl<'s> Session<'s> {
         wire.write.send(&last, wire.idle).await?;
         state.conclude(passage, matches!(ended, Ended::Done)).await;
         match ended {
-            Ended::Done => Ok(()),
+            Ended::Done => {
+                if let Some(set) = set {
+                    self.settings.retain(|(name, _)| set.iter().all(|(other, _)| other != name));
+                    self.settings.extend(set);
+                    self.latest = None;
+                }
+                Ok(())
+            }
             Ended::Failed { .. } => {
                 self.is_changed = was_changed || self.is_changed && may_leave_something;
                 Ok(())
@@ -339,7 +360,7 @@ impl<'s> Session<'s> {
 
     /// Inserts that have been gathered are stored before the backend says that its own are.
     async fn flush_queue(&mut self, query: &Query, length: usize, tables: Vec<TableName>) -> Result<(), Closed> {
-        let params = params(query);
+        let params = self.params(query);
         let flushed = self.context(query, self.user_key(query), &params).flush_gathered(tables).await;
         match flushed {
             Ok(_) => self.forward(query, length, None, "other_statement").await,
@@ -397,7 +418,8 @@ impl<'s> Session<'s> {
     pub(super) async fn upstream(&mut self) -> Result<&mut Upstream, NotConnected> {
         // One that the backend has closed meanwhile is made anew, unless something of the session was in it.
         let is_gone = |upstream: &mut Upstream| upstream.wire.has_ended();
-        if !(self.is_changed || self.is_forwarding) && self.client.upstream.as_mut().is_some_and(is_gone) {
+        let is_as_begun = !self.is_changed && self.settings.is_empty();
+        if is_as_begun && !self.is_forwarding && self.client.upstream.as_mut().is_some_and(is_gone) {
             self.client.upstream = None;
             self.between = Between::default();
         }
@@ -448,6 +470,23 @@ impl<'s> Session<'s> {
         }
     }
 
+    /// A statement's settings and parameters as HTTP would have them, in front of them what SET has said.
+    pub(super) fn params(&self, query: &Query) -> Vec<Param<'static>> {
+        let text = |text: &str| text.as_bytes().to_vec().into();
+        let is_said_again = |name: &String| query.settings.iter().any(|setting| setting.name == *name);
+        let set = self.settings.iter().filter(|(name, _)| !is_said_again(name));
+        let set = set.map(|(name, value)| Param { name: text(name), value: text(value) });
+        let settings = query.settings.iter().map(|setting| {
+            let value = unquote_string(&setting.value).filter(|_| setting.flags & windrow_native::FLAG_CUSTOM != 0);
+            Param { name: text(&setting.name), value: text(value.as_deref().unwrap_or(&setting.value)) }
+        });
+        let parameters = query.parameters.iter().map(|parameter| {
+            let value = unquote_string(&parameter.value).unwrap_or_else(|| parameter.value.clone());
+            Param { name: text(&format!("param_{}", parameter.name)), value: text(&value) }
+        });
+        set.chain(settings).chain(parameters).collect()
+    }
+
     pub(super) fn context<'c>(
         &self,
         query: &'c Query,
@@ -486,14 +525,17 @@ impl<'s> Session<'s> {
 
     /// A statement that nobody runs, with what the client has sent behind it.
     async fn refuse_with_data(&mut self, query: &Query, length: usize, refusal: &Refusal) -> Result<(), Closed> {
-        let end = self.tables_beside(query, length).await?;
+        let beside = self.tables_beside(query, length).await?;
+        if let Beside::Cancelled = beside {
+            return Ok(());
+        }
         self.refuse(query.is_compressed, refusal).await?;
-        match end {
-            Some((end, _)) => {
+        match beside {
+            Beside::Whole { end, .. } => {
                 self.wire.consume(end);
                 Ok(())
             }
-            None => Err(Closed),
+            Beside::Unreadable | Beside::Cancelled => Err(Closed),
         }
     }
 
@@ -524,18 +566,4 @@ impl From<NotConnected> for Closed {
     fn from(_: NotConnected) -> Closed {
         Closed
     }
-}
-
-/// A statement's settings and parameters as HTTP would have them.
-pub(super) fn params(query: &Query) -> Vec<Param<'static>> {
-    let text = |text: &str| text.as_bytes().to_vec().into();
-    let settings = query.settings.iter().map(|setting| {
-        let value = unquote_string(&setting.value).filter(|_| setting.flags & windrow_native::FLAG_CUSTOM != 0);
-        Param { name: text(&setting.name), value: text(value.as_deref().unwrap_or(&setting.value)) }
-    });
-    let parameters = query.parameters.iter().map(|parameter| {
-        let value = unquote_string(&parameter.value).unwrap_or_else(|| parameter.value.clone());
-        Param { name: text(&format!("param_{}", parameter.name)), value: text(&value) }
-    });
-    settings.chain(parameters).collect()
 }
