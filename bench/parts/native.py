@@ -189,7 +189,7 @@ def large(stack: Stack, through: bool, statement: str, path: str | None, times: 
     return json.loads(done.stdout)
 
 
-FLUSH_BYTES = 16_000_000
+FLUSH_BYTES = 160_000_000
 
 
 @part("native-flush", "Flushes over the native protocol", quick={"rounds": 1}, rounds=Option(5, "of each way, alternately"))

@@ -118,6 +118,7 @@ pub fn run(plan: Plan) -> Outcome<Load> {
     let empty = Load { sent: vec![0; count], unacknowledged: vec![Vec::new(); count], ..Load::default() };
     let load = Rc::new(RefCell::new(empty));
     let local = tokio::task::LocalSet::new();
+    let used_before = cpu::seconds();
     let clock = local.block_on(&runtime, async {
         let mut exchanges = Vec::with_capacity(count);
         for _ in 0..count {
@@ -133,7 +134,7 @@ pub fn run(plan: Plan) -> Outcome<Load> {
     })?;
     let mut load = load.take();
     load.window_seconds = clock.measured_from.elapsed().as_secs_f64().min(plan.seconds);
-    load.cpu_seconds = cpu::seconds();
+    load.cpu_seconds = cpu::seconds() - used_before;
     load.latencies_us.sort_unstable();
     let quantile = |share: f64| quantile_ms(&load.latencies_us, share);
     (load.p50_ms, load.p95_ms, load.p99_ms, load.max_ms) =
