@@ -124,6 +124,8 @@ def native_large(stack: Stack, options: Namespace) -> str:
     rows, goals = Rows(), Goals()
     stack.clickhouse.sql("DROP TABLE IF EXISTS bench.large")
     stack.clickhouse.sql(f"CREATE TABLE bench.large ({COLUMNS}) ENGINE = MergeTree ORDER BY u1")
+    # Merges would fall on whichever way comes next.
+    stack.clickhouse.sql("SYSTEM STOP MERGES bench.large")
     stack.clickhouse.sql("DROP TABLE IF EXISTS bench.result")
     stack.clickhouse.sql(f"CREATE TABLE bench.result ({COLUMNS}) ENGINE = MergeTree ORDER BY u1")
     stack.clickhouse.sql(FILLED.format(options.megabytes * 1_000_000 // ROW_BYTES))
