@@ -132,10 +132,18 @@ impl BlockEnd {
     }
 }
 
+/// What rows have at least, so that a block that is too large is known by its head. One of another number of columns is not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RowShape {
+    pub columns: usize,
+    pub bytes: usize,
+}
+
 /// Takes blocks apart, one after the other.
 pub struct BlockReader {
     revision: u64,
     max_bytes: usize,
+    expected: RowShape,
     /// What comes out is wanted as it has to be; else only where blocks end.
     keeps: bool,
     steps: Vec<Step>,
@@ -152,6 +160,7 @@ impl BlockReader {
         BlockReader {
             revision,
             max_bytes,
+            expected: RowShape::default(),
             keeps: true,
             steps: Vec::new(),
             columns: 0,
@@ -159,6 +168,11 @@ impl BlockReader {
             rows: 0,
             shapes: Vec::new(),
         }
+    }
+
+    /// Of blocks whose rows are likely to be of this shape.
+    pub fn expecting(self, expected: RowShape) -> BlockReader {
+        BlockReader { expected, ..self }
     }
 
     /// For who only looks for the ends of blocks, and clears `out` whenever he likes.
@@ -242,6 +256,10 @@ impl BlockReader {
                 if columns == 0 && rows > 0 {
                     // ClickHouse takes it for so many rows of defaults.
                     return Err(Fault::Unsupported("a block of rows without columns"));
+                }
+                let expected = if columns == self.expected.columns { self.expected.bytes } else { 0 };
+                if bytes_of(rows, expected)? > self.max_bytes {
+                    return Err(Fault::TooLarge("an insert"));
                 }
                 (self.columns, self.columns_left, self.rows) = (columns, columns, rows);
                 if columns > 0 {
@@ -588,6 +606,18 @@ mod tests {
             ("v", "Variant(String, UInt8)", [words(&[0]), vec![1, 255, 0], vec![1, b'q'], vec![9]].concat()),
             ("f", "FixedString(2)", b"abcdef".to_vec()),
         ]
+    }
+
+    #[test]
+    fn a_block_that_is_too_large_is_known_by_its_head() {
+        let head = block(revision::NEWEST, &[("n", "UInt64", &[])], 200_000);
+        let read = |columns| {
+            let mut reader = BlockReader::new(revision::NEWEST, 1 << 20).expecting(RowShape { columns, bytes: 8 });
+            reader.begin();
+            reader.read(&head, &mut Vec::new()).map(|(_, end)| end)
+        };
+        assert_eq!(read(1), Err(Fault::TooLarge("an insert")));
+        assert_eq!(read(2), Ok(None), "of other columns nothing is known");
     }
 
     #[test]

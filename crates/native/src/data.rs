@@ -2,7 +2,7 @@
 
 use windrow_compression::{clickhouse_block_bytes, decompress_clickhouse_block, DecompressError};
 
-use crate::block::{BlockEnd, BlockReader};
+use crate::block::{BlockEnd, BlockReader, RowShape};
 use crate::input::{Fault, Input};
 
 /// Of the name of an external table.
@@ -42,6 +42,11 @@ impl DataReader {
             has_name: false,
             unpacked: Vec::new(),
         }
+    }
+
+    /// Of blocks whose rows are likely to be of this shape.
+    pub fn expecting(self, expected: RowShape) -> DataReader {
+        DataReader { blocks: self.blocks.expecting(expected), ..self }
     }
 
     /// For who only looks for the ends of packets, and clears `out` whenever he likes.

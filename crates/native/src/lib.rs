@@ -22,7 +22,7 @@ pub mod revision;
 mod server_packet;
 
 pub use answer::{Answer, Counter};
-pub use block::{BlockEnd, BlockReader};
+pub use block::{BlockEnd, BlockReader, RowShape};
 pub use data::{DataReader, Taken};
 pub use hello::{Addendum, ClientHello, ServerHello, Startup, MAX_HELLO_STRING_BYTES, NOT_CHUNKED};
 pub use input::{write_string, write_varint, Fault, Input};

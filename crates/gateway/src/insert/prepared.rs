@@ -7,6 +7,8 @@ use windrow_engine::{
     AckLevel, Gatherer, InsertKind, Shape,
 };
 
+use windrow_native::RowShape;
+
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
 use super::questions::{Leave, Questions};
@@ -104,6 +106,13 @@ impl Prepared {
     pub(crate) fn header(&self) -> Option<Vec<(&str, &str)>> {
         let (schema, columns) = (&self.grounds.schema, &self.destination().columns);
         columns.iter().map(|name| Some((name.as_str(), schema.type_name(name)?))).collect()
+    }
+
+    /// What the rows of such blocks have at least.
+    pub(crate) fn row_shape(&self) -> RowShape {
+        let columns = self.readers.parsing.as_ref().map_or(&[][..], |parsing| parsing.plan.columns());
+        let bytes = columns.iter().map(|column| column.data_type.fixed_width().unwrap_or(1)).sum();
+        RowShape { columns: columns.len(), bytes }
     }
 
     /// Whether payloads that are compatible in this have all columns that an insert may bring.

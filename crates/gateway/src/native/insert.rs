@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_engine::DataKind;
-use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Input, Query, Setting};
+use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Input, Query, RowShape, Setting};
 use windrow_sql::{InsertStatement, TableName};
 
 use super::relay::{pass_answer, Answered, Ended, Form, Had};
@@ -238,7 +238,7 @@ impl Session<'_> {
             true => self.max_insert_bytes(),
             false => self.max_insert_bytes().min(prepared.kind.limits.max_data_size_bytes as usize),
         };
-        let come = match self.rows(sent, limit, header).await {
+        let come = match self.rows(sent, limit, prepared.row_shape(), header).await {
             Ok(come) => come,
             Err(NoRows::Closed) => return Err(Closed),
             Err(NoRows::Ended) => return Ok(()),
@@ -318,12 +318,13 @@ impl Session<'_> {
     }
 
     /// Takes the client's blocks up to the empty one.
-    async fn rows(&mut self, sent: &Sent<'_>, limit: usize, header: &[u8]) -> Result<Come, NoRows> {
+    async fn rows(&mut self, sent: &Sent<'_>, limit: usize, shape: RowShape, header: &[u8]) -> Result<Come, NoRows> {
         // A client that does not wait for it has sent its rows already.
         self.wire.queue(header);
         let is_compressed = sent.query.is_compressed;
         let mut had = Had { header: true, profile_events: 0 };
         let mut reading = Reading::new(self.client.revision, is_compressed, sent.length, limit);
+        reading.reader = reading.reader.expecting(shape);
         loop {
             match self.step(&mut reading).await? {
                 Step::Block(end) if end.is_last() => {
@@ -638,7 +639,7 @@ impl Session<'_> {
             self.refuse(sent.query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, text.to_owned())).await?;
             return Err(NoRows::Ended);
         };
-        self.rows(sent, self.max_insert_bytes(), &header).await
+        self.rows(sent, self.max_insert_bytes(), RowShape::default(), &header).await
     }
 
     /// Takes the rows of an insert that is stored already, however many they are. `had` is what the client was told of them.
