@@ -365,14 +365,15 @@ def test_a_query_that_can_not_be_read_is_refused(native: Endpoint) -> None:
         assert connection.closed()
 
 
-def test_a_large_insert_that_is_repeated_is_acknowledged(native: Endpoint, direct: Endpoint) -> None:
-    """Too large to be gathered: the first is passed on, and the second read to its end, of which nothing is kept."""
+def test_a_large_insert_that_is_stored_already_is_acknowledged(tested: Endpoint, native: Endpoint, direct: Endpoint) -> None:
+    """Too large to be gathered, it is read to its end, and nothing of it is kept. (The table itself knows no repeats.)"""
     direct.sql("CREATE TABLE t (n UInt64) ENGINE = MergeTree ORDER BY n")
-    settings = {"insert_deduplication_token": "large", "async_insert_max_data_size": "1000"}
+    token = {"insert_deduplication_token": "large"}
     blocks = [range(start, start + 1000) for start in range(0, 5000, 1000)]
+    assert tested.insert("INSERT INTO t SELECT number FROM numbers(5000)", b"", **token).status == 200
     with ask(native) as connection:
         for _ in range(2):
-            connection.begin_insert("INSERT INTO t VALUES", settings)
+            connection.begin_insert("INSERT INTO t VALUES", {**token, "async_insert_max_data_size": "1000"})
             for block in blocks:
                 connection.send(connection.data([numbers("n", block)], len(block)))
             connection.send(connection.data())
@@ -422,3 +423,32 @@ def test_packets_among_the_blocks_that_are_none(native: Endpoint, direct: Endpoi
         assert connection.up_to(EXCEPTION)[-1].code == code
         assert connection.closed()
     assert rows(direct) == []
+
+
+def test_own_tables_have_columns_without_rows_and_no_format(native: Endpoint, tested: Endpoint) -> None:
+    """What stands behind FORMAT is a native client's own business."""
+    with ask(native) as connection:
+        for tail in ("", " FORMAT Vertical", " SETTINGS max_threads = 1 FORMAT JSON ;"):
+            connection.send(connection.query(f"SELECT id FROM system.windrow_dead_letters WHERE 0{tail}") + connection.data())
+            packets = connection.up_to(END_OF_STREAM, EXCEPTION)
+            assert packets[-1].kind == END_OF_STREAM, packets[-1]
+            assert any(b"\x02id" in packet.body for packet in packets if packet.kind == SERVER_DATA), "its columns are told"
+
+
+def test_own_tables_are_not_read_where_names_mean_something_else(native: Endpoint, tested: Endpoint) -> None:
+    with ask(native) as connection:
+        connection.send(connection.query("CREATE TEMPORARY TABLE kept (id String)") + connection.data())
+        connection.up_to(END_OF_STREAM)
+        connection.send(connection.query("INSERT INTO kept SELECT id FROM system.windrow_dead_letters") + connection.data())
+        assert connection.up_to(END_OF_STREAM, EXCEPTION)[-1].code == 60
+
+
+def test_a_ping_right_behind_a_statement_that_is_waited_for(native: Endpoint, tested: Endpoint) -> None:
+    with ask(native) as connection:
+        for statement in ("SET max_threads = 1", "CREATE TABLE p (n UInt64) ENGINE = Null", "SET max_threads = 2"):
+            connection.send(connection.query(statement) + connection.data() + varint(PING))
+            packets = connection.up_to(PONG)
+            # Both are answered, in whichever order, and nothing is left over.
+            connection.send(varint(PING))
+            packets += connection.up_to(PONG)
+            assert [packet.kind for packet in packets].count(END_OF_STREAM) == 1

@@ -127,11 +127,14 @@ impl Dialer {
             Port::Known(port) => return Ok(*port),
             Port::ToldBy { native, told } => (*native, told),
         };
-        if told.load(Ordering::Relaxed) == 0 {
-            let port = ask_native_port((self.host.as_str(), native)).await?.unwrap_or(DEFAULT_HTTP_PORT);
-            told.store(port, Ordering::Relaxed);
+        match told.load(Ordering::Relaxed) {
+            0 => {
+                let port = ask_native_port((self.host.as_str(), native)).await?.unwrap_or(DEFAULT_HTTP_PORT);
+                told.store(port, Ordering::Relaxed);
+                Ok(port)
+            }
+            port => Ok(port),
         }
-        Ok(told.load(Ordering::Relaxed))
     }
 
     /// The server may be another when it is there again.
@@ -155,7 +158,7 @@ async fn ask_native_port(native: (&str, u16)) -> io::Result<Option<u16>> {
 /// From ClickHouse's own words on the port of its native protocol.
 pub(crate) fn told_http_port(text: &str) -> Option<u16> {
     const USE: &str = "You must use port ";
-    text.find(USE).and_then(|at| text[at + USE.len()..].split(' ').next()?.parse().ok())
+    text.find(USE).and_then(|at| text[at + USE.len()..].split(' ').next()?.parse().ok()).filter(|port| *port > 0)
 }
 
 impl fmt::Display for Dialer {

@@ -136,7 +136,7 @@ impl Session<'_> {
             () if self.is_changed => Some("session"),
             () if has_tables => Some("external_table"),
             // Only what runs there has a log.
-            () if sent.wants_logs() && self.state.backend.takes_requests() => Some("setting"),
+            () if sent.wants_logs() && !self.is_over_http() => Some("setting"),
             () => None,
         };
         let payload = match is_text {
@@ -388,6 +388,7 @@ impl Session<'_> {
                     *at += taken.bytes;
                     if !*keeps {
                         self.wire.consume(std::mem::take(at));
+                        out.clear();
                     }
                     if out.len() > *limit || self.wire.input.len() > max_packed {
                         return Ok(Step::Unreadable(Fault::TooLarge("an insert")));
@@ -566,9 +567,7 @@ impl Session<'_> {
                 self.wire.consume(come.end.unwrap_or(end));
                 return self.tell_success(query, &Summary::default(), false).await;
             }
-            let is_done = self.insert_over_http(sent, come, &additions).await?;
-            self.state.conclude(passage, is_done).await;
-            return Ok(());
+            return self.insert_over_http(sent, come, &additions, passage).await;
         }
         if let Err(error) = self.upstream().await {
             let refusal = error.refusal();
@@ -646,7 +645,7 @@ impl Session<'_> {
     async fn pass_over(&mut self, sent: &Sent<'_>, mut had: Had) -> Result<Come, NoRows> {
         let is_compressed = sent.query.is_compressed;
         self.wire.consume(sent.length);
-        let mut reading = Reading::passing_over(self.client.revision, is_compressed);
+        let mut reading = Reading::passing_over(self.client.revision, is_compressed, self.max_insert_bytes());
         loop {
             match self.step(&mut reading).await? {
                 Step::Block(end) if end.is_last() => return Ok(Come { had, end: Some(0), ..Come::default() }),
@@ -664,7 +663,12 @@ impl Session<'_> {
                     self.answer(is_compressed, |answer| answer.end_of_stream()).await?;
                     return Err(NoRows::Ended);
                 }
-                Step::Scalar | Step::Unexpected(_) | Step::NoRoom => return Err(NoRows::Closed),
+                Step::Scalar => return Ok(self.refuse_packet(is_compressed, client::SCALAR).await?),
+                Step::Unexpected(kind) => return Ok(self.refuse_packet(is_compressed, kind).await?),
+                Step::NoRoom => {
+                    self.refuse(is_compressed, &no_room()).await?;
+                    return Err(NoRows::Closed);
+                }
             }
         }
     }
@@ -723,14 +727,12 @@ impl Reading {
     }
 
     /// Blocks of which nothing is needed, however many they are.
-    fn passing_over(revision: u64, is_compressed: bool) -> Reading {
-        let reader = DataReader::new(revision, is_compressed, MAX_COLUMN_BYTES).discarding();
-        Reading { reader, at: 0, out: Vec::new(), room: Room::default(), limit: 0, keeps: false }
+    /// A column takes no more than `limit`.
+    fn passing_over(revision: u64, is_compressed: bool, limit: usize) -> Reading {
+        let reader = DataReader::new(revision, is_compressed, limit).discarding();
+        Reading { reader, keeps: false, ..Reading::new(revision, is_compressed, 0, limit) }
     }
 }
-
-/// Of a column that is passed over.
-const MAX_COLUMN_BYTES: usize = 1 << 30;
 
 /// What came between a statement and the empty block behind it.
 pub(super) enum Beside {
@@ -760,7 +762,7 @@ impl Sent<'_> {
         in_text.or_else(|| self.params.iter().rev().find(|param| param.name() == name)?.text())
     }
 
-    /// Whether its client is to see what the server logs of it, and not errors alone.
+    /// Whether its client is to see what the server logs of it. (Of what is fatal nothing is left to be told.)
     fn wants_logs(&self) -> bool {
         self.setting("send_logs_level").is_some_and(|level| !matches!(level, "none" | "fatal"))
     }

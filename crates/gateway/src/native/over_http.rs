@@ -11,17 +11,17 @@ use std::time::Duration;
 use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception};
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 use windrow_native::{client, server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE};
-use windrow_sql::{InsertStatement, TableName};
+use windrow_sql::{tokens, Dialect, InsertStatement, TableName, TokenKind};
 
 use super::insert::{Beside, Come, Sent};
 use super::reply::NOT_IMPLEMENTED;
 use super::session::{Closed, Session};
-use super::wire::{read_more, Wire};
+use super::wire::{first_byte, Wire};
 use crate::admission::{TableKey, TableSchema};
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, Param, Role, Summary};
-use crate::statement::{query_parameter, Changes};
+use crate::statement::{query_parameter, Changes, Passage};
 
 /// How long a statement may run without a word. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
@@ -84,9 +84,10 @@ impl Session<'_> {
     fn http(&self, through: Through) -> Result<Arc<Client>, Refusal> {
         let client = match (through, &self.state.backend) {
             (Through::Backend, Backend::ClickHouse(clickhouse)) => Some(clickhouse.relay.clone()),
-            _ => self.state.own_http.get().cloned(),
+            // When it ends its port is no longer its own.
+            _ => self.state.own_http.get().cloned().filter(|_| !self.state.is_closing()),
         };
-        client.ok_or_else(|| Refusal::unreachable("the gateway is still starting"))
+        client.ok_or_else(|| Refusal::unreachable("the gateway is starting or ending"))
     }
 
     fn call<'c>(&self, posted: Posted<'_>, credentials: &'c Credentials, body: &'c [&'c [u8]]) -> Call<'c> {
@@ -108,6 +109,10 @@ impl Session<'_> {
         if !query.id.is_empty() {
             call = call.param("query_id", &query.id);
         }
+        let quota_key = self.user_key(query).quota_key;
+        if !quota_key.is_empty() {
+            call = call.param("quota_key", &quota_key);
+        }
         if in_session {
             call = call.param("session_id", &self.http_session).param("session_timeout", "3600");
             if self.has_http_session {
@@ -120,8 +125,12 @@ impl Session<'_> {
 
     /// Sends a statement whose answer is only whether it was done.
     pub(super) async fn post(&mut self, posted: Posted<'_>, body: &[&[u8]]) -> Result<(), Refusal> {
-        let client = self.http(posted.through)?;
-        client.call(self.call(posted, &self.client.credentials, body)).await.map(drop).map_err(refusal)
+        let (client, credentials) = (self.http(posted.through)?, self.client.credentials.clone());
+        let call = client.call(self.call(posted, &credentials, body));
+        match unless_stopped(&mut self.wire, Stop::Never, call).await {
+            Ok(answer) => answer.map(drop).map_err(refusal),
+            Err(_) => Err(Refusal::unreachable("the client has gone")),
+        }
     }
 
     /// A table as this session sees it.
@@ -165,7 +174,8 @@ impl Session<'_> {
         sent: &Sent<'_>,
         come: Come,
         additions: &[(&'static str, &'static str)],
-    ) -> Result<bool, Closed> {
+        passage: Passage,
+    ) -> Result<(), Closed> {
         let end = come.end.unwrap_or(sent.length);
         let statement = match sent.is_text {
             true => self.wire.input[sent.query.text.clone()].to_vec(),
@@ -175,20 +185,27 @@ impl Session<'_> {
         let pieces: [&[u8]; 3] = [&statement, b"\n", &come.payload];
         let pieces = if sent.is_text { &pieces[..1] } else { &pieces[..] };
         let posted = Posted { query: sent.query, params: sent.params, additions, through: self.through() };
-        match self.post(posted, pieces).await {
-            Ok(_) => self.tell_success(sent.query, &Summary::default(), false).await.map(|()| true),
-            Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await.map(|()| false),
+        let stored = self.post(posted, pieces).await;
+        // Before the client is told, who may have gone.
+        self.state.conclude(passage, stored.is_ok()).await;
+        match stored {
+            Ok(()) => self.tell_success(sent.query, &Summary::default(), false).await,
+            Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await,
         }
     }
 
-    /// Runs a statement that is no insert, and passes its result on.
+    /// Runs a statement that is no insert, and passes its result on. Whether it was done.
     pub(super) async fn forward_over_http(
         &mut self,
         posted: Posted<'_>,
         length: usize,
         changes: &Changes,
+        passage: Passage,
     ) -> Result<bool, Closed> {
         let query = posted.query;
+        // Over HTTP a write goes on when the one who asked has gone: what came of it has to be known all the same.
+        let has_to_be_known = changes.any() || changes.session || matches!(passage, Passage::Claimed(_));
+        let stop = if has_to_be_known { Stop::Never } else { Stop::AtOnce };
         let (end, has_tables) = match self.tables_beside(query, length).await? {
             Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
             Beside::Cancelled => return Ok(false),
@@ -197,14 +214,17 @@ impl Session<'_> {
                 return Err(Closed);
             }
         };
-        let text = self.wire.input[query.text.clone()].to_vec();
+        let text = without_format(&self.wire.input[query.text.clone()]).to_vec();
         self.wire.consume(end);
         if has_tables {
             self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
             return Ok(false);
         }
-        match self.run_over_http(posted, &text, changes).await {
-            Ok(()) => Ok(true),
+        let ran = self.run_over_http(posted, &text, changes, stop).await;
+        // Before the client is told, who may have gone.
+        self.state.conclude(passage, ran.is_ok()).await;
+        match ran {
+            Ok(()) => self.answer(query.is_compressed, |answer| answer.end_of_stream()).await.map(|()| true),
             Err(Failure::Refused(refusal)) => self.refuse(query.is_compressed, &refusal).await.map(|()| false),
             Err(Failure::Cancelled) => {
                 self.answer(query.is_compressed, |answer| answer.end_of_stream()).await.map(|()| false)
@@ -213,11 +233,17 @@ impl Session<'_> {
         }
     }
 
-    async fn run_over_http(&mut self, posted: Posted<'_>, text: &[u8], changes: &Changes) -> Result<(), Failure> {
+    async fn run_over_http(
+        &mut self,
+        posted: Posted<'_>,
+        text: &[u8],
+        changes: &Changes,
+        stop: Stop,
+    ) -> Result<(), Failure> {
         let (client, query) = (self.http(posted.through).map_err(Failure::Refused)?, posted.query);
         let (credentials, body) = (self.client.credentials.clone(), [text]);
         let call = self.call(posted, &credentials, &body);
-        let begun = unless_stopped(&mut self.wire, client.begin(&call)).await;
+        let begun = unless_stopped(&mut self.wire, stop, client.begin(&call)).await;
         if let Err(_) | Ok(Err(CallError::Unknown(_))) = &begun {
             // It may have been done.
             self.state.have_changed(changes).await;
@@ -233,7 +259,7 @@ impl Session<'_> {
         {
             let mut body = lease.connection().body(&head);
             loop {
-                let next = unless_stopped(&mut self.wire, body.next(SILENCE)).await?;
+                let next = unless_stopped(&mut self.wire, stop, body.next(SILENCE)).await?;
                 let next = next.map_err(|error| {
                     // An error behind rows is written without an end.
                     let lost = || Refusal::backend_lost(&error.to_string());
@@ -258,7 +284,6 @@ impl Session<'_> {
             return Err(Failure::Refused(Refusal::backend_lost("its answer ends in the middle of a block")));
         }
         lease.give_back(&head);
-        self.answer(query.is_compressed, |answer| answer.end_of_stream()).await?;
         Ok(())
     }
 }
@@ -275,35 +300,52 @@ fn with_native_format(text: &[u8], statement: &InsertStatement) -> Vec<u8> {
     format!("{} FORMAT Native", &start[..kept]).into_bytes()
 }
 
-/// Waits for something of the backend's, and answers pings meanwhile. A client that cancels or leaves is not answered to the end:
-/// the connection that asked for it is closed.
-async fn unless_stopped<T>(wire: &mut Wire, work: impl Future<Output = T>) -> Result<T, Failure> {
+/// A client's statement without a FORMAT at its end: native clients do what it says themselves.
+fn without_format(text: &[u8]) -> &[u8] {
+    let Ok(statement) = std::str::from_utf8(text) else { return text };
+    let tokens = tokens(Dialect::ClickHouse, statement);
+    let behind = tokens.iter().rposition(|token| token.bytes(text) != b";").map_or(0, |last| last + 1);
+    match &tokens[..behind] {
+        [.., before, format, name]
+            if format.is_keyword(text, "FORMAT") && name.kind == TokenKind::Word && before.bytes(text) != b"." =>
+        {
+            &text[..format.start]
+        }
+        _ => text,
+    }
+}
+
+/// Whether a client that cancels or leaves ends what it has asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// The connection that asked for it is closed.
+    AtOnce,
+    Never,
+}
+
+/// Waits for something of the backend's, and answers pings meanwhile.
+async fn unless_stopped<T>(wire: &mut Wire, stop: Stop, work: impl Future<Output = T>) -> Result<T, Failure> {
     tokio::pin!(work);
     loop {
         let heard = tokio::select! {
             biased;
             done = &mut work => return Ok(done),
-            heard = first_byte(wire) => heard,
+            heard = first_byte(&mut wire.read, &mut wire.input) => heard,
         };
         match heard.map(u64::from) {
             Some(client::PING) => wire.send(&[server::PONG as u8]).await.map_err(|_| Failure::Closed)?,
+            Some(client::CANCEL) if stop == Stop::Never => {}
             Some(client::CANCEL) => {
                 wire.consume(1);
                 return Err(Failure::Cancelled);
             }
             // It is looked at when the answer is out.
             Some(_) => return Ok(work.await),
+            None if stop == Stop::Never => return Ok(work.await),
             None => return Err(Failure::Closed),
         }
         wire.consume(1);
     }
-}
-
-async fn first_byte(wire: &mut Wire) -> Option<u8> {
-    if wire.input.is_empty() {
-        read_more(&mut wire.read, &mut wire.input, 1).await.ok()?;
-    }
-    wire.input.first().copied()
 }
 
 fn refusal(error: CallError) -> Refusal {

@@ -17,7 +17,7 @@ use super::over_http::{Posted, Through};
 use super::relay::{pass_answer, splice, Answered, Between, Ended, Form, Had};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
 use super::upstream::{NotConnected, Upstream};
-use super::wire::{read_more, Wire};
+use super::wire::{first_byte, read_more, Wire};
 use crate::admission::UserKey;
 use crate::backend::Backend;
 use crate::data::{own_tables, Peer, Room};
@@ -33,6 +33,8 @@ const SILENCE: Duration = Duration::from_secs(300);
 
 /// So much of a long statement is waited for at a time.
 const READ_BYTES: usize = 1 << 20;
+/// So many settings are kept of what SET has said. More are the backend's to know.
+const MAX_SET: usize = 100;
 /// What a result that is under way has left when the gateway ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -120,6 +122,12 @@ impl<'s> Session<'s> {
     /// Waits for a packet; meanwhile what the backend answers goes to the client.
     async fn next_packet(&mut self) -> Result<u64, Closed> {
         let Session { wire, client, is_forwarding, between, .. } = self;
+        if let Some(upstream) =
+            client.upstream.as_mut().filter(|upstream| *is_forwarding && !upstream.wire.input.is_empty())
+        {
+            // Came behind an answer that was read to its end.
+            wire.send(&std::mem::take(&mut upstream.wire.input)).await?;
+        }
         if wire.input.is_empty() {
             let first = read_more(&mut wire.read, &mut wire.input, 1);
             match client.upstream.as_mut().filter(|_| *is_forwarding) {
@@ -242,7 +250,7 @@ impl<'s> Session<'s> {
         let params = self.params(query);
         if self.reads_own_tables(query) {
             let posted = Posted { query, params: &params, additions: &[], through: Through::OwnPort };
-            return self.forward_over_http(posted, length, &Changes::default()).await.map(drop);
+            return self.forward_over_http(posted, length, &Changes::default(), Passage::Nameless).await.map(drop);
         }
         self.state.metrics.forwarded(reason);
         let key = self.user_key(query);
@@ -289,50 +297,74 @@ impl<'s> Session<'s> {
             Passage::Nameless | Passage::Claimed(_) => {}
         }
         // What a plain SET says, every later insert says as well.
-        let set = settings_of_set(&text[..text.len().min(LOOKED_THROUGH_BYTES)]).filter(|_| !self.is_over_http());
+        let set = settings_of_set(text).filter(|_| text.len() <= LOOKED_THROUGH_BYTES && !self.is_over_http());
         // Before it runs, and undone if it is refused: no insert behind it is to be taken too early. DuckDB knows no sessions.
         let was_changed = self.is_changed;
         self.is_changed |= changes.session && takes_requests && set.is_none();
         if self.is_over_http() {
             let posted = Posted { query, params: &params, additions: &additions, through: self.through() };
-            let is_done = self.forward_over_http(posted, length, &changes).await?;
+            let is_done = self.forward_over_http(posted, length, &changes, passage).await?;
             self.is_changed = was_changed || self.is_changed && (is_done || may_leave_something);
-            self.state.conclude(passage, is_done).await;
             return Ok(());
         }
         if let Err(error) = self.upstream().await {
             self.is_changed = was_changed;
             return self.refuse_with_data(query, length, &error.refusal()).await;
         }
-        let bytes = self.without_own_settings(query, &additions, length);
-        (self.is_forwarding, self.is_compressed) = (true, query.is_compressed);
-        let Session { state, wire, client, between, .. } = self;
-        let upstream = client.upstream.as_mut().ok_or(Closed)?;
-        upstream.wire.send(&bytes).await?;
         let is_claimed = matches!(passage, Passage::Claimed(_));
-        if !(changes.any() || is_claimed || changes.session && !was_changed) {
+        let has_to_be_known = changes.any() || is_claimed || changes.session && !was_changed;
+        let mut end = length;
+        if has_to_be_known {
+            // What comes behind it is looked at when its answer is out.
+            match self.tables_beside(query, length).await? {
+                Beside::Whole { end: of_tables, .. } => end = of_tables,
+                Beside::Cancelled => {
+                    self.is_changed = was_changed;
+                    return Ok(());
+                }
+                Beside::Unreadable => {
+                    self.state.have_changed(&changes).await;
+                    return self.splice().await;
+                }
+            }
+        }
+        let bytes = self.without_own_settings(query, &additions, end);
+        (self.is_forwarding, self.is_compressed) = (true, query.is_compressed);
+        let Session { state, wire, client, .. } = self;
+        let Upstream { wire: back, .. } = client.upstream.as_mut().ok_or(Closed)?;
+        back.send(&bytes).await?;
+        if !has_to_be_known {
             return Ok(());
         }
-        // Tables may go along with it, though nobody sends any.
         let form = Form { revision: client.revision, is_compressed: query.is_compressed };
-        let Upstream { wire: back, .. } = upstream;
-        let rest = std::mem::take(&mut wire.input);
-        back.send(&rest).await?;
+        let meanwhile = async {
+            loop {
+                match first_byte(&mut wire.read, &mut wire.input).await.map(u64::from) {
+                    Some(kind @ (client::PING | client::CANCEL)) => {
+                        wire.input.remove(0);
+                        back.write.send(&[kind as u8], back.idle).await?;
+                    }
+                    Some(_) => std::future::pending().await,
+                    None => return Err(io::ErrorKind::UnexpectedEof.into()),
+                }
+            }
+        };
         let answered = tokio::select! {
             biased;
             answered = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default()) => answered,
-            error = between.up.run(&mut wire.read, &mut back.write) => Err(error),
+            gone = meanwhile => gone,
         };
         if !matches!(answered, Ok(Answered { ended: Ended::Failed { .. }, .. })) {
             // Before the client can know of it; if one of the two has gone, whether it was done is not known.
             state.have_changed(&changes).await;
         }
         let Answered { ended, last } = answered?;
-        wire.write.send(&last, wire.idle).await?;
         state.conclude(passage, matches!(ended, Ended::Done)).await;
+        wire.write.send(&last, wire.idle).await?;
         match ended {
             Ended::Done => {
                 if let Some(set) = set {
+                    self.is_changed |= self.settings.len() + set.len() > MAX_SET;
                     self.settings.retain(|(name, _)| set.iter().all(|(other, _)| other != name));
                     self.settings.extend(set);
                     self.latest = None;
@@ -347,7 +379,8 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Whether a statement is about tables that the gateway has and the backend doesn't.
+    /// Whether a statement is about tables that the gateway has and the backend doesn't. Behind USE, roles and temporary tables its
+    /// other names could mean something else there.
     fn reads_own_tables(&self, query: &Query) -> bool {
         let text = &self.wire.input[query.text.clone()];
         let own = own_table_references(
@@ -355,7 +388,8 @@ impl<'s> Session<'s> {
             &self.client.hello.database,
             &own_tables::NAMES,
         );
-        self.state.backend.takes_requests() && own.usage == OwnTableUse::Reads && !own.references.is_empty()
+        let is_plain = !self.is_changed && query.stage == windrow_native::STAGE_COMPLETE;
+        is_plain && self.state.backend.takes_requests() && own.usage == OwnTableUse::Reads && !own.references.is_empty()
     }
 
     /// Inserts that have been gathered are stored before the backend says that its own are.

@@ -117,3 +117,11 @@ pub(super) async fn read_more(read: &mut ReadHalf, input: &mut Vec<u8>, wanted: 
         _ => Ok(()),
     }
 }
+
+/// Of what comes next; `None` if the peer has gone. It is not taken.
+pub(super) async fn first_byte(read: &mut ReadHalf, input: &mut Vec<u8>) -> Option<u8> {
+    if input.is_empty() {
+        read_more(read, input, 1).await.ok()?;
+    }
+    input.first().copied()
+}
