@@ -425,14 +425,14 @@ def test_packets_among_the_blocks_that_are_none(native: Endpoint, direct: Endpoi
     assert rows(direct) == []
 
 
-def test_own_tables_have_columns_without_rows_and_no_format(native: Endpoint, tested: Endpoint) -> None:
+def test_own_tables_are_read_whatever_format_is_named(native: Endpoint, tested: Endpoint) -> None:
     """What stands behind FORMAT is a native client's own business."""
     with ask(native) as connection:
         for tail in ("", " FORMAT Vertical", " SETTINGS max_threads = 1 FORMAT JSON ;"):
-            connection.send(connection.query(f"SELECT id FROM system.windrow_dead_letters WHERE 0{tail}") + connection.data())
+            connection.send(connection.query(f"SELECT count() AS id FROM system.windrow_dead_letters{tail}") + connection.data())
             packets = connection.up_to(END_OF_STREAM, EXCEPTION)
             assert packets[-1].kind == END_OF_STREAM, packets[-1]
-            assert any(b"\x02id" in packet.body for packet in packets if packet.kind == SERVER_DATA), "its columns are told"
+            assert any(b"\x02id" in packet.body for packet in packets if packet.kind == SERVER_DATA)
 
 
 def test_own_tables_are_not_read_where_names_mean_something_else(native: Endpoint, tested: Endpoint) -> None:
