@@ -249,7 +249,8 @@ def test_users_see_their_own_letters_in_sql(letters: DeadLetters, tested: Endpoi
     count = f"SELECT count() FROM system.windrow_dead_letters WHERE database = '{letters.database}'"
     ann = tested.as_user(ANN.name, ANN.password)
     for user in (tested, ann):
-        user.insert(INTO_T, rows(1001), **NOT_WAITING)
+        reply = user.insert(INTO_T, rows(1001), **NOT_WAITING)
+        assert reply.status == 200, reply.text
     letters.come(2)
     assert (tested.sql(count), ann.sql(count)) == ("2", "1")
     refused = tested.as_user(JOE.name, JOE.password).request(count)
