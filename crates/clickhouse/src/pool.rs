@@ -108,8 +108,8 @@ impl Dialer {
     }
 
     pub async fn connect(&self) -> io::Result<Stream> {
-        let stream =
-            TcpStream::connect((self.host.as_str(), self.port().await?)).await.inspect_err(|_| self.forget())?;
+        let port = self.port().await?;
+        let stream = TcpStream::connect((self.host.as_str(), port)).await.map_err(|error| self.refused(port, error))?;
         stream.set_nodelay(true)?;
         Ok(match &self.tls {
             None => Stream::Plain(stream),
@@ -137,11 +137,11 @@ impl Dialer {
         }
     }
 
-    /// The server may be another when it is there again.
-    fn forget(&self) {
-        if let Port::ToldBy { told, .. } = &self.port {
-            told.store(0, Ordering::Relaxed);
-        }
+    fn refused(&self, port: u16, error: io::Error) -> io::Error {
+        let Port::ToldBy { told, .. } = &self.port else { return error };
+        // The server may be another when it is there again.
+        told.store(0, Ordering::Relaxed);
+        io::Error::new(error.kind(), format!("its HTTP port {port}: {error}"))
     }
 }
 

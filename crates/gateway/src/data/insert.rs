@@ -156,8 +156,7 @@ impl Exchange<'_> {
             Err(NotClaimed::Refused(refusal)) => return self.refuse(connection, out, &refusal).await,
         };
         // While the insert waits, its bytes are not needed any more.
-        drop(candidate);
-        drop((payload, text, stripping, read));
+        drop((payload, text, stripping, read, statement, table));
         let answer =
             AnswerTo { state: self.state, head: self.request.head, request: || &self.request, origin: self.origin };
         answer.of(parsed, claim, connection, out).await

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_engine::DataKind;
-use windrow_native::{client, revision, Answer, BlockEnd, DataReader, Fault, Input, Query, RowShape, Setting};
+use windrow_native::{revision, Answer, Input, Query, RowShape, Setting};
 use windrow_sql::{InsertStatement, TableName};
 
-use super::relay::{pass_answer, Answered, Ended, Form, Had};
-use super::reply::{counters, misread, seconds_now, NOT_IMPLEMENTED};
-use super::session::{no_room, Closed, Session};
+use super::relay::{pass_answer, Answered, Ended, Form};
+use super::reply::{counters, seconds_now, NOT_IMPLEMENTED};
+use super::rows::{Beside, Come, NoRows};
+use super::session::{Closed, Session};
 use crate::admission::{Holds, Moment};
-use crate::data::Room;
 use crate::error::Refusal;
 use crate::insert::{
     hand_over, not_taken, role, too_large, unreadable, Candidate, NotGathered, Origin, Param, Parsed, Prepared,
@@ -47,39 +47,6 @@ pub(super) struct Sent<'q> {
     pub(super) is_text: bool,
 }
 
-/// What has come of an insert's rows, and what the client has been told meanwhile.
-#[derive(Default)]
-pub(super) struct Come {
-    had: Had,
-    /// Where the last packet of it ends, if all of it has come.
-    pub(super) end: Option<usize>,
-    /// The blocks, as a payload in the format Native.
-    pub(super) payload: Vec<u8>,
-    _room: Room,
-}
-
-impl Come {
-    /// Of an insert whose rows stand in its text.
-    fn with_text(end: usize) -> Come {
-        Come { end: Some(end), ..Come::default() }
-    }
-}
-
-/// Why there are no rows of an insert.
-enum NoRows {
-    Closed,
-    /// The client has changed its mind, or has been told why not.
-    Ended,
-    /// They can't be kept or read here. The backend gets what has come, and what still comes.
-    Forward(&'static str, Come),
-}
-
-impl From<Closed> for NoRows {
-    fn from(_: Closed) -> NoRows {
-        NoRows::Closed
-    }
-}
-
 /// A client that waits is told nothing: its own patience is long.
 struct Silent;
 
@@ -97,14 +64,6 @@ impl Session<'_> {
         match self.state.backend.takes_requests() {
             true => self.state.options.settings.get().http.max_decompressed_bytes,
             false => usize::try_from(self.state.max_table_bytes).unwrap_or(usize::MAX),
-        }
-    }
-
-    /// The longest insert as it comes, compressed or not. One that nobody else takes is bounded by what it unpacks to.
-    fn max_packed_bytes(&self) -> usize {
-        match self.is_over_http() {
-            true => self.max_insert_bytes(),
-            false => self.state.options.settings.get().http.max_body_bytes_gathered,
         }
     }
 
@@ -151,7 +110,6 @@ impl Session<'_> {
                 Ok(admitted) => admitted.parse(state).await,
                 Err(why) => Err(why),
             };
-            drop(candidate);
             let end = sent.length;
             return match parsed {
                 Ok(parsed) => self.gather(&sent, parsed, Come::with_text(end), origin).await,
@@ -161,16 +119,13 @@ impl Session<'_> {
         let prepared = match admitted.map(|admitted| admitted.prepared) {
             Ok(prepared) if prepared.reads_blocks() => prepared,
             Ok(_) => {
-                drop(candidate);
                 return self.relay_insert(&sent, "type", Come::default()).await;
             }
             Err(why) => {
-                drop(candidate);
                 return self.not_gathered(&sent, why, Come::default()).await;
             }
         };
         let has_token = candidate.token().is_some();
-        drop(candidate);
         let Some(header) = self.header(&sent, &prepared) else {
             return self.relay_insert(&sent, "columns", Come::default()).await;
         };
@@ -246,7 +201,6 @@ impl Session<'_> {
         };
         let candidate = self.candidate(sent, table, None, &come.payload);
         let parsed = candidate.admitted_as(prepared).parse(self.state).await;
-        drop(candidate);
         let takes_requests = self.state.backend.takes_requests();
         match parsed {
             // What a block leaves out gets the default of its type, not of its column, as ClickHouse does it for clients.
@@ -264,7 +218,6 @@ impl Session<'_> {
         payload: &'c [u8],
     ) -> Candidate<'c> {
         let query = sent.query;
-        let of_connection = || self.addendum.as_ref().map_or("", |addendum| addendum.quota_key.as_str());
         Candidate {
             credentials: &self.client.credentials,
             statement: sent.statement,
@@ -272,32 +225,10 @@ impl Session<'_> {
             payload,
             data_kind: if sent.is_text { DataKind::Parsed } else { DataKind::Preprocessed },
             params: sent.params,
-            quota_key: if query.quota_key.is_empty() { of_connection() } else { &query.quota_key },
+            quota_key: self.quota_key(query),
             database: Some(self.client.hello.database.as_str()).filter(|database| !database.is_empty()),
             query_id: Some(query.id.as_str()).filter(|id| !id.is_empty()),
             obstacle,
-        }
-    }
-
-    /// Reads up to the empty block that says that no more tables come with a statement.
-    pub(super) async fn tables_beside(&mut self, query: &Query, length: usize) -> Result<Beside, Closed> {
-        let mut reading = Reading::new(self.client.revision, query.is_compressed, length, self.max_insert_bytes());
-        let mut has_tables = false;
-        loop {
-            match self.step(&mut reading).await? {
-                Step::Block(end) if end.is_last() => return Ok(Beside::Whole { end: reading.at, has_tables }),
-                Step::Block(_) | Step::Scalar => {
-                    has_tables = true;
-                    reading.out.clear();
-                }
-                Step::Unreadable(_) | Step::NoRoom => return Ok(Beside::Unreadable),
-                Step::Cancel => {
-                    self.wire.consume(reading.at);
-                    self.answer(query.is_compressed, |answer| answer.end_of_stream()).await?;
-                    return Ok(Beside::Cancelled);
-                }
-                Step::Unexpected(kind) => return self.refuse_packet(query.is_compressed, kind).await,
-            }
         }
     }
 
@@ -317,97 +248,8 @@ impl Session<'_> {
         out
     }
 
-    /// Takes the client's blocks up to the empty one.
-    async fn rows(&mut self, sent: &Sent<'_>, limit: usize, shape: RowShape, header: &[u8]) -> Result<Come, NoRows> {
-        // A client that does not wait for it has sent its rows already.
-        self.wire.queue(header);
-        let is_compressed = sent.query.is_compressed;
-        let mut had = Had { header: true, profile_events: 0 };
-        let mut reading = Reading::new(self.client.revision, is_compressed, sent.length, limit);
-        reading.reader = reading.reader.expecting(shape);
-        loop {
-            match self.step(&mut reading).await? {
-                Step::Block(end) if end.is_last() => {
-                    let Reading { at, out: payload, room, .. } = reading;
-                    return Ok(Come { had, end: Some(at), payload, _room: room });
-                }
-                Step::Block(_) => {
-                    if self.tells_events(sent.query) {
-                        self.queue(is_compressed, |answer| answer.profile_events("", seconds_now(), &[]));
-                        had.profile_events += 1;
-                    }
-                }
-                Step::Unreadable(Fault::TooLarge(_)) => {
-                    return Err(NoRows::Forward("too_large", Come { had, ..Come::default() }));
-                }
-                Step::Unreadable(Fault::Unsupported(_)) => {
-                    return Err(NoRows::Forward("type", Come { had, ..Come::default() }));
-                }
-                Step::Unreadable(fault) => {
-                    self.refuse(is_compressed, &misread(&fault)).await?;
-                    return Err(NoRows::Closed);
-                }
-                Step::NoRoom => {
-                    self.refuse(is_compressed, &no_room()).await?;
-                    return Err(NoRows::Closed);
-                }
-                Step::Cancel => {
-                    self.wire.consume(reading.at);
-                    self.answer(is_compressed, |answer| answer.end_of_stream()).await?;
-                    return Err(NoRows::Ended);
-                }
-                Step::Scalar => return Ok(self.refuse_packet(is_compressed, client::SCALAR).await?),
-                Step::Unexpected(kind) => return Ok(self.refuse_packet(is_compressed, kind).await?),
-            }
-        }
-    }
-
-    /// Takes the next packet. Its bytes stay where they are, unless none are kept.
-    async fn step(&mut self, reading: &mut Reading) -> Result<Step, Closed> {
-        let max_packed = self.max_packed_bytes();
-        let Reading { reader, at, out, room, limit, keeps } = reading;
-        let kind = loop {
-            let kind = self.wire.parse(*at, |bytes| Input::new(bytes).varint().map(|kind| (kind, 1))).await?;
-            match kind.map(|(kind, _)| kind) {
-                Ok(kind @ (client::DATA | client::SCALAR)) => break kind,
-                Ok(client::PING) => {
-                    self.wire.input.remove(*at);
-                    self.answer(false, |answer| answer.pong()).await?;
-                }
-                Ok(client::CANCEL) => {
-                    *at += 1;
-                    return Ok(Step::Cancel);
-                }
-                Ok(kind) => return Ok(Step::Unexpected(kind)),
-                Err(fault) => return Ok(Step::Unreadable(fault)),
-            }
-        };
-        loop {
-            match reader.read(&self.wire.input[*at..], out) {
-                Ok(taken) => {
-                    *at += taken.bytes;
-                    if !*keeps {
-                        self.wire.consume(std::mem::take(at));
-                        out.clear();
-                    }
-                    if out.len() > *limit || self.wire.input.len() > max_packed {
-                        return Ok(Step::Unreadable(Fault::TooLarge("an insert")));
-                    }
-                    if let Some(end) = taken.end {
-                        return Ok(if kind == client::SCALAR { Step::Scalar } else { Step::Block(end) });
-                    }
-                }
-                Err(fault) => return Ok(Step::Unreadable(fault)),
-            }
-            self.wire.fill(self.wire.input.len() + 1).await?;
-            if !self.state.body_room.grow(room, self.wire.input.len() + out.len()).await {
-                return Ok(Step::NoRoom);
-            }
-        }
-    }
-
     /// Whether the client counts on a packet of counters for each of its blocks.
-    fn tells_events(&self, query: &Query) -> bool {
+    pub(super) fn tells_events(&self, query: &Query) -> bool {
         query.is_initial && self.client.revision >= revision::PROFILE_EVENTS_IN_INSERT
     }
 
@@ -435,42 +277,14 @@ impl Session<'_> {
         }
         let is_async = parsed.is_async();
         let state = self.state;
-        let outcome = {
-            let mut progress = Silent;
-            let handed = hand_over(state, parsed, origin, &mut progress);
-            tokio::pin!(handed);
-            tokio::select! {
-                biased;
-                outcome = &mut handed => outcome,
-                // Who has gone is not waited for here; its insert is stored all the same.
-                () = self.pings() => handed.await,
-            }
-        };
+        let mut progress = Silent;
+        // Who has gone is not waited for here; its insert is stored all the same.
+        let outcome = self.wire.until_done(hand_over(state, parsed, origin, &mut progress)).await;
         // Who has its answer may use its id again.
         drop(claim);
         match outcome {
             Ok(summary) => self.tell_success(sent.query, &summary, is_async).await,
             Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await,
-        }
-    }
-
-    /// Answers pings while an insert waits, until something else comes, or nothing any more.
-    async fn pings(&mut self) {
-        loop {
-            match self.wire.input.first() {
-                Some(byte) if u64::from(*byte) == client::PING => {
-                    self.wire.consume(1);
-                    if self.answer(false, |answer| answer.pong()).await.is_err() {
-                        return;
-                    }
-                }
-                Some(_) => return,
-                None => {
-                    if super::wire::read_more(&mut self.wire.read, &mut self.wire.input, 1).await.is_err() {
-                        return;
-                    }
-                }
-            }
         }
     }
 
@@ -641,38 +455,6 @@ impl Session<'_> {
         self.rows(sent, self.max_insert_bytes(), RowShape::default(), &header).await
     }
 
-    /// Takes the rows of an insert that is stored already, however many they are. `had` is what the client was told of them.
-    async fn pass_over(&mut self, sent: &Sent<'_>, mut had: Had) -> Result<Come, NoRows> {
-        let is_compressed = sent.query.is_compressed;
-        self.wire.consume(sent.length);
-        let mut reading = Reading::passing_over(self.client.revision, is_compressed, self.max_insert_bytes());
-        loop {
-            match self.step(&mut reading).await? {
-                Step::Block(end) if end.is_last() => return Ok(Come { had, end: Some(0), ..Come::default() }),
-                Step::Block(_) if had.profile_events > 0 => had.profile_events -= 1,
-                Step::Block(_) if self.tells_events(sent.query) => {
-                    self.queue(is_compressed, |answer| answer.profile_events("", seconds_now(), &[]));
-                }
-                Step::Block(_) => {}
-                Step::Unreadable(fault) => {
-                    self.refuse(is_compressed, &misread(&fault)).await?;
-                    return Err(NoRows::Closed);
-                }
-                Step::Cancel => {
-                    self.wire.consume(reading.at);
-                    self.answer(is_compressed, |answer| answer.end_of_stream()).await?;
-                    return Err(NoRows::Ended);
-                }
-                Step::Scalar => return Ok(self.refuse_packet(is_compressed, client::SCALAR).await?),
-                Step::Unexpected(kind) => return Ok(self.refuse_packet(is_compressed, kind).await?),
-                Step::NoRoom => {
-                    self.refuse(is_compressed, &no_room()).await?;
-                    return Err(NoRows::Closed);
-                }
-            }
-        }
-    }
-
     /// What has come of a statement, up to `end`, with other settings: without Windrow's own, and with these.
     pub(super) fn without_own_settings(
         &mut self,
@@ -705,56 +487,6 @@ impl Session<'_> {
 
 const UNREADABLE_OVER_HTTP: &str = "Windrow can't read these blocks, or they are too large, and the backend is \
      reached over HTTP alone. Nothing was stored";
-
-/// Blocks that are being taken.
-struct Reading {
-    reader: DataReader,
-    /// Where in what has come the next packet begins.
-    at: usize,
-    /// The blocks, as a payload in the format Native.
-    out: Vec<u8>,
-    room: Room,
-    /// So many bytes of that, and no more.
-    limit: usize,
-    /// What has been read stays: it may have to go to the backend as it came.
-    keeps: bool,
-}
-
-impl Reading {
-    fn new(revision: u64, is_compressed: bool, at: usize, limit: usize) -> Reading {
-        let reader = DataReader::new(revision, is_compressed, limit);
-        Reading { reader, at, out: Vec::new(), room: Room::default(), limit, keeps: true }
-    }
-
-    /// Blocks of which nothing is needed, however many they are.
-    /// A column takes no more than `limit`.
-    fn passing_over(revision: u64, is_compressed: bool, limit: usize) -> Reading {
-        let reader = DataReader::new(revision, is_compressed, limit).discarding();
-        Reading { reader, keeps: false, ..Reading::new(revision, is_compressed, 0, limit) }
-    }
-}
-
-/// What came between a statement and the empty block behind it.
-pub(super) enum Beside {
-    Whole {
-        end: usize,
-        has_tables: bool,
-    },
-    Unreadable,
-    /// The statement too: the client has heard so.
-    Cancelled,
-}
-
-/// What came next of an insert.
-enum Step {
-    Block(BlockEnd),
-    /// A value that a server has worked out for a statement.
-    Scalar,
-    Cancel,
-    Unexpected(u64),
-    Unreadable(Fault),
-    NoRoom,
-}
 
 impl Sent<'_> {
     fn setting(&self, name: &str) -> Option<&str> {

@@ -3,9 +3,10 @@
 //! - `handshake.rs`: who a client is, and what it is told of the server: the backend's version, name and time zone.
 //! - `session.rs`: a connection's packets, one after the other: a statement is gathered, or it is the backend's.
 //! - `insert.rs`: an insert, whose rows come as blocks or stand in its text, through the stages of [`crate::insert`].
+//! - `rows.rs`: the blocks that come behind a statement.
 //! - `relay.rs`: what is not gathered goes to the backend as it came, over a connection of the client's own that is opened when it
 //!   is first needed (`upstream.rs`). The backend agrees on the client's own revision, so its answers are passed on as they are.
-//! - `over_http.rs`: the same where there is no native port: a ClickHouse over HTTP alone, or DuckDB.
+//! - `over_http.rs`: the same where there is no native port: a ClickHouse over HTTP alone, DuckDB, and tables of the gateway's own.
 //! - `wire.rs`: a client's bytes. What has been read of a statement stays there until it is known what becomes of it, so that it
 //!   can be passed on as it came.
 //! - `reply.rs`: the words of answers.
@@ -15,6 +16,7 @@ mod insert;
 mod over_http;
 mod relay;
 mod reply;
+mod rows;
 mod session;
 mod upstream;
 mod wire;

@@ -1,5 +1,6 @@
 //! Statements for a backend whose native port can't be had: they go over HTTP, and their results come as blocks of the client's own
-//! revision, which become its packets. DuckDB is asked through the gateway's own HTTP port.
+//! revision, which become its packets. DuckDB is asked through the gateway's own HTTP port, and so is any backend about tables that
+//! only the gateway has.
 //!
 //! What is missing then: progress, logs, totals and extremes, tables that go along with a statement, and results of types whose
 //! values' end can't be found (JSON, Dynamic, AggregateFunction, QBit).
@@ -10,13 +11,14 @@ use std::time::Duration;
 
 use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception};
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
-use windrow_native::{client, server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE};
+use windrow_native::{server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE};
 use windrow_sql::{tokens, Dialect, InsertStatement, TableName, TokenKind};
 
-use super::insert::{Beside, Come, Sent};
+use super::insert::Sent;
 use super::reply::NOT_IMPLEMENTED;
+use super::rows::{Beside, Come};
 use super::session::{Closed, Session};
-use super::wire::{first_byte, Wire};
+use super::wire::{Stopped, Wire};
 use crate::admission::{TableKey, TableSchema};
 use crate::backend::Backend;
 use crate::error::Refusal;
@@ -31,7 +33,7 @@ const MAX_COLUMN_BYTES: usize = 1 << 30;
 const MARK: &[u8] = b"\r\n__exception__";
 const NO_TABLES: &str =
     "Tables that go along with a statement, and the parts of statements that servers ask each other \
-     for, need the backend's native port: see `backend_native.address`";
+     for, need the backend's native port (see `backend_native.address`), and can't go with Windrow's own tables";
 
 /// Whom a statement is posted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +60,19 @@ enum Failure {
     Closed,
 }
 
-impl From<Closed> for Failure {
-    fn from(_: Closed) -> Failure {
-        Failure::Closed
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Failure {
+        match stopped {
+            Stopped::Cancelled => Failure::Cancelled,
+            Stopped::Gone => Failure::Closed,
+        }
+    }
+}
+
+async fn wait_for<T>(wire: &mut Wire, has_to_be_known: bool, work: impl Future<Output = T>) -> Result<T, Stopped> {
+    match has_to_be_known {
+        true => Ok(wire.until_done(work).await),
+        false => wire.unless_stopped(work).await,
     }
 }
 
@@ -109,9 +121,9 @@ impl Session<'_> {
         if !query.id.is_empty() {
             call = call.param("query_id", &query.id);
         }
-        let quota_key = self.user_key(query).quota_key;
+        let quota_key = self.quota_key(query);
         if !quota_key.is_empty() {
-            call = call.param("quota_key", &quota_key);
+            call = call.param("quota_key", quota_key);
         }
         if in_session {
             call = call.param("session_id", &self.http_session).param("session_timeout", "3600");
@@ -127,10 +139,7 @@ impl Session<'_> {
     pub(super) async fn post(&mut self, posted: Posted<'_>, body: &[&[u8]]) -> Result<(), Refusal> {
         let (client, credentials) = (self.http(posted.through)?, self.client.credentials.clone());
         let call = client.call(self.call(posted, &credentials, body));
-        match unless_stopped(&mut self.wire, Stop::Never, call).await {
-            Ok(answer) => answer.map(drop).map_err(refusal),
-            Err(_) => Err(Refusal::unreachable("the client has gone")),
-        }
+        self.wire.until_done(call).await.map(drop).map_err(refusal)
     }
 
     /// A table as this session sees it.
@@ -168,7 +177,7 @@ impl Session<'_> {
         Some(self.header_with(sent, &schema.description(), &columns))
     }
 
-    /// Sends it over HTTP, and tells what came of it. Whether it was done.
+    /// Sends it over HTTP, and tells what came of it.
     pub(super) async fn insert_over_http(
         &mut self,
         sent: &Sent<'_>,
@@ -205,7 +214,6 @@ impl Session<'_> {
         let query = posted.query;
         // Over HTTP a write goes on when the one who asked has gone: what came of it has to be known all the same.
         let has_to_be_known = changes.any() || changes.session || matches!(passage, Passage::Claimed(_));
-        let stop = if has_to_be_known { Stop::Never } else { Stop::AtOnce };
         let (end, has_tables) = match self.tables_beside(query, length).await? {
             Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
             Beside::Cancelled => return Ok(false),
@@ -220,7 +228,7 @@ impl Session<'_> {
             self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
             return Ok(false);
         }
-        let ran = self.run_over_http(posted, &text, changes, stop).await;
+        let ran = self.run_over_http(posted, &text, changes, has_to_be_known).await;
         // Before the client is told, who may have gone.
         self.state.conclude(passage, ran.is_ok()).await;
         match ran {
@@ -238,12 +246,12 @@ impl Session<'_> {
         posted: Posted<'_>,
         text: &[u8],
         changes: &Changes,
-        stop: Stop,
+        has_to_be_known: bool,
     ) -> Result<(), Failure> {
         let (client, query) = (self.http(posted.through).map_err(Failure::Refused)?, posted.query);
         let (credentials, body) = (self.client.credentials.clone(), [text]);
         let call = self.call(posted, &credentials, &body);
-        let begun = unless_stopped(&mut self.wire, stop, client.begin(&call)).await;
+        let begun = wait_for(&mut self.wire, has_to_be_known, client.begin(&call)).await;
         if let Err(_) | Ok(Err(CallError::Unknown(_))) = &begun {
             // It may have been done.
             self.state.have_changed(changes).await;
@@ -259,7 +267,7 @@ impl Session<'_> {
         {
             let mut body = lease.connection().body(&head);
             loop {
-                let next = unless_stopped(&mut self.wire, stop, body.next(SILENCE)).await?;
+                let next = wait_for(&mut self.wire, has_to_be_known, body.next(SILENCE)).await?;
                 let next = next.map_err(|error| {
                     // An error behind rows is written without an end.
                     let lost = || Refusal::backend_lost(&error.to_string());
@@ -312,39 +320,6 @@ fn without_format(text: &[u8]) -> &[u8] {
             &text[..format.start]
         }
         _ => text,
-    }
-}
-
-/// Whether a client that cancels or leaves ends what it has asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    /// The connection that asked for it is closed.
-    AtOnce,
-    Never,
-}
-
-/// Waits for something of the backend's, and answers pings meanwhile.
-async fn unless_stopped<T>(wire: &mut Wire, stop: Stop, work: impl Future<Output = T>) -> Result<T, Failure> {
-    tokio::pin!(work);
-    loop {
-        let heard = tokio::select! {
-            biased;
-            done = &mut work => return Ok(done),
-            heard = first_byte(&mut wire.read, &mut wire.input) => heard,
-        };
-        match heard.map(u64::from) {
-            Some(client::PING) => wire.send(&[server::PONG as u8]).await.map_err(|_| Failure::Closed)?,
-            Some(client::CANCEL) if stop == Stop::Never => {}
-            Some(client::CANCEL) => {
-                wire.consume(1);
-                return Err(Failure::Cancelled);
-            }
-            // It is looked at when the answer is out.
-            Some(_) => return Ok(work.await),
-            None if stop == Stop::Never => return Ok(work.await),
-            None => return Err(Failure::Closed),
-        }
-        wire.consume(1);
     }
 }
 

@@ -12,10 +12,11 @@ use windrow_sql::{
 };
 
 use super::handshake::{shake_hands, upstream_of, Client};
-use super::insert::{Beside, Latest};
+use super::insert::Latest;
 use super::over_http::{Posted, Through};
 use super::relay::{pass_answer, splice, Answered, Between, Ended, Form, Had};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
+use super::rows::Beside;
 use super::upstream::{NotConnected, Upstream};
 use super::wire::{first_byte, read_more, Wire};
 use crate::admission::UserKey;
@@ -33,8 +34,8 @@ const SILENCE: Duration = Duration::from_secs(300);
 
 /// So much of a long statement is waited for at a time.
 const READ_BYTES: usize = 1 << 20;
-/// So many settings are kept of what SET has said. More are the backend's to know.
-const MAX_SET: usize = 100;
+/// So much is kept of what SET has said. More is the backend's to know.
+const MAX_SET_BYTES: usize = 16 * 1024;
 /// What a result that is under way has left when the gateway ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -364,10 +365,13 @@ impl<'s> Session<'s> {
         match ended {
             Ended::Done => {
                 if let Some(set) = set {
-                    self.is_changed |= self.settings.len() + set.len() > MAX_SET;
                     self.settings.retain(|(name, _)| set.iter().all(|(other, _)| other != name));
                     self.settings.extend(set);
                     self.latest = None;
+                    if self.settings.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MAX_SET_BYTES
+                    {
+                        (self.is_changed, self.settings) = (true, Vec::new());
+                    }
                 }
                 Ok(())
             }
@@ -382,14 +386,14 @@ impl<'s> Session<'s> {
     /// Whether a statement is about tables that the gateway has and the backend doesn't. Behind USE, roles and temporary tables its
     /// other names could mean something else there.
     fn reads_own_tables(&self, query: &Query) -> bool {
+        let is_whole = query.stage == windrow_native::STAGE_COMPLETE;
+        if self.is_changed || !is_whole || !self.state.backend.takes_requests() {
+            return false;
+        }
         let text = &self.wire.input[query.text.clone()];
-        let own = own_table_references(
-            &text[..text.len().min(LOOKED_THROUGH_BYTES)],
-            &self.client.hello.database,
-            &own_tables::NAMES,
-        );
-        let is_plain = !self.is_changed && query.stage == windrow_native::STAGE_COMPLETE;
-        is_plain && self.state.backend.takes_requests() && own.usage == OwnTableUse::Reads && !own.references.is_empty()
+        let start = &text[..text.len().min(LOOKED_THROUGH_BYTES)];
+        let own = own_table_references(start, &self.client.hello.database, &own_tables::NAMES);
+        own.usage == OwnTableUse::Reads && !own.references.is_empty()
     }
 
     /// Inserts that have been gathered are stored before the backend says that its own are.
@@ -492,14 +496,22 @@ impl<'s> Session<'s> {
         Err(Closed)
     }
 
+    /// The statement's, or else the connection's.
+    pub(super) fn quota_key<'q>(&'q self, query: &'q Query) -> &'q str {
+        let of_connection = || self.addendum.as_ref().map_or("", |addendum| addendum.quota_key.as_str());
+        if query.quota_key.is_empty() {
+            of_connection()
+        } else {
+            &query.quota_key
+        }
+    }
+
     pub(super) fn user_key(&self, query: &Query) -> UserKey {
         let hello = &self.client.hello;
-        let of_connection = || self.addendum.as_ref().map_or("", |addendum| addendum.quota_key.as_str());
-        let quota_key = if query.quota_key.is_empty() { of_connection() } else { &query.quota_key };
         UserKey {
             credentials: self.client.credentials.clone(),
             roles: Vec::new(),
-            quota_key: quota_key.to_owned(),
+            quota_key: self.quota_key(query).to_owned(),
             database: Some(hello.database.clone()).filter(|database| !database.is_empty()),
         }
     }

@@ -1,9 +1,10 @@
+use std::future::Future;
 use std::io;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use windrow_http::{within, ReadHalf, Stream, WriteHalf};
-use windrow_native::Fault;
+use windrow_native::{client, server, Fault};
 
 /// What an idle connection keeps of its buffer at most.
 const KEPT_BYTES: usize = 16 * 1024;
@@ -21,6 +22,12 @@ pub(super) struct Wire {
     out: Vec<u8>,
     /// How long the peer may be silent, or take nothing.
     pub(super) idle: Duration,
+}
+
+/// Why something is not waited for any more.
+pub(super) enum Stopped {
+    Cancelled,
+    Gone,
 }
 
 impl Wire {
@@ -81,6 +88,45 @@ impl Wire {
         }
         self.queue(bytes);
         self.flush().await
+    }
+
+    /// Waits for something that goes on whatever the client does, and answers pings meanwhile. What else it says is looked at later.
+    pub(super) async fn until_done<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => done,
+            _ = self.answer_pings() => work.await,
+        }
+    }
+
+    /// The same of something that ends when the client cancels or leaves.
+    pub(super) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stopped> {
+        tokio::pin!(work);
+        let said = tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            said = self.answer_pings() => said,
+        };
+        match said.map(u64::from) {
+            Some(client::CANCEL) => {
+                self.consume(1);
+                Err(Stopped::Cancelled)
+            }
+            Some(_) => Ok(work.await),
+            None => Err(Stopped::Gone),
+        }
+    }
+
+    /// Until the client says something else, which is not taken; `None` if it has gone.
+    async fn answer_pings(&mut self) -> Option<u8> {
+        loop {
+            match first_byte(&mut self.read, &mut self.input).await? {
+                kind if u64::from(kind) == client::PING => self.send(&[server::PONG as u8]).await.ok()?,
+                kind => return Some(kind),
+            }
+            self.consume(1);
+        }
     }
 
     /// Sends it with what comes next.
