@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use windrow_native::{
-    client, read_server_packet, revision, write_varint, Addendum, BlockEnd, DataReader, Fault, Input, Query,
+    client, read_server_packet, revision, write_varint, Addendum, BlockEnd, ChunkReader, DataReader, Fault, Input, Query,
     ServerHello, Startup,
 };
 
@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 1 << 20;
 fuzz_target!(|bytes: &[u8]| {
     let Some(([choice, step, piece], bytes)) = bytes.split_first_chunk::<3>() else { return };
     let revision = revision::OLDEST + u64::from(*step) % (revision::NEWEST + 1 - revision::OLDEST);
-    match choice % 6 {
+    match choice % 7 {
         0 => length_fits(bytes, Startup::read(bytes).map(|(_, length)| length)),
         1 => length_fits(bytes, Addendum::read(bytes, revision).map(|(_, length)| length)),
         2 => {
@@ -27,6 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(query.text.end <= length && query.settings_place.end <= length && length <= packet.len());
             }
         }
+        5 => assert_eq!(stripped(bytes, usize::MAX), stripped(bytes, usize::from(*piece).max(1))),
         4 => length_fits(bytes, read_server_packet(bytes, revision, *piece > 127).map(|packet| packet.bytes)),
         _ => {
             let mut packet = Vec::new();
@@ -49,6 +50,17 @@ fn length_fits(bytes: &[u8], length: Result<usize, Fault>) {
         Err(Fault::Incomplete { at_least }) => assert!(at_least > bytes.len()),
         Err(_) => {}
     }
+}
+
+/// What comes of chunks that arrive in pieces of this size.
+fn stripped(bytes: &[u8], piece: usize) -> Result<Vec<u8>, Fault> {
+    let (mut reader, mut out) = (ChunkReader::default(), Vec::new());
+    for piece in bytes.chunks(piece) {
+        let mut piece = piece.to_vec();
+        let kept = reader.strip(&mut piece)?;
+        out.extend_from_slice(&piece[..kept]);
+    }
+    Ok(out)
 }
 
 /// What comes of one Data packet that arrives in pieces of this size.

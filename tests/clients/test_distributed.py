@@ -14,7 +14,7 @@ import pytest
 from clients.expected_routes import DISTRIBUTED
 from clients.routes import Routes
 from clients.run_program import ProgramReport
-from harness.clusters import WRONG, cluster_xml, remote_servers
+from harness.clusters import CHUNKED, WRONG, cluster_xml, remote_servers
 from harness.endpoint import ClickHouseError, Endpoint
 from harness.engine import Engine
 from harness.eventually import eventually
@@ -24,6 +24,7 @@ from harness.users import TESTER
 SIDES = ("straight", "through")
 # The sender knows nothing of the last two: their values are the shard's to compute.
 SENT = "id UInt64, s String, kind LowCardinality(Nullable(String)), tags Array(Nullable(Int32)), at DateTime64(3, 'UTC')"
+COLUMNS = "id, s, kind, tags, at"
 STORED = f"{SENT}, added UInt64 DEFAULT id + 1, made String MATERIALIZED concat(s, '!')"
 ROWS = (
     "SELECT number AS id, concat('text ', toString(number)) AS s, if(number % 2, NULL, 'k') AS kind, [NULL, number] AS tags,"
@@ -90,7 +91,11 @@ def ports(server: Engine | Gateway) -> dict[str, int]:
 @pytest.fixture(scope="module")
 def sending_engine(ports: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     gateway = ports["through"]
-    others = [cluster_xml("wrong_password", gateway, WRONG), cluster_xml("with_secret", gateway, None, "of the cluster")]
+    others = [
+        cluster_xml("wrong_password", gateway, WRONG),
+        cluster_xml("with_secret", gateway, None, "of the cluster"),
+        cluster_xml("chunked", gateway, more=CHUNKED),
+    ]
     config = remote_servers([*(cluster_xml(side, ports[side]) for side in SIDES), *others])
     engine = Engine(tmp_path_factory.mktemp("sender"), config=config)
     yield engine
@@ -210,6 +215,20 @@ def test_a_sender_that_is_refused_is_told_why(gateway: Gateway, sender: Endpoint
     for cluster, why in (("wrong_password", "password is incorrect"), ("with_secret", "let remote_servers name a user and a password")):
         reply = sender.request(f"SELECT count() FROM cluster({cluster}, system.one)")
         assert (reply.code, why in reply.text) == (516, True), reply.text
+
+
+def test_packets_in_chunks(gateway: Gateway, sender: Endpoint, direct: Endpoint) -> None:
+    """A ClickHouse that insists on them. Straight, one that does not has to be configured as well."""
+    direct.sql(f"CREATE TABLE t ({STORED}) ENGINE = MergeTree ORDER BY id")
+    sender.sql(f"CREATE TABLE chunked ({SENT}) ENGINE = Distributed(chunked, {direct.database}, t)")
+    for rows in (FEW, LARGE):
+        sender.sql(f"INSERT INTO chunked {rows}", **FOREGROUND)
+        assert sender.sql("SELECT * FROM chunked ORDER BY id, s") == direct.sql(f"SELECT {COLUMNS} FROM t ORDER BY id, s")
+    assert sender.sql("SELECT count(), uniq(s) FROM chunked") == direct.sql("SELECT count(), uniq(s) FROM t")
+    # What is left of it is cancelled.
+    assert sender.sql("SELECT 1 FROM chunked LIMIT 1 SETTINGS max_block_size = 10") == "1"
+    assert code_of(sender, "SELECT throwIf(id = 9) FROM chunked FORMAT Null") == 395
+    assert sender.sql("SELECT count() FROM chunked") == "50010"
 
 
 def test_reads(sender: Endpoint, direct: Endpoint, ports: dict[str, int], subtests: pytest.Subtests) -> None:

@@ -61,9 +61,16 @@ class Native:
     user: str | None = None
     password: str | None = None
     compressed: bool = False
+    # What the client says of the packets that it sends, and of those that it takes.
+    framing: tuple[str, str] = ("notchunked", "notchunked")
     agreed: int = 0
     greeting: bytes = b""
     read_bytes: bytearray = field(default_factory=bytearray)
+    # What the server says of the packets that it sends, and of those that it takes.
+    offered_framing: tuple[str, ...] = ()
+    is_framed: bool = False
+    # Of the chunk that comes in. Behind a packet's last byte, and before its first, there is none.
+    chunk_left: int = 0
 
     def __post_init__(self) -> None:
         self.socket = socket.create_connection((self.server.host, self.server.port), timeout=SECONDS)
@@ -80,7 +87,10 @@ class Native:
 
     # What is sent.
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, chunk: int = 1 << 20) -> None:
+        """Whole packets; where they go in chunks, in such of so many bytes."""
+        if self.is_framed and self.framing[0] == "chunked":
+            data = b"".join(struct.pack("<I", len(part)) + part for part in pieces(data, chunk)) + bytes(4)
         self.socket.sendall(data)
 
     def hello(self) -> bytes:
@@ -91,7 +101,7 @@ class Native:
 
     def addendum(self) -> bytes:
         out = text("") if self.agreed >= 54458 else b""
-        out += text("notchunked") * 2 if self.agreed >= 54470 else b""
+        out += text(self.framing[0]) + text(self.framing[1]) if self.agreed >= 54470 else b""
         return out + (varint(8) if self.agreed >= 54471 else b"")
 
     def query(
@@ -144,7 +154,9 @@ class Native:
             raise EOFError(packet.message)
         # Answered when the server has read the addendum. (Left before, a ClickHouse 26.7 may look for the database when it is gone,
         # and aborts then.)
-        self.send(self.addendum() + varint(PING))
+        self.send(self.addendum())
+        self.is_framed = True
+        self.send(varint(PING))
         assert self.packet().kind == PONG
         return self
 
@@ -225,7 +237,9 @@ class Native:
             self._varint()
         self._text(), self._text(), self._varint()
         if self.agreed >= 54470:
-            self._text(), self._text()
+            start = len(self.read_bytes)
+            self.offered_framing = (self._text().decode(), self._text().decode())
+            del self.read_bytes[start:]
         if self.agreed >= 54461:
             for _ in range(self._varint()):
                 self._text(), self._text()
@@ -272,13 +286,26 @@ class Native:
         return packed if head[16] == 2 else lz4.block.decompress(packed, uncompressed_size=raw)
 
     def _take(self, count: int) -> bytes:
+        out = b""
+        if self.is_framed and self.framing[1] == "chunked":
+            while len(out) < count:
+                while not self.chunk_left:
+                    self.chunk_left = struct.unpack("<I", self._receive(4))[0]
+                part = self._receive(min(self.chunk_left, count - len(out)))
+                self.chunk_left -= len(part)
+                out += part
+        else:
+            out = self._receive(count)
+        self.read_bytes += out
+        return out
+
+    def _receive(self, count: int) -> bytes:
         out = bytearray()
         while len(out) < count:
             more = self.socket.recv(count - len(out))
             if not more:
                 raise EOFError(f"the server closed after {bytes(self.read_bytes + out)!r}")
             out += more
-        self.read_bytes += out
         return bytes(out)
 
     def _varint(self) -> int:
@@ -292,6 +319,10 @@ class Native:
 
     def _text(self) -> bytes:
         return self._take(self._varint())
+
+
+def pieces(data: bytes, most: int) -> list[bytes]:
+    return [data[at : at + most] for at in range(0, len(data), most)]
 
 
 def frame(raw: bytes, method: int = 0x82) -> bytes:

@@ -50,8 +50,8 @@ def rows(direct: Endpoint) -> list[int]:
     return json.loads(direct.sql(ROWS))
 
 
-def ask(endpoint: Endpoint, revision: int = NEWEST, compressed: bool = False) -> Native:
-    return Native(endpoint, revision, compressed=compressed).start()
+def ask(endpoint: Endpoint, revision: int = NEWEST, compressed: bool = False, **more: object) -> Native:
+    return Native(endpoint, revision, compressed=compressed, **more).start()
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -121,6 +121,35 @@ def test_the_addendum_may_come_with_the_first_packet(direct: Endpoint, native: E
         connection.packet(greeting=True)
         connection.send(connection.addendum() + varint(PING))
         assert connection.packet().kind == PONG
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+@pytest.mark.parametrize("framing", [("chunked", "notchunked"), ("notchunked", "chunked"), ("chunked", "chunked")])
+def test_packets_may_come_in_chunks(
+    direct: Endpoint, native: Endpoint, table: str, framing: tuple[str, str], chunk: int
+) -> None:
+    with ask(native, framing=framing) as connection:
+        assert connection.offered_framing == ("notchunked_optional", "notchunked_optional")
+        connection.begin_insert("INSERT INTO t VALUES")
+        for packet in (connection.data([numbers("n", [1, 2])], 2), varint(PING), connection.data()):
+            connection.send(packet, chunk)
+        kinds = [packet.kind for packet in connection.up_to(END_OF_STREAM)]
+        assert PONG in kinds
+        assert rows(direct) == [1, 2]
+        # What is passed on: a statement, an insert, an error.
+        for sql in ("SELECT number FROM numbers(100000)", "CREATE TABLE u AS t", "INSERT INTO u SELECT n + 10 FROM t"):
+            connection.send(connection.query(sql), chunk)
+            connection.send(connection.data(), chunk)
+            assert connection.up_to(END_OF_STREAM, EXCEPTION)[-1].kind == END_OF_STREAM
+        assert connection.begin_insert("INSERT INTO nowhere VALUES")[-1].code == 60
+        assert connection.insert("INSERT INTO u VALUES", [numbers("n", [5])], 1, {"async_insert": "0"})[-1].kind == END_OF_STREAM
+    assert json.loads(direct.sql("SELECT arraySort(groupArray(n)) FROM u")) == [5, 11, 12]
+
+
+def test_a_chunked_packet_has_bytes(native: Endpoint) -> None:
+    with ask(native, framing=("chunked", "notchunked")) as connection:
+        connection.socket.sendall(bytes(4))
+        assert connection.closed()
 
 
 @pytest.mark.parametrize("end", ["close", "cancel"])

@@ -22,11 +22,15 @@ pub enum Stream {
 pub enum ReadHalf {
     Plain(OwnedReadHalf),
     Tls(tokio::io::ReadHalf<Box<TlsStream<TcpStream>>>),
+    /// With another framing around its bytes.
+    Framed(Box<dyn AsyncRead + Send + Sync + Unpin>),
 }
 
 pub enum WriteHalf {
     Plain(OwnedWriteHalf),
     Tls(tokio::io::WriteHalf<Box<TlsStream<TcpStream>>>),
+    /// With another framing around its bytes.
+    Framed(Box<dyn AsyncWrite + Send + Sync + Unpin>),
 }
 
 impl Stream {
@@ -74,6 +78,7 @@ impl AsyncRead for ReadHalf {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
                 other => Poll::Ready(other),
             },
+            ReadHalf::Framed(half) => Pin::new(half).poll_read(cx, buf),
         }
     }
 }
@@ -83,6 +88,7 @@ impl AsyncWrite for WriteHalf {
         match self.get_mut() {
             WriteHalf::Plain(half) => Pin::new(half).poll_write(cx, buf),
             WriteHalf::Tls(half) => Pin::new(half).poll_write(cx, buf),
+            WriteHalf::Framed(half) => Pin::new(half).poll_write(cx, buf),
         }
     }
 
@@ -94,6 +100,7 @@ impl AsyncWrite for WriteHalf {
         match self.get_mut() {
             WriteHalf::Plain(half) => Pin::new(half).poll_write_vectored(cx, bufs),
             WriteHalf::Tls(half) => Pin::new(half).poll_write_vectored(cx, bufs),
+            WriteHalf::Framed(half) => Pin::new(half).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -105,6 +112,7 @@ impl AsyncWrite for WriteHalf {
         match self.get_mut() {
             WriteHalf::Plain(half) => Pin::new(half).poll_flush(cx),
             WriteHalf::Tls(half) => Pin::new(half).poll_flush(cx),
+            WriteHalf::Framed(half) => Pin::new(half).poll_flush(cx),
         }
     }
 
@@ -112,6 +120,7 @@ impl AsyncWrite for WriteHalf {
         match self.get_mut() {
             WriteHalf::Plain(half) => Pin::new(half).poll_shutdown(cx),
             WriteHalf::Tls(half) => Pin::new(half).poll_shutdown(cx),
+            WriteHalf::Framed(half) => Pin::new(half).poll_shutdown(cx),
         }
     }
 }
@@ -128,7 +137,7 @@ impl WriteHalf {
         }
         match self {
             WriteHalf::Plain(_) => Ok(()),
-            WriteHalf::Tls(half) => within(idle, half.flush()).await,
+            WriteHalf::Tls(_) | WriteHalf::Framed(_) => within(idle, self.flush()).await,
         }
     }
 }

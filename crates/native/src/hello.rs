@@ -1,13 +1,18 @@
 //! How a connection begins: the client's Hello, the server's, and what the client adds to its own.
 
+use crate::chunked::Chunked;
 use crate::input::{write_string, write_varint, Fault, Input};
 use crate::revision;
 use crate::{client, server, Setting};
 
 /// What ClickHouse takes at most for a text of somebody whom it doesn't know yet.
 pub const MAX_HELLO_STRING_BYTES: usize = 64 * 1024;
-/// Packets one after the other, not in chunks: what both sides do unless they are told otherwise.
-pub const NOT_CHUNKED: &str = "notchunked";
+/// Packets one after the other, as both sides send them unless they are told otherwise.
+const NOT_CHUNKED: &str = "notchunked";
+const CHUNKED: &str = "chunked";
+/// What a server says that takes either, and leaves it to the client.
+const EITHER: &str = "notchunked_optional";
+const MAX_FRAMING_BYTES: usize = 100;
 const MAX_RULES: usize = 256;
 const NAME: &str = "ClickHouse";
 
@@ -76,6 +81,8 @@ pub struct ServerHello {
     pub cluster_function_version: u64,
     pub password_rules: Vec<(String, String)>,
     pub settings: Vec<Setting>,
+    /// What the server insists on. Elsewhere the client chooses.
+    pub chunked: Chunked,
 }
 
 impl ServerHello {
@@ -91,8 +98,9 @@ impl ServerHello {
         write_string(out, &self.display_name);
         write_varint(out, self.patch);
         if revision >= revision::CHUNKED_PACKETS {
-            write_string(out, NOT_CHUNKED);
-            write_string(out, NOT_CHUNKED);
+            for is_chunked in [self.chunked.from_server, self.chunked.from_client] {
+                write_string(out, if is_chunked { CHUNKED } else { EITHER });
+            }
         }
         if revision >= revision::PASSWORD_COMPLEXITY_RULES {
             write_varint(out, self.password_rules.len() as u64);
@@ -131,10 +139,8 @@ impl ServerHello {
         }
         (hello.timezone, hello.display_name, hello.patch) = (text(input)?, text(input)?, input.varint()?);
         if revision >= revision::CHUNKED_PACKETS {
-            let (send, receive) = (text(input)?, text(input)?);
-            if send == "chunked" || receive == "chunked" {
-                return Err(Fault::Unsupported("a server that insists on chunked packets (proto_caps)"));
-            }
+            let (sends, receives) = (text(input)?, text(input)?);
+            hello.chunked = Chunked { from_server: sends == CHUNKED, from_client: receives == CHUNKED };
         }
         if revision >= revision::PASSWORD_COMPLEXITY_RULES {
             for _ in 0..input.count(MAX_RULES, "rules for passwords")? {
@@ -162,6 +168,7 @@ impl ServerHello {
 pub struct Addendum {
     pub quota_key: String,
     pub parallel_replicas_version: u64,
+    pub chunked: Chunked,
 }
 
 impl Addendum {
@@ -172,10 +179,8 @@ impl Addendum {
             addendum.quota_key = input.text(MAX_HELLO_STRING_BYTES, "the quota key")?.to_owned();
         }
         if revision >= revision::CHUNKED_PACKETS {
-            let mut is_plain = || Ok::<_, Fault>(input.text(100, "the framing")? == NOT_CHUNKED);
-            if !(is_plain()? && is_plain()?) {
-                return Err(Fault::Unsupported("chunked packets were not offered"));
-            }
+            let mut is_chunked = || Ok::<_, Fault>(input.text(MAX_FRAMING_BYTES, "the framing")?.starts_with(CHUNKED));
+            addendum.chunked = Chunked { from_client: is_chunked()?, from_server: is_chunked()? };
         }
         if revision >= revision::VERSIONED_PARALLEL_REPLICAS {
             addendum.parallel_replicas_version = input.varint()?;
@@ -188,8 +193,9 @@ impl Addendum {
             write_string(out, &self.quota_key);
         }
         if revision >= revision::CHUNKED_PACKETS {
-            write_string(out, NOT_CHUNKED);
-            write_string(out, NOT_CHUNKED);
+            for is_chunked in [self.chunked.from_client, self.chunked.from_server] {
+                write_string(out, if is_chunked { CHUNKED } else { NOT_CHUNKED });
+            }
         }
         if revision >= revision::VERSIONED_PARALLEL_REPLICAS {
             write_varint(out, self.parallel_replicas_version);
@@ -237,6 +243,7 @@ mod tests {
     #[test]
     fn a_server_hello_comes_back_at_every_revision() {
         for revision in revision::OLDEST..=revision::NEWEST {
+            let from_client = revision >= revision::CHUNKED_PACKETS;
             let hello = ServerHello {
                 revision,
                 major: 26,
@@ -244,6 +251,7 @@ mod tests {
                 patch: 2,
                 timezone: "UTC".into(),
                 display_name: "x".into(),
+                chunked: Chunked { from_client, from_server: false },
                 ..ServerHello::default()
             };
             let mut bytes = Vec::new();
@@ -256,6 +264,7 @@ mod tests {
             let addendum = Addendum {
                 quota_key: if revision >= revision::ADDENDUM { "q".into() } else { String::new() },
                 parallel_replicas_version: if revision >= revision::VERSIONED_PARALLEL_REPLICAS { 8 } else { 0 },
+                chunked: Chunked { from_client, from_server: false },
             };
             addendum.write(&mut bytes, revision);
             assert_eq!(Addendum::read(&bytes, revision), Ok((addendum, bytes.len())));

@@ -6,7 +6,7 @@
 //!
 //! - `input.rs`: bytes of which more may come.
 //! - `hello.rs`: how a connection begins. `query.rs`: what is asked. `block.rs`: columns, taken apart as they come in.
-//!   `data.rs`: Data packets, compressed or not.
+//!   `data.rs`: Data packets, compressed or not. `chunked.rs`: the lengths that may stand around packets.
 //! - `answer.rs`: what a server writes. `server_packet.rs`: the same, read, as far as answers to an INSERT have it.
 //!
 //! The source of all of this is ClickHouse's specification of the protocol and its code (`src/Server/TCPHandler.cpp`,
@@ -14,6 +14,7 @@
 
 mod answer;
 mod block;
+mod chunked;
 mod data;
 mod hello;
 mod input;
@@ -23,8 +24,9 @@ mod server_packet;
 
 pub use answer::{Answer, Counter};
 pub use block::{BlockEnd, BlockReader, RowShape};
+pub use chunked::{write_chunked, ChunkReader, Chunked};
 pub use data::{DataReader, Taken};
-pub use hello::{Addendum, ClientHello, ServerHello, Startup, MAX_HELLO_STRING_BYTES, NOT_CHUNKED};
+pub use hello::{Addendum, ClientHello, ServerHello, Startup, MAX_HELLO_STRING_BYTES};
 pub use input::{write_string, write_varint, Fault, Input};
 pub use query::{Query, Setting, FLAG_CUSTOM, FLAG_IMPORTANT, STAGE_COMPLETE};
 pub use server_packet::{read_server_packet, ServerPacket};

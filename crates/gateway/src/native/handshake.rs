@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windrow_clickhouse::Credentials;
-use windrow_native::{revision, Addendum, Answer, ClientHello, ServerHello, Setting, Startup};
+use windrow_native::{revision, Addendum, Answer, Chunked, ClientHello, ServerHello, Setting, Startup};
 
 use super::relay::{splice, Between};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT};
@@ -133,6 +133,8 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         parallel_replicas_version: introduction.parallel_replicas_version,
         query_plan_version: UNUSED_VERSION,
         cluster_function_version: introduction.cluster_function_version,
+        // The client chooses, whatever the backend has.
+        chunked: Chunked::default(),
         ..introduction
     };
     let mut out = Vec::with_capacity(256);

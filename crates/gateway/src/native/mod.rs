@@ -7,10 +7,12 @@
 //! - `relay.rs`: what is not gathered goes to the backend as it came, over a connection of the client's own that is opened when it
 //!   is first needed (`upstream.rs`). The backend agrees on the client's own revision, so its answers are passed on as they are.
 //! - `over_http.rs`: the same where there is no native port: a ClickHouse over HTTP alone, DuckDB, and tables of the gateway's own.
+//! - `chunked.rs`: connections whose packets come in chunks.
 //! - `wire.rs`: a client's bytes. What has been read of a statement stays there until it is known what becomes of it, so that it
 //!   can be passed on as it came.
 //! - `reply.rs`: the words of answers.
 
+mod chunked;
 mod handshake;
 mod insert;
 mod over_http;

@@ -149,6 +149,14 @@ impl<'s> Session<'s> {
                 Err(fault) => return self.misread(&fault).await,
             };
             self.wire.consume(length);
+            if addendum.chunked.from_server {
+                self.wire.write_chunks();
+            }
+            if addendum.chunked.from_client {
+                if let Err(fault) = self.wire.read_chunks() {
+                    return self.misread(&fault).await;
+                }
+            }
             self.addendum = Some(addendum);
         }
         match self.wire.parse(0, |bytes| Input::new(bytes).varint().map(|kind| (kind, 1))).await? {

@@ -150,8 +150,15 @@ impl NativeBackend {
         wire.consume(length);
         let answer = answer.map_err(NotConnected::Refused)?;
         let mut out = Vec::new();
+        let addendum = Addendum { chunked: answer.chunked, ..addendum.clone() };
         addendum.write(&mut out, answer.revision.min(hello.revision));
         wire.send(&out).await.map_err(|error| self.unreachable(error))?;
+        if answer.chunked.from_client {
+            wire.write_chunks();
+        }
+        if answer.chunked.from_server {
+            wire.read_chunks().map_err(|fault| self.unreachable(format!("{fault:?}")))?;
+        }
         Ok(Upstream { wire, hello: Arc::new(answer) })
     }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use windrow_http::{within, ReadHalf, Stream, WriteHalf};
-use windrow_native::{client, server, Fault};
+use windrow_native::{client, server, ChunkReader, Fault};
+
+use super::chunked::{Reader, Writer};
 
 /// What an idle connection keeps of its buffer at most.
 const KEPT_BYTES: usize = 16 * 1024;
@@ -34,6 +36,22 @@ impl Wire {
     pub(super) fn new(stream: Stream, idle: Duration) -> Wire {
         let (read, write) = stream.into_split();
         Wire { read, write, input: Vec::new(), out: Vec::new(), idle }
+    }
+
+    /// From here on packets come in chunks; and from what has come.
+    pub(super) fn read_chunks(&mut self) -> Result<(), Fault> {
+        let mut chunks = ChunkReader::default();
+        let kept = chunks.strip(&mut self.input)?;
+        self.input.truncate(kept);
+        let half = std::mem::replace(&mut self.read, ReadHalf::Framed(Box::new(tokio::io::empty())));
+        self.read = ReadHalf::Framed(Box::new(Reader::new(half, chunks)));
+        Ok(())
+    }
+
+    /// From here on packets go in chunks.
+    pub(super) fn write_chunks(&mut self) {
+        let half = std::mem::replace(&mut self.write, WriteHalf::Framed(Box::new(tokio::io::empty())));
+        self.write = WriteHalf::Framed(Box::new(Writer::new(half)));
     }
 
     /// Waits until `at_least` bytes are there.
