@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: dist docs help setup setup-test build demo test python differential chaos fuzz simulate bench lint tidy fmt clean
+.PHONY: dist docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -46,6 +46,9 @@ simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one,
 
 bench: setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)
+
+pictures: build setup-test ## Make the pictures of the dashboard in docs/pictures
+	@PYTHONPATH=tests .venv/bin/python -m dashboard.pictures
 
 docs: ## Build the documentation as a site in target/site, and check its links
 	@scripts/docs

@@ -50,7 +50,7 @@ def hang_up(gateway: Gateway) -> dict:
 
 
 def ask(gateway: Gateway, method: str = "POST", token: str | None = None) -> RawReply:
-    fields = [("Host", "x"), ("Content-Length", "0"), *([("Authorization", f"Bearer {token}")] if token else [])]
+    fields = [("Host", "localhost"), ("Content-Length", "0"), *([("Authorization", f"Bearer {token}")] if token else [])]
     with RawConnection(gateway.admin) as connection:
         return connection.exchange(head(method, "/api/v1/reload", fields), method)
 

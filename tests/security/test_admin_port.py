@@ -18,12 +18,19 @@ from harness.users import TESTER
 TOKEN = "s3cret token"
 JSON = ("Content-Type", "application/json")
 OPEN = ("/healthz", "/readyz")
+PAGE = ("/", "/main.js", "/style.css", "/vendor/uplot/uPlot.iife.min.js")
 # Each path, and the status that the token's owner gets for GET and for POST of an empty selection.
 LETTERS = "/api/v1/dead-letters"
 PATHS = {
     "/healthz": (200, 405),
     "/readyz": (200, 405),
     "/metrics": (200, 405),
+    "/api/v1/status": (200, 405),
+    "/api/v1/history": (200, 405),
+    "/api/v1/tables": (200, 405),
+    "/api/v1/refusals": (200, 405),
+    "/api/v1/appends": (200, 405),
+    "/api/v1/settings": (200, 405),
     "/api/v1/buffers": (200, 405),
     "/api/v1/kafka": (200, 405),
     "/api/v1/reload": (405, 200),
@@ -69,7 +76,7 @@ def in_source() -> set[str]:
     """What the two matches over paths name."""
     admin = (ROOT / "crates" / "gateway" / "src" / "admin" / "mod.rs").read_text()
     letters = (ROOT / "crates" / "gateway" / "src" / "admin" / "dead_letters" / "mod.rs").read_text()
-    plain = set(re.findall(r'"(/[a-z0-9/-]+)"', admin))
+    plain = set(re.findall(r'^ +"(/[a-z0-9/-]+)"(?: if .*)? =>', admin, re.MULTILINE)) | {LETTERS}
     arms = re.findall(r"^ +\[([^\]]*)\] if .*=>|^ +\[([^\]]*)\] if \w+ =>", letters, re.MULTILINE)
     segments = [(one or other).replace("id", "1").replace('"', "").split(", ") for one, other in arms]
     return plain | {"/".join([LETTERS, *filter(None, names)]) for names in segments}
@@ -107,7 +114,35 @@ def test_no_spelling_leads_past_the_token(guarded: Gateway, spelling: str) -> No
 
 def test_paths_that_are_not_there_are_closed_too(guarded: Gateway) -> None:
     """Whether there is something is not told either."""
-    assert {ask(guarded, path).status for path in ("/", "/zork", "/api", "/api/v1/zork", "/debug/pprof", "/api/v1/config")} == {401}
+    assert {ask(guarded, path).status for path in ("/zork", "/index.html", "/api", "/api/v1/zork", "/debug/pprof", "/api/v1/config")} == {401}
+
+
+@pytest.mark.parametrize("path", PAGE)
+def test_the_page_is_open(guarded: Gateway, path: str) -> None:
+    reply = ask(guarded, path)
+    assert reply.status == 200
+    policy = reply.get("content-security-policy")
+    assert policy.startswith("default-src 'none'; script-src 'self';") and "unsafe" not in policy
+    assert (reply.get("x-content-type-options"), reply.get("referrer-policy")) == ("nosniff", "no-referrer")
+    assert ask(guarded, path, method="POST").status == 405
+
+
+FROM_HERE = ("localhost", "localhost:1", "127.0.0.1:8080", "[::1]:8080", "10.1.2.3")
+FROM_ELSEWHERE = ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "[evil]")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/status", "/api/v1/dead-letters", "/api/v1/zork"])
+def test_without_a_token_other_sites_have_no_way_in(gateway: Gateway, path: str) -> None:
+    """A page of theirs asks by a name that leads here, or by the address, and its browser says whose it is."""
+    with RawConnection(gateway.admin) as connection:
+        for host in FROM_HERE:
+            for origin in ((), (("Origin", f"http://{host}"),)):
+                assert connection.exchange(head("GET", path, (("Host", host), *origin)), "GET").status != 403, host
+        for host in FROM_ELSEWHERE:
+            assert connection.exchange(head("GET", path, (("Host", host),)), "GET").status == 403, host
+        for origin in ("http://evil.example", "null", "http://localhost:1"):
+            fields = (("Host", "localhost:2"), ("Origin", origin), ("Content-Length", "0"))
+            assert connection.exchange(head("POST", "/api/v1/reload", fields), "POST").status == 403, origin
 
 
 def test_nothing_was_changed_by_all_of_this(guarded: Gateway) -> None:

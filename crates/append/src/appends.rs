@@ -129,8 +129,14 @@ impl Appends {
     }
 
     /// The user's appends that are open.
-    pub async fn list(&self, user: &str) -> Vec<Progress> {
-        self.service.list(user)
+    pub fn list(&self, user: &str) -> Vec<Progress> {
+        let of_user = self.list_all().into_iter().filter(|(of, _)| of == user);
+        of_user.map(|(_, progress)| progress).collect()
+    }
+
+    /// All appends that are open, each with its user.
+    pub fn list_all(&self) -> Vec<(String, Progress)> {
+        self.service.list()
     }
 
     /// Drops what is open; what has all its batches is finished first.
@@ -214,7 +220,7 @@ trait AppendService: Send + Sync {
     ) -> Result<Committed, AppendError>;
     async fn abort(&self, id: AppendId, user: &str) -> Result<(), AppendError>;
     async fn status(&self, id: AppendId, user: &str) -> Result<Status, AppendError>;
-    fn list(&self, user: &str) -> Vec<Progress>;
+    fn list(&self) -> Vec<(String, Progress)>;
     async fn shut_down(&self);
 }
 
@@ -302,8 +308,8 @@ impl<T: Target> AppendService for Arc<Service<T>> {
         status
     }
 
-    fn list(&self, user: &str) -> Vec<Progress> {
-        Service::list(self, user)
+    fn list(&self) -> Vec<(String, Progress)> {
+        Service::list(self)
     }
 
     async fn shut_down(&self) {

@@ -328,12 +328,10 @@ impl<T: Target> Service<T> {
         }
     }
 
-    pub(crate) fn list(&self, user: &str) -> Vec<Progress> {
-        self.open_appends()
-            .iter()
-            .filter(|append| append.opening.credentials.user == user)
-            .map(|a| a.progress())
-            .collect()
+    /// The appends that are open, each with its user.
+    pub(crate) fn list(&self) -> Vec<(String, Progress)> {
+        let of = |append: &Arc<Append<T>>| (append.opening.credentials.user.clone(), append.progress());
+        self.open_appends().iter().map(of).collect()
     }
 
     fn open_appends(&self) -> Vec<Arc<Append<T>>> {

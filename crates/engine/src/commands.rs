@@ -7,12 +7,15 @@ use crate::sink::{Destination, Sink, TableKey};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use windrow_clickhouse::Exception;
-use windrow_log::RecordId;
+use windrow_log::{RecordId, Usage};
 
+use crate::activity::TableFigures;
 use crate::gatherer::Gatherer;
 use crate::insert::{InsertKind, QueryId};
 use crate::journaling::Leftovers;
+use crate::latency::LatencyCounts;
 use crate::log::{InsertStatus, LogEntry, LoggedBatch};
+use crate::metrics::Held;
 use crate::table::Table;
 
 /// A batch that is being gathered or waits for its turn: a row of `system.asynchronous_inserts`.
@@ -158,6 +161,37 @@ impl<S: Sink> Gatherer<S> {
     /// Bytes in buffers and in batches on their way.
     pub fn held_bytes(&self) -> u64 {
         self.registry.budget.held_bytes()
+    }
+
+    /// What each table has done since the start. The order is no order.
+    pub fn activity(&self) -> Vec<(TableKey, TableFigures)> {
+        let all = self.registry.metrics.activities.all().into_iter();
+        all.map(|(name, activity)| (name, activity.figures())).collect()
+    }
+
+    /// Brings the rates of all tables up to date, `seconds` after the last time. What they have done together.
+    pub fn tick_activity(&self, seconds: f64) -> TableFigures {
+        self.registry.metrics.activities.tick(seconds)
+    }
+
+    /// What each table in use holds at this moment. The order is no order.
+    pub fn held_by_tables(&self) -> impl Iterator<Item = (TableKey, Held)> {
+        self.tables_in_use().into_iter().map(|table| (table.name.clone(), table.held()))
+    }
+
+    /// What all of them hold, with the age of the oldest.
+    pub fn held_together(&self) -> Held {
+        self.tables_in_use().iter().map(|table| table.held()).fold(Held::default(), Held::and)
+    }
+
+    /// Of all tables, from a batch's sealing to its end.
+    pub fn flush_latency(&self) -> LatencyCounts {
+        self.registry.metrics.flush_latency.counts()
+    }
+
+    /// Of the journal, if there is one.
+    pub fn journal_usage(&self) -> Option<Usage> {
+        self.core.journal.as_ref().map(|journal| journal.log.usage())
     }
 
     /// Brings the gauges up to date, before metrics are read.

@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::policy::{FlushEnd, Micros};
 use crate::sink::{BatchId, Sink};
@@ -185,7 +186,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
                 "all inserts that were left in the journal from before have come to their end"
             );
         }
-        table.metrics.flush.observe((table.clock.now() - sealed.sealed_at).0 as f64 / 1e6);
+        table.metrics.flushed(Duration::from_micros((table.clock.now() - sealed.sealed_at).0));
         for ended in flushed.into_iter().chain(flight.take_ends()) {
             // Whoever asked may have gone.
             let _ = ended.send(());
@@ -201,8 +202,7 @@ fn launch_apart<S: Sink>(core: &Arc<Core<S>>, launch: Launch) {
 }
 
 fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
-    table.metrics.batch_rows.observe(contents.rows.count() as f64);
-    table.metrics.batch_inserts.observe(contents.members.len() as f64);
+    table.metrics.flushes(contents.members.len(), contents.rows.count());
     for member in &contents.members {
         table.metrics.waiting.observe((sealed.sealed_at - member.arrived_at).0 as f64 / 1e6);
     }

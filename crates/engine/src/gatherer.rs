@@ -155,7 +155,7 @@ impl<S: Sink> Gatherer<S> {
             return table;
         }
         forget_unused(&mut tables);
-        let metrics = self.registry.metrics.for_table(&name.database, &name.table);
+        let metrics = self.registry.metrics.for_table(&name);
         let (budget, clock) = (self.registry.budget.for_table(), self.registry.clock);
         let world = self.core.stores.environment.clone();
         let table = Table::new(name.clone(), budget, metrics, clock, world, self.core.schedule.clone());
@@ -164,11 +164,15 @@ impl<S: Sink> Gatherer<S> {
     }
 
     pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
-        let tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tables: Vec<_> = tables.values().filter_map(Weak::upgrade).collect();
+        let mut tables = self.tables_in_use();
         // In an order that is the same in every run.
         tables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         tables
+    }
+
+    pub(crate) fn tables_in_use(&self) -> Vec<Arc<Table>> {
+        let tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.values().filter_map(Weak::upgrade).collect()
     }
 
     pub(crate) fn launch(&self, launches: impl IntoIterator<Item = Launch>) {

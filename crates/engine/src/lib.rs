@@ -21,6 +21,7 @@
 //! Only this crate acknowledges, and only after [`Sink::store`](sink::Sink::store) has said `Ok` (ack level
 //! `stored`), the insert's record is on the disk (`disk`), or the rows are in the buffer (`memory`).
 
+mod activity;
 mod attempt;
 mod backlog;
 mod budget;
@@ -38,6 +39,7 @@ mod insert;
 mod isolate;
 mod journal_metrics;
 mod journaling;
+mod latency;
 mod leftovers;
 mod log;
 mod member;
@@ -61,6 +63,7 @@ pub mod sink;
 mod stores;
 mod table;
 
+pub use activity::{Amounts, TableFigures};
 pub use commands::{BufferEntry, BufferSnapshot, ShutDown};
 pub use dead_letter_store::{DeadLetterStore, DeadLettersFull, FailedInsert, KeepError, Keeping};
 pub use deduplication::{
@@ -73,10 +76,13 @@ pub use insert::{
     AckLevel, DataKind, History, Insert, InsertError, InsertKind, PushError, QueryId, Ticket, Withdrawal,
 };
 pub use journaling::Leftovers;
+pub use latency::{LatencyCounts, LatencyHistogram};
 pub use leftovers::{open_journal, OpenedJournal};
 pub use log::{InsertStatus, LogEntry, LoggedBatch};
+pub use metrics::{Held, OTHER_TABLES};
 pub use options::GathererOptions;
 pub use pushed::{BatchProgress, BatchTicket, Progress, PushedBatch, PushedMember};
 pub use shape::Shape;
 pub use sink::TableKey;
 pub use stores::Stores;
+pub use windrow_log::Usage as JournalUsage;

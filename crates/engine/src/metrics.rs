@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::policy::SealReason;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -12,7 +13,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{exponential_buckets, Histogram};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::activity::{Activities, TableActivity};
 use crate::journal_metrics::JournalMetrics;
+use crate::latency::LatencyHistogram;
+use crate::sink::TableKey;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TableLabels {
@@ -35,7 +39,7 @@ struct ReasonLabels {
 }
 
 /// The label of all tables together that have no series of their own.
-const OTHER_TABLES: &str = "(others)";
+pub const OTHER_TABLES: &str = "(others)";
 
 /// Which tables have series of their own: the first ones, up to a number. A series takes memory for ever, here and in
 /// Prometheus.
@@ -85,6 +89,9 @@ pub(crate) struct Metrics {
     backlog_bytes: Family<TableLabels, Gauge>,
     journal_bytes: Family<TableLabels, Gauge>,
     pub(crate) journal: JournalMetrics,
+    pub(crate) activities: Arc<Activities>,
+    /// Of all tables, from a batch's sealing to its end.
+    pub(crate) flush_latency: LatencyHistogram,
 }
 
 fn seconds() -> Histogram {
@@ -122,6 +129,8 @@ impl Metrics {
             backlog_bytes: Family::default(),
             journal_bytes: Family::default(),
             journal: JournalMetrics::register(registry),
+            activities: Arc::default(),
+            flush_latency: LatencyHistogram::default(),
         };
         let m = &metrics;
         registry.register("windrow_inserts", "Gathered inserts by how they ended", m.inserts.clone());
@@ -163,8 +172,8 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn for_table(&self, database: &str, table: &str) -> TableMetrics {
-        let (labels, is_named) = self.named.labels(database, table);
+    pub(crate) fn for_table(&self, name: &TableKey) -> TableMetrics {
+        let (labels, is_named) = self.named.labels(&name.database, &name.table);
         let result = |result| ResultLabels { database: labels.database.clone(), table: labels.table.clone(), result };
         let by_result = |name| ResultCounters {
             inserts: self.inserts.get_or_create(&result(name)).clone(),
@@ -194,6 +203,8 @@ impl Metrics {
             backlog_bytes: self.backlog_bytes.get_or_create(&labels).clone(),
             journal_bytes: self.journal_bytes.get_or_create(&labels).clone(),
             flushes: self.flushes.clone(),
+            activity: self.activities.of(name),
+            flush_latency: self.flush_latency.clone(),
             labels: Arc::new(labels),
             is_named,
         }
@@ -230,14 +241,14 @@ impl ResultCounters {
 
 /// One table's metrics, looked up once.
 pub(crate) struct TableMetrics {
-    pub(crate) stored: ResultCounters,
-    pub(crate) failed: ResultCounters,
+    stored: ResultCounters,
+    failed: ResultCounters,
     pub(crate) withdrawn: ResultCounters,
     pub(crate) repeats: ResultCounters,
     pub(crate) waiting: Histogram,
-    pub(crate) flush: Histogram,
-    pub(crate) batch_rows: Histogram,
-    pub(crate) batch_inserts: Histogram,
+    flush: Histogram,
+    batch_rows: Histogram,
+    batch_inserts: Histogram,
     pub(crate) retries: Counter,
     pub(crate) narrowings: Counter,
     pub(crate) culprits: Counter,
@@ -245,24 +256,43 @@ pub(crate) struct TableMetrics {
     buffer_bytes: Gauge,
     oldest: Gauge<f64, AtomicU64>,
     parts_active: Gauge,
-    pub(crate) parts_created: Counter,
+    parts_created: Counter,
     pub(crate) parked: Counter,
     pub(crate) recovered: Counter,
     backlog_inserts: Gauge,
     backlog_bytes: Gauge,
     journal_bytes: Gauge,
     flushes: Family<ReasonLabels, Counter>,
+    pub(crate) activity: Arc<TableActivity>,
+    flush_latency: LatencyHistogram,
     labels: Arc<TableLabels>,
     is_named: bool,
 }
 
 /// What a table holds at this moment.
-pub(crate) struct Held {
-    pub(crate) oldest_seconds: f64,
-    pub(crate) buffer_bytes: u64,
-    pub(crate) backlog_inserts: u64,
-    pub(crate) backlog_bytes: u64,
-    pub(crate) journal_bytes: u64,
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Held {
+    pub oldest_seconds: f64,
+    pub buffer_bytes: u64,
+    pub backlog_inserts: u64,
+    pub backlog_bytes: u64,
+    pub journal_bytes: u64,
+    /// As last seen; 0 where nobody counted.
+    pub parts_active: u64,
+}
+
+impl Held {
+    /// Of two tables.
+    pub fn and(self, other: Held) -> Held {
+        Held {
+            oldest_seconds: self.oldest_seconds.max(other.oldest_seconds),
+            buffer_bytes: self.buffer_bytes + other.buffer_bytes,
+            backlog_inserts: self.backlog_inserts + other.backlog_inserts,
+            backlog_bytes: self.backlog_bytes + other.backlog_bytes,
+            journal_bytes: self.journal_bytes + other.journal_bytes,
+            parts_active: self.parts_active + other.parts_active,
+        }
+    }
 }
 
 impl TableMetrics {
@@ -283,10 +313,37 @@ impl TableMetrics {
         self.oldest.set(oldest);
     }
 
-    /// Those of other tables can't be told from one table's.
-    pub(crate) fn parts_active(&self, parts: u64) {
+    /// An insert has come to its end.
+    pub(crate) fn ended(&self, is_stored: bool, rows: u64, bytes: u64) {
+        match is_stored {
+            true => self.stored.add(1, rows, bytes),
+            false => {
+                self.failed.add(1, rows, bytes);
+                self.activity.failed(1);
+            }
+        }
+    }
+
+    /// A batch is on its way.
+    pub(crate) fn flushes(&self, inserts: usize, rows: usize) {
+        self.batch_inserts.observe(inserts as f64);
+        self.batch_rows.observe(rows as f64);
+        self.activity.flushed(inserts as u64, rows as u64);
+    }
+
+    /// It has come to its end.
+    pub(crate) fn flushed(&self, took: Duration) {
+        self.flush.observe(took.as_secs_f64());
+        self.flush_latency.observe(took);
+    }
+
+    /// `created`: since they were counted last.
+    pub(crate) fn parts(&self, created: u64, active: u64) {
+        self.parts_created.inc_by(created);
+        self.activity.parts(created, active);
+        // Those of tables that share a series can't be told from one table's.
         if self.is_named {
-            self.parts_active.set(parts as i64);
+            self.parts_active.set(active as i64);
         }
     }
 

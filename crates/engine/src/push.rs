@@ -40,11 +40,16 @@ impl<S: Sink> Gatherer<S> {
         if insert.dedup.is_some() && self.claim_keys(shape, &mut insert).await? == Claimed::Repeat {
             return Ok(None);
         }
-        match &self.core.journal {
+        let (rows, bytes) = (insert.rows.count() as u64, insert.payload_bytes);
+        let pushed = match &self.core.journal {
             Some(journal) if insert.ack == AckLevel::Disk => self.push_to_disk(journal, shape, insert).await,
             Some(journal) if insert.dedup.is_some() => self.push_in_turn(Some(journal), shape, insert).await,
             _ => self.push_in_turn(None, shape, insert).await,
+        };
+        if pushed.is_ok() {
+            shape.table.metrics.activity.arrived(1, rows, bytes);
         }
+        pushed
     }
 
     /// With room in memory, and nobody in front.

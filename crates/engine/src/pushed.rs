@@ -147,6 +147,10 @@ impl<S: Sink> Gatherer<S> {
         }
         let now = table.clock.now();
         let (members, receivers) = enter(sizes, room, now);
+        let bytes = members.iter().map(|member| member.payload_bytes).sum();
+        if !sent_before {
+            table.metrics.activity.arrived(members.len() as u64, rows.count() as u64, bytes);
+        }
         let batch = Arc::new(SourceBatch { sent_before, progress: Mutex::default() });
         self.launch(table.push_batch(shape, id, batch.clone(), Contents { rows, members }));
         Ok(BatchTicket { members: receivers, batch, ended: self.core.ended.clone() })

@@ -64,8 +64,7 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
     let entered = enter_stored(core, &mut settled);
     let mut ends = Ends::default();
     for settled in settled {
-        let counters = if settled.outcome.is_ok() { &table.metrics.stored } else { &table.metrics.failed };
-        counters.add(1, settled.member.rows as u64, settled.member.payload_bytes);
+        table.metrics.ended(settled.outcome.is_ok(), settled.member.rows as u64, settled.member.payload_bytes);
         ends.add(core, table, sealed, settled);
     }
     table.budget.give_back(ends.free_bytes);

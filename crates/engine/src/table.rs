@@ -578,12 +578,10 @@ impl Table {
     pub(crate) fn parts_counted(&self, parts: PartCount) {
         let mut guard = self.lock();
         guard.policy.parts(parts.active_in_fullest_partition, parts.throw_at);
-        if let Some(seen) = &mut guard.parts_seen {
-            let before = seen.created.replace(parts.created).unwrap_or(parts.created);
-            self.metrics.parts_created.inc_by(parts.created.saturating_sub(before));
-        }
+        let before = guard.parts_seen.as_mut().and_then(|seen| seen.created.replace(parts.created));
         drop(guard);
-        self.metrics.parts_active(parts.active);
+        let created = before.map_or(0, |before| parts.created.saturating_sub(before));
+        self.metrics.parts(created, parts.active);
     }
 
     /// Inserts at level `memory` that are not stored: nothing keeps them.
@@ -600,7 +598,11 @@ impl Table {
 
     /// Brings the gauges up to date; they are only looked at when somebody asks.
     pub(crate) fn update_gauges(&self) {
-        let oldest = {
+        self.metrics.holds(&self.held());
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        let (oldest, (backlog_inserts, backlog_bytes)) = {
             let guard = self.lock();
             let lanes = guard.lanes.values();
             let arrivals = lanes.flat_map(|lane| {
@@ -609,18 +611,18 @@ impl Table {
                 let open = lane.open.iter().filter_map(|open| open.contents.members.first());
                 flying.into_iter().chain(queued.chain(open).map(|member| member.arrived_at))
             });
-            arrivals.min()
+            let backlog = guard.backlog.as_ref().map_or((0, 0), |backlog| (backlog.inserts(), backlog.bytes()));
+            (arrivals.min(), backlog)
         };
         let age = oldest.map_or(0, |arrived| (self.clock.now() - arrived).0);
-        let (backlog_inserts, backlog_bytes) =
-            self.lock().backlog.as_ref().map_or((0, 0), |backlog| (backlog.inserts(), backlog.bytes()));
-        self.metrics.holds(&Held {
+        Held {
             oldest_seconds: age as f64 / 1e6,
             buffer_bytes: self.budget.held_bytes(),
             backlog_inserts,
             backlog_bytes,
             journal_bytes: self.journal_bytes.load(Ordering::Relaxed),
-        });
+            parts_active: self.metrics.activity.parts_active(),
+        }
     }
 }
 

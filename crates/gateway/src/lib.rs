@@ -37,7 +37,7 @@ mod state;
 mod statement;
 mod users;
 
-pub use admin::{dead_letter_json, listing_json, AdminServer, MAX_ADMIN_CONNECTIONS};
+pub use admin::{dead_letter_json, listing_json, AdminServer, Verdict, MAX_ADMIN_CONNECTIONS};
 pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
 pub use data::{install_duckdb_functions, prepare_temporary_folder, Certificates, DataServer, Port};

@@ -1,10 +1,16 @@
 //! What the gateway counts. Names, units and help texts of its metrics are here; the gatherer has its own.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
+use windrow_engine::LatencyHistogram;
+
+use crate::error::Refusal;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reason {
@@ -16,7 +22,6 @@ struct Code {
     code: i32,
 }
 
-#[derive(Clone)]
 pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
     pub(crate) passthrough: Counter,
@@ -24,9 +29,43 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) refused_connections: Counter,
     pub(crate) admissions: Counter,
+    /// From when the head of an insert that is gathered has been read, to its acknowledgement.
+    pub(crate) insert_latency: LatencyHistogram,
     forwarded: Family<Reason, Counter>,
     errors: Family<Code, Counter>,
+    /// The same, for whoever wants all of them.
+    tallies: Mutex<Tallies>,
 }
+
+/// What did not go the usual way.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Tallies {
+    pub(crate) forwarded: BTreeMap<&'static str, u64>,
+    pub(crate) errors: BTreeMap<i32, ErrorTally>,
+}
+
+#[derive(Debug, Default, Clone)]
+pub(crate) struct ErrorTally {
+    pub(crate) count: u64,
+    /// The start of what the last one said.
+    pub(crate) latest: String,
+}
+
+/// How often, without what was said.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct TallyCounts {
+    pub(crate) forwarded: BTreeMap<&'static str, u64>,
+    pub(crate) errors: BTreeMap<i32, u64>,
+}
+
+impl Tallies {
+    pub(crate) fn counts(self) -> TallyCounts {
+        let errors = self.errors.into_iter().map(|(code, tally)| (code, tally.count)).collect();
+        TallyCounts { forwarded: self.forwarded, errors }
+    }
+}
+
+const MAX_TEXT_CHARS: usize = 500;
 
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Metrics {
@@ -37,8 +76,10 @@ impl Metrics {
             connections: Gauge::default(),
             refused_connections: Counter::default(),
             admissions: Counter::default(),
+            insert_latency: LatencyHistogram::default(),
             forwarded: Family::default(),
             errors: Family::default(),
+            tallies: Mutex::default(),
         };
         registry.register("windrow_inserts_accepted", "Inserts taken to be gathered", m.accepted.clone());
         let help = "Of the inserts taken, those whose payload stays the text it is";
@@ -60,6 +101,8 @@ impl Metrics {
         registry.register("windrow_http_connections_refused", help, m.refused_connections.clone());
         let help = "Times that the backend was asked what an insert may do";
         registry.register("windrow_admissions", help, m.admissions.clone());
+        let help = "Time from an insert's head to its acknowledgement, of those that are gathered";
+        registry.register_with_unit("windrow_insert_duration", help, Unit::Seconds, m.insert_latency.clone());
         let help = "Requests passed on to the backend, by why they were not gathered";
         registry.register("windrow_forwarded_requests", help, m.forwarded.clone());
         let help = "Errors answered by the gateway itself, by ClickHouse's code";
@@ -69,9 +112,26 @@ impl Metrics {
 
     pub(crate) fn forwarded(&self, reason: &'static str) {
         self.forwarded.get_or_create(&Reason { reason }).inc();
+        *self.lock().forwarded.entry(reason).or_default() += 1;
     }
 
-    pub(crate) fn error(&self, code: i32) {
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        self.error(refusal.code, &refusal.line(""));
+    }
+
+    pub(crate) fn error(&self, code: i32, text: &str) {
         self.errors.get_or_create(&Code { code }).inc();
+        let latest = text.chars().take(MAX_TEXT_CHARS).collect();
+        let mut tallies = self.lock();
+        let tally = tallies.errors.entry(code).or_default();
+        (tally.count, tally.latest) = (tally.count + 1, latest);
+    }
+
+    pub(crate) fn tallies(&self) -> Tallies {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Tallies> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -167,8 +167,11 @@ impl<D: Disk> Committer<D> {
     fn write(&mut self, entries: &[&Entry]) -> Result<(), CommitError> {
         let Some(mut active) = self.active.take() else { return Err(CommitError::Closed) };
         let encoded = active.encode(entries, &mut self.buffer);
+        let began = Instant::now();
         let written = active.file.write_at(active.end, &self.buffer).and_then(|()| active.file.sync());
-        self.shared.counters.syncs.fetch_add(1, Ordering::Relaxed);
+        let counters = &self.shared.counters;
+        counters.syncs.fetch_add(1, Ordering::Relaxed);
+        counters.sync_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
         if let Err(error) = written {
             tracing::error!(segment = %active.name(), %error, "the log's disk failed; the segment is left behind");
             active.forget(&encoded);

@@ -132,6 +132,7 @@ struct Counters {
     groups: AtomicU64,
     failed_groups: AtomicU64,
     syncs: AtomicU64,
+    sync_micros: AtomicU64,
     written_bytes: AtomicU64,
 }
 

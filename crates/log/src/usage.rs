@@ -22,6 +22,8 @@ pub struct Usage {
     pub groups: u64,
     pub failed_groups: u64,
     pub syncs: u64,
+    /// What writing and syncing took, all groups together.
+    pub sync_micros: u64,
     pub written_bytes: u64,
     /// The id that the next record gets.
     pub next_id: u64,
@@ -47,6 +49,7 @@ impl Usage {
             groups: counters.groups.load(Ordering::Relaxed),
             failed_groups: counters.failed_groups.load(Ordering::Relaxed),
             syncs: counters.syncs.load(Ordering::Relaxed),
+            sync_micros: counters.sync_micros.load(Ordering::Relaxed),
             written_bytes: counters.written_bytes.load(Ordering::Relaxed),
             next_id: queue.next_id,
         }

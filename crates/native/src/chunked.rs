@@ -56,6 +56,7 @@ pub fn write_chunked(out: &mut Vec<u8>, packets: &[u8]) {
     if packets.is_empty() {
         return;
     }
+    out.reserve(packets.len() + 2 * LENGTH_BYTES);
     for chunk in packets.chunks(u32::MAX as usize) {
         out.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
         out.extend_from_slice(chunk);

@@ -256,6 +256,11 @@ impl Settings {
         explain::table(&self.rows)
     }
 
+    /// The same, one by one: name, value, source.
+    pub fn shown(&self) -> impl Iterator<Item = (&str, &str, String)> {
+        self.rows.iter().map(|row| (row.path.as_str(), row.shown.as_str(), row.origin.to_string()))
+    }
+
     /// These settings, with those of `new` that can change while they are in force; and which settings of `new` differ
     /// from these.
     pub fn reloaded(&self, new: &Settings) -> (Settings, Difference) {

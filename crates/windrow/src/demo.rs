@@ -36,7 +36,7 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
     let password = password.as_ref().map_or("", |secret| secret.expose()).to_owned();
     let complete = runtime()?.block_on(async {
         let gateway = Gateway::start(settings.clone(), reload::fixed(&settings)).await?;
-        println!("windrow listens on {scheme}://{}, its metrics are at http://{}/metrics", gateway.http, gateway.admin);
+        println!("windrow listens on {scheme}://{}, its dashboard is at http://{}/", gateway.http, gateway.admin);
         let mut options = DemoOptions::new(format!("{scheme}://{}", gateway.http));
         options.password = password;
         options.engine = engine;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use windrow_gateway::Verdict;
 
 use crate::backend::Availability;
 
@@ -39,17 +40,16 @@ impl Readiness {
         self.seen.end.store(true, Ordering::Relaxed);
     }
 
-    /// A sentence for people, with the answer.
-    pub(crate) fn verdict(&self) -> Result<String, String> {
-        if self.seen.end.load(Ordering::Relaxed) {
-            return Err("shutting down".to_owned());
-        }
-        match &*self.available.borrow() {
-            Ok(()) => Ok("ready".to_owned()),
+    pub(crate) fn verdict(&self) -> Verdict {
+        let backend = self.available.borrow().clone();
+        let (is_ready, sentence) = match &backend {
+            _ if self.seen.end.load(Ordering::Relaxed) => (false, "shutting down".to_owned()),
+            Ok(()) => (true, "ready".to_owned()),
             // Nothing is known of its users and tables, so nothing can be taken for it.
-            Err(reason) if !self.seen.backend.load(Ordering::Relaxed) => Err(reason.clone()),
-            Err(reason) => Ok(format!("ready to keep inserts on disk; the backend is away: {reason}")),
-        }
+            Err(reason) if !self.seen.backend.load(Ordering::Relaxed) => (false, reason.clone()),
+            Err(reason) => (true, format!("ready to keep inserts on disk; the backend is away: {reason}")),
+        };
+        Verdict { is_ready, sentence, backend }
     }
 }
 
@@ -82,14 +82,15 @@ mod tests {
         let (sender, available) = tokio::sync::watch::channel(away());
         let readiness = Readiness::follow(available, &mut Registry::default());
         tokio::task::yield_now().await;
-        assert_eq!(readiness.verdict(), away().map(|()| String::new()), "nothing is known of it");
+        let unknown = Verdict { is_ready: false, sentence: "it is away".to_owned(), backend: away() };
+        assert_eq!(readiness.verdict(), unknown, "nothing is known of it");
         for verdict in [Ok(()), away()] {
             let _ = sender.send_replace(verdict);
             tokio::task::yield_now().await;
-            assert!(readiness.verdict().is_ok());
+            assert!(readiness.verdict().is_ready);
         }
-        assert!(readiness.verdict().is_ok_and(|said| said.contains("it is away")));
+        assert!(readiness.verdict().sentence.contains("it is away"));
         readiness.note_end();
-        assert!(readiness.verdict().is_err());
+        assert!(!readiness.verdict().is_ready);
     }
 }

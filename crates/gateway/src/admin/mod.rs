@@ -1,8 +1,12 @@
-//! The admin port: health, metrics, what is under way as JSON, and the dead letters.
+//! The admin port: health, metrics, the dashboard, what is under way as JSON, and the dead letters.
 
 mod answer;
 mod dead_letters;
 mod exposition;
+mod history;
+mod overview;
+mod page;
+mod process;
 
 use std::sync::Arc;
 
@@ -16,8 +20,10 @@ use windrow_http::{
 use windrow_settings::Difference;
 
 use self::answer::Answer;
-use self::dead_letters::DeadLettersApi;
-use crate::backend::BackendSink;
+use self::dead_letters::{parameters, DeadLettersApi};
+use self::history::{now_ms, History};
+use self::overview::TableQuery;
+use crate::backend::{Backend, BackendSink};
 use crate::data::DataServer;
 use crate::options::AdminOptions;
 use crate::pipelines::pipelines_json;
@@ -32,8 +38,24 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 /// once.
 pub const MAX_ADMIN_CONNECTIONS: usize = 500;
 
-/// Whether the gateway can do its work now, and a sentence that says more.
-type Readiness = dyn Fn() -> Result<String, String> + Send + Sync;
+const PATHS: &str =
+    "there are / (the dashboard), /healthz, /readyz, /metrics, and under /api/v1/: status, history, tables, \
+     refusals, appends, settings, buffers, kafka, dead-letters and reload\n";
+const FROM_ELSEWHERE: &str =
+    "without the setting admin.token this port answers to its own page, and by its address or as \
+     localhost: not to other sites, nor by another name";
+
+/// Whether the gateway can do its work now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub is_ready: bool,
+    /// For people.
+    pub sentence: String,
+    /// Why the backend is away, if it is.
+    pub backend: Result<(), String>,
+}
+
+type Readiness = dyn Fn() -> Verdict + Send + Sync;
 
 /// Reads the settings anew, and says which differ; an error says what is wrong with them.
 type Reload = dyn Fn() -> Result<Difference, String> + Send + Sync;
@@ -47,6 +69,8 @@ pub struct AdminServer {
     ready: Box<Readiness>,
     reload: Box<Reload>,
     limits: Arc<Limits>,
+    history: History,
+    started_ms: u64,
 }
 
 impl AdminServer {
@@ -54,19 +78,22 @@ impl AdminServer {
         registry: Registry,
         data: &DataServer,
         options: AdminOptions,
-        ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+        ready: impl Fn() -> Verdict + Send + Sync + 'static,
         reload: impl Fn() -> Result<Difference, String> + Send + Sync + 'static,
     ) -> AdminServer {
         let limits = Limits { max_head_bytes: 64 * 1024, max_fields: 100, ..Limits::default() };
         let (gatherer, state) = (data.gatherer().clone(), data.state().clone());
         let dead_letters = DeadLettersApi::new(state.clone());
         let (ready, reload, limits) = (Box::new(ready), Box::new(reload), Arc::new(limits));
-        AdminServer { registry, gatherer, state, dead_letters, options, ready, reload, limits }
+        let (history, started_ms) = (History::default(), now_ms());
+        AdminServer { registry, gatherer, state, dead_letters, options, ready, reload, limits, history, started_ms }
     }
 
     /// Serves until the runtime ends.
     pub fn start(self, listener: TcpListener) {
         let server = Arc::new(self);
+        let recorder = server.clone();
+        tokio::spawn(async move { recorder.history.record(&recorder.gatherer, &recorder.state).await });
         tokio::spawn(async move { tokio::join!(server.accept(listener), server.dead_letters.discard_old()) });
     }
 
@@ -91,6 +118,7 @@ impl AdminServer {
         let mut out = Vec::new();
         while let Some(NextRequest::Request(head)) = permit.wait_for(connection.next_request()).await.transpose()? {
             let answer = match self.is_allowed(&head) {
+                true if !self.is_from_here(&head) => Answer::error(403, FROM_ELSEWHERE),
                 true => {
                     // Without a token nobody can be told from anybody.
                     if self.options.token.is_some() && self.is_authorised(&head) {
@@ -124,18 +152,68 @@ impl AdminServer {
             "/api/v1/reload" => Answer::text(405, "only POST\n"),
             _ if !matches!(head.method(), Method::Get | Method::Head) => Answer::text(405, "only GET\n"),
             "/healthz" => Answer::text(200, "ok\n"),
-            "/readyz" => match (self.ready)() {
-                Ok(said) => Answer::text(200, format!("{said}\n")),
-                Err(reason) => Answer::text(503, format!("{reason}\n")),
-            },
+            "/readyz" => {
+                let Verdict { is_ready, sentence, .. } = (self.ready)();
+                Answer::text(if is_ready { 200 } else { 503 }, format!("{sentence}\n"))
+            }
             "/metrics" => Answer::new(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
+            "/api/v1/status" => Answer::json(200, &self.status()),
+            "/api/v1/history" => self.history(query),
+            "/api/v1/tables" => match TableQuery::read(parameters(query)) {
+                Ok(wanted) => Answer::json(200, &overview::tables(&self.gatherer, self.has_parts(), &wanted)),
+                Err(sentence) => Answer::error(400, &sentence),
+            },
+            "/api/v1/refusals" => Answer::json(200, &overview::refusals(&self.state, &self.history)),
+            "/api/v1/appends" => Answer::json(200, &overview::appends(&self.state)),
+            "/api/v1/settings" => Answer::json(200, &overview::settings(&self.state)),
             "/api/v1/buffers" => Answer::json(200, &self.buffers()),
             "/api/v1/kafka" => Answer::json(200, &pipelines_json(&self.state.pipelines.get())),
-            _ => Answer::text(
-                404,
-                "there are /healthz, /readyz, /metrics, /api/v1/buffers, /api/v1/kafka, /api/v1/dead-letters and \
-                 /api/v1/reload\n",
-            ),
+            _ => page::file(path).unwrap_or_else(|| Answer::text(404, PATHS)),
+        })
+    }
+
+    fn history(&self, query: &str) -> Answer {
+        let mut since_ms = 0;
+        for (name, value) in parameters(query) {
+            match value.parse() {
+                Ok(number) if name == "since_ms" => since_ms = number,
+                _ => return Answer::error(400, "there is one parameter, since_ms: milliseconds since 1970"),
+            }
+        }
+        Answer::json(200, &self.history.json(since_ms, self.has_parts()))
+    }
+
+    /// Whether the backend's tables have parts.
+    fn has_parts(&self) -> bool {
+        matches!(self.state.backend, Backend::ClickHouse(_))
+    }
+
+    fn status(&self) -> serde_json::Value {
+        let Verdict { is_ready, sentence, backend } = (self.ready)();
+        let settings = self.state.options.settings.get();
+        let usage = self.gatherer.journal_usage().unwrap_or_default();
+        let journal = json!({
+            "bytes": usage.file_bytes,
+            "live_bytes": usage.live_bytes,
+            "max_bytes": settings.journal.max_bytes,
+            "inserts": self.gatherer.leftovers().inserts,
+            "segments": usage.segments,
+        });
+        let dead_letters = self.state.dead_letters.amount();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "now_ms": now_ms(),
+            "started_ms": self.started_ms,
+            "ready": is_ready,
+            "sentence": sentence,
+            "backend": overview::backend(&self.state, backend),
+            "connections": self.state.metrics.connections.get(),
+            "dead_letters": dead_letters.dead_letters,
+            "dead_letter_bytes": dead_letters.bytes,
+            "held_bytes": self.gatherer.held_bytes(),
+            "max_held_bytes": settings.gather.max_buffer_bytes,
+            "journal": journal,
+            "has_token": self.options.token.is_some(),
         })
     }
 
@@ -148,9 +226,29 @@ impl AdminServer {
         }
     }
 
-    /// Health is asked by machines that have no secrets, and tells none.
+    /// Health is asked by machines that have no secrets, and tells none. Nor does the page.
     fn is_allowed(&self, head: &RequestHead) -> bool {
-        matches!(head.target().split('?').next(), Some("/healthz" | "/readyz")) || self.is_authorised(head)
+        let path = head.target().split('?').next().unwrap_or_default();
+        matches!(path, "/healthz" | "/readyz") || page::is_of_page(path) || self.is_authorised(head)
+    }
+
+    /// Without a token, another site's page in somebody's browser could ask as well: by this address, of which its browser says
+    /// whose page it is, or by a name of its own that it has led to this address.
+    fn is_from_here(&self, head: &RequestHead) -> bool {
+        if self.options.token.is_some() || !head.target().starts_with("/api/") {
+            return true;
+        }
+        let Some(host) = head.field_str("host") else { return true };
+        let origin = head.field_str("origin").map(|origin| origin.rsplit_once("://").map_or(origin, |(_, host)| host));
+        if origin.is_some_and(|origin| origin != host) {
+            return false;
+        }
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
     }
 
     fn is_authorised(&self, head: &RequestHead) -> bool {

@@ -105,7 +105,7 @@ impl Exchange<'_> {
     }
 
     pub(super) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
-        self.state.metrics.error(refusal.code);
+        self.state.metrics.refused(refusal);
         let facts = self.state.admission.facts.get();
         let form = self.form();
         let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };

@@ -98,7 +98,7 @@ impl<'a, R: FnOnce() -> Q, Q: Borrow<Request<'a>>> AnswerTo<'a, R> {
         let after = match outcome {
             Ok(summary) => answering.success(out, &query_id, summary),
             Err(refusal) => {
-                self.state.metrics.error(refusal.code);
+                self.state.metrics.refused(&refusal);
                 answering.refusal(out, (self.request)().borrow(), Some(&query_id), &refusal)
             }
         };

@@ -64,11 +64,14 @@ pub(crate) async fn hand_over(
     }
     let summary = Summary { rows, bytes, elapsed_ns: 0 };
     let Some(ticket) = ticket else {
+        state.metrics.insert_latency.observe(origin.arrived.elapsed());
         // A repeat of what is stored is told what the first was told.
         return Ok(if ack == AckLevel::Stored { summary } else { Summary::default() });
     };
     wait(ticket, prepared.wait_timeout, &summary, progress).await?;
-    Ok(Summary { elapsed_ns: origin.arrived.elapsed().as_nanos() as u64, ..summary })
+    let elapsed = origin.arrived.elapsed();
+    state.metrics.insert_latency.observe(elapsed);
+    Ok(Summary { elapsed_ns: elapsed.as_nanos() as u64, ..summary })
 }
 
 async fn wait(

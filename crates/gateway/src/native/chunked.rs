@@ -1,7 +1,8 @@
 //! A connection whose packets are in chunks, for whoever reads and writes packets.
 //!
-//! What is written at a time goes out as one packet of that framing. That is what it is for answers of the gateway's own; results
-//! that are passed on unread are cut as they come. ClickHouse and its clients read chunks as a stream.
+//! What is written at a time, up to [`MAX_BYTES`], goes out as one packet of that framing. So an end says that something is there
+//! to be read, not that a packet has ended: results that are passed on unread have ends that nobody here knows. ClickHouse and
+//! its clients read chunks as a stream.
 
 use std::io;
 use std::pin::Pin;
@@ -11,8 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use windrow_http::{ReadHalf, WriteHalf};
 use windrow_native::{write_chunked, ChunkReader};
 
-/// What is kept of the room for what has not been sent.
-const KEPT_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 pub(super) struct Reader {
     half: ReadHalf,
@@ -44,9 +44,8 @@ impl Writer {
                 count => self.sent += count,
             }
         }
-        self.unsent.clear();
-        self.unsent.shrink_to(KEPT_BYTES);
-        self.sent = 0;
+        // An idle connection keeps nothing of it.
+        (self.unsent, self.sent) = (Vec::new(), 0);
         Poll::Ready(Ok(()))
     }
 }
@@ -74,6 +73,7 @@ impl AsyncWrite for Writer {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, packets: &[u8]) -> Poll<io::Result<usize>> {
         let writer = self.get_mut();
         ready!(writer.poll_send(cx))?;
+        let packets = &packets[..packets.len().min(MAX_BYTES)];
         write_chunked(&mut writer.unsent, packets);
         match writer.poll_send(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),

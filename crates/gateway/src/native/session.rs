@@ -573,7 +573,7 @@ impl<'s> Session<'s> {
     }
 
     pub(super) async fn refuse(&mut self, is_compressed: bool, refusal: &Refusal) -> Result<(), Closed> {
-        self.state.metrics.error(refusal.code);
+        self.state.metrics.refused(refusal);
         self.answer(is_compressed, |answer| exception(answer, refusal)).await
     }
 

@@ -1,8 +1,10 @@
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use windrow_http::{within, ReadHalf, Stream, WriteHalf};
 use windrow_native::{client, server, ChunkReader, Fault};
 
@@ -80,15 +82,15 @@ impl Wire {
 
     /// Whether the peer has closed. What has come of it is kept.
     pub(super) fn has_ended(&mut self) -> bool {
-        let ReadHalf::Plain(read) = &self.read else { return false };
-        let mut first = [0; FIRST_BYTES];
-        match read.try_read(&mut first) {
-            Ok(0) => true,
-            Ok(count) => {
-                self.input.extend_from_slice(&first[..count]);
-                false
+        let (mut first, mut context) = ([0; FIRST_BYTES], Context::from_waker(Waker::noop()));
+        let mut first = ReadBuf::new(&mut first);
+        match Pin::new(&mut self.read).poll_read(&mut context, &mut first) {
+            Poll::Pending => false,
+            Poll::Ready(Err(_)) => true,
+            Poll::Ready(Ok(())) => {
+                self.input.extend_from_slice(first.filled());
+                first.filled().is_empty()
             }
-            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
         }
     }
 

@@ -31,6 +31,7 @@ use super::answer::Answer;
 use crate::state::State;
 
 pub use json::{dead_letter_json, listing_json};
+pub(super) use request::parameters;
 
 /// Rows shown of a dead letter if nobody says how many.
 const USUALLY_SHOWN: usize = 100;

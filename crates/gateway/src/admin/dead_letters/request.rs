@@ -31,7 +31,7 @@ pub(super) fn number(name: &str, value: &str) -> Result<usize, String> {
     value.parse().map_err(|_| format!("'{value}' is no number; '{name}' wants one"))
 }
 
-pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
+pub(in crate::admin) fn parameters(query: &str) -> Vec<(String, String)> {
     let decoded = |text: &str| String::from_utf8_lossy(&percent_decode(text)).into_owned();
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(n, v)| (decoded(n), decoded(v))).collect()

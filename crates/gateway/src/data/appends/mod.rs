@@ -52,7 +52,7 @@ impl Exchange<'_> {
             Err(refusal) => Reply::refusal(&refusal, self.state.admission.facts.get().version_suffix()),
         };
         if let Some(code) = reply.code() {
-            self.state.metrics.error(code);
+            self.state.metrics.error(code, &reply.text());
         }
         // A stranger's body is not waited for.
         if !connection.body_is_done() && self.peer.permit.is_known() {
@@ -99,7 +99,7 @@ impl Exchange<'_> {
                     Reply::json(if is_gone { 404 } else { 200 }, &status)
                 }))
             }
-            Call::List => Ok(Reply::json(200, &json!({ "appends": appends.list(user).await })).into()),
+            Call::List => Ok(Reply::json(200, &json!({ "appends": appends.list(user) })).into()),
         }
     }
 

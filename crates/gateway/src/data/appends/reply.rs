@@ -1,5 +1,7 @@
 //! Answers: JSON for what went well, ClickHouse's form for errors.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use windrow_append::AppendError;
 use windrow_clickhouse::Exception;
@@ -62,6 +64,10 @@ impl Reply {
 
     pub(super) fn code(&self) -> Option<i32> {
         self.code
+    }
+
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.body.trim_ascii_end())
     }
 
     pub(super) fn write(self, out: &mut Vec<u8>, head: &RequestHead, connection: &Connection) -> After {

@@ -236,7 +236,7 @@ impl Run<'_> {
             };
             return match failure {
                 Failure::Refused(refusal) if sending.head_sent() => {
-                    exchange.state.metrics.error(refusal.code);
+                    exchange.state.metrics.refused(&refusal);
                     let line = refusal.line(self.facts.version_suffix());
                     sending.break_off(connection, &body, &line).await;
                     Ok(After::Close)
