@@ -16,6 +16,10 @@ from harness.raw_http import RawConnection, RawReply, head
 from harness.users import TESTER
 
 
+# A quotation mark, a backslash and a line break.
+ODD = '`a"b\\\\c\\nd`'
+
+
 def ask(gateway: Gateway, path: str, *headers: tuple[str, str], method: str = "GET") -> RawReply:
     with RawConnection(gateway.admin) as connection:
         return connection.exchange(head(method, path, (("Host", "x"), *headers)), method)
@@ -50,10 +54,14 @@ def test_metrics_pass_promtool(gateway: Gateway, tested: Endpoint, direct: Endpo
     make_table(direct, "a UInt64, CONSTRAINT small CHECK a < 10")
     for body in (rows(1), rows(100), '{"a":"x"}'):
         tested.insert(INTO_T, body)
+    direct.sql(f"CREATE TABLE {ODD} (a UInt64) ENGINE = MergeTree ORDER BY a")
+    tested.sql(f"INSERT INTO {ODD} VALUES (1)", async_insert=1)
     tested.sql("SELECT 1")
     promtool = shutil.which("promtool")
     assert promtool, "promtool is missing: it comes with Debian's package prometheus"
     text = ask(gateway, "/metrics").body
+    for name in ("windrow_build_info{version=", "process_cpu_seconds_total ", "process_open_fds ", "windrow_insert_duration_seconds_count "):
+        assert f"\n{name}".encode() in text, name
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
     assert checked.returncode == 0, checked.stdout.decode() + checked.stderr.decode()
 

@@ -41,6 +41,11 @@ struct ReasonLabels {
 /// The label of all tables together that have no series of their own.
 pub const OTHER_TABLES: &str = "(others)";
 
+/// As Prometheus' text format has it between quotes; the library writes labels as they are.
+pub(crate) fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
 /// Which tables have series of their own: the first ones, up to a number. A series takes memory for ever, here and in
 /// Prometheus.
 struct Named {
@@ -51,7 +56,7 @@ struct Named {
 impl Named {
     /// The table's labels; `false`: those that it shares with others.
     fn labels(&self, database: &str, table: &str) -> (TableLabels, bool) {
-        let own = TableLabels { database: database.to_owned(), table: table.to_owned() };
+        let own = TableLabels { database: label(database), table: label(table) };
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if tables.contains(&own) || tables.len() < self.max_tables {
             tables.insert(own.clone());

@@ -8,6 +8,7 @@ use crate::append::AppendArguments;
 use crate::dead_letters::DeadLettersArguments;
 use crate::journal::JournalArguments;
 use crate::kafka::KafkaArguments;
+use crate::status::StatusArguments;
 
 /// Gathers many small inserts into few large ones for ClickHouse.
 #[derive(Parser)]
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     DeadLetters(DeadLettersArguments),
     Journal(JournalArguments),
     Kafka(KafkaArguments),
+    Status(StatusArguments),
     MendClickhouse(MendClickHouseArguments),
 }
 

@@ -1,5 +1,6 @@
 //! The `windrow` program: command line, settings, and the order in which the parts start and stop.
 
+mod admin_api;
 mod allocator;
 mod append;
 mod appends;
@@ -20,6 +21,7 @@ mod own_http;
 mod readiness;
 mod reload;
 mod signals;
+mod status;
 
 use std::io::Write;
 use std::path::Path;
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
             load(arguments.settings()).and_then(|settings| journal::run(&settings, &arguments))
         }
         Command::Kafka(arguments) => kafka::run(&arguments),
+        Command::Status(arguments) => load(&arguments.settings).and_then(|settings| status::run(&settings, &arguments)),
         Command::MendClickhouse(arguments) => mend_clickhouse(&arguments.path),
         Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
     };

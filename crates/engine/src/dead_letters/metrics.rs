@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::index::Amount;
 use super::record::Gone;
+use crate::metrics::label;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TableLabels {
@@ -64,7 +65,7 @@ impl Metrics {
     }
 
     pub(super) fn added(&self, database: &str, table: &str, code: i32) {
-        let labels = ErrorLabels { database: database.to_owned(), table: table.to_owned(), code };
+        let labels = ErrorLabels { database: label(database), table: label(table), code };
         self.new.get_or_create(&labels).inc();
     }
 
@@ -77,7 +78,7 @@ impl Metrics {
     }
 
     pub(super) fn kept(&self, database: &str, table: &str, amount: Amount) {
-        let labels = TableLabels { database: database.to_owned(), table: table.to_owned() };
+        let labels = TableLabels { database: label(database), table: label(table) };
         self.kept.get_or_create(&labels).set(amount.dead_letters as i64);
         self.kept_bytes.get_or_create(&labels).set(amount.bytes as i64);
     }

@@ -10,6 +10,9 @@ mod process;
 
 use std::sync::Arc;
 
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -23,6 +26,7 @@ use self::answer::Answer;
 use self::dead_letters::{parameters, DeadLettersApi};
 use self::history::{now_ms, History};
 use self::overview::TableQuery;
+use self::process::ProcessMetrics;
 use crate::backend::{Backend, BackendSink};
 use crate::data::DataServer;
 use crate::options::AdminOptions;
@@ -44,6 +48,11 @@ const PATHS: &str =
 const FROM_ELSEWHERE: &str =
     "without the setting admin.token this port answers to its own page, and by its address or as \
      localhost: not to other sites, nor by another name";
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: &'static str,
+}
 
 /// Whether the gateway can do its work now.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,7 +84,7 @@ pub struct AdminServer {
 
 impl AdminServer {
     pub fn new(
-        registry: Registry,
+        mut registry: Registry,
         data: &DataServer,
         options: AdminOptions,
         ready: impl Fn() -> Verdict + Send + Sync + 'static,
@@ -86,6 +95,10 @@ impl AdminServer {
         let dead_letters = DeadLettersApi::new(state.clone());
         let (ready, reload, limits) = (Box::new(ready), Box::new(reload), Arc::new(limits));
         let (history, started_ms) = (History::default(), now_ms());
+        registry.register_collector(Box::new(ProcessMetrics { started_ms }));
+        let build = Family::<Build, Gauge>::default();
+        build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
+        registry.register("windrow_build_info", "1, with the version that runs", build);
         AdminServer { registry, gatherer, state, dead_letters, options, ready, reload, limits, history, started_ms }
     }
 

@@ -1,7 +1,12 @@
 //! What this process takes of the machine, as Linux tells it. Elsewhere nothing is known.
 
-use std::fs;
+use std::{fmt, fs};
 
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
 use rustix::param::{clock_ticks_per_second, page_size};
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -13,6 +18,45 @@ pub(super) struct ProcessUsage {
 
 pub(super) fn process_usage() -> Option<ProcessUsage> {
     usage_of(&fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+/// The metrics that every program of Prometheus' world has, under the names that they have there.
+#[derive(Debug)]
+pub(super) struct ProcessMetrics {
+    pub(super) started_ms: u64,
+}
+
+impl Collector for ProcessMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let started = ConstGauge::new(self.started_ms as f64 / 1e3);
+        let help = "When the process started, since 1970";
+        started.encode(encoder.encode_descriptor(
+            "process_start_time",
+            help,
+            Some(&Unit::Seconds),
+            started.metric_type(),
+        )?)?;
+        let Some(usage) = process_usage() else { return Ok(()) };
+        let cpu = ConstCounter::new(usage.cpu_seconds);
+        let help = "User and system time of the process";
+        cpu.encode(encoder.encode_descriptor("process_cpu", help, Some(&Unit::Seconds), cpu.metric_type())?)?;
+        let memory = ConstGauge::new(usage.memory_bytes as i64);
+        let help = "Memory that the process has";
+        memory.encode(encoder.encode_descriptor(
+            "process_resident_memory",
+            help,
+            Some(&Unit::Bytes),
+            memory.metric_type(),
+        )?)?;
+        let Ok(files) = fs::read_dir("/proc/self/fd") else { return Ok(()) };
+        let files = ConstGauge::new(files.count() as i64);
+        files.encode(encoder.encode_descriptor(
+            "process_open_fds",
+            "Files that the process has open",
+            None,
+            files.metric_type(),
+        )?)
+    }
 }
 
 /// The fields are counted after the name, which may hold spaces and brackets itself.

@@ -1,7 +1,6 @@
 //! `windrow dead-letters`: looks at the dead letters and deals with them, through the admin port of the gateway that
 //! has them. What only looks works without a gateway too: the files are read then.
 
-mod api;
 mod arguments;
 mod offline;
 mod opened;
@@ -12,8 +11,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 use windrow_settings::Settings;
 
-use self::api::{Api, ApiError};
 use self::arguments::{ChangeArguments, DeadLettersCommand, ListArguments, OutputFormat, ShowArguments};
+use crate::admin_api::{Api, ApiError};
 use crate::gateway::runtime;
 use crate::write_out;
 
@@ -21,7 +20,7 @@ pub(crate) use arguments::DeadLettersArguments;
 pub(crate) use opened::open;
 
 pub(crate) fn run(settings: &Settings, arguments: &DeadLettersArguments) -> Result<ExitCode, String> {
-    let api = Api::new(settings);
+    let api = Api::new(settings, "/api/v1/dead-letters");
     runtime()?.block_on(async {
         match &arguments.command {
             DeadLettersCommand::List(arguments) => list(settings, &api, arguments).await,

@@ -8,25 +8,26 @@ use tokio::net::TcpStream;
 use windrow_http::{ClientConnection, Stream};
 use windrow_settings::Settings;
 
-const API: &str = "/api/v1/dead-letters";
 /// Thousands of dead letters may be retried by one request, and each is written to the disk before the answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ANSWER_BYTES: usize = 1 << 30;
 
-pub(super) enum ApiError {
+pub(crate) enum ApiError {
     /// Nobody listens: no gateway runs there.
     NoGateway(String),
     Failed(String),
 }
 
-pub(super) struct Api {
+pub(crate) struct Api {
     address: SocketAddr,
+    /// What all paths begin with.
+    root: &'static str,
     token: Option<String>,
 }
 
 impl Api {
-    pub(super) fn new(settings: &Settings) -> Api {
+    pub(crate) fn new(settings: &Settings, root: &'static str) -> Api {
         let mut address = settings.admin.listen;
         if address.ip().is_unspecified() {
             address.set_ip(match address {
@@ -34,19 +35,23 @@ impl Api {
                 SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
             });
         }
-        Api { address, token: settings.admin.token.as_ref().map(|secret| secret.expose().to_owned()) }
+        Api { address, root, token: settings.admin.token.as_ref().map(|secret| secret.expose().to_owned()) }
     }
 
-    /// GET of what stands at `path` under the API.
-    pub(super) async fn get(&self, path: &str) -> Result<Vec<u8>, ApiError> {
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// GET of what stands at `path` under the root.
+    pub(crate) async fn get(&self, path: &str) -> Result<Vec<u8>, ApiError> {
         self.call("GET", path, b"").await
     }
 
-    pub(super) async fn get_json(&self, path: &str) -> Result<Value, ApiError> {
+    pub(crate) async fn get_json(&self, path: &str) -> Result<Value, ApiError> {
         json(&self.get(path).await?)
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
         json(&self.call("POST", path, body.to_string().as_bytes()).await?)
     }
 
@@ -78,9 +83,9 @@ impl Api {
         let token = self.token.as_ref().filter(|token| !token.contains(['\r', '\n']));
         let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         format!(
-            "{method} {API}{path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {body_bytes}\r\n\
+            "{method} {}{path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {body_bytes}\r\n\
              Connection: close\r\n{authorization}\r\n",
-            self.address
+            self.root, self.address
         )
     }
 }
