@@ -8,7 +8,7 @@ help: ## List the recipes
 setup: ## Check what building needs, and fetch the embedded ClickHouse and DuckDB's library
 	@scripts/setup build
 
-setup-test: ## The same for the tests: Python, Node, Java, Go, PHP, promtool
+setup-test: ## The same for the tests: Python, Node, Java, Go, PHP, promtool, Chromium
 	@scripts/setup test
 
 build: setup ## Build target/release/windrow

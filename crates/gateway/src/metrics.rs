@@ -58,13 +58,6 @@ pub(crate) struct TallyCounts {
     pub(crate) errors: BTreeMap<i32, u64>,
 }
 
-impl Tallies {
-    pub(crate) fn counts(self) -> TallyCounts {
-        let errors = self.errors.into_iter().map(|(code, tally)| (code, tally.count)).collect();
-        TallyCounts { forwarded: self.forwarded, errors }
-    }
-}
-
 const MAX_TEXT_CHARS: usize = 500;
 
 impl Metrics {
@@ -129,6 +122,13 @@ impl Metrics {
 
     pub(crate) fn tallies(&self) -> Tallies {
         self.lock().clone()
+    }
+
+    /// The same without the texts, for whoever asks each second.
+    pub(crate) fn tally_counts(&self) -> TallyCounts {
+        let tallies = self.lock();
+        let errors = tallies.errors.iter().map(|(code, tally)| (*code, tally.count)).collect();
+        TallyCounts { forwarded: tallies.forwarded.clone(), errors }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Tallies> {

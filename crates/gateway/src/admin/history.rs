@@ -104,7 +104,7 @@ impl History {
                 if ring.tallies.len() == TALLIES {
                     ring.tallies.pop_front();
                 }
-                ring.tallies.push_back(state.metrics.tallies().counts());
+                ring.tallies.push_back(state.metrics.tally_counts());
             }
         }
     }
@@ -159,7 +159,7 @@ impl Ring {
 impl Counted {
     /// `since`: how long it is since the last time.
     fn now(gatherer: &Gatherer<BackendSink>, state: &State, since: Duration) -> Counted {
-        let tallies = state.metrics.tallies().counts();
+        let tallies = state.metrics.tally_counts();
         Counted {
             at: Instant::now(),
             figures: gatherer.tick_activity(since.as_secs_f64()),

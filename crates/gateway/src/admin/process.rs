@@ -28,34 +28,18 @@ pub(super) struct ProcessMetrics {
 
 impl Collector for ProcessMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut write = |name, help, unit: Option<Unit>, metric: &dyn EncodeMetric| {
+            metric.encode(encoder.encode_descriptor(name, help, unit.as_ref(), metric.metric_type())?)
+        };
         let started = ConstGauge::new(self.started_ms as f64 / 1e3);
-        let help = "When the process started, since 1970";
-        started.encode(encoder.encode_descriptor(
-            "process_start_time",
-            help,
-            Some(&Unit::Seconds),
-            started.metric_type(),
-        )?)?;
+        write("process_start_time", "When the process started, since 1970", Some(Unit::Seconds), &started)?;
         let Some(usage) = process_usage() else { return Ok(()) };
         let cpu = ConstCounter::new(usage.cpu_seconds);
-        let help = "User and system time of the process";
-        cpu.encode(encoder.encode_descriptor("process_cpu", help, Some(&Unit::Seconds), cpu.metric_type())?)?;
+        write("process_cpu", "User and system time of the process", Some(Unit::Seconds), &cpu)?;
         let memory = ConstGauge::new(usage.memory_bytes as i64);
-        let help = "Memory that the process has";
-        memory.encode(encoder.encode_descriptor(
-            "process_resident_memory",
-            help,
-            Some(&Unit::Bytes),
-            memory.metric_type(),
-        )?)?;
+        write("process_resident_memory", "Memory that the process has", Some(Unit::Bytes), &memory)?;
         let Ok(files) = fs::read_dir("/proc/self/fd") else { return Ok(()) };
-        let files = ConstGauge::new(files.count() as i64);
-        files.encode(encoder.encode_descriptor(
-            "process_open_fds",
-            "Files that the process has open",
-            None,
-            files.metric_type(),
-        )?)
+        write("process_open_fds", "Files that the process has open", None, &ConstGauge::new(files.count() as i64))
     }
 }
 
