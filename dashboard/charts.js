@@ -2,7 +2,7 @@
 // can't see it.
 
 import { element, setText } from './dom.js'
-import { clock } from './format.js'
+import { age, clock } from './format.js'
 import * as history from './history.js'
 
 // A classic script, since uPlot has no small module.
@@ -23,6 +23,7 @@ let rangeSeconds = 300
  * `figure` is what the chart shows. `lines`: the series of the history, each with its `label`. `format` writes a value
  * with its unit, `tick` one beside the axis. `keepsHighest`: of a stretch of time the highest value is drawn, not the
  * mean. `limit`: of what the figure is a part. `least`: the axis goes up to this at least. `note` is said beside it.
+ * `hasLegend`: what tells several lines apart stands beside their figures, and not at their ends too.
  */
 export function addChart(parent, figure) {
   const { title, lines, limit } = figure
@@ -67,15 +68,15 @@ function draw(chart) {
 }
 
 function options(chart) {
-  const { axis, format, tick = format, isBinary = false, least = 1 } = chart
+  const { axis, format, tick = format, isBinary = false, least = 1, hasLegend = false } = chart
   const grid = { stroke: () => colours.grid, width: 1 }
   const common = { stroke: () => colours.muted, font: FONT, grid, ticks: { show: false } }
-  const isSeveral = chart.lines.length > 1
+  const hasEnds = chart.lines.length > 1 && !hasLegend
   return {
     width: 320,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, isSeveral ? 46 : 18, 0, 0],
+    padding: [8, hasEnds ? 46 : hasLegend ? 26 : 18, 0, 0],
     cursor: {
       y: false,
       drag: { x: false, y: false },
@@ -106,11 +107,12 @@ function options(chart) {
       dash: DASHES[at],
       points: { show: false, size: 4, filter: lonePoints },
     }))],
-    hooks: { setCursor: [() => write(chart)], draw: isSeveral ? [(plot) => labelLines(plot, chart.lines)] : [] },
+    hooks: { setCursor: [() => write(chart)], draw: hasEnds ? [(plot) => labelLines(plot, chart.lines)] : [] },
   }
 }
 
 const now = () => (history.lastMs() ?? Date.now()) / 1000
+const rangeInWords = () => RANGE_WORDS[rangeSeconds] ?? `last ${age(rangeSeconds)}`
 const tickTime = (seconds) => clock(seconds * 1000).slice(0, rangeSeconds > 300 ? 5 : 8)
 
 /** A value between two gaps has no line; without a point it would not be seen. */
@@ -151,7 +153,7 @@ function write({ title, lines, format, plot, limit, note, figures, summary, draw
   const within = inWords(lines.map(({ name }) => history.recent(name, rangeSeconds)), format)
   setText(summary, isPointedAt ? `at ${clock(plot.data[0][at] * 1000)}` : [note?.(), within].filter(Boolean).join('; '))
   const labelled = words.map((text, line) => `${lines[line].label ?? ''} ${text}`.trim())
-  drawing.setAttribute('aria-label', `${title}, ${RANGE_WORDS[rangeSeconds]}: now ${labelled.join(', ')}; ${within}`)
+  drawing.setAttribute('aria-label', `${title}, ${rangeInWords()}: now ${labelled.join(', ')}; ${within}`)
   if (limit) fill(meter, history.latest(lines[0].name), limit())
 }
 

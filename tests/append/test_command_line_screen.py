@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import struct
-import subprocess
-import termios
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from harness.command_line import append, command
 from harness.duckdb import DuckDbGateway
 from harness.ports import free_port
+from harness.terminal import on_terminal
 
 SLOW = ("--batch-bytes", "1024", "--connections", "1", "--faults", "seed=1,delay_ms=40")
 
@@ -30,24 +27,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files") / "rows.csv"
     path.write_text("n\n" + "".join(f"{n}\n" for n in range(5000)))
     return path
-
-
-def on_terminal(columns: int, arguments: list[str]) -> tuple[int, str]:
-    """The exit code, and what was written to a terminal of that width."""
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    child = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            read = os.read(ours, 4096)
-        except OSError:
-            # So a terminal ends that nobody writes to any more.
-            break
-        written += read
-    os.close(ours)
-    return child.wait(), written.decode()
 
 
 def frames(written: str) -> list[str]:

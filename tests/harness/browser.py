@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 # Chromium as root has no sandbox; what it asks of its maker is not to be asked.
@@ -20,6 +22,8 @@ OPTIONS = (
     "--disable-sync",
 )
 WIDE, NARROW = (1280, 900), (390, 844)
+# An axe rule's impact.
+SERIOUS = ("serious", "critical")
 
 
 @contextmanager
@@ -49,3 +53,10 @@ class Watched:
 
     def __exit__(self, *_: object) -> None:
         self.page.close()
+
+
+def expect_accessible(page: Page) -> None:
+    """No serious fault for people who don't see the page, and it never scrolls sideways."""
+    faults = [fault for fault in Axe().run(page).response["violations"] if fault["impact"] in SERIOUS]
+    assert faults == [], json.dumps(faults, indent=1)[:3000]
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

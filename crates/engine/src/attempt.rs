@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use windrow_clickhouse::Exception;
 
 use crate::flight::Aloft;
+use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
 use crate::insert::InsertError;
 use crate::isolate::{concerns_whole_batch, is_of_rows, shows_stale_schema, Piece};
@@ -298,8 +299,13 @@ async fn pause<S: Sink>(
 
 async fn send<S: Sink>(core: &Core<S>, sealed: &Sealed, piece: &mut Piece) -> Result<(), StoreError> {
     let destination = sealed.shape.destination.clone();
-    let batch = Batch { id: piece.id, destination, rows: piece.contents.rows.take() };
+    let attempt = sealed.trace.as_ref().map(FlushTrace::begin_attempt);
+    let traceparent = attempt.as_ref().map(|attempt| attempt.context.traceparent());
+    let batch = Batch { id: piece.id, destination, rows: piece.contents.rows.take(), traceparent };
     let result = core.sink.store(&batch).await;
+    if let (Some(trace), Some(attempt)) = (&sealed.trace, attempt) {
+        trace.end_attempt(attempt, piece.id, batch.rows.count() as u64, result.as_ref().err());
+    }
     piece.contents.rows = batch.rows;
     result.map(|_stored| ())
 }

@@ -181,6 +181,8 @@ impl<S: Sink> Feeder<S> {
             history: Some(History { arrived_wall_micros: head.arrived_micros, attempts: head.attempts }),
             query_id: head.query_id,
             kind,
+            // Whoever traced it isn't known any more.
+            trace: None,
         }
     }
 

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::attempt::{attempt, Refusal};
 use crate::cut::cut;
+use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
 use crate::insert::{InsertError, Outcome, Withdrawal};
 use crate::isolate::{Piece, Pieces, Unbroken};
@@ -163,6 +164,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
             Contents { rows: sealed.contents.rows.take(), members: std::mem::take(&mut sealed.contents.members) };
         contents.drop_withdrawn();
         observe_sealed(&table, &sealed, &contents);
+        sealed.trace = FlushTrace::begin(core.stores.tracer.as_ref(), &contents.members);
         let left_over = contents.members.iter().filter(|member| member.left_over).count() as u64;
         flight.records.hold();
         sealed.record.into_iter().for_each(|record| flight.records.add(record));
@@ -186,6 +188,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
                 "all inserts that were left in the journal from before have come to their end"
             );
         }
+        sealed.trace.iter().for_each(|trace| trace.end(&sealed, any_stored));
         table.metrics.flushed(Duration::from_micros((table.clock.now() - sealed.sealed_at).0));
         for ended in flushed.into_iter().chain(flight.take_ends()) {
             // Whoever asked may have gone.

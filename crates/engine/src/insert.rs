@@ -6,6 +6,7 @@ use crate::policy::FlushLimits;
 use tokio::sync::oneshot;
 use windrow_clickhouse::Exception;
 use windrow_columns::Rows;
+use windrow_trace::SpanContext;
 
 pub(crate) use crate::deduplication::DedupKeys;
 use crate::journaling::{Journaled, Journaling};
@@ -39,6 +40,8 @@ pub struct Insert {
     pub history: Option<History>,
     pub query_id: QueryId,
     pub kind: Arc<InsertKind>,
+    /// The request's span, if it is traced.
+    pub trace: Option<Box<SpanContext>>,
 }
 
 /// What is the same for all inserts of one statement.
@@ -125,6 +128,15 @@ impl fmt::Display for InsertError {
 }
 
 impl InsertError {
+    /// Without what an exception's text may tell of statements and values.
+    pub(crate) fn kind(&self) -> String {
+        match self {
+            InsertError::Exception(exception) | InsertError::Failed(exception) => format!("Code: {}", exception.code),
+            InsertError::OutcomeUnknown(_) => "it may or may not be stored".to_owned(),
+            InsertError::Unreachable(_) => "the database could not be reached".to_owned(),
+        }
+    }
+
     pub(crate) fn unanswered() -> InsertError {
         InsertError::OutcomeUnknown("the gateway ended before it knew".to_owned())
     }

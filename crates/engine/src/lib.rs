@@ -34,6 +34,7 @@ mod deduplication;
 mod environment;
 mod feeder;
 mod flight;
+mod flush_trace;
 mod gatherer;
 mod insert;
 mod isolate;

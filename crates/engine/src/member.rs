@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::policy::Micros;
 use tokio::sync::oneshot;
 use windrow_columns::Rows;
+use windrow_trace::SpanContext;
 
 use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, Outcome, QueryId};
 use crate::journaling::Journaled;
@@ -44,11 +45,17 @@ pub(crate) struct Member {
 pub(crate) struct Baggage {
     pub(crate) dedup: Option<DedupKeys>,
     pub(crate) history: Option<History>,
+    pub(crate) trace: Option<Box<SpanContext>>,
 }
 
 impl Baggage {
-    pub(crate) fn of(dedup: Option<DedupKeys>, history: Option<History>) -> Option<Box<Baggage>> {
-        (dedup.is_some() || history.is_some()).then(|| Box::new(Baggage { dedup, history }))
+    pub(crate) fn of(
+        dedup: Option<DedupKeys>,
+        history: Option<History>,
+        trace: Option<Box<SpanContext>>,
+    ) -> Option<Box<Baggage>> {
+        let is_any = dedup.is_some() || history.is_some() || trace.is_some();
+        is_any.then(|| Box::new(Baggage { dedup, history, trace }))
     }
 }
 
@@ -56,6 +63,11 @@ impl Member {
     /// Whether its sender waits until it is stored, and decides what to do if it can't be.
     pub(crate) fn waits(&self) -> bool {
         self.ack == AckLevel::Stored
+    }
+
+    /// The span of the request that it came with, if that is traced.
+    pub(crate) fn trace(&self) -> Option<&SpanContext> {
+        self.baggage.as_ref()?.trace.as_deref()
     }
 
     /// Whether its sender is asked before it is sent again when that might store it twice. A source would send it again
@@ -131,7 +143,7 @@ impl Contents {
             ack: insert.ack,
             outcome,
             attempts: 0,
-            baggage: Baggage::of(insert.dedup, insert.history),
+            baggage: Baggage::of(insert.dedup, insert.history, insert.trace),
             journaled,
             place: None,
             left_over,

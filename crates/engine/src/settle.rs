@@ -61,6 +61,7 @@ pub(crate) fn settle<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc
     }
     let table = &sealed.shape.table;
     enter_log(core, sealed, &settled);
+    sealed.trace.iter().for_each(|trace| trace.gathered(sealed, &settled));
     let entered = enter_stored(core, &mut settled);
     let mut ends = Ends::default();
     for settled in settled {

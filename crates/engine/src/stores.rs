@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use windrow_trace::Tracer;
+
 use crate::dead_letter_store::DeadLetterStore;
 use crate::deduplication::DeduplicationIndex;
 use crate::environment::{Environment, Machine};
@@ -14,11 +16,13 @@ pub struct Stores {
     /// Without it no insert is taken for a repeat.
     pub deduplication: Option<DeduplicationIndex>,
     pub environment: Arc<dyn Environment>,
+    /// Without it no flush is traced.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 impl Stores {
     /// Keeps nothing on disk.
     pub fn none() -> Stores {
-        Stores { journal: None, dead_letters: None, deduplication: None, environment: Arc::new(Machine) }
+        Stores { journal: None, dead_letters: None, deduplication: None, environment: Arc::new(Machine), tracer: None }
     }
 }

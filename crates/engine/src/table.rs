@@ -22,6 +22,7 @@ use crate::budget::TableBudget;
 use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::flight::Flight;
+use crate::flush_trace::FlushTrace;
 use crate::insert::{AckLevel, Insert, InsertKind, QueryId, Withdrawal};
 use crate::member::{Arriving, Contents, Member};
 use crate::metrics::{Held, TableMetrics};
@@ -153,6 +154,8 @@ pub(crate) struct Sealed {
     pub(crate) record: Option<RecordId>,
     /// Of a batch that its source has put together.
     pub(crate) source: Option<Arc<SourceBatch>>,
+    /// From its take-off on, if it is traced.
+    pub(crate) trace: Option<FlushTrace>,
 }
 
 impl Sealed {
@@ -295,6 +298,7 @@ impl Table {
             flushed: Vec::new(),
             record: Some(record),
             source: None,
+            trace: None,
         };
         let lane = state.lanes.entry(shape.id).or_default();
         lane.queue.push_back(sealed);
@@ -327,6 +331,7 @@ impl Table {
             flushed: Vec::new(),
             record: None,
             source: Some(source),
+            trace: None,
         };
         let lane = state.lanes.entry(shape.id).or_default();
         lane.queue.push_back(sealed);
@@ -417,6 +422,7 @@ impl Table {
             flushed: open.flushed,
             record: None,
             source: None,
+            trace: None,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use windrow_clickhouse::Exception;
 use windrow_engine::{InsertError, PushError};
+use windrow_trace::RequestTrace;
 
 /// An error to be answered: ClickHouse's code and text, and whether trying again soon makes sense.
 #[derive(Debug, Clone)]
@@ -36,6 +37,12 @@ const READONLY: i32 = 164;
 const TOO_MANY_PARTS: i32 = 252;
 
 impl Refusal {
+    /// Not the text: it may hold values.
+    pub(crate) fn tell(&self, trace: &RequestTrace) {
+        trace.note("db.response.status_code", self.code.to_string());
+        trace.fail(format!("Code: {}", self.code));
+    }
+
     fn own(code: i32, text: String) -> Refusal {
         Refusal {
             code,

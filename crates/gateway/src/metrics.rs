@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -22,6 +23,14 @@ struct Code {
     code: i32,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Route {
+    route: &'static str,
+}
+
+/// Counted from the start: what appears with its first count is no rise to whoever reads series.
+const KNOWN_CODES: [i32; 6] = [159, 210, 241, 243, 252, 516];
+
 pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
     pub(crate) passthrough: Counter,
@@ -31,6 +40,7 @@ pub(crate) struct Metrics {
     pub(crate) admissions: Counter,
     /// From when the head of an insert that is gathered has been read, to its acknowledgement.
     pub(crate) insert_latency: LatencyHistogram,
+    requests: Family<Route, LatencyHistogram>,
     forwarded: Family<Reason, Counter>,
     errors: Family<Code, Counter>,
     /// The same, for whoever wants all of them.
@@ -70,6 +80,7 @@ impl Metrics {
             refused_connections: Counter::default(),
             admissions: Counter::default(),
             insert_latency: LatencyHistogram::default(),
+            requests: Family::default(),
             forwarded: Family::default(),
             errors: Family::default(),
             tallies: Mutex::default(),
@@ -96,11 +107,19 @@ impl Metrics {
         registry.register("windrow_admissions", help, m.admissions.clone());
         let help = "Time from an insert's head to its acknowledgement, of those that are gathered";
         registry.register_with_unit("windrow_insert_duration", help, Unit::Seconds, m.insert_latency.clone());
+        let help = "Time from the head of a request over HTTP to the end of its answer, of those that are not gathered";
+        registry.register_with_unit("windrow_request_duration", help, Unit::Seconds, m.requests.clone());
         let help = "Requests passed on to the backend, by why they were not gathered";
         registry.register("windrow_forwarded_requests", help, m.forwarded.clone());
         let help = "Errors answered by the gateway itself, by ClickHouse's code";
         registry.register("windrow_errors", help, m.errors.clone());
+        KNOWN_CODES.into_iter().for_each(|code| drop(m.errors.get_or_create(&Code { code })));
         m
+    }
+
+    /// A request that was not gathered has its answer.
+    pub(crate) fn answered(&self, route: &'static str, took: Duration) {
+        self.requests.get_or_create(&Route { route }).observe(took);
     }
 
     pub(crate) fn forwarded(&self, reason: &'static str) {

@@ -6,6 +6,7 @@ use windrow_clickhouse::Credentials;
 use windrow_engine::{dead_letters::DeadLetters, DeduplicationIndex, OpenedJournal};
 use windrow_http::Limits;
 use windrow_settings::Settings;
+use windrow_trace::Tracer;
 
 use crate::live::Live;
 
@@ -26,6 +27,8 @@ pub struct GatewayOptions {
     pub default_user: Option<DefaultUser>,
     /// For results that are written to a file before they are sent.
     pub temporary_folder: PathBuf,
+    /// Without it nothing is traced.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// What the gateway keeps on disk.
@@ -53,7 +56,7 @@ impl GatewayOptions {
         };
         let temporary_folder = temporary_folder(&settings);
         let settings = Arc::new(Live::new(settings));
-        GatewayOptions { settings, limits: Arc::new(limits), default_user, temporary_folder }
+        GatewayOptions { settings, limits: Arc::new(limits), default_user, temporary_folder, tracer: None }
     }
 }
 

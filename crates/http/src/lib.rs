@@ -35,7 +35,7 @@ pub use head::{HeadError, Method, RequestHead, ResponseHead};
 pub use limits::Limits;
 pub use pass::Pass;
 pub use reader::MessageReader;
-pub use response::{http_date, reason_phrase, ResponseBuilder};
+pub use response::{content_type, http_date, reason_phrase, ResponseBuilder};
 pub use server::{Connection, NextRequest};
 pub use shares::{network_of, Share, Shares};
 pub use stream::{within, ReadHalf, Stream, WriteHalf};

@@ -28,7 +28,7 @@ pub use chunked::{write_chunked, ChunkReader, Chunked};
 pub use data::{DataReader, Taken};
 pub use hello::{Addendum, ClientHello, ServerHello, Startup, MAX_HELLO_STRING_BYTES};
 pub use input::{write_string, write_varint, Fault, Input};
-pub use query::{Query, Setting, FLAG_CUSTOM, FLAG_IMPORTANT, STAGE_COMPLETE};
+pub use query::{Query, Setting, TraceContext, FLAG_CUSTOM, FLAG_IMPORTANT, STAGE_COMPLETE};
 pub use server_packet::{read_server_packet, ServerPacket};
 
 /// What a client sends.

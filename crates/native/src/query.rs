@@ -76,6 +76,23 @@ pub struct Query {
     /// The statement's place in the packet.
     pub text: Range<usize>,
     pub parameters: Vec<Setting>,
+    pub trace: Option<TraceContext>,
+}
+
+/// The span that a client's query belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    pub trace_id: u128,
+    pub span_id: u64,
+    pub state: String,
+    pub flags: u8,
+}
+
+impl TraceContext {
+    /// As HTTP's field `traceparent` has it.
+    pub fn traceparent(&self) -> String {
+        format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
+    }
 }
 
 /// What ClickHouse runs a statement to for a client.
@@ -152,9 +169,13 @@ impl Query {
             number(input)?;
         }
         if revision >= revision::OPENTELEMETRY && input.bool()? {
-            input.take(24)?;
-            text(input)?;
-            input.byte()?;
+            let (high, low) = (input.u64()?, input.u64()?);
+            self.trace = Some(TraceContext {
+                trace_id: u128::from(high) << 64 | u128::from(low),
+                span_id: input.u64()?,
+                state: input.text(MAX_NAME_BYTES, "what a client's trace has")?.to_owned(),
+                flags: input.byte()?,
+            });
         }
         if revision >= revision::PARALLEL_REPLICAS {
             (0..3).try_for_each(|_| number(input))?;

@@ -14,7 +14,7 @@ use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRul
 use crate::typed::{
     AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, DuckDbSettings,
     DuckDbUser, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
-    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, TlsFiles,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, TlsFiles, TracingSettings,
 };
 
 /// Why the readers below can't meet another variant: a test loads every setting of the table.
@@ -68,6 +68,11 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             listen: layers.optional_address("flight.listen"),
             idle_timeout_ms: layers.integer("flight.idle_timeout_ms"),
         },
+        tracing: layers.optional_text("tracing.otlp_endpoint").map(|endpoint| TracingSettings {
+            otlp_endpoint: endpoint.to_owned(),
+            sample_ratio: layers.ratio("tracing.sample_ratio"),
+            headers: Secret::new(layers.optional_text("tracing.headers").unwrap_or_default()),
+        }),
         kafka: layers.entries.kafka.iter().map(|entry| kafka::assemble::pipeline(entry, &layers.backend())).collect(),
         manage_deduplication_window: layers
             .optional_boolean("manage_deduplication_window")

@@ -125,6 +125,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("backend_native.address", Kind::Text, Unset, "Where the backend speaks the native protocol, as `host:port`: for what native clients send that is not gathered. When not set: the host of `backend`, port 9000, or 9440 with TLS for an https backend."),
     row("flight.listen", Kind::AddressOrOff, Is("127.0.0.1:8815"), "The port of Arrow Flight SQL. Port 0 takes a free one."),
     row("flight.idle_timeout_ms", MS, Is("600000"), "How long a client of Flight SQL may take nothing of a result. Then its query is ended, with an error, and its place in the database is free."),
+    row("tracing.otlp_endpoint", Kind::Text, Unset, "Where OpenTelemetry traces of inserts are sent: OTLP over gRPC, as in `http://127.0.0.1:4317` or `https://collector.example:4317`. Not set: nothing is traced."),
+    row("tracing.sample_ratio", Kind::Share, Is("0.01"), "The part of the requests that is traced when the client doesn't say. A client that sends `traceparent` decides for its requests itself; 0 traces these alone."),
+    row("tracing.headers", Kind::Secret, Unset, "What the collector asks for beside, as `name=value`, with commas between: `authorization=Bearer long-and-random`."),
 ];
 
 pub(crate) const TABLES: ListSection = ListSection {

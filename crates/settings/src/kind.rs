@@ -38,6 +38,8 @@ pub(crate) enum Kind {
         max_ms: u64,
     },
     /// A number above 0 and up to `max`.
+    /// A number from 0 to 1.
+    Share,
     Ratio {
         max: f64,
     },
@@ -106,6 +108,7 @@ impl Kind {
             Self::Count { min, max } | Self::Milliseconds { min, max } => within(raw.integer()?, min, max),
             Self::Bytes { min, max } => within(raw.integer().or_else(|| parse_size_bytes(raw.text()?))?, min, max),
             Self::Duration { min_ms, max_ms } => within(raw.duration_ms()?, min_ms, max_ms),
+            Self::Share => raw.float().filter(|number| (0.0..=1.0).contains(number)).map(Value::Ratio),
             Self::Ratio { max } => raw.float().filter(|number| *number > 0.0 && *number <= max).map(Value::Ratio),
             Self::TextList => raw.list(),
             Self::TextMap => raw.map(),
@@ -157,6 +160,7 @@ impl Kind {
                     range(min_ms, max_ms, show_duration_ms)
                 )
             }
+            Self::Share => "a number from 0 to 1".to_owned(),
             Self::Ratio { max } => format!("a number above 0 and up to {max}"),
             Self::TextList => "a list of texts".to_owned(),
             Self::TextMap => "a table of names with numbers, texts or booleans".to_owned(),

@@ -41,5 +41,5 @@ pub use table_rules::{AckRule, AsyncInsertRule, TableRules};
 pub use typed::{
     AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, DuckDbSettings,
     DuckDbUser, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
-    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, TlsFiles,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, TlsFiles, TracingSettings,
 };

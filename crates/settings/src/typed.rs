@@ -34,6 +34,8 @@ pub struct Settings {
     /// Where the backend's native port is, as `host:port`, if that is said.
     pub backend_native_address: Option<String>,
     pub flight: FlightSettings,
+    /// `None`: nothing is traced.
+    pub tracing: Option<TracingSettings>,
     /// Pipelines, each with a name of its own.
     pub kafka: Vec<KafkaSettings>,
     /// Whether Windrow gives tables without a window of deduplication one for its own batches.
@@ -233,6 +235,15 @@ pub struct FlightSettings {
     /// `None`: the port stays closed.
     pub listen: Option<SocketAddr>,
     pub idle_timeout_ms: u64,
+}
+
+/// OpenTelemetry.
+#[derive(Debug, Clone)]
+pub struct TracingSettings {
+    pub otlp_endpoint: String,
+    pub sample_ratio: f64,
+    /// `name=value`, with commas between.
+    pub headers: Secret,
 }
 
 impl Settings {

@@ -1,7 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use windrow_settings::Flag;
 
 use crate::append::AppendArguments;
@@ -22,16 +23,140 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the gateway.
     Serve(SettingsFlags),
-    /// Print the settings in force, each with where it came from.
-    Config(SettingsFlags),
-    /// UpClick: hundreds of probes insert one row each through a gateway on an embedded ClickHouse.
+    Config(ConfigArguments),
+    /// UpClick: hundreds of probes insert one row each, through a gateway and straight into ClickHouse.
     Demo(DemoArguments),
     Append(Box<AppendArguments>),
     DeadLetters(DeadLettersArguments),
     Journal(JournalArguments),
     Kafka(KafkaArguments),
     Status(StatusArguments),
+    /// The same each second, until Ctrl-C: `windrow status --watch`.
+    Top(TopArguments),
     MendClickhouse(MendClickHouseArguments),
+    /// Print what makes a shell complete this program's commands and flags.
+    Completions {
+        shell: Shell,
+    },
+}
+
+/// What each command is used like, at the end of its help.
+const EXAMPLES: [(&[&str], &str); 21] = [
+    (&[], "windrow demo\nwindrow serve --config /etc/windrow.toml\nwindrow status --watch"),
+    (
+        &["serve"],
+        "windrow serve\nwindrow serve --config /etc/windrow.toml\n\
+         windrow serve --backend https://windrow:password@clickhouse.example:8443 --http 0.0.0.0:8123",
+    ),
+    (&["config"], "windrow config --config /etc/windrow.toml\nwindrow config init /etc/windrow.toml"),
+    (&["config", "init"], "windrow config init /etc/windrow.toml\nwindrow config init -"),
+    (
+        &["demo"],
+        "windrow demo\nwindrow demo --for 20s --plain --no-browser\nwindrow demo --scene synchronous\n\
+         windrow demo --backend duckdb::memory: --url https://clickhouse.com --every 10s",
+    ),
+    (
+        &["append"],
+        "windrow append --to http://127.0.0.1:8123 --table events day-*.parquet\n\
+         zcat old.csv.gz | windrow append --to http://127.0.0.1:8123 --table db.events --format csv -",
+    ),
+    (&["dead-letters"], "windrow dead-letters list --since 2h\nwindrow dead-letters retry --table events"),
+    (&["dead-letters", "list"], "windrow dead-letters list --table db.events --since 2h --format json"),
+    (&["dead-letters", "show"], "windrow dead-letters show 7"),
+    (&["dead-letters", "retry"], "windrow dead-letters retry 7\nwindrow dead-letters retry --table db.events"),
+    (&["dead-letters", "discard"], "windrow dead-letters discard 7\nwindrow dead-letters discard --code 27 --until 7d"),
+    (&["journal"], "windrow journal inspect\nwindrow journal repair dead-letters --data-dir /var/lib/windrow"),
+    (&["journal", "inspect"], "windrow journal inspect\nwindrow journal inspect deduplication --config /etc/windrow.toml"),
+    (&["journal", "repair"], "windrow journal repair\nwindrow journal repair dead-letters --data-dir /var/lib/windrow"),
+    (&["kafka"], "windrow kafka check clicks --config /etc/windrow.toml\nwindrow kafka run clicks"),
+    (&["kafka", "check"], "windrow kafka check --brokers broker:9092 --topics clicks --table clicks --format JSONEachRow"),
+    (&["kafka", "run"], "windrow kafka run clicks --config /etc/windrow.toml"),
+    (&["mend-clickhouse"], "windrow mend-clickhouse /var/lib/clickhouse"),
+    (
+        &["status"],
+        "windrow status\nwindrow status --watch --config /etc/windrow.toml\nwindrow status --admin 10.0.0.7:8080 --json",
+    ),
+    (&["top"], "windrow top\nwindrow top --config /etc/windrow.toml"),
+    (
+        &["completions"],
+        "windrow completions bash > /etc/bash_completion.d/windrow\n\
+         windrow completions zsh > ~/.zfunc/_windrow\nwindrow completions fish > ~/.config/fish/completions/windrow.fish",
+    ),
+];
+
+/// Of the flags that set settings, those that a command heeds. The others are taken and not listed: scripts may give
+/// the same ones to all commands.
+const HEEDED: [(&[&str], &[&str]); 9] = [
+    (&["top"], &["config", "admin"]),
+    (&["status"], &["config", "admin"]),
+    (&["dead-letters", "list"], &["config", "admin", "data_dir"]),
+    (&["dead-letters", "show"], &["config", "admin", "data_dir"]),
+    (&["dead-letters", "retry"], &["config", "admin", "data_dir"]),
+    (&["dead-letters", "discard"], &["config", "admin", "data_dir"]),
+    (&["journal", "inspect"], &["config", "data_dir"]),
+    (&["journal", "repair"], &["config", "data_dir"]),
+    (&["kafka", "check"], &["config", "backend", "data_dir", "log_format", "log_level"]),
+];
+
+impl Cli {
+    /// The command line of this process; ends it where that has mistakes, or asks for help.
+    pub(crate) fn of_process() -> Cli {
+        let matches = Self::finished().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// With examples, and without flags that a command doesn't heed.
+    pub(crate) fn finished() -> clap::Command {
+        let mut cli = Self::command();
+        for (path, examples) in EXAMPLES {
+            let lines: String = examples.lines().map(|line| format!("\n  {line}")).collect();
+            cli = at(cli, path, &|command| command.after_help(format!("Examples:{lines}")));
+        }
+        for (path, heeded) in HEEDED {
+            cli = at(cli, path, &|command| {
+                let flags = <SettingsFlags as Args>::augment_args(clap::Command::new(""));
+                let unheeded = flags.get_arguments().map(|flag| flag.get_id().as_str().to_owned());
+                unheeded
+                    .filter(|flag| !heeded.contains(&flag.as_str()))
+                    .fold(command, |command, flag| command.mut_arg(flag, |flag| flag.hide(true)))
+            });
+        }
+        cli
+    }
+}
+
+/// Changes one command, named by its path.
+fn at(command: clap::Command, path: &[&str], change: &dyn Fn(clap::Command) -> clap::Command) -> clap::Command {
+    match path {
+        [] => change(command),
+        [next, rest @ ..] => command.mut_subcommand(*next, |command| at(command, rest, change)),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct TopArguments {
+    #[command(flatten)]
+    pub(crate) settings: SettingsFlags,
+}
+
+/// Print the settings in force, each with where it came from; or begin a settings file.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ConfigArguments {
+    #[command(flatten)]
+    pub(crate) settings: SettingsFlags,
+    #[command(subcommand)]
+    pub(crate) command: Option<ConfigCommand>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Write a settings file to begin with: the usual settings with their defaults, the others as comments.
+    Init {
+        /// Must not exist yet; - is standard output.
+        #[arg(default_value = "windrow.toml", value_name = "FILE")]
+        path: PathBuf,
+    },
 }
 
 /// Before a ClickHouse that was killed is started again: withdraw records of blocks that it did not store.
@@ -118,11 +243,11 @@ impl SettingsFlags {
 pub(crate) struct DemoArguments {
     #[command(flatten)]
     pub(crate) settings: SettingsFlags,
-    /// How many probes there are.
-    #[arg(long, default_value_t = 200)]
-    pub(crate) probes: usize,
+    /// How many probes there are: 200, or as many as the scene has.
+    #[arg(long)]
+    pub(crate) probes: Option<usize>,
     /// How often each of them measures: 10s, 500ms, 1m.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) every: Duration,
     /// End after this long: 20 (seconds), 20s, 5m. Without it: until Ctrl-C.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
@@ -136,9 +261,29 @@ pub(crate) struct DemoArguments {
     /// Insert without waiting (wait_for_async_insert=0).
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// Insert each row straight into ClickHouse too, and show both. So it is unless the terminal is narrower than 100
+    /// columns, or the rows go into DuckDB.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
+    pub(crate) compare: Option<bool>,
+    /// One of the experiments of "Asynchronous Data Inserts in ClickHouse", alone.
+    #[arg(long, conflicts_with_all = ["compare", "no_wait"])]
+    pub(crate) scene: Option<Scene>,
+    /// Don't open the page with the map; its address is printed.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
     /// One line a second instead of a picture.
     #[arg(long)]
     pub(crate) plain: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Scene {
+    /// 200 probes, straight into ClickHouse: every row is a part.
+    Synchronous,
+    /// 500 probes through Windrow, which flushes once a second and acknowledges what is stored.
+    Waiting,
+    /// 500 probes through Windrow, which flushes every 5 seconds and acknowledges before.
+    NotWaiting,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -160,8 +305,29 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
-        Cli::command().debug_assert();
+        Cli::finished().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples_and_only_flags_that_it_heeds() {
+        fn check(command: &mut clap::Command, path: &str) {
+            let help = command.render_long_help().to_string();
+            assert!(help.contains("Examples:"), "{path}:\n{help}");
+            for command in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+                check(command, &format!("{path} {}", command.get_name()));
+            }
+        }
+        check(&mut Cli::finished(), "windrow");
+        let help = |path: &[&str]| {
+            let mut cli = Cli::finished();
+            let command = path.iter().fold(&mut cli, |command, name| command.find_subcommand_mut(name).expect(name));
+            command.render_help().to_string()
+        };
+        assert!(help(&["serve"]).contains("--native"));
+        let status = help(&["status"]);
+        assert!(status.contains("--admin") && !status.contains("--native") && !status.contains("--flight"), "{status}");
+        // Not listed, and taken all the same.
+        assert!(Cli::finished().try_get_matches_from(["windrow", "status", "--http", "127.0.0.1:1"]).is_ok());
     }
 
     #[test]

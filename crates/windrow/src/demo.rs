@@ -1,21 +1,27 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use windrow_embedded::EngineState;
+use tokio::sync::watch;
+use windrow_embedded::{Embedded, EmbeddedOptions, EngineState};
 use windrow_settings::{Backend, Settings};
-use windrow_upclick::{DemoOptions, Engine, Output, PidSource};
+use windrow_upclick::{terminal_columns, Browser, DemoOptions, Destination, Engine, Inserts, Output, PidSource};
 
-use crate::cli::DemoArguments;
+use crate::cli::{DemoArguments, Scene};
 use crate::gateway::{runtime, Gateway};
 use crate::logging;
 use crate::reload;
 
-/// `windrow demo`: a gateway in this process, and the probes against it.
+/// Narrower, the comparison leaves the cities too little room to be shown unasked.
+const COMPARES_FROM_COLUMNS: usize = 100;
+const STOP_GRACE: Duration = Duration::from_secs(20);
+
+/// `windrow demo`: a gateway in this process, and the probes against it and against ClickHouse itself.
 pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<ExitCode, String> {
-    let folder = if arguments.settings.names_data_dir() { None } else { Some(TemporaryFolder::create()?) };
-    if let Some(folder) = &folder {
-        settings.data_dir.clone_from(&folder.path);
+    let temporary = TemporaryFolder::create()?;
+    if !arguments.settings.names_data_dir() {
+        settings.data_dir = temporary.path.join("windrow");
     }
     if !arguments.settings.names_ports() {
         // The usual ports may be in use by a gateway that does real work.
@@ -27,44 +33,123 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
         // The picture is redrawn in place; only what went wrong may come between.
         settings.log.level = "error,clickhouse=off".to_owned();
     }
+    let ways = Ways::chosen(&settings, arguments)?;
     logging::start(&settings.log)?;
-    let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
-    let (engine, password) = match settings.backend {
-        Backend::DuckDb(_) => (Engine::DuckDb, &settings.duckdb.default_password),
-        Backend::Embedded | Backend::ClickHouse(_) => (Engine::ClickHouse, &settings.embedded.default_password),
-    };
-    let password = password.as_ref().map_or("", |secret| secret.expose()).to_owned();
     let complete = runtime()?.block_on(async {
         let gateway = Gateway::start(settings.clone(), reload::fixed(&settings)).await?;
-        println!("windrow listens on {scheme}://{}, its dashboard is at http://{}/", gateway.http, gateway.admin);
-        let mut options = DemoOptions::new(format!("{scheme}://{}", gateway.http));
-        options.password = password;
-        options.engine = engine;
-        options.probes = arguments.probes;
-        options.every = arguments.every;
-        options.run_for = arguments.run_for;
-        options.urls.clone_from(&arguments.urls);
-        options.wait = !arguments.no_wait;
-        options.kpi_ms = arguments.kpi;
-        options.gateway_pid = Arc::new(|| Some(std::process::id()));
-        options.clickhouse_pid = engine_pid(&gateway);
-        options.output = if arguments.plain { Output::Plain } else { Output::Auto };
-        let outcome = windrow_upclick::run(options).await.map_err(|error| error.to_string());
+        let through = through(&settings, &gateway, ways.inserts);
+        println!("windrow listens on {}, its dashboard is at http://{}/", through.url, gateway.admin);
+        let (straight, beside) = match ways.straight {
+            true => straight(&settings, &through, &temporary.path).await?,
+            false => (None, None),
+        };
+        let through = ways.through.then_some(through);
+        let outcome = windrow_upclick::run(DemoOptions {
+            probes: arguments.probes.unwrap_or(ways.probes),
+            every: arguments.every,
+            run_for: arguments.run_for,
+            urls: arguments.urls.clone(),
+            kpi_ms: arguments.kpi,
+            gateway_pid: Arc::new(|| Some(std::process::id())),
+            output: if arguments.plain { Output::Plain } else { Output::Auto },
+            browser: if arguments.no_browser { Browser::Leave } else { Browser::Open },
+            dashboard: Some(format!("http://{}/", gateway.admin)),
+            ..DemoOptions::new(through.into_iter().chain(straight).collect())
+        });
+        let outcome = outcome.await.map_err(|error| error.to_string());
         let clean = gateway.stop().await;
+        if let Some(beside) = beside {
+            beside.stop(STOP_GRACE).await;
+        }
         outcome.map(|_summary| clean)
     })?;
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn engine_pid(gateway: &Gateway) -> PidSource {
-    let state = gateway.engine_state();
+/// Which ways the rows go.
+struct Ways {
+    through: bool,
+    straight: bool,
+    /// Through Windrow.
+    inserts: Inserts,
+    probes: usize,
+}
+
+impl Ways {
+    fn chosen(settings: &Settings, arguments: &DemoArguments) -> Result<Ways, String> {
+        let is_duckdb = matches!(settings.backend, Backend::DuckDb(_));
+        let fits = terminal_columns().is_none_or(|columns| columns >= COMPARES_FROM_COLUMNS);
+        let ways = match arguments.scene {
+            Some(Scene::Synchronous) => Ways { through: false, straight: true, inserts: Inserts::Waiting, probes: 200 },
+            Some(Scene::Waiting) => Ways { through: true, straight: false, inserts: Inserts::Waiting, probes: 500 },
+            Some(Scene::NotWaiting) => {
+                Ways { through: true, straight: false, inserts: Inserts::NotWaiting, probes: 500 }
+            }
+            None => Ways {
+                through: true,
+                straight: arguments.compare.unwrap_or(fits && !is_duckdb),
+                inserts: if arguments.no_wait { Inserts::NotWaiting } else { Inserts::Waiting },
+                probes: 200,
+            },
+        };
+        if is_duckdb && ways.straight {
+            return Err("inserts into DuckDB all go through Windrow: leave out --compare and --scene synchronous, or \
+                        choose ClickHouse with --backend"
+                .to_owned());
+        }
+        Ok(ways)
+    }
+}
+
+fn through(settings: &Settings, gateway: &Gateway, inserts: Inserts) -> Destination {
+    let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
+    let through = Destination {
+        flush_after: Duration::from_secs(if inserts == Inserts::NotWaiting { 5 } else { 1 }),
+        database_pid: engine_pid(gateway.engine_state()),
+        ..Destination::new(format!("{scheme}://{}", gateway.http), inserts)
+    };
+    let secret =
+        |password: &Option<windrow_settings::Secret>| password.as_ref().map_or("", |secret| secret.expose()).to_owned();
+    match &settings.backend {
+        Backend::Embedded => Destination { password: secret(&settings.embedded.default_password), ..through },
+        Backend::DuckDb(_) => {
+            Destination { engine: Engine::DuckDb, password: secret(&settings.duckdb.default_password), ..through }
+        }
+        Backend::ClickHouse(url) => {
+            Destination { user: url.user.clone(), password: url.password.expose().to_owned(), ..through }
+        }
+    }
+}
+
+/// The same without Windrow: on the server behind it, or, beside an embedded ClickHouse, on another one of its own, so
+/// that each has its own CPU.
+async fn straight(
+    settings: &Settings,
+    through: &Destination,
+    temporary: &Path,
+) -> Result<(Option<Destination>, Option<Embedded>), String> {
+    let straight = |url: String| Destination { url, inserts: Inserts::Synchronous, ..through.clone() };
+    if let Backend::ClickHouse(server) = &settings.backend {
+        let scheme = if server.tls { "https" } else { "http" };
+        return Ok((Some(straight(format!("{scheme}://{}:{}", server.host, server.port))), None));
+    }
+    let mut options = EmbeddedOptions::new(temporary.join("straight"));
+    options.engine.clone_from(&settings.embedded.engine);
+    let engine = Embedded::start(options).await.map_err(|error| error.to_string())?;
+    let at = engine.endpoint();
+    let (user, password, url) = (at.user.clone(), at.password.clone(), at.url.clone());
+    let database_pid = engine_pid(Some(engine.state()));
+    Ok((Some(Destination { user, password, database_pid, ..straight(url) }), Some(engine)))
+}
+
+fn engine_pid(state: Option<watch::Receiver<EngineState>>) -> PidSource {
     Arc::new(move || match *state.as_ref()?.borrow() {
         EngineState::Up { pid, .. } => Some(pid),
         _ => None,
     })
 }
 
-/// The demo's data directory, gone when the demo is.
+/// The demo's files, gone when the demo is.
 struct TemporaryFolder {
     path: PathBuf,
 }

@@ -26,6 +26,7 @@ use crate::own_http;
 use crate::readiness::Readiness;
 use crate::reload::{self, Load, Reload};
 use crate::signals::{Asked, Signals};
+use crate::traces::Traces;
 
 /// What streams of Flight SQL have left to come to their end.
 const STREAMS_GRACE: Duration = Duration::from_secs(2);
@@ -45,6 +46,7 @@ pub(crate) struct Gateway {
     shutdown_timeout: Duration,
     data_directory: DataDirectory,
     reload: Arc<Reload>,
+    traces: Option<Traces>,
 }
 
 /// The ports of the native protocol that the settings name.
@@ -78,7 +80,9 @@ impl Gateway {
         let journal = data_directory::journal(&settings).await?;
         let backend = RunningBackend::start(&settings).await?;
         let mut registry = Registry::default();
-        let options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
+        let traces = settings.tracing.as_ref().map(|tracing| Traces::start(tracing, &mut registry)).transpose()?;
+        let mut options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
+        options.tracer = traces.as_ref().map(|traces| traces.tracer.clone());
         let opened_dead_letters = dead_letters::open(&settings, &mut registry)?;
         let deduplication = deduplication::open(&settings)?;
         let dead_letters = opened_dead_letters.dead_letters.clone();
@@ -131,6 +135,7 @@ impl Gateway {
             shutdown_timeout,
             data_directory,
             reload,
+            traces,
         })
     }
 
@@ -159,6 +164,9 @@ impl Gateway {
         }
         self.appends.shut_down().await;
         let ShutDown { lost_inserts, .. } = self.data.shut_down(left).await;
+        if let Some(traces) = self.traces {
+            traces.stop().await;
+        }
         self.backend.stop().await;
         let Leftovers { inserts, bytes } = self.data.gatherer().leftovers();
         self.data_directory.stop().await;

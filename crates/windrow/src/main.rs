@@ -22,13 +22,15 @@ mod readiness;
 mod reload;
 mod signals;
 mod status;
+mod traces;
 
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, ConfigArguments, ConfigCommand};
+use status::View;
 use windrow_embedded::Mended;
 use windrow_settings::{Flag, Settings, Sources};
 
@@ -38,12 +40,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // The embedded ClickHouse runs in this same executable, under a hidden first argument; it ends in here.
     windrow_embedded::run_engine_if_asked();
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let outcome = match cli.command {
-        Command::Config(flags) => load(&flags).map(|settings| {
+        Command::Config(ConfigArguments { command: Some(ConfigCommand::Init { path }), .. }) => begin_settings(&path),
+        Command::Config(arguments) => load(&arguments.settings).map(|settings| {
             print!("{}", settings.explain());
             ExitCode::SUCCESS
         }),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::finished(), "windrow", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Append(arguments) => append::run(&arguments),
         Command::Serve(flags) => {
             load(&flags).and_then(|settings| gateway::serve(settings, Box::new(move || load(&flags))))
@@ -55,7 +62,10 @@ fn main() -> ExitCode {
             load(arguments.settings()).and_then(|settings| journal::run(&settings, &arguments))
         }
         Command::Kafka(arguments) => kafka::run(&arguments),
-        Command::Status(arguments) => load(&arguments.settings).and_then(|settings| status::run(&settings, &arguments)),
+        Command::Status(arguments) => {
+            load(&arguments.settings).and_then(|settings| status::run(&settings, arguments.view()))
+        }
+        Command::Top(arguments) => load(&arguments.settings).and_then(|settings| status::run(&settings, View::Watch)),
         Command::MendClickhouse(arguments) => mend_clickhouse(&arguments.path),
         Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
     };
@@ -63,6 +73,29 @@ fn main() -> ExitCode {
         eprintln!("windrow: {problem}");
         ExitCode::FAILURE
     })
+}
+
+/// Others may not read it: it will hold passwords.
+fn begin_settings(path: &Path) -> Result<ExitCode, String> {
+    const EXAMPLE: &str = include_str!("../../../windrow.example.toml");
+    if path == Path::new("-") {
+        return write_out(EXAMPLE.as_bytes()).map(|()| ExitCode::SUCCESS);
+    }
+    let mut options = std::fs::OpenOptions::new();
+    let written = options.write(true).create_new(true).mode(0o600).open(path).and_then(|mut file| {
+        file.write_all(EXAMPLE.as_bytes())?;
+        file.sync_all()
+    });
+    match written {
+        Ok(()) => {
+            println!("{} is written. To see what holds: windrow config --config {0}", path.display());
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(format!("{} exists, and is left as it is; name another file, or - to print", path.display()))
+        }
+        Err(error) => Err(format!("{} can't be written: {error}", path.display())),
+    }
 }
 
 fn mend_clickhouse(data: &Path) -> Result<ExitCode, String> {

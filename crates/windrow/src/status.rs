@@ -23,8 +23,7 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// What a running gateway does: rows that arrive, what is safe, what is stored, and what waits.
 ///
-/// It asks the admin port that the settings name. Examples: `windrow status`; `windrow status --watch --config
-/// /etc/windrow.toml`; `windrow status --admin 127.0.0.1:8080 --json`.
+/// It asks the admin port that the settings name.
 #[derive(Args)]
 pub(crate) struct StatusArguments {
     #[command(flatten)]
@@ -37,19 +36,40 @@ pub(crate) struct StatusArguments {
     json: bool,
 }
 
-pub(crate) fn run(settings: &Settings, arguments: &StatusArguments) -> Result<ExitCode, String> {
+/// How it is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    Once,
+    Json,
+    /// Again and again.
+    Watch,
+}
+
+impl StatusArguments {
+    pub(crate) fn view(&self) -> View {
+        match (self.watch, self.json) {
+            (true, _) => View::Watch,
+            (_, true) => View::Json,
+            _ => View::Once,
+        }
+    }
+}
+
+pub(crate) fn run(settings: &Settings, view: View) -> Result<ExitCode, String> {
     let api = Api::new(settings, "/api/v1");
     runtime()?.block_on(async {
         loop {
             let seen = Seen::ask(&api).await;
             match seen {
-                Ok(seen) if arguments.json => write_out(format!("{}\n", seen.json()).as_bytes())?,
-                Ok(seen) if arguments.watch => write_out(format!("{CLEAR}{}", seen.text(&api)).as_bytes())?,
+                Ok(seen) if view == View::Json => write_out(format!("{}\n", seen.json()).as_bytes())?,
+                Ok(seen) if view == View::Watch => write_out(format!("{CLEAR}{}", seen.text(&api)).as_bytes())?,
                 Ok(seen) => write_out(seen.text(&api).as_bytes())?,
-                Err(ApiError::NoGateway(why)) if arguments.watch => write_out(format!("{CLEAR}{why}\n").as_bytes())?,
+                Err(ApiError::NoGateway(why)) if view == View::Watch => {
+                    write_out(format!("{CLEAR}{why}\n").as_bytes())?
+                }
                 Err(ApiError::NoGateway(why) | ApiError::Failed(why)) => return Err(why),
             }
-            if !arguments.watch {
+            if view != View::Watch {
                 return Ok(ExitCode::SUCCESS);
             }
             tokio::time::sleep(STEP).await;

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_upclick::{DemoOptions, Output, PidSource};
+use windrow_upclick::{DemoOptions, Destination, Inserts, Output, PidSource};
 
 const USAGE: &str =
-    "upclick --url http://host:port [--user NAME] [--password PASSWORD] [--probes 200] [--every SECONDS] \
-    [--for SECONDS] [--site URL]... [--no-wait] [--kpi MS] [--plain] [--gateway-pid PID] [--clickhouse-pid PID]";
+    "upclick --url http://host:port [--straight http://host:port] [--user NAME] [--password PASSWORD] [--probes 200] \
+    [--every SECONDS] [--for SECONDS] [--site URL]... [--no-wait] [--kpi MS] [--plain] [--gateway-pid PID] [--clickhouse-pid PID]";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -27,25 +27,30 @@ async fn main() -> ExitCode {
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<DemoOptions, String> {
-    let mut options = DemoOptions::new("http://127.0.0.1:8123");
+    let mut options = DemoOptions::new(Vec::new());
+    let mut gathered = Destination::new("http://127.0.0.1:8123", Inserts::Waiting);
+    let mut straight = None;
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or(format!("{flag} needs a value"));
         match flag.as_str() {
-            "--url" => options.gateway_url = value()?,
-            "--user" => options.user = value()?,
-            "--password" => options.password = value()?,
+            "--url" => gathered.url = value()?,
+            "--straight" => straight = Some(value()?),
+            "--user" => gathered.user = value()?,
+            "--password" => gathered.password = value()?,
             "--probes" => options.probes = number(&flag, value()?)?,
             "--every" => options.every = seconds(&flag, value()?)?,
             "--for" => options.run_for = Some(seconds(&flag, value()?)?),
             "--site" => options.urls.push(value()?),
-            "--no-wait" => options.wait = false,
+            "--no-wait" => gathered.inserts = Inserts::NotWaiting,
             "--kpi" => options.kpi_ms = number(&flag, value()?)?,
             "--plain" => options.output = Output::Plain,
             "--gateway-pid" => options.gateway_pid = fixed_pid(number(&flag, value()?)?),
-            "--clickhouse-pid" => options.clickhouse_pid = fixed_pid(number(&flag, value()?)?),
+            "--clickhouse-pid" => gathered.database_pid = fixed_pid(number(&flag, value()?)?),
             _ => return Err(format!("unknown argument {flag}")),
         }
     }
+    let straight = straight.map(|url| Destination { url, inserts: Inserts::Synchronous, ..gathered.clone() });
+    options.destinations = [gathered].into_iter().chain(straight).collect();
     Ok(options)
 }
 

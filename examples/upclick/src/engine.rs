@@ -29,11 +29,11 @@ impl Engine {
         }
     }
 
-    /// The demo's table, as it stands in a statement.
-    pub(crate) fn table(self, database: &str) -> String {
+    /// A table of the demo, as it stands in a statement.
+    pub(crate) fn table(self, database: &str, name: &str) -> String {
         match self {
-            Self::ClickHouse => format!("{}.upclick", Dialect::ClickHouse.name(database)),
-            Self::DuckDb => format!("{}.upclick", duckdb_schema(database)),
+            Self::ClickHouse => format!("{}.{name}", Dialect::ClickHouse.name(database)),
+            Self::DuckDb => format!("{}.{name}", duckdb_schema(database)),
         }
     }
 
@@ -57,11 +57,11 @@ impl Engine {
     }
 
     /// Three numbers: the pieces that are there, those that are there or were lately, and those that ever were.
-    pub(crate) fn count_pieces(self, database: &str) -> String {
+    pub(crate) fn count_pieces(self, database: &str, name: &str) -> String {
         match self {
             Self::ClickHouse => format!(
                 "SELECT countIf(active), count(), max(max_block_number) FROM system.parts \
-                 WHERE database = {} AND table = 'upclick' FORMAT TabSeparated",
+                 WHERE database = {} AND table = '{name}' FORMAT TabSeparated",
                 sql_text(database)
             ),
             Self::DuckDb => "SELECT count(*), count(*), count(*) FROM windrow.batches FORMAT TabSeparated".to_owned(),
@@ -82,6 +82,25 @@ impl Engine {
             ),
         }
     }
+
+    /// By city and step of `step` seconds: the average since `since`. Step 0 begins there.
+    pub(crate) fn course(self, table: &str, run: &str, since: SystemTime, step: u64) -> String {
+        let since = datetime64_text(since);
+        let (since, steps) = match self {
+            Self::ClickHouse => (
+                format!("toDateTime64('{since}', 3, 'UTC')"),
+                format!("intDiv(dateDiff('millisecond', toDateTime64('{since}', 3, 'UTC'), time), {step}000)"),
+            ),
+            Self::DuckDb => (
+                format!("TIMESTAMP '{since}'"),
+                format!("date_diff('millisecond', TIMESTAMP '{since}', time) // {step}000"),
+            ),
+        };
+        format!(
+            "SELECT city, {steps} AS step, avg(latency_ms) FROM {table} WHERE run = '{run}' AND time >= {since} \
+             GROUP BY city, step FORMAT TabSeparated"
+        )
+    }
 }
 
 /// DuckDB's name of a database.
@@ -100,8 +119,8 @@ mod tests {
 
     #[test]
     fn names_are_quoted_as_each_engine_does() {
-        assert_eq!(Engine::ClickHouse.table("a`b\\"), "`a\\`b\\\\`.upclick");
-        assert_eq!(Engine::DuckDb.table("a\"b"), "\"a\"\"b\".upclick");
-        assert_eq!(Engine::DuckDb.table("default"), "\"main\".upclick");
+        assert_eq!(Engine::ClickHouse.table("a`b\\", "upclick"), "`a\\`b\\\\`.upclick");
+        assert_eq!(Engine::DuckDb.table("a\"b", "upclick"), "\"a\"\"b\".upclick");
+        assert_eq!(Engine::DuckDb.table("default", "upclick"), "\"main\".upclick");
     }
 }

@@ -1,12 +1,14 @@
 //! UpClick: probes all over the world measure how fast web sites answer, and each inserts its one row at once.
 //!
 //! It is the load that asynchronous inserts are made for: hundreds of small writers that can't batch among themselves.
-//! [`run`] plays all probes against a gateway, shows what it and the database make of it while it lasts, and in the end
-//! looks up every single row. Real sites are measured by URL; without any, the demo serves two itself, with the delays
-//! that distance would cause, so that it works offline.
+//! [`run`] lets all probes insert each row through a gateway, and straight into a database as well if asked. It shows
+//! what became of that while it lasts, on the terminal and on a page with a map, and in the end looks up every single
+//! row. Real sites are measured by URL; without any, the demo serves two itself, with the delays that distance would
+//! cause, so that it works offline.
 //!
-//! `probe.rs` is the life of one probe; `watch.rs` asks the database what came of it; `run.rs` ties them together; the
-//! rest are their parts, most of them pure.
+//! `probe.rs` is the life of one probe; `side.rs` is one way for its rows to go; `watch.rs` asks the database what came
+//! of them; `observer.rs` makes one picture of all that; `run.rs` ties them together; the rest are their parts, most of
+//! them pure.
 
 mod calendar;
 mod cities;
@@ -14,7 +16,10 @@ mod cpu;
 mod display;
 mod engine;
 mod errors;
+mod local_server;
+mod observer;
 mod options;
+mod page;
 mod percentiles;
 mod plain;
 mod probe;
@@ -22,6 +27,7 @@ mod probe_results;
 mod rate;
 mod run;
 mod screen;
+mod side;
 mod signals;
 mod sites;
 mod snapshot;
@@ -34,7 +40,8 @@ mod watch;
 
 pub use engine::Engine;
 pub use errors::DemoError;
-pub use options::{DemoOptions, Output, PidSource};
+pub use options::{Browser, DemoOptions, Destination, Inserts, Output, PidSource};
 pub use run::run;
-pub use summary::DemoSummary;
-pub use terminal::draws_on_terminal;
+pub use snapshot::Averages;
+pub use summary::{DemoSummary, SideSummary};
+pub use terminal::terminal_columns;

@@ -1,6 +1,5 @@
 //! What a caller can choose.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,14 +17,70 @@ pub enum Output {
     Plain,
 }
 
-/// What to run, and against what.
+/// How rows are inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inserts {
+    /// Straight into the database, each a part of its own (`async_insert=0`).
+    Synchronous,
+    /// Asynchronously; acknowledged when they are stored (`wait_for_async_insert=1`).
+    Waiting,
+    /// Asynchronously; acknowledged before (`wait_for_async_insert=0`).
+    NotWaiting,
+}
+
+/// Where all probes insert their rows, and how.
 #[derive(Clone)]
-pub struct DemoOptions {
+pub struct Destination {
     /// `http[s]://host:port` of the gateway, or of any ClickHouse.
-    pub gateway_url: String,
+    pub url: String,
     pub user: String,
     pub password: String,
     pub database: String,
+    pub engine: Engine,
+    pub inserts: Inserts,
+    /// `async_insert_busy_timeout_ms`.
+    pub flush_after: Duration,
+    /// The database's process.
+    pub database_pid: PidSource,
+}
+
+impl Destination {
+    /// A ClickHouse, or the gateway before one, with ClickHouse's names as they come.
+    pub fn new(url: impl Into<String>, inserts: Inserts) -> Self {
+        Self {
+            url: url.into(),
+            user: "default".to_owned(),
+            password: String::new(),
+            database: "default".to_owned(),
+            engine: Engine::default(),
+            inserts,
+            flush_after: Duration::from_secs(1),
+            database_pid: Arc::new(|| None),
+        }
+    }
+
+    /// As it is shown: without user and password.
+    pub(crate) fn address(&self) -> String {
+        match (self.url.split_once("://"), self.url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, address))) => format!("{scheme}://{address}"),
+            _ => self.url.clone(),
+        }
+    }
+}
+
+/// The live page in a browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Browser {
+    /// Opened when there is a terminal and a screen.
+    Open,
+    Leave,
+}
+
+/// What to run, and against what.
+#[derive(Clone)]
+pub struct DemoOptions {
+    /// Each row goes to all of them. The first one is what the map shows.
+    pub destinations: Vec<Destination>,
     pub probes: usize,
     /// How often each probe measures.
     pub every: Duration,
@@ -33,37 +88,29 @@ pub struct DemoOptions {
     pub run_for: Option<Duration>,
     /// The sites to measure; empty for the demo's own.
     pub urls: Vec<String>,
-    /// Whether inserts wait until they are stored (`wait_for_async_insert`).
-    pub wait: bool,
-    /// `async_insert_busy_timeout_ms`.
-    pub flush_after: Duration,
     /// What a city's average latency should stay below.
     pub kpi_ms: f64,
     pub gateway_pid: PidSource,
-    pub clickhouse_pid: PidSource,
     pub output: Output,
-    pub engine: Engine,
+    pub browser: Browser,
+    /// The address of the gateway's own dashboard.
+    pub dashboard: Option<String>,
 }
 
 impl DemoOptions {
-    /// The article's settings: 200 probes, one measurement each every 10 s, waiting, a flush after 1 s.
-    pub fn new(gateway_url: impl Into<String>) -> Self {
+    /// 200 probes, a row each every second: what the article's charts show.
+    pub fn new(destinations: Vec<Destination>) -> Self {
         Self {
-            gateway_url: gateway_url.into(),
-            user: "default".to_owned(),
-            password: String::new(),
-            database: "default".to_owned(),
+            destinations,
             probes: 200,
-            every: Duration::from_secs(10),
+            every: Duration::from_secs(1),
             run_for: None,
             urls: Vec::new(),
-            wait: true,
-            flush_after: Duration::from_secs(1),
             kpi_ms: 100.0,
             gateway_pid: Arc::new(|| None),
-            clickhouse_pid: Arc::new(|| None),
             output: Output::Auto,
-            engine: Engine::default(),
+            browser: Browser::Leave,
+            dashboard: None,
         }
     }
 
@@ -73,7 +120,9 @@ impl DemoOptions {
             format!("the number of probes must be from 1 to {MAX_PROBES}")
         } else if self.every < Duration::from_millis(100) {
             "a probe can't measure more often than every 100 ms".to_owned()
-        } else if self.flush_after.is_zero() {
+        } else if self.destinations.is_empty() {
+            "there is nowhere to insert".to_owned()
+        } else if self.destinations.iter().any(|destination| destination.flush_after.is_zero()) {
             "the flush time must be at least 1 ms".to_owned()
         } else if !(self.kpi_ms.is_finite() && self.kpi_ms > 0.0) {
             "the KPI must be a number of milliseconds above 0".to_owned()
@@ -81,21 +130,5 @@ impl DemoOptions {
             return Ok(());
         };
         Err(DemoError::Options(problem))
-    }
-}
-
-impl fmt::Debug for DemoOptions {
-    /// Without the password and the closures.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DemoOptions")
-            .field("gateway_url", &self.gateway_url)
-            .field("user", &self.user)
-            .field("probes", &self.probes)
-            .field("every", &self.every)
-            .field("run_for", &self.run_for)
-            .field("urls", &self.urls)
-            .field("wait", &self.wait)
-            .field("flush_after", &self.flush_after)
-            .finish_non_exhaustive()
     }
 }

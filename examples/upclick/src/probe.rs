@@ -1,25 +1,62 @@
 //! The life of one probe: measure, insert, wait for its next turn.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use futures::future::join_all;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use windrow_clickhouse::Client;
 
 use crate::cities::{City, CITIES};
 use crate::errors::DemoError;
-use crate::probe_results::ProbeResults;
-use crate::store::{Row, Store};
+use crate::side::Side;
+use crate::store::Row;
 use crate::target::Target;
+
+/// How many turns of a probe may be under way. A function in the cloud is called when it is due, whether its last call
+/// has ended or not; but a database that doesn't answer is not to be given more and more.
+const MAX_TURNS: usize = 4;
+const SHORTEST_AVERAGE: Duration = Duration::from_secs(10);
 
 /// What all probes share.
 pub(crate) struct Fleet {
-    pub store: Store,
+    pub sides: Vec<Side>,
     pub targets: Vec<Target>,
-    pub results: ProbeResults,
     pub probes: usize,
     pub every: Duration,
+    pub measurements: Measurements,
+}
+
+/// What measuring came to.
+#[derive(Debug, Default)]
+pub(crate) struct Measurements {
+    made: AtomicU64,
+    failed: AtomicU64,
+    last_error: Mutex<Option<String>>,
+}
+
+impl Measurements {
+    /// The row's number, the same in all tables.
+    fn next_number(&self) -> u64 {
+        self.made.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A site didn't answer, so there is nothing to insert.
+    fn fail(&self, reason: String) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub fn last_error(&self) -> Option<String> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// One of them, with its own connections.
@@ -27,46 +64,49 @@ pub(crate) struct Probe {
     fleet: Arc<Fleet>,
     index: usize,
     city: &'static City,
-    gateway: Client,
+    /// One for each side.
+    inserters: Vec<Client>,
     site: Client,
 }
 
 impl Probe {
     pub fn new(fleet: Arc<Fleet>, index: usize) -> Result<Self, DemoError> {
-        let gateway = fleet.store.client()?;
+        let inserters = fleet.sides.iter().map(|side| side.store.client(MAX_TURNS)).collect::<Result<_, _>>()?;
         let site = fleet.target_of(index).client()?;
-        Ok(Self { fleet, index, city: &CITIES[index % CITIES.len()], gateway, site })
+        Ok(Self { fleet, index, city: &CITIES[index % CITIES.len()], inserters, site })
     }
 
-    /// Goes on until told to stop. A turn that has begun is finished first: its row counts.
+    /// Goes on until told to stop. Turns that have begun are finished first: their rows count.
     pub async fn live(self, began: Instant, mut stop: watch::Receiver<bool>) {
-        let mut turns = tokio::time::interval_at(began + self.fleet.first_turn(self.index), self.fleet.every);
-        // An acknowledgement that took longer than the interval costs turns; making up for them would be another load.
+        let probe = Arc::new(self);
+        let mut turns = tokio::time::interval_at(began + probe.fleet.first_turn(probe.index), probe.fleet.every);
+        // Turns that were missed stay so: making up for them would be another load.
         turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut under_way = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
-                () = stopped(&mut stop) => return,
-                _ = turns.tick() => self.turn().await,
+                () = stopped(&mut stop) => break,
+                Some(_) = under_way.join_next() => {}
+                _ = turns.tick() => if under_way.len() < MAX_TURNS {
+                    under_way.spawn(probe.clone().turn());
+                },
             }
         }
+        while under_way.join_next().await.is_some() {}
     }
 
-    async fn turn(&self) {
+    async fn turn(self: Arc<Self>) {
         let target = self.fleet.target_of(self.index);
-        let results = &self.fleet.results;
         let time = SystemTime::now();
         let latency = match target.measure(&self.site, self.city).await {
             Ok(latency) => latency,
-            Err(reason) => return results.unreachable(format!("{}: {reason}", target.url)),
+            Err(reason) => return self.fleet.measurements.fail(format!("{}: {reason}", target.url)),
         };
-        let number = results.next_number();
+        let number = self.fleet.measurements.next_number();
         let row = Row { number, probe: self.index, city: self.city, url: &target.url, time, latency };
-        let sent = Instant::now();
-        match self.fleet.store.insert(&self.gateway, &row).await {
-            Ok(()) => results.acknowledged(number, sent.elapsed()),
-            Err(error) => results.failed(error.to_string()),
-        }
+        let sides = self.fleet.sides.iter().zip(&self.inserters);
+        join_all(sides.map(|(side, client)| side.insert(client, &row))).await;
     }
 }
 
@@ -79,6 +119,11 @@ impl Fleet {
     /// Probes of a city are spread over the sites.
     fn target_of(&self, index: usize) -> &Target {
         &self.targets[index / CITIES.len() % self.targets.len()]
+    }
+
+    /// What a city's average covers.
+    pub fn averaged_over(&self) -> Duration {
+        self.every.max(SHORTEST_AVERAGE)
     }
 
     /// The probes take their turns one after the other, evenly over the interval: n of them in m seconds.

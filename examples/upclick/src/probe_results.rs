@@ -21,7 +21,6 @@ struct Entries {
     sent: u64,
     acknowledged: NumberSet,
     failures: u64,
-    unreachable: u64,
     last_error: Option<String>,
     all: Histogram,
     recent: Rolling,
@@ -33,7 +32,6 @@ pub(crate) struct ProbeResultsView {
     pub sent: u64,
     pub acknowledged: u64,
     pub failures: u64,
-    pub unreachable: u64,
     pub last_error: Option<String>,
     /// Of the recent past.
     pub ack_p50_ms: Option<f64>,
@@ -46,12 +44,8 @@ impl ProbeResults {
         Self { began: Instant::now(), window, entries: Mutex::default() }
     }
 
-    /// A row's number, given right before it is sent.
-    pub fn next_number(&self) -> u64 {
-        let mut entries = self.lock();
-        let number = entries.sent;
-        entries.sent += 1;
-        number
+    pub fn sent(&self) {
+        self.lock().sent += 1;
     }
 
     pub fn acknowledged(&self, number: u64, waited: Duration) {
@@ -68,13 +62,6 @@ impl ProbeResults {
         entries.last_error = Some(reason);
     }
 
-    /// A site didn't answer, so there was nothing to insert.
-    pub fn unreachable(&self, reason: String) {
-        let mut entries = self.lock();
-        entries.unreachable += 1;
-        entries.last_error = Some(reason);
-    }
-
     pub fn view(&self) -> ProbeResultsView {
         let window = self.current_window();
         let mut entries = self.lock();
@@ -82,7 +69,6 @@ impl ProbeResults {
             sent: entries.sent,
             acknowledged: entries.acknowledged.count,
             failures: entries.failures,
-            unreachable: entries.unreachable,
             last_error: entries.last_error.clone(),
             ack_p50_ms: entries.recent.quantile_ms(window, 0.5),
             ack_p99_ms: entries.recent.quantile_ms(window, 0.99),
@@ -144,8 +130,8 @@ mod tests {
     fn missing_rows_are_counted_one_by_one() {
         let results = ProbeResults::new(Duration::from_secs(10));
         let mut found = NumberSet::default();
-        for _ in 0..200 {
-            let number = results.next_number();
+        for number in 0..200 {
+            results.sent();
             results.acknowledged(number, Duration::from_millis(5));
             if number != 63 && number != 64 && number != 199 {
                 assert!(found.insert(number));
@@ -153,7 +139,8 @@ mod tests {
         }
         assert!(!found.insert(0));
         // A row that landed though its insert failed is not missing, and hides no other.
-        found.insert(results.next_number());
+        results.sent();
+        found.insert(200);
         assert_eq!(results.missing_from(&found), 3);
         let view = results.view();
         assert_eq!((view.sent, view.acknowledged, view.failures), (201, 200, 0));

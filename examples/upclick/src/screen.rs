@@ -1,7 +1,7 @@
 //! The picture on a terminal: figures on top, cities below, as many columns of them as it takes.
 
 use crate::engine::Engine;
-use crate::snapshot::{shown, shown_clock, shown_ms, CityView, Snapshot};
+use crate::snapshot::{shown, shown_clock, shown_ms, CityView, Point, SideView, Snapshot};
 use crate::style::{Colour, Line};
 
 /// What the terminal can show.
@@ -9,22 +9,34 @@ use crate::style::{Colour, Line};
 pub(crate) struct Canvas {
     pub width: usize,
     pub height: usize,
-    /// Block characters for the bars; `#` otherwise.
+    /// Block characters for bars and lines; plain ones otherwise.
     pub unicode: bool,
 }
 
-/// Name, latency and at least a stub of a bar.
-const MIN_CITY_WIDTH: usize = 24;
+/// Name and latency, and where there is room a stub of a bar.
+const MIN_CITY_WIDTH: usize = 20;
 const MAX_CITY_WIDTH: usize = 50;
 const NAME_WIDTH: usize = 13;
-/// ` 9999 ms `
-const LATENCY_WIDTH: usize = 9;
+/// ` 999 ms!`
+const LATENCY_WIDTH: usize = 8;
+const COMPARED_LABEL_WIDTH: usize = 16;
+const MAX_COMPARED_WIDTH: usize = 48;
+/// `  1010 ms`
+const COMPARED_VALUE_WIDTH: usize = 9;
 
 pub(crate) fn draw(snapshot: &Snapshot, canvas: Canvas) -> Vec<Line> {
     let mut lines = header(snapshot);
     lines.push(Line::default());
-    lines.extend(figures(snapshot, canvas.width));
-    lines.push(Line::default());
+    match &snapshot.sides[..] {
+        [side] => {
+            lines.extend(figures(snapshot, side, canvas.width));
+            lines.push(Line::default());
+        }
+        sides => {
+            lines.extend(comparison(sides, canvas));
+            lines.extend(snapshot.sentence.clone().map(|sentence| Line::default().with(Colour::Bold, sentence)));
+        }
+    }
     lines.push(kpi_line(snapshot));
     let rows = canvas.height.saturating_sub(lines.len() + 1);
     lines.extend(cities(snapshot, canvas, rows));
@@ -55,8 +67,8 @@ struct FigureGroups {
     clickhouse_cpu: Figure,
 }
 
-fn figures(snapshot: &Snapshot, width: usize) -> Vec<Line> {
-    let columns = figure_columns(snapshot, width);
+fn figures(snapshot: &Snapshot, side: &SideView, width: usize) -> Vec<Line> {
+    let columns = figure_columns(snapshot, side, width);
     let rows = columns.iter().map(Vec::len).max().unwrap_or(0);
     let cell_width = (width / columns.len().max(1)).min(36);
     let line = |row: usize| {
@@ -69,9 +81,9 @@ fn figures(snapshot: &Snapshot, width: usize) -> Vec<Line> {
 }
 
 /// What belongs together stands below each other, in as many columns as the width allows.
-fn figure_columns(snapshot: &Snapshot, width: usize) -> Vec<Vec<Figure>> {
+fn figure_columns(snapshot: &Snapshot, side: &SideView, width: usize) -> Vec<Vec<Figure>> {
     let FigureGroups { mut speed, mut rows, mut parts, failures, gateway_cpu, clickhouse_cpu } =
-        figure_groups(snapshot);
+        figure_groups(snapshot, side);
     if width >= 110 {
         return vec![speed, rows, parts, vec![clickhouse_cpu, gateway_cpu, failures]];
     }
@@ -92,8 +104,8 @@ fn cell(figure: &Figure, width: usize) -> Line {
     Line::default().with(Colour::Dim, figure.label).beside(value_at.max(figure.label.len() + 1), value)
 }
 
-fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
-    let Snapshot { results, store, .. } = snapshot;
+fn figure_groups(snapshot: &Snapshot, side: &SideView) -> FigureGroups {
+    let SideView { results, store, .. } = side;
     let figure = |label, value| Figure { label, value, colour: Colour::Bold };
     let percent = |value: Option<f64>| shown(value, |percent| format!("{percent:.1} %"));
     let failures = Figure {
@@ -101,14 +113,14 @@ fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
         value: results.failures.to_string(),
         colour: if results.failures == 0 { Colour::Green } else { Colour::Red },
     };
-    let rate = shown(snapshot.parts_per_second, |rate| format!("{rate:.1}"));
-    let in_store = match snapshot.engine {
+    let rate = shown(side.parts_per_second, |rate| format!("{rate:.1}"));
+    let in_store = match side.engine {
         Engine::ClickHouse => "in ClickHouse",
         Engine::DuckDb => "in DuckDB",
     };
     FigureGroups {
         speed: vec![
-            figure("inserts/s", shown(snapshot.inserts_per_second, |rate| format!("{rate:.1}"))),
+            figure("inserts/s", shown(side.inserts_per_second, |rate| format!("{rate:.1}"))),
             figure("ack p50", shown_ms(results.ack_p50_ms)),
             figure("ack p99", shown_ms(results.ack_p99_ms)),
         ],
@@ -117,7 +129,7 @@ fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
             figure("acknowledged", results.acknowledged.to_string()),
             figure(in_store, shown(store.found, |rows| rows.to_string())),
         ],
-        parts: match snapshot.engine {
+        parts: match side.engine {
             Engine::ClickHouse => vec![
                 figure("active parts", shown(store.active_parts, |parts| parts.to_string())),
                 figure("all parts", shown(store.all_parts, |parts| parts.to_string())),
@@ -130,8 +142,65 @@ fn figure_groups(snapshot: &Snapshot) -> FigureGroups {
         },
         failures,
         gateway_cpu: figure("gateway CPU", percent(snapshot.gateway_cpu_percent)),
-        clickhouse_cpu: figure("ClickHouse CPU", percent(snapshot.clickhouse_cpu_percent)),
+        clickhouse_cpu: figure("ClickHouse CPU", percent(side.database_cpu_percent)),
     }
+}
+
+/// One column for each side: what each measure is, and how it went. Both sides' lines have one scale.
+fn comparison(sides: &[SideView], canvas: Canvas) -> Vec<Line> {
+    let columns = sides.len().max(1);
+    let width = (canvas.width.saturating_sub(COMPARED_LABEL_WIDTH) / columns).min(MAX_COMPARED_WIDTH);
+    let row = |label: &'static str, cell: &dyn Fn(&SideView) -> Line| {
+        let cells = sides.iter().enumerate();
+        cells.fold(Line::default().with(Colour::Dim, label), |line, (at, side)| {
+            line.beside(COMPARED_LABEL_WIDTH + at * width, cell(side))
+        })
+    };
+    let measured = |label, of: fn(&Point) -> Option<f64>, show: fn(f64) -> String| {
+        let past = |side: &SideView| side.past.iter().map(of).collect::<Vec<_>>();
+        let highest = sides.iter().flat_map(past).flatten().fold(1.0, f64::max);
+        row(label, &|side: &SideView| {
+            let past = past(side);
+            let line_width = width.saturating_sub(COMPARED_VALUE_WIDTH + 3);
+            let value = shown(past.last().copied().flatten(), show);
+            Line::default()
+                .with(Colour::Plain, spark(&past, line_width, highest, canvas.unicode))
+                .with(Colour::Bold, format!("{value:>COMPARED_VALUE_WIDTH$}"))
+        })
+    };
+    let mut lines = vec![row("", &|side| Line::default().with(Colour::Bold, side.name.clone()))];
+    lines.push(measured("new parts/s", |point| point.parts_per_second, |rate| format!("{rate:.1}")));
+    lines.push(measured(
+        "active parts",
+        |point| point.active_parts.map(|parts| parts as f64),
+        |parts| format!("{parts:.0}"),
+    ));
+    lines.push(measured("all parts", |point| point.all_parts.map(|parts| parts as f64), |parts| format!("{parts:.0}")));
+    lines.push(measured("ClickHouse CPU", |point| point.database_cpu_percent, |percent| format!("{percent:.0} %")));
+    lines.push(row("ack p50, p99", &|side| {
+        let (p50, p99) = (shown_ms(side.results.ack_p50_ms), shown_ms(side.results.ack_p99_ms));
+        Line::default().with(Colour::Plain, format!("{p50}, {p99}"))
+    }));
+    lines.push(row("rows stored", &|side| {
+        let SideView { results, store, .. } = side;
+        let failed = format!("{} failed", results.failures);
+        Line::default()
+            .with(Colour::Plain, format!("{} of {}, ", shown(store.found, |rows| rows.to_string()), results.sent))
+            .with(if results.failures == 0 { Colour::Green } else { Colour::Red }, failed)
+    }));
+    lines
+}
+
+/// The last `width` values as a line of bars. What is not known is a gap.
+fn spark(values: &[Option<f64>], width: usize, highest: f64, unicode: bool) -> String {
+    let levels = if unicode { "▁▂▃▄▅▆▇█" } else { "_.,-~=+#" };
+    let level = |value: f64| {
+        let at = (value / highest * 7.0).round().clamp(0.0, 7.0) as usize;
+        levels.chars().nth(at).unwrap_or(' ')
+    };
+    let shown = &values[values.len().saturating_sub(width)..];
+    let line: String = shown.iter().map(|value| value.map_or(' ', level)).collect();
+    format!("{line:<width$}")
 }
 
 fn kpi_line(snapshot: &Snapshot) -> Line {
@@ -167,7 +236,8 @@ fn cities(snapshot: &Snapshot, canvas: Canvas, rows: usize) -> Vec<Line> {
 }
 
 fn city_cell(snapshot: &Snapshot, city: &CityView, width: usize, slowest_ms: f64, unicode: bool) -> Line {
-    let name: String = city.name.chars().take(NAME_WIDTH).collect();
+    let name_width = NAME_WIDTH.min(width.saturating_sub(LATENCY_WIDTH)).max(1);
+    let name: String = city.city.name.chars().take(name_width).collect();
     let above = snapshot.above_kpi(city);
     // Without colours the mark is what tells.
     let mark = if above { "!" } else { " " };
@@ -177,11 +247,11 @@ fn city_cell(snapshot: &Snapshot, city: &CityView, width: usize, slowest_ms: f64
         (_, false) => Colour::Green,
     };
     let latency = shown(city.average_ms, |ms| format!("{ms:.0} ms"));
-    let bar_width = width.saturating_sub(NAME_WIDTH + LATENCY_WIDTH + 2);
+    let bar_width = width.saturating_sub(name_width + LATENCY_WIDTH + 2);
     let share = city.average_ms.unwrap_or(0.0) / slowest_ms.max(1.0);
     Line::default()
-        .with(Colour::Plain, format!("{name:NAME_WIDTH$}"))
-        .with(colour, format!("{latency:>8}{mark}{}", bar(share, bar_width, unicode)))
+        .with(Colour::Plain, format!("{name:name_width$}"))
+        .with(colour, format!("{latency:>7}{mark}{}", bar(share, bar_width, unicode)))
 }
 
 /// In eighths of a column where the terminal can show them.
@@ -195,8 +265,7 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
 }
 
 fn footer(snapshot: &Snapshot) -> Line {
-    let problem = snapshot.results.last_error.as_ref().or(snapshot.store.problem.as_ref());
-    match problem {
+    match snapshot.problem() {
         Some(problem) => Line::default().with(Colour::Red, problem.replace(['\n', '\r', '\x1b'], " ")),
         None => Line::default().with(Colour::Dim, "Ctrl-C ends the run with a summary"),
     }
@@ -219,11 +288,29 @@ mod tests {
             cities: CITIES
                 .iter()
                 .enumerate()
-                .map(|(index, city)| CityView { name: city.name, average_ms: average(index) })
+                .map(|(index, city)| CityView { city, average_ms: average(index), course_ms: Vec::new() })
                 .collect(),
+            sides: vec![SideView { name: "through Windrow".to_owned(), ..SideView::default() }],
             ..Snapshot::default()
         };
-        snapshot.results.acknowledged = 4711;
+        snapshot.sides[0].results.acknowledged = 4711;
+        snapshot
+    }
+
+    /// With a straight side that makes two hundred times as many parts.
+    fn compared() -> Snapshot {
+        let mut snapshot = snapshot();
+        let point = |second, rate| Point {
+            second,
+            parts_per_second: Some(rate),
+            active_parts: Some(second),
+            all_parts: Some(second * 2),
+            database_cpu_percent: Some(rate / 4.0),
+        };
+        snapshot.sides[0].past = (0..90).map(|second| point(second, 1.0)).collect();
+        let straight = SideView { name: "straight to ClickHouse".to_owned(), is_straight: true, ..SideView::default() };
+        snapshot.sides.push(SideView { past: (0..90).map(|second| point(second, 200.0)).collect(), ..straight });
+        snapshot.sentence = Some("200 parts/s became 1; ClickHouse's CPU 57 % became 6 %".to_owned());
         snapshot
     }
 
@@ -245,11 +332,26 @@ mod tests {
     }
 
     #[test]
+    fn the_comparison_fits_on_80_by_24_with_all_cities() {
+        let lines = painted(&compared(), 80, 24);
+        let text = lines.join("\n");
+        assert!(lines.len() <= 24 && lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+        for city in &CITIES {
+            let name: String = city.name.chars().take(12).collect();
+            assert!(text.contains(&name), "{name} is not in\n{text}");
+        }
+        assert!(text.contains("through Windrow                 straight to ClickHouse"), "{text}");
+        let rates = "new parts/s     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁      1.0   ████████████████████    200.0";
+        assert!(lines.contains(&rates.to_owned()), "{text}");
+        assert!(text.contains("200 parts/s became 1; ClickHouse's CPU 57 % became 6 %"), "{text}");
+    }
+
+    #[test]
     fn any_size_is_filled_and_none_overflows() {
-        for width in 0..200 {
-            for height in 1..60 {
+        for snapshot in [snapshot(), compared(), Snapshot::default()] {
+            for (width, height) in (0..200).flat_map(|width| (1..60).map(move |height| (width, height))) {
                 let canvas = Canvas { width, height, unicode: false };
-                let lines = draw(&snapshot(), canvas);
+                let lines = draw(&snapshot, canvas);
                 assert!(lines.len() <= height, "{width}x{height}: {}", lines.len());
                 assert!(lines.iter().all(|line| line.paint(width, false).chars().count() <= width), "{width}x{height}");
             }
@@ -267,7 +369,7 @@ mod tests {
     #[test]
     fn an_error_cannot_move_the_cursor() {
         let mut snapshot = snapshot();
-        snapshot.results.last_error = Some("line\nbreak \x1b[2J".to_owned());
+        snapshot.last_error = Some("line\nbreak \x1b[2J".to_owned());
         let last = painted(&snapshot, 80, 24).pop().expect("a footer");
         assert_eq!(last, "line break  [2J");
     }

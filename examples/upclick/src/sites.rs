@@ -1,15 +1,13 @@
 //! The demo's own sites: served on loopback, as slow as the distance to the asking city would make them.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 use windrow_clickhouse::percent_decode;
-use windrow_http::{Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
+use windrow_http::{RequestHead, ResponseBuilder};
 
 use crate::cities::{distance_km, City, CITIES};
+use crate::local_server::{Answers, LocalServer};
 
 /// A pretended location of a site.
 struct Location {
@@ -28,63 +26,31 @@ const SERVER_MS: f64 = 4.0;
 const MS_PER_KM: f64 = 2.0 / 200.0 * 1.4;
 
 /// The sites while they are served; dropped, they close.
-pub(crate) struct Sites {
-    address: SocketAddr,
-    server: JoinHandle<()>,
-}
+pub(crate) struct Sites(LocalServer);
 
 impl Sites {
     pub async fn start() -> std::io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
-        Ok(Self { address, server: tokio::spawn(serve(listener)) })
+        Ok(Self(LocalServer::start(Arc::new(Simulated)).await?))
     }
 
     pub fn urls(&self) -> Vec<String> {
-        LOCATIONS.iter().map(|location| format!("http://{}{}", self.address, location.path)).collect()
+        LOCATIONS.iter().map(|location| format!("http://{}{}", self.0.address, location.path)).collect()
     }
 }
 
-impl Drop for Sites {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
-}
+struct Simulated;
 
-async fn serve(listener: TcpListener) {
-    let limits = Arc::new(Limits { keep_alive_timeout: Duration::from_secs(120), ..Limits::default() });
-    // Connections end with the listener: a set that is dropped aborts its tasks.
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        if let Ok((stream, _)) = listener.accept().await {
-            connections.spawn(answer_all(stream, limits.clone()));
-        }
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-async fn answer_all(stream: TcpStream, limits: Arc<Limits>) {
-    // Without it an answer could wait for an acknowledgement, and be measured as slow.
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
-    let mut connection = Connection::new(Stream::Plain(stream), limits);
-    let mut answer = Vec::new();
-    while let Ok(NextRequest::Request(head)) = connection.next_request().await {
-        match latency_of(&head) {
+impl Answers for Simulated {
+    async fn answer(&self, head: &RequestHead, out: &mut Vec<u8>) {
+        match latency_of(head) {
             Some(latency) => {
                 tokio::time::sleep(latency).await;
-                ResponseBuilder::new(&mut answer, 200)
+                ResponseBuilder::new(out, 200)
                     .field("Content-Type", "text/plain")
                     .field("Keep-Alive", "timeout=120")
                     .body(b"Up.\n");
             }
-            None => {
-                ResponseBuilder::new(&mut answer, 404).body(b"Known are /frankfurt and /virginia with ?from=CITY.\n")
-            }
-        }
-        if connection.send(&answer).await.is_err() {
-            return;
+            None => ResponseBuilder::new(out, 404).body(b"Known are /frankfurt and /virginia with ?from=CITY.\n"),
         }
     }
 }

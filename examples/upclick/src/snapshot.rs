@@ -2,27 +2,81 @@
 
 use std::time::Duration;
 
+use crate::cities::City;
 use crate::engine::Engine;
 use crate::probe_results::ProbeResultsView;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshot {
     pub elapsed: Duration,
-    pub engine: Engine,
     /// What runs, in a few words.
     pub title: String,
     /// Against what, and with which settings.
     pub subtitle: String,
-    pub results: ProbeResultsView,
-    pub store: StoreView,
-    pub inserts_per_second: Option<f64>,
-    pub parts_per_second: Option<f64>,
-    pub clickhouse_cpu_percent: Option<f64>,
+    /// The first one is what the cities are of.
+    pub sides: Vec<SideView>,
     pub gateway_cpu_percent: Option<f64>,
     pub cities: Vec<CityView>,
     pub kpi_ms: f64,
     /// What the averages cover.
     pub averaged_over: Duration,
+    /// The last measurement that failed.
+    pub last_error: Option<String>,
+    /// What one side became on the other, once there is something to say.
+    pub sentence: Option<String>,
+    pub ended: bool,
+}
+
+/// One way for rows to go.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SideView {
+    pub name: String,
+    pub is_straight: bool,
+    pub engine: Engine,
+    pub results: ProbeResultsView,
+    pub store: StoreView,
+    pub inserts_per_second: Option<f64>,
+    pub parts_per_second: Option<f64>,
+    pub database_cpu_percent: Option<f64>,
+    /// Of the whole run.
+    pub average: Averages,
+    pub past: Vec<Point>,
+}
+
+/// One second of the past.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Point {
+    pub second: u64,
+    pub parts_per_second: Option<f64>,
+    pub active_parts: Option<u64>,
+    pub all_parts: Option<u64>,
+    pub database_cpu_percent: Option<f64>,
+}
+
+/// What a side came to, over the whole run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Averages {
+    pub parts_per_second: f64,
+    /// Of one core; `None` when the database's process can't be seen.
+    pub database_cpu_percent: Option<f64>,
+}
+
+impl Averages {
+    /// How this became `after`.
+    pub(crate) fn became(&self, after: &Averages, engine: Engine) -> String {
+        let (pieces, name) = (engine.pieces(), engine.name());
+        let rates = format!("{} {pieces}/s became {}", short(self.parts_per_second), short(after.parts_per_second));
+        match (self.database_cpu_percent, after.database_cpu_percent) {
+            (Some(before), Some(after)) => format!("{rates}; {name}'s CPU {before:.0} % became {after:.0} %"),
+            _ => rates,
+        }
+    }
+}
+
+/// `200`, `1.2`, `1`.
+fn short(value: f64) -> String {
+    let text = if value >= 9.95 { format!("{value:.0}") } else { format!("{value:.1}") };
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// What the database said last.
@@ -40,11 +94,20 @@ pub(crate) struct StoreView {
 
 #[derive(Debug, Clone)]
 pub(crate) struct CityView {
-    pub name: &'static str,
+    pub city: &'static City,
     pub average_ms: Option<f64>,
+    /// Step by step; nothing is known when nobody asked.
+    pub course_ms: Vec<Option<f64>>,
 }
 
 impl Snapshot {
+    /// Why something is not as it should be, if it isn't.
+    pub fn problem(&self) -> Option<&String> {
+        let sides =
+            self.sides.iter().filter_map(|side| side.results.last_error.as_ref().or(side.store.problem.as_ref()));
+        self.last_error.as_ref().into_iter().chain(sides).next()
+    }
+
     pub fn above_kpi(&self, city: &CityView) -> bool {
         city.average_ms.is_some_and(|average| average > self.kpi_ms)
     }
@@ -73,5 +136,20 @@ pub(crate) fn shown_clock(elapsed: Duration) -> String {
     match seconds / 3600 {
         0 => format!("{}:{:02}", seconds / 60, seconds % 60),
         hours => format!("{hours}:{:02}:{:02}", seconds / 60 % 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_it_is_a_sentence() {
+        let straight = Averages { parts_per_second: 199.6, database_cpu_percent: Some(57.2) };
+        let through = Averages { parts_per_second: 1.04, database_cpu_percent: Some(5.9) };
+        let became = straight.became(&through, Engine::ClickHouse);
+        assert_eq!(became, "200 parts/s became 1; ClickHouse's CPU 57 % became 6 %");
+        let unseen = Averages { database_cpu_percent: None, ..straight };
+        assert_eq!(unseen.became(&through, Engine::ClickHouse), "200 parts/s became 1");
     }
 }

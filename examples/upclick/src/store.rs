@@ -9,7 +9,7 @@ use crate::calendar::datetime64_text;
 use crate::cities::City;
 use crate::engine::Engine;
 use crate::errors::DemoError;
-use crate::options::DemoOptions;
+use crate::options::{Destination, Inserts};
 use crate::probe_results::{NumberSet, MAX_ROWS};
 
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,12 +23,14 @@ const IDS_PER_PAGE: u64 = 500_000;
 pub(crate) struct Store {
     endpoint: Endpoint,
     credentials: Credentials,
+    /// As it stands in a statement.
     table: String,
+    table_name: &'static str,
     database: String,
     run: RunId,
-    wait: bool,
+    inserts: Inserts,
     flush_after_ms: u64,
-    engine: Engine,
+    pub engine: Engine,
 }
 
 /// What tells this run's rows from those of others: 60 random bits, the first half of every row's UUID.
@@ -61,6 +63,13 @@ pub(crate) struct CityRow {
     pub rows: u64,
     /// Of the recent past; `None` without a row in it.
     pub average_ms: Option<f64>,
+}
+
+/// How one city's latency went, step by step.
+#[derive(Debug, Clone)]
+pub(crate) struct Course {
+    pub city: String,
+    pub averages_ms: Vec<Option<f64>>,
 }
 
 /// All ids of this run.
@@ -96,20 +105,21 @@ impl RunId {
 }
 
 impl Store {
-    pub fn new(options: &DemoOptions, run: RunId) -> Result<Self, DemoError> {
+    pub fn new(destination: &Destination, run: RunId) -> Result<Self, DemoError> {
         let refused = |reason: String| DemoError::Options(format!("the gateway's URL can't be used: {reason}"));
-        let endpoint = Endpoint::parse(&options.gateway_url).map_err(|error| refused(error.to_string()))?;
-        let credentials = Credentials { user: options.user.clone(), password: options.password.clone() };
-        let database = options.database.clone();
-        let table = options.engine.table(&database);
-        let flush_after_ms = options.flush_after.as_millis().clamp(1, 3_600_000) as u64;
-        let (wait, engine) = (options.wait, options.engine);
-        Ok(Self { endpoint, credentials, table, database, run, wait, flush_after_ms, engine })
+        let endpoint = Endpoint::parse(&destination.url).map_err(|error| refused(error.to_string()))?;
+        let credentials = Credentials { user: destination.user.clone(), password: destination.password.clone() };
+        let database = destination.database.clone();
+        let (inserts, engine) = (destination.inserts, destination.engine);
+        let table_name = if inserts == Inserts::Synchronous { "upclick_straight" } else { "upclick" };
+        let table = engine.table(&database, table_name);
+        let flush_after_ms = destination.flush_after.as_millis().clamp(1, 3_600_000) as u64;
+        Ok(Self { endpoint, credentials, table, table_name, database, run, inserts, flush_after_ms, engine })
     }
 
-    /// One connection of its own, as each probe has.
-    pub fn client(&self) -> Result<Client, DemoError> {
-        let options = ClientOptions { max_connections: 1, ..ClientOptions::default() };
+    /// Connections of its own, as each probe has.
+    pub fn client(&self, max_connections: usize) -> Result<Client, DemoError> {
+        let options = ClientOptions { max_connections, ..ClientOptions::default() };
         Client::new(self.endpoint.clone(), options).map_err(|error| DemoError::Options(error.to_string()))
     }
 
@@ -121,15 +131,24 @@ impl Store {
 
     /// Inserts one row and returns when the gateway has acknowledged it.
     pub async fn insert(&self, client: &Client, row: &Row<'_>) -> Result<(), CallError> {
-        let flag = |on: bool| if on { "1" } else { "0" };
         let body = [Bytes::from(self.json(row))];
-        let call = Call::new(&self.credentials, &format!("INSERT INTO {} FORMAT JSONEachRow", self.table))
+        let call = Call::new(&self.credentials, &format!("INSERT INTO {} FORMAT JSONEachRow", self.table));
+        // The article's limits: time alone decides for those who don't wait.
+        let (wait, max_bytes, max_inserts) = match self.inserts {
+            Inserts::Synchronous => {
+                let call = call.param("async_insert", "0").body(&body).timeout(INSERT_TIMEOUT);
+                return client.call(call).await.map(|_| ());
+            }
+            Inserts::Waiting => ("1", "1000000", "450"),
+            Inserts::NotWaiting => ("0", "100000000", "450000"),
+        };
+        let call = call
             .param("async_insert", "1")
-            .param("wait_for_async_insert", flag(self.wait))
+            .param("wait_for_async_insert", wait)
             .param("async_insert_busy_timeout_ms", &self.flush_after_ms.to_string())
             .param("async_insert_use_adaptive_busy_timeout", "0")
-            .param("async_insert_max_data_size", "1000000")
-            .param("async_insert_max_query_number", "450")
+            .param("async_insert_max_data_size", max_bytes)
+            .param("async_insert_max_query_number", max_inserts)
             .body(&body)
             .timeout(INSERT_TIMEOUT);
         client.call(call).await.map(|_| ())
@@ -152,7 +171,7 @@ impl Store {
     }
 
     pub async fn part_counts(&self, client: &Client) -> Result<PartCounts, CallError> {
-        let query = self.engine.count_pieces(&self.database);
+        let query = self.engine.count_pieces(&self.database, self.table_name);
         let answer = self.query(client, &query).await?;
         let mut numbers = answer.text().split_whitespace().map(|field| field.parse().unwrap_or(0));
         let mut next = || numbers.next().unwrap_or(0);
@@ -166,8 +185,37 @@ impl Store {
         Ok(answer.text().lines().filter_map(parse_city).collect())
     }
 
-    /// Stores what is buffered: for runs that don't wait for it.
+    /// By city, the averages of `steps` steps of `step` seconds from `since` on.
+    pub async fn courses(
+        &self,
+        client: &Client,
+        since: SystemTime,
+        step: u64,
+        steps: usize,
+    ) -> Result<Vec<Course>, CallError> {
+        let query = self.engine.course(&self.table, &self.run.text(), since, step);
+        let answer = self.query(client, &query).await?;
+        let mut courses: Vec<Course> = Vec::new();
+        for (city, at, average_ms) in answer.text().lines().filter_map(parse_step).filter(|(_, at, _)| *at < steps) {
+            let known = courses.iter().position(|course| course.city == city).unwrap_or_else(|| {
+                courses.push(Course { city: city.to_owned(), averages_ms: vec![None; steps] });
+                courses.len() - 1
+            });
+            courses[known].averages_ms[at] = Some(average_ms);
+        }
+        Ok(courses)
+    }
+
+    /// Whether what is acknowledged is stored.
+    pub fn waits(&self) -> bool {
+        self.inserts != Inserts::NotWaiting
+    }
+
+    /// Stores what is buffered, if the run doesn't wait for it.
     pub async fn flush(&self, client: &Client) -> Result<(), CallError> {
+        if self.waits() {
+            return Ok(());
+        }
         self.query(client, &format!("SYSTEM FLUSH ASYNC INSERT QUEUE {}", self.table)).await.map(|_| ())
     }
 
@@ -204,6 +252,11 @@ fn parse_city(line: &str) -> Option<CityRow> {
     let (city, rows, average) = (fields.next()?, fields.next()?, fields.next()?);
     let average_ms = average.parse().ok().filter(|average: &f64| average.is_finite());
     Some(CityRow { city: city.to_owned(), rows: rows.parse().ok()?, average_ms })
+}
+
+fn parse_step(line: &str) -> Option<(&str, usize, f64)> {
+    let mut fields = line.split('\t');
+    Some((fields.next()?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 fn json_text(text: &str) -> String {
@@ -243,8 +296,9 @@ mod tests {
 
     #[test]
     fn a_row_is_one_line_of_json() {
-        let options = DemoOptions { database: "a`b\\".to_owned(), ..DemoOptions::new("http://localhost:1") };
-        let store = Store::new(&options, RunId(1)).expect("valid options");
+        let destination = Destination::new("http://localhost:1", Inserts::Waiting);
+        let destination = Destination { database: "a`b\\".to_owned(), ..destination };
+        let store = Store::new(&destination, RunId(1)).expect("a valid destination");
         assert_eq!(store.table, "`a\\`b\\\\`.upclick");
         let row = Row {
             number: 2,
@@ -266,6 +320,10 @@ mod tests {
         assert!(parse_city("Paris\t3\tnan").is_some_and(|row| row.average_ms.is_none()));
         for line in ["", "Paris", "Paris\tx\t1", "Paris\t3"] {
             assert!(parse_city(line).is_none(), "{line}");
+        }
+        assert_eq!(parse_step("Paris\t3\t12.5"), Some(("Paris", 3, 12.5)));
+        for line in ["", "Paris", "Paris\t-1\t1", "Paris\t3", "Paris\t3\tx"] {
+            assert!(parse_step(line).is_none(), "{line}");
         }
     }
 }

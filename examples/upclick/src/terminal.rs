@@ -9,10 +9,13 @@ use crate::style::Line;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Whether a run with this output draws on the terminal. Whoever logs from the same process should then log elsewhere:
-/// lines in between would tear the picture.
-pub fn draws_on_terminal(output: Output) -> bool {
+fn draws_on_terminal(output: Output) -> bool {
     output == Output::Auto && io::stdout().is_terminal() && !std::env::var("TERM").is_ok_and(|term| term == "dumb")
+}
+
+/// The terminal's width; `None` when standard output is none.
+pub fn terminal_columns() -> Option<usize> {
+    io::stdout().is_terminal().then(|| size().columns)
 }
 
 /// The second screen of a terminal. Dropped, it gives the first one back as it was, also when the run failed.

@@ -1,46 +1,66 @@
-//! Asks ClickHouse, again and again, what has become of the inserts.
+//! Asks the database, again and again, what has become of the inserts.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
-use windrow_clickhouse::{CallError, Client};
+use windrow_clickhouse::CallError;
 
-use crate::cities::CITIES;
 use crate::probe::{stopped, Fleet};
-use crate::snapshot::{CityView, StoreView};
-use crate::store::{CityRow, PartCounts};
+use crate::side::Side;
+use crate::snapshot::StoreView;
+use crate::store::{CityRow, Course, PartCounts};
 
 /// Often enough to see parts pile up, seldom enough not to be a load of its own.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The last minute, in steps.
+pub(crate) const COURSE_STEP_SECONDS: u64 = 2;
+pub(crate) const COURSE_STEPS: usize = 30;
 
-/// The latest answers, shared with whoever draws them.
-#[derive(Debug, Default)]
-pub(crate) struct Watched(Mutex<Latest>);
+/// The latest answers of one side, shared with whoever shows them.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// The parts that were there before.
+    before: PartCounts,
+    latest: Mutex<Latest>,
+    /// Somebody wants to see the last minute.
+    courses_wanted: AtomicBool,
+}
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Latest {
     pub store: StoreView,
     pub cities: Vec<CityRow>,
+    pub courses: Vec<Course>,
     pub samples: u64,
 }
 
 impl Watched {
+    pub fn since(before: PartCounts) -> Self {
+        Self { before, latest: Mutex::default(), courses_wanted: AtomicBool::new(false) }
+    }
+
     pub fn latest(&self) -> Latest {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Latest> {
-        // Plain assignments can't panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The next look asks for them.
+    pub fn want_courses(&self) {
+        self.courses_wanted.store(true, Ordering::Relaxed);
     }
 
-    fn take_parts(&self, parts: PartCounts, baseline: PartCounts) {
+    fn lock(&self) -> MutexGuard<'_, Latest> {
+        // Plain assignments can't panic half-way.
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_parts(&self, parts: PartCounts) {
         let mut latest = self.lock();
         latest.samples += 1;
         latest.store.active_parts = Some(parts.active);
         latest.store.all_parts = Some(parts.all);
-        latest.store.parts_created = parts.ever_created.saturating_sub(baseline.ever_created);
+        latest.store.parts_created = parts.ever_created.saturating_sub(self.before.ever_created);
         latest.store.most_active_parts = latest.store.most_active_parts.max(parts.active);
     }
 
@@ -55,14 +75,9 @@ impl Watched {
     }
 }
 
-/// Looks until told to stop. `baseline` are the parts that were there before.
-pub(crate) async fn look(
-    fleet: Arc<Fleet>,
-    client: Client,
-    watched: Arc<Watched>,
-    baseline: PartCounts,
-    mut stop: watch::Receiver<bool>,
-) {
+/// Looks at one side until told to stop.
+pub(crate) async fn look(fleet: Arc<Fleet>, side: usize, mut stop: watch::Receiver<bool>) {
+    let side = &fleet.sides[side];
     let mut turns = tokio::time::interval(LOOK_EVERY);
     turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut with_cities = false;
@@ -72,31 +87,26 @@ pub(crate) async fn look(
             () = stopped(&mut stop) => return,
             _ = turns.tick() => {}
         }
-        let outcome = look_once(&fleet, &client, &watched, baseline, with_cities).await;
-        watched.take_outcome(outcome);
+        let outcome = look_once(&fleet, side, with_cities).await;
+        side.watched.take_outcome(outcome);
         // Latencies change slowly, and asking for them reads all rows of the run.
         with_cities = !with_cities;
     }
 }
 
 /// One look at the parts, and at the rows if asked.
-pub(crate) async fn look_once(
-    fleet: &Fleet,
-    client: &Client,
-    watched: &Watched,
-    baseline: PartCounts,
-    with_cities: bool,
-) -> Result<(), CallError> {
-    watched.take_parts(fleet.store.part_counts(client).await?, baseline);
-    if with_cities {
-        let since = SystemTime::now().checked_sub(fleet.every).unwrap_or(SystemTime::UNIX_EPOCH);
-        watched.take_cities(fleet.store.cities(client, since).await?);
+pub(crate) async fn look_once(fleet: &Fleet, side: &Side, with_cities: bool) -> Result<(), CallError> {
+    let Side { store, client, watched, .. } = side;
+    watched.take_parts(store.part_counts(client).await?);
+    if !with_cities {
+        return Ok(());
+    }
+    let ago = |time: Duration| SystemTime::now().checked_sub(time).unwrap_or(SystemTime::UNIX_EPOCH);
+    watched.take_cities(store.cities(client, ago(fleet.averaged_over())).await?);
+    if watched.courses_wanted.swap(false, Ordering::Relaxed) {
+        let minute = Duration::from_secs(COURSE_STEP_SECONDS * COURSE_STEPS as u64);
+        let courses = store.courses(client, ago(minute), COURSE_STEP_SECONDS, COURSE_STEPS).await?;
+        watched.lock().courses = courses;
     }
     Ok(())
-}
-
-/// In the order of the list, whatever ClickHouse's order was.
-pub(crate) fn city_views(rows: &[CityRow]) -> Vec<CityView> {
-    let average = |name: &str| rows.iter().find(|row| row.city == name).and_then(|row| row.average_ms);
-    CITIES.iter().map(|city| CityView { name: city.name, average_ms: average(city.name) }).collect()
 }

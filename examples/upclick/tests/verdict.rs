@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use windrow_clickhouse::percent_decode;
 use windrow_http::{Collected, Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
-use windrow_upclick::{run, DemoError, DemoOptions, DemoSummary, Output};
+use windrow_upclick::{run, DemoError, DemoOptions, Destination, Inserts, Output, SideSummary};
 
 /// What the gateway does to every fifth row; all others it stores.
 #[derive(Debug, Clone, Copy)]
@@ -89,28 +90,45 @@ async fn answer(stream: TcpStream, gateway: Arc<Gateway>) {
     }
 }
 
-async fn run_against(fault: Fault) -> Result<DemoSummary, DemoError> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-    let address = listener.local_addr().expect("a bound port");
-    let server = tokio::spawn(serve(listener, Arc::new(Gateway { fault, rows: Mutex::default() })));
+/// One side of a run that waits until rows are stored; beside it, an honest ClickHouse is inserted into straight.
+async fn run_against(fault: Fault) -> Result<SideSummary, SideSummary> {
+    let (through, server) = start(fault).await;
+    let (straight, other) = start(Fault::None).await;
     let options = DemoOptions {
         probes: 20,
         every: Duration::from_millis(500),
         // So long that a machine that stands still for two seconds has turns left.
         run_for: Some(Duration::from_secs(3)),
         output: Output::Plain,
-        ..DemoOptions::new(format!("http://{address}"))
+        ..options(&[(&through, Inserts::Waiting), (&straight, Inserts::Synchronous)])
     };
     let outcome = run(options).await;
     server.abort();
-    outcome
+    other.abort();
+    let (summary, is_complete) = match outcome {
+        Ok(summary) => (summary, true),
+        Err(DemoError::Incomplete(summary)) => (*summary, false),
+        Err(other) => panic!("no summary: {other}"),
+    };
+    let [through, straight] = summary.sides.try_into().expect("two sides");
+    // The same rows went there, whatever became of them here.
+    assert!(straight.is_straight && straight.is_complete() && straight.found == through.inserted, "{straight:?}");
+    if is_complete {
+        Ok(through)
+    } else {
+        Err(through)
+    }
 }
 
-fn summary_of(outcome: Result<DemoSummary, DemoError>) -> DemoSummary {
-    match outcome {
-        Err(DemoError::Incomplete(summary)) => *summary,
-        other => panic!("not an incomplete run: {other:?}"),
-    }
+fn options(to: &[(&str, Inserts)]) -> DemoOptions {
+    DemoOptions::new(to.iter().map(|(url, inserts)| Destination::new(*url, *inserts)).collect())
+}
+
+async fn start(fault: Fault) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let address = listener.local_addr().expect("a bound port");
+    let server = tokio::spawn(serve(listener, Arc::new(Gateway { fault, rows: Mutex::default() })));
+    (format!("http://{address}"), server)
 }
 
 // How many turns fit into the run depends on the machine; what the verdict makes of them doesn't.
@@ -119,28 +137,28 @@ fn summary_of(outcome: Result<DemoSummary, DemoError>) -> DemoSummary {
 async fn an_honest_gateway_passes() {
     let summary = run_against(Fault::None).await.expect("every row is there");
     let rows = summary.inserted;
-    assert!(rows >= 5, "{summary}");
+    assert!(rows >= 5, "{summary:?}");
     assert_eq!((summary.acknowledged, summary.found, summary.missing), (rows, rows, 0));
     assert!(summary.part_samples > 0 && summary.most_active_parts == 1 && summary.parts_created == rows);
 }
 
 #[tokio::test]
 async fn a_lost_row_is_missed() {
-    let summary = summary_of(run_against(Fault::AcknowledgeAndLose).await);
+    let summary = run_against(Fault::AcknowledgeAndLose).await.expect_err("a row is missing");
     let (rows, lost) = (summary.inserted, summary.inserted / 5);
     assert_eq!((summary.acknowledged, summary.found, summary.missing), (rows, rows - lost, lost));
 }
 
 #[tokio::test]
 async fn a_row_stored_twice_is_noticed() {
-    let summary = summary_of(run_against(Fault::StoreTwice).await);
+    let summary = run_against(Fault::StoreTwice).await.expect_err("a row is there twice");
     let (rows, doubled) = (summary.inserted, summary.inserted / 5);
     assert_eq!((summary.found, summary.duplicated, summary.missing), (rows + doubled, doubled, 0));
 }
 
 #[tokio::test]
 async fn a_refused_insert_is_a_failure() {
-    let summary = summary_of(run_against(Fault::Refuse).await);
+    let summary = run_against(Fault::Refuse).await.expect_err("an insert failed");
     let (rows, refused) = (summary.inserted, summary.inserted / 5);
     assert_eq!((summary.failures, summary.acknowledged, summary.missing), (refused, rows - refused, 0));
     assert!(summary.last_error.is_some_and(|error| error.contains("241")));
@@ -148,15 +166,17 @@ async fn a_refused_insert_is_a_failure() {
 
 #[tokio::test]
 async fn impossible_options_are_refused_before_anything_runs() {
+    let nowhere = || options(&[("http://127.0.0.1:1", Inserts::Waiting)]);
     for options in [
-        DemoOptions { probes: 0, ..DemoOptions::new("http://127.0.0.1:1") },
-        DemoOptions { every: Duration::ZERO, ..DemoOptions::new("http://127.0.0.1:1") },
-        DemoOptions { kpi_ms: f64::NAN, ..DemoOptions::new("http://127.0.0.1:1") },
-        DemoOptions { urls: vec!["gopher://x".to_owned()], ..DemoOptions::new("http://127.0.0.1:1") },
-        DemoOptions::new("127.0.0.1:1"),
+        DemoOptions { probes: 0, ..nowhere() },
+        DemoOptions { every: Duration::ZERO, ..nowhere() },
+        DemoOptions { kpi_ms: f64::NAN, ..nowhere() },
+        DemoOptions { urls: vec!["gopher://x".to_owned()], ..nowhere() },
+        options(&[("127.0.0.1:1", Inserts::Waiting)]),
+        options(&[]),
     ] {
         assert!(matches!(run(options).await, Err(DemoError::Options(_))));
     }
-    let closed = run(DemoOptions::new("http://127.0.0.1:1")).await;
+    let closed = run(nowhere()).await;
     assert!(matches!(closed, Err(DemoError::Gateway { what: "create the demo's table", .. })), "{closed:?}");
 }

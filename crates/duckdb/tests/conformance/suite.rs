@@ -53,7 +53,7 @@ pub fn batch(id: u128, table: &str, credentials: Credentials, values: impl IntoI
         hands_on: false,
         partitioning: None,
     };
-    Batch { id: BatchId(id), destination: Arc::new(destination), rows: Rows::Parsed(block) }
+    Batch { id: BatchId(id), destination: Arc::new(destination), rows: Rows::Parsed(block), traceparent: None }
 }
 
 pub async fn all(store: &impl Store) {

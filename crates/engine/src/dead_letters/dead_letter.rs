@@ -255,6 +255,7 @@ impl Revived {
             history: Some(History { arrived_wall_micros: arrived_micros, attempts }),
             query_id,
             kind: Arc::new(kind),
+            trace: None,
         };
         Revived { destination, insert }
     }

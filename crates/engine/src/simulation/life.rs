@@ -109,6 +109,7 @@ impl Life {
             dead_letters: Some(Arc::new(self.world.dead_letters())),
             deduplication: None,
             environment: Arc::new(environment),
+            tracer: None,
         };
         let gatherer = Gatherer::open(self.world.sink(), options, stores, &mut Registry::default(), |_| {});
         let mut writers = JoinSet::new();

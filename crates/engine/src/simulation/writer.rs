@@ -108,6 +108,7 @@ impl Writer {
             history: None,
             query_id: QueryId::Given(number.to_string().into()),
             kind: kind.clone(),
+            trace: None,
         }
     }
 

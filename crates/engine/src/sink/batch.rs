@@ -109,6 +109,8 @@ pub struct Batch {
     pub id: BatchId,
     pub destination: Arc<Destination>,
     pub rows: Rows,
+    /// For a system that traces what it does: the span that its own belong to.
+    pub traceparent: Option<String>,
 }
 
 #[cfg(test)]

@@ -92,6 +92,9 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
             call = call.param("quota_key", &destination.quota_key);
         }
     }
+    if let Some(traceparent) = &batch.traceparent {
+        call = call.field("traceparent", traceparent);
+    }
     call.timeout(STORE_TIMEOUT)
 }
 

@@ -71,4 +71,16 @@ impl fmt::Display for StoreError {
     }
 }
 
+impl StoreError {
+    /// Without what an exception's text may tell of statements and values.
+    pub(crate) fn kind(&self) -> String {
+        match self {
+            StoreError::NotSent(_) => "not sent".to_owned(),
+            StoreError::Unknown(_) => "outcome unknown".to_owned(),
+            StoreError::StillRunning(_) => "an earlier attempt has not ended".to_owned(),
+            StoreError::Refused(exception) | StoreError::Failed(exception) => format!("Code: {}", exception.code),
+        }
+    }
+}
+
 impl std::error::Error for StoreError {}

@@ -56,7 +56,7 @@ mod tests {
             hands_on: false,
             partitioning,
         };
-        Batch { id: BatchId(1), destination: Arc::new(destination), rows }
+        Batch { id: BatchId(1), destination: Arc::new(destination), rows, traceparent: None }
     }
 
     fn partitioned_by(key: &str) -> Option<Partitioning> {

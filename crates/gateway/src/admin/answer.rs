@@ -1,18 +1,6 @@
 use serde_json::Value;
 use windrow_http::{Method, RequestHead, ResponseBuilder};
 
-/// A page from here loads and asks nothing elsewhere, stands in nobody's frame, and is never taken for anything else.
-const FOR_BROWSERS: [(&str, &str); 4] = [
-    (
-        "Content-Security-Policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-         font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cache-Control", "no-cache"),
-];
-
 /// What the admin port answers.
 pub(super) struct Answer {
     status: u16,
@@ -45,10 +33,7 @@ impl Answer {
     }
 
     pub(super) fn write(&self, head: &RequestHead, out: &mut Vec<u8>) {
-        let mut response = ResponseBuilder::new(out, self.status).field("Content-Type", self.kind);
-        for (name, value) in FOR_BROWSERS {
-            response = response.field(name, value);
-        }
+        let mut response = ResponseBuilder::new(out, self.status).field("Content-Type", self.kind).for_browsers();
         if self.status == 401 {
             response = response.field("WWW-Authenticate", "Bearer");
         }

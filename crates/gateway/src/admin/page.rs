@@ -1,46 +1,33 @@
 //! The dashboard's files, as they stand in `dashboard/`. They hold no secrets: what they show they ask for, with the token.
 
+use windrow_http::content_type;
+
 use super::answer::Answer;
 
 macro_rules! files {
-    ($($path:literal $file:literal $kind:literal,)*) => {
-        [$(($path, $kind, include_bytes!(concat!("../../../../dashboard/", $file)).as_slice()),)*]
-    };
+    ($($path:literal)*) => { [$(($path, include_bytes!(concat!("../../../../dashboard", $path)).as_slice()),)*] };
 }
 
-const FILES: [(&str, &str, &[u8]); 23] = files! {
-    "/api.js" "api.js" "text/javascript; charset=utf-8",
-    "/appends.js" "appends.js" "text/javascript; charset=utf-8",
-    "/charts.js" "charts.js" "text/javascript; charset=utf-8",
-    "/dead_letters.js" "dead_letters.js" "text/javascript; charset=utf-8",
-    "/dom.js" "dom.js" "text/javascript; charset=utf-8",
-    "/favicon.svg" "favicon.svg" "image/svg+xml",
-    "/figures.js" "figures.js" "text/javascript; charset=utf-8",
-    "/format.js" "format.js" "text/javascript; charset=utf-8",
-    "/health.js" "health.js" "text/javascript; charset=utf-8",
-    "/history.js" "history.js" "text/javascript; charset=utf-8",
-    "/" "index.html" "text/html; charset=utf-8",
-    "/main.js" "main.js" "text/javascript; charset=utf-8",
-    "/opened_dead_letter.js" "opened_dead_letter.js" "text/javascript; charset=utf-8",
-    "/pipelines.js" "pipelines.js" "text/javascript; charset=utf-8",
-    "/polling.js" "polling.js" "text/javascript; charset=utf-8",
-    "/refusals.js" "refusals.js" "text/javascript; charset=utf-8",
-    "/settings.js" "settings.js" "text/javascript; charset=utf-8",
-    "/style.css" "style.css" "text/css; charset=utf-8",
-    "/table.js" "table.js" "text/javascript; charset=utf-8",
-    "/tables.js" "tables.js" "text/javascript; charset=utf-8",
-    "/theme.js" "theme.js" "text/javascript; charset=utf-8",
-    "/vendor/uplot/uPlot.iife.min.js" "vendor/uplot/uPlot.iife.min.js" "text/javascript; charset=utf-8",
-    "/vendor/uplot/uPlot.min.css" "vendor/uplot/uPlot.min.css" "text/css; charset=utf-8",
+const FILES: [(&str, &[u8]); 23] = files! {
+    "/api.js" "/appends.js" "/charts.js" "/dead_letters.js" "/dom.js" "/favicon.svg" "/figures.js"
+    "/format.js" "/health.js" "/history.js" "/index.html" "/main.js" "/opened_dead_letter.js"
+    "/pipelines.js" "/polling.js" "/refusals.js" "/settings.js" "/style.css" "/table.js" "/tables.js"
+    "/theme.js" "/vendor/uplot/uPlot.iife.min.js" "/vendor/uplot/uPlot.min.css"
 };
 
+/// The page itself is at the root.
+fn named(path: &str) -> Option<&'static (&'static str, &'static [u8])> {
+    let path = if path == "/" { "/index.html" } else { path };
+    FILES.iter().find(|(known, _)| *known == path)
+}
+
 pub(super) fn is_of_page(path: &str) -> bool {
-    FILES.iter().any(|(known, ..)| *known == path)
+    named(path).is_some()
 }
 
 pub(super) fn file(path: &str) -> Option<Answer> {
-    let (_, kind, bytes) = FILES.iter().find(|(known, ..)| *known == path)?;
-    Some(Answer::new(200, kind, *bytes))
+    let (name, bytes) = named(path)?;
+    Some(Answer::new(200, content_type(name), *bytes))
 }
 
 #[cfg(test)]

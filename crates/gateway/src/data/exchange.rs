@@ -34,7 +34,7 @@ pub(super) struct Exchange<'a> {
     pub(super) caller: Caller,
     pub(super) peer: &'a Peer,
     pub(super) sender: OnceCell<Sender>,
-    pub(super) origin: Origin,
+    pub(super) origin: Origin<'a>,
 }
 
 /// Serves one request, whose head has been read.
@@ -42,7 +42,7 @@ pub(crate) async fn exchange(
     state: &Arc<State>,
     connection: &mut Connection,
     head: &RequestHead,
-    (origin, peer): (Origin, &Peer),
+    (origin, peer): (Origin<'_>, &Peer),
     latest: &mut Latest,
     out: &mut Vec<u8>,
 ) -> After {
@@ -70,12 +70,15 @@ pub(crate) async fn exchange(
         return exchange.answer_anyone(backend, connection, out).await;
     }
     if is_of_appends(exchange.request.path) {
-        return exchange.append(connection, out).await;
+        let after = exchange.append(connection, out).await;
+        state.metrics.answered("append", origin.arrived.elapsed());
+        return after;
     }
     let plan = match has_room {
         true => exchange.plan(connection, &mut read).await,
         false => Err(ReadError::NoRoom),
     };
+    origin.mark("accept");
     let plan = match plan {
         Ok(plan) => plan,
         Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
@@ -86,7 +89,11 @@ pub(crate) async fn exchange(
     };
     match plan {
         Plan::Refuse(refusal) => exchange.refuse(connection, out, &refusal).await,
-        Plan::Flush(tables) => exchange.flush(connection, out, tables, read).await,
+        Plan::Flush(tables) => {
+            let after = exchange.flush(connection, out, tables, read).await;
+            state.metrics.answered("flush", origin.arrived.elapsed());
+            after
+        }
         Plan::Forward { reason, statement, text } => {
             let insert = exchange.outline(text.as_ref());
             let cause = Cause { reason, statement: statement.as_ref(), text, insert };
@@ -106,12 +113,17 @@ impl Exchange<'_> {
 
     pub(super) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
         self.state.metrics.refused(refusal);
+        if let Some(trace) = self.origin.trace {
+            refusal.tell(trace);
+        }
         let facts = self.state.admission.facts.get();
         let form = self.form();
         let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
         let given = self.request.query_id().map(|id| QueryId::Given(id.into()));
         let after = answering.refusal(out, &self.request, given.as_ref(), refusal);
-        send(connection, out, after).await
+        let after = send(connection, out, after).await;
+        self.state.metrics.answered("refuse", self.origin.arrived.elapsed());
+        after
     }
 
     /// The form of an answer that is given before an insert is admitted, or to something else.

@@ -156,7 +156,17 @@ impl Exchange<'_> {
             Passage::Refused(refusal) => return (self.refuse(connection, out, refusal).await, None),
             Passage::Nameless | Passage::Claimed(_) => {}
         }
+        if let Some(trace) = self.origin.trace {
+            trace.name("forward");
+            trace.mark("decide");
+            forwarded.without.push("traceparent");
+            forwarded.with.push(("traceparent", trace.context().traceparent()));
+        }
         let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes).await;
+        self.origin.mark("forward");
+        if let (Some(trace), Some(exception)) = (self.origin.trace, &exception) {
+            trace.fail(format!("Code: {}", exception.code));
+        }
         if is_done && matches!(self.request.head.method(), Method::Get | Method::Post) {
             self.peer.permit.is_of_user();
         }
@@ -205,6 +215,9 @@ impl Exchange<'_> {
         };
         if may_have_changed_more {
             self.state.have_changed(changes).await;
+        }
+        if result.is_ok() {
+            self.state.metrics.answered("forward", self.origin.arrived.elapsed());
         }
         match result {
             Ok(relayed) => Passed {

@@ -50,7 +50,7 @@ pub(super) async fn repeat(
     connection: &mut Connection,
     head: &RequestHead,
     prepared: Arc<Prepared>,
-    origin: Origin,
+    origin: Origin<'_>,
     read: &mut Read,
     out: &mut Vec<u8>,
 ) -> Repeated {
@@ -63,12 +63,14 @@ pub(super) async fn repeat(
     if !read.whole {
         return Repeated::Differs;
     }
+    origin.mark("accept");
     let Ok(parsed) = parse(state, prepared, &read.bytes, random_query_id(), None) else {
         return Repeated::Differs;
     };
     if parsed.is_doubtful() {
         return Repeated::Differs;
     }
+    origin.mark("parse");
     // While the insert waits, its bytes are not needed any more.
     *read = Read::nothing();
     let answer = AnswerTo { state, head, request: || Request::new(head), origin };
@@ -81,7 +83,7 @@ struct AnswerTo<'a, R> {
     head: &'a RequestHead,
     /// Only a refusal needs the request.
     request: R,
-    origin: Origin,
+    origin: Origin<'a>,
 }
 
 impl<'a, R: FnOnce() -> Q, Q: Borrow<Request<'a>>> AnswerTo<'a, R> {
@@ -99,10 +101,15 @@ impl<'a, R: FnOnce() -> Q, Q: Borrow<Request<'a>>> AnswerTo<'a, R> {
             Ok(summary) => answering.success(out, &query_id, summary),
             Err(refusal) => {
                 self.state.metrics.refused(&refusal);
+                if let Some(trace) = self.origin.trace {
+                    refusal.tell(trace);
+                }
                 answering.refusal(out, (self.request)().borrow(), Some(&query_id), &refusal)
             }
         };
-        send(connection, out, after).await
+        let after = send(connection, out, after).await;
+        self.origin.mark("acknowledge");
+        after
     }
 }
 
@@ -222,11 +229,14 @@ impl Exchange<'_> {
             None => {}
         }
         let admitted = candidate.admit(self.state).await?;
+        self.origin.mark("admit");
         // A head with a token is not seen again.
         if payload_is_body && candidate.token().is_none() {
             self.state.known_heads.put(&self.request, &admitted.prepared);
         }
-        admitted.parse(self.state).await
+        let parsed = admitted.parse(self.state).await;
+        self.origin.mark("parse");
+        parsed
     }
 
     async fn not_gathered(

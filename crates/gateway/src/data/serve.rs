@@ -10,8 +10,9 @@ use windrow_append::Appends;
 use windrow_clickhouse::{Client, Strangers};
 use windrow_columns::ReadPlans;
 use windrow_engine::{Gatherer, GathererOptions, ShutDown, Stores};
-use windrow_http::{Connection, ConnectionLimit, NextRequest, Stream};
+use windrow_http::{Connection, ConnectionLimit, NextRequest, RequestHead, Stream};
 use windrow_settings::{GatherSettings, Settings};
+use windrow_trace::{Parent, RequestTrace};
 
 use super::answer::{self, After};
 use super::body::BodyRoom;
@@ -118,6 +119,7 @@ impl DataServer {
             journal: Some(journal),
             deduplication: Some(deduplication),
             dead_letters: Some(Arc::new(dead_letters.clone())),
+            tracer: options.tracer.clone(),
             ..Stores::none()
         };
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
@@ -306,6 +308,13 @@ async fn handshake(stream: TcpStream, tls: Option<TlsAcceptor>) -> Option<Stream
     Some(Stream::Tls(Box::new(tokio_rustls::TlsStream::Server(stream))))
 }
 
+/// The span that a client's request belongs to. Of two fields nobody knows which one is meant.
+fn parent_of(head: &RequestHead) -> Option<Parent> {
+    let mut given = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("traceparent"));
+    let (_, traceparent) = given.next().filter(|_| given.next().is_none())?;
+    Parent::of_header(traceparent, head.field("tracestate"))
+}
+
 async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &Peer, mut stop: watch::Receiver<bool>) {
     let (mut out, mut latest) = (Vec::new(), Latest::default());
     // One future for the connection's life: making it anew for each request would take a lock each time.
@@ -321,8 +330,14 @@ async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &P
         let Some(next) = next else { return };
         let refused = match next {
             Ok(NextRequest::Request(head)) => {
-                let origin = Origin { connection_id: id, arrived: Instant::now() };
-                match exchange(state, &mut connection, &head, (origin, peer), &mut latest, &mut out).await {
+                let arrived = Instant::now();
+                let tracer = state.options.tracer.as_ref();
+                let trace = tracer.and_then(|tracer| tracer.begin(parent_of(&head), arrived));
+                let origin = Origin { connection_id: id, arrived, trace: trace.as_ref() };
+                let after = exchange(state, &mut connection, &head, (origin, peer), &mut latest, &mut out).await;
+                // A stranger's request is not worth a span.
+                trace.into_iter().filter(|_| peer.permit.is_known()).for_each(RequestTrace::end);
+                match after {
                     After::KeepAlive if !state.is_closing() => continue,
                     _ => return connection.close().await,
                 }

@@ -10,6 +10,7 @@ use std::time::Instant;
 use windrow_clickhouse::Credentials;
 use windrow_engine::{DataKind, QueryId};
 use windrow_sql::{InsertStatement, TableName};
+use windrow_trace::RequestTrace;
 
 use super::dedup_settings::DedupSettings;
 use super::own_settings::RequestedSettings;
@@ -82,9 +83,20 @@ impl From<NotAdmitted> for NotGathered {
 
 /// Which connection an insert came on, and when.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Origin {
+pub(crate) struct Origin<'a> {
     pub(crate) connection_id: u64,
     pub(crate) arrived: Instant,
+    /// Of a request that is traced.
+    pub(crate) trace: Option<&'a RequestTrace>,
+}
+
+impl Origin<'_> {
+    /// A stage of the request has ended.
+    pub(crate) fn mark(&self, stage: &'static str) {
+        if let Some(trace) = self.trace {
+            trace.mark(stage);
+        }
+    }
 }
 
 impl Candidate<'_> {

@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use windrow_engine::{AckLevel, Insert, Ticket, Withdrawal};
+use windrow_trace::RequestTrace;
 
 use super::candidate::Origin;
 use super::parse::Parsed;
+use super::prepared::Prepared;
 use super::readers::{BatchCompatibility, Gatherable};
 use crate::error::Refusal;
 use crate::state::State;
@@ -31,7 +33,7 @@ pub(crate) trait Progress {
 pub(crate) async fn hand_over(
     state: &State,
     parsed: Parsed,
-    origin: Origin,
+    origin: Origin<'_>,
     progress: &mut impl Progress,
 ) -> Result<Summary, Refusal> {
     let Parsed { prepared, read: Gatherable { rows: brought, compatibility }, payload_bytes, query_id, dedup, ack } =
@@ -54,8 +56,14 @@ pub(crate) async fn hand_over(
         history: None,
         query_id,
         kind: prepared.kind(&compatibility),
+        trace: origin.trace.map(|trace| Box::new(trace.context())),
     };
+    if let Some(trace) = origin.trace {
+        tell(trace, &prepared, &insert);
+    }
     let ticket = state.gatherer.push(&shape, insert).await.map_err(|error| Refusal::push(&error))?;
+    // At level `disk` it stands in the journal now; else it has its place in a batch.
+    origin.mark(if ack == AckLevel::Disk { "record" } else { "place" });
     state.metrics.accepted.inc();
     match compatibility {
         BatchCompatibility::Parsed(_) => {}
@@ -68,10 +76,28 @@ pub(crate) async fn hand_over(
         // A repeat of what is stored is told what the first was told.
         return Ok(if ack == AckLevel::Stored { summary } else { Summary::default() });
     };
-    wait(ticket, prepared.wait_timeout, &summary, progress).await?;
+    let outcome = wait(ticket, prepared.wait_timeout, &summary, progress).await;
+    origin.mark("wait");
+    outcome?;
     let elapsed = origin.arrived.elapsed();
     state.metrics.insert_latency.observe(elapsed);
     Ok(Summary { elapsed_ns: elapsed.as_nanos() as u64, ..summary })
+}
+
+/// What a trace says of an insert. Not its statement, which may hold values.
+fn tell(trace: &RequestTrace, prepared: &Prepared, insert: &Insert) {
+    let Insert { rows, payload_bytes, query_id, kind, ack, .. } = insert;
+    let destination = prepared.destination();
+    trace.name("insert");
+    trace.note("db.system.name", "clickhouse");
+    trace.note("db.operation.name", "INSERT");
+    trace.note("db.namespace", destination.database.as_str());
+    trace.note("db.collection.name", destination.table.as_str());
+    trace.note("clickhouse.query_id", query_id.to_string());
+    trace.note("windrow.format", kind.format.as_str());
+    trace.note("windrow.ack", ack.as_str());
+    trace.note("windrow.rows", rows.count() as u64);
+    trace.note("windrow.payload_bytes", *payload_bytes);
 }
 
 async fn wait(

@@ -25,7 +25,7 @@ pub(super) struct Latest {
     /// Behind the query id.
     packet: Vec<u8>,
     id_bytes: usize,
-    query: Query,
+    pub(super) query: Query,
     statement: InsertStatement,
     table: TableName,
     prepared: Arc<Prepared>,
@@ -72,7 +72,7 @@ impl Session<'_> {
         query: Query,
         query_length: usize,
         statement: InsertStatement,
-        origin: Origin,
+        origin: Origin<'_>,
     ) -> Result<(), Closed> {
         let (length, has_tables) = match self.tables_beside(&query, query_length).await? {
             Beside::Whole { end, has_tables } => (end, has_tables),
@@ -105,11 +105,13 @@ impl Session<'_> {
         let state = self.state;
         let candidate = self.candidate(&sent, &table, obstacle, &self.wire.input[payload]);
         let admitted = candidate.admit(state).await;
+        origin.mark("admit");
         if is_text {
             let parsed = match admitted {
                 Ok(admitted) => admitted.parse(state).await,
                 Err(why) => Err(why),
             };
+            origin.mark("parse");
             let end = sent.length;
             return match parsed {
                 Ok(parsed) => self.gather(&sent, parsed, Come::with_text(end), origin).await,
@@ -160,7 +162,7 @@ impl Session<'_> {
     }
 
     /// The insert before, with other rows.
-    pub(super) async fn repeat(&mut self, mut latest: Latest, origin: Origin) -> Result<(), Closed> {
+    pub(super) async fn repeat(&mut self, mut latest: Latest, origin: Origin<'_>) -> Result<(), Closed> {
         let mut input = Input::new(&self.wire.input);
         let id = input.varint().and_then(|_| input.text(latest.id_bytes, "the query id"));
         latest.query.id.clear();
@@ -186,7 +188,7 @@ impl Session<'_> {
         table: &TableName,
         prepared: Arc<Prepared>,
         header: &[u8],
-        origin: Origin,
+        origin: Origin<'_>,
     ) -> Result<(), Closed> {
         // What is more than a batch may have is not gathered by a backend that takes it as it is.
         let limit = match self.is_over_http() {
@@ -199,8 +201,10 @@ impl Session<'_> {
             Err(NoRows::Ended) => return Ok(()),
             Err(NoRows::Forward(reason, come)) => return self.relay_insert(sent, reason, come).await,
         };
+        origin.mark("rows");
         let candidate = self.candidate(sent, table, None, &come.payload);
         let parsed = candidate.admitted_as(prepared).parse(self.state).await;
+        origin.mark("parse");
         let takes_requests = self.state.backend.takes_requests();
         match parsed {
             // What a block leaves out gets the default of its type, not of its column, as ClickHouse does it for clients.
@@ -254,7 +258,7 @@ impl Session<'_> {
     }
 
     /// Hands the rows over, waits for the outcome, and tells it.
-    async fn gather(&mut self, sent: &Sent<'_>, parsed: Parsed, come: Come, origin: Origin) -> Result<(), Closed> {
+    async fn gather(&mut self, sent: &Sent<'_>, parsed: Parsed, come: Come, origin: Origin<'_>) -> Result<(), Closed> {
         let end = come.end.unwrap_or(sent.length);
         let claim = match sent.query.id.is_empty() {
             true => Ok(None),
@@ -282,10 +286,17 @@ impl Session<'_> {
         let outcome = self.wire.until_done(hand_over(state, parsed, origin, &mut progress)).await;
         // Who has its answer may use its id again.
         drop(claim);
-        match outcome {
+        let told = match outcome {
             Ok(summary) => self.tell_success(sent.query, &summary, is_async).await,
-            Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await,
-        }
+            Err(refusal) => {
+                if let Some(trace) = origin.trace {
+                    refusal.tell(trace);
+                }
+                self.refuse(sent.query.is_compressed, &refusal).await
+            }
+        };
+        origin.mark("acknowledge");
+        told
     }
 
     pub(super) async fn tell_success(

@@ -131,6 +131,9 @@ impl Session<'_> {
                 call = call.param("session_check", "1");
             }
         }
+        if let Some(trace) = &query.trace {
+            call = call.field("traceparent", &trace.traceparent());
+        }
         let revision = self.client.revision.to_string();
         call.param("client_protocol_version", &revision).param("default_format", "Native")
     }

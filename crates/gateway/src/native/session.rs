@@ -10,6 +10,7 @@ use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
 use windrow_sql::{
     classify, own_table_references, settings_of_set, unquote_string, OtherStatement, OwnTableUse, Statement, TableName,
 };
+use windrow_trace::{Parent, RequestTrace};
 
 use super::handshake::{shake_hands, upstream_of, Client};
 use super::insert::Latest;
@@ -206,9 +207,11 @@ impl<'s> Session<'s> {
 
     async fn query(&mut self) -> Result<(), Closed> {
         let arrived = Instant::now();
-        let origin = Origin { connection_id: self.id, arrived };
         if let Some(latest) = self.same_again() {
-            return self.repeat(latest, origin).await;
+            let trace = self.trace(&latest.query, arrived);
+            let repeated = self.repeat(latest, self.origin(arrived, trace.as_ref())).await;
+            trace.into_iter().for_each(RequestTrace::end);
+            return repeated;
         }
         let revision = self.client.revision;
         let limit = self.max_insert_bytes();
@@ -234,6 +237,28 @@ impl<'s> Session<'s> {
             self.state.metrics.forwarded("too_large");
             return self.splice().await;
         };
+        let trace = self.trace(&query, arrived);
+        let done = self.run(query, length, self.origin(arrived, trace.as_ref())).await;
+        trace.into_iter().for_each(RequestTrace::end);
+        done
+    }
+
+    /// Of a query that is traced.
+    fn trace(&self, query: &Query, arrived: Instant) -> Option<RequestTrace> {
+        let tracer = self.state.options.tracer.as_ref()?;
+        let given = query.trace.as_ref();
+        let parent =
+            given.and_then(|given| Parent::new(given.trace_id, given.span_id, given.flags, given.state.as_bytes()));
+        tracer.begin(parent, arrived)
+    }
+
+    fn origin<'t>(&self, arrived: Instant, trace: Option<&'t RequestTrace>) -> Origin<'t> {
+        Origin { connection_id: self.id, arrived, trace }
+    }
+
+    /// Runs a query whose packet has come.
+    async fn run(&mut self, query: Query, length: usize, origin: Origin<'_>) -> Result<(), Closed> {
+        origin.mark("accept");
         let is_whole = query.stage == windrow_native::STAGE_COMPLETE;
         match classify_without_end(&self.wire.input[query.text.clone()]) {
             // Of a server that runs a part of it here.

@@ -62,7 +62,7 @@ pub fn rows_of(batch: &Batch) -> Vec<u64> {
 
 /// The numbers of rows that are of this destination.
 pub fn numbers_of(destination: Arc<Destination>, rows: Rows) -> Vec<u64> {
-    rows_of(&Batch { id: BatchId(0), destination, rows })
+    rows_of(&Batch { id: BatchId(0), destination, rows, traceparent: None })
 }
 
 /// A destination of its own for each `role`: the shapes of a table.

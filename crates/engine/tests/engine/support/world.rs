@@ -91,6 +91,7 @@ impl World {
             history: None,
             query_id: QueryId::Given(rows[0].to_string().into()),
             kind: self.kind.clone(),
+            trace: None,
         }
     }
 

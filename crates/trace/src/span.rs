@@ -1,0 +1,101 @@
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A span that is recorded: what is known of it elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpanContext {
+    pub trace_id: u128,
+    pub span_id: u64,
+    /// `tracestate`.
+    pub state: Arc<str>,
+}
+
+impl SpanContext {
+    /// Of a trace of its own.
+    pub fn root() -> SpanContext {
+        SpanContext { trace_id: fastrand::u128(1..), span_id: fastrand::u64(1..), state: "".into() }
+    }
+
+    pub fn child(&self) -> SpanContext {
+        SpanContext { span_id: fastrand::u64(1..), ..self.clone() }
+    }
+
+    /// As the field `traceparent` has it.
+    pub fn traceparent(&self) -> String {
+        format!("00-{:032x}-{:016x}-01", self.trace_id, self.span_id)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A request that is answered.
+    Server,
+    /// A request that is sent.
+    Client,
+    /// Work on what others have left.
+    Consumer,
+    Internal,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Number(u64),
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Number(number)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+/// Something that has been done. Neither statements nor URLs stand in it: both may hold passwords.
+#[derive(Debug, Clone)]
+pub struct Span {
+    pub context: SpanContext,
+    /// 0 for none.
+    pub parent_span_id: u64,
+    pub name: &'static str,
+    pub kind: Kind,
+    pub start: SystemTime,
+    pub end: SystemTime,
+    pub attributes: Vec<(&'static str, Value)>,
+    pub links: Vec<SpanContext>,
+    pub dropped_links: u32,
+    pub error: Option<String>,
+}
+
+impl Span {
+    /// One without attributes, links or error.
+    pub fn new(context: SpanContext, name: &'static str, kind: Kind, start: SystemTime, end: SystemTime) -> Span {
+        Span {
+            context,
+            parent_span_id: 0,
+            name,
+            kind,
+            start,
+            end,
+            attributes: Vec::new(),
+            links: Vec::new(),
+            dropped_links: 0,
+            error: None,
+        }
+    }
+}
+
+/// Takes spans at once, or drops them: whoever has made them doesn't wait.
+pub trait Exporter: Send + Sync {
+    fn export(&self, span: Span);
+}
