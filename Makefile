@@ -47,7 +47,7 @@ simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one,
 bench: setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)
 
-pictures: build setup-test ## Make the pictures of the dashboard in docs/pictures
+pictures: build setup-test ## Make the pictures of the dashboard and of the demo in docs/pictures
 	@PYTHONPATH=tests .venv/bin/python -m dashboard.pictures
 
 docs: ## Build the documentation as a site in target/site, and check its links

@@ -1,11 +1,14 @@
-"""Makes the pictures of the dashboard that stand in the docs: `make pictures`.
+"""Makes the pictures of the dashboard and of the demo that stand in the docs: `make pictures`.
 
-A gateway is used by writers of three tables for a minute, with a mistake now and then, and is looked at meanwhile.
+A gateway is used by writers of three tables for a minute, with a mistake now and then, and is looked at meanwhile. Then
+the demo runs for as long.
 """
 
 from __future__ import annotations
 
 import random
+import re
+import signal
 import tempfile
 import threading
 from pathlib import Path
@@ -14,7 +17,10 @@ from playwright.sync_api import Browser
 
 from harness.browser import NARROW, WIDE, Watched, chromium
 from harness.endpoint import ClickHouseError, Endpoint
-from harness.gateway import Gateway
+from harness.eventually import eventually
+from harness.gateway import Gateway, engine_environment
+from harness.paths import gateway_binary
+from harness.process import Child
 from harness.users import TESTER
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
@@ -52,9 +58,31 @@ def shoot(browser: Browser, gateway: Gateway) -> None:
                 page.screenshot(path=FOLDER / f"dashboard-{name}-{colours}.png")
 
 
+def shoot_demo(browser: Browser, folder: Path) -> None:
+    demo = Child([str(gateway_binary()), "demo", "--no-browser", "--plain"], folder / "demo.log", engine_environment())
+    address = eventually(lambda: re.search(r"live: (http://\S+)", demo.log()), "the page's address")[1]
+    with Watched(browser, WIDE) as watched:
+        # Whoever looks is shown the last minute; so somebody looks for a minute.
+        watched.page.goto(address)
+        watched.page.wait_for_function("document.querySelector('#elapsed').textContent >= '1:05'", timeout=180_000)
+    for size, name in ((WIDE, "wide"), (NARROW, "narrow")):
+        for colours in ("light", "dark"):
+            with Watched(browser, size, colours) as watched:
+                page = watched.page
+                page.goto(address)
+                page.locator("#charts canvas").nth(3).wait_for()
+                if name == "wide":
+                    page.locator('.europe [aria-label^="London"]').hover()
+                    page.locator(".card").wait_for()
+                page.screenshot(path=FOLDER / f"demo-{name}-{colours}.png")
+    demo.signal(signal.SIGINT)
+    assert demo.wait() == 0, demo.log()
+
+
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        shoot_demo(browser, Path(folder))
         gateway = Gateway(Path(folder))
         endpoint = gateway.http.as_user(TESTER.name, TESTER.password)
         for table in TABLES:

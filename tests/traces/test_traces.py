@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import subprocess
 from collections.abc import Iterator
@@ -157,13 +158,26 @@ def test_strangers_get_no_span(stack: Stack) -> None:
     stranger = stack.gateway.http.as_user(TESTER.name, "wrong")
     assert stranger.request(None, b"INSERT INTO t VALUES (1)", {"async_insert": 1}, headers=traceparent(0x31)).status != 200
     insert(stack.http, 0x32)
-    stack.receiver.of(trace_id(0x32), "insert", "gather")
-    assert not [span for span in stack.receiver.spans() if span["traceId"] == trace_id(0x31)]
+    # Nor on a connection that was a user's before.
+    connection = http.client.HTTPConnection(stack.http.host, stack.http.port, timeout=60)
+    for endpoint, number, status in ((stack.http, 0x33, 200), (stranger, 0x34, 516)):
+        headers = endpoint.with_auth(traceparent(number))
+        connection.request("POST", "/?async_insert=1", b"INSERT INTO t VALUES (1)", headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.headers.get("X-ClickHouse-Exception-Code", "200") == str(status)
+    connection.close()
+    insert(stack.http, 0x35)
+    for number in (0x32, 0x33, 0x35):
+        stack.receiver.of(trace_id(number), "insert", "gather")
+    strange = (trace_id(0x31), trace_id(0x34))
+    assert not [span for span in stack.receiver.spans() if span["traceId"] in strange]
 
 
 def test_what_is_forwarded_has_its_parent_here(stack: Stack) -> None:
     assert stack.http.request(None, b"SELECT 41 + 1", headers=traceparent(0x41)).text == "42\n"
-    root = next(span for span in stack.receiver.of(trace_id(0x41), "forward") if span["name"] == "forward")
+    spans = stack.receiver.of(trace_id(0x41), "forward", "decide", "accept")
+    root = next(span for span in spans if span["name"] == "forward" and span["kind"] == 2)
     direct = stack.engine.direct
     parents = (
         "SELECT lower(hex(parent_span_id)) FROM system.opentelemetry_span_log "
@@ -207,7 +221,8 @@ def test_a_native_client_says_it_in_its_query(stack: Stack) -> None:
 
 def test_many_inserts_have_one_flush(stack: Stack) -> None:
     threads = [0x81 + number for number in range(3)]
-    hold = {"async_insert_busy_timeout_min_ms": 2000, "async_insert_busy_timeout_max_ms": 2000}
+    # Sealed by the third insert, and by nothing else.
+    hold = {"async_insert_busy_timeout_min_ms": 600_000, "async_insert_busy_timeout_max_ms": 600_000, "async_insert_max_query_number": 3}
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda number: insert(stack.http, number, **hold), threads))
     flushes = {
@@ -216,8 +231,10 @@ def test_many_inserts_have_one_flush(stack: Stack) -> None:
         for span in stack.receiver.of(trace_id(number), "insert", "gather")
         if span["name"] == "gather"
     }
-    linked = [link["traceId"] for trace in flushes for link in stack.receiver.of(trace, "flush")[0]["links"]]
-    assert sorted(linked) == [trace_id(number) for number in threads]
+    assert len(flushes) == 1
+    flush = stack.receiver.of(flushes.pop(), "flush")[0]
+    assert sorted(link["traceId"] for link in flush["links"]) == [trace_id(number) for number in threads]
+    assert attributes(flush)["windrow.inserts"] == "3"
 
 
 def test_the_secret_comes_to_the_collector_and_nowhere_else(stack: Stack) -> None:

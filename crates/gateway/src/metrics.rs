@@ -31,6 +31,9 @@ struct Route {
 /// Counted from the start: what appears with its first count is no rise to whoever reads series.
 const KNOWN_CODES: [i32; 6] = [159, 210, 241, 243, 252, 516];
 
+/// The route of inserts that are gathered.
+pub(crate) const GATHERED: &str = "insert";
+
 pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
     pub(crate) passthrough: Counter,
@@ -117,8 +120,11 @@ impl Metrics {
         m
     }
 
-    /// A request that was not gathered has its answer.
+    /// A request over HTTP has its answer. Inserts that are gathered have a histogram of their own.
     pub(crate) fn answered(&self, route: &'static str, took: Duration) {
+        if route == GATHERED {
+            return;
+        }
         self.requests.get_or_create(&Route { route }).observe(took);
     }
 

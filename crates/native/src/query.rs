@@ -90,8 +90,8 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// As HTTP's field `traceparent` has it.
-    pub fn traceparent(&self) -> String {
-        format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
+    pub fn traceparent(&self, flags: u8) -> String {
+        format!("00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.span_id)
     }
 }
 

@@ -37,9 +37,9 @@ pub(crate) enum Kind {
         min_ms: u64,
         max_ms: u64,
     },
-    /// A number above 0 and up to `max`.
     /// A number from 0 to 1.
     Share,
+    /// A number above 0 and up to `max`.
     Ratio {
         max: f64,
     },

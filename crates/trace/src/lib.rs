@@ -72,6 +72,21 @@ mod tests {
     }
 
     #[test]
+    fn a_strangers_request_is_told_to_nobody() {
+        let kept = Arc::new(Kept::default());
+        let trace = Tracer::new(kept.clone(), 1.0).begin(None, Instant::now()).expect("sampled");
+        trace.mark("accept");
+        trace.end();
+        assert!(kept.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn texts_are_cut() {
+        let Value::Text(text) = Value::from("é".repeat(1000)) else { panic!("a text") };
+        assert_eq!(text.chars().count(), 256);
+    }
+
+    #[test]
     fn stages_are_children_one_behind_the_other() {
         let kept = Arc::new(Kept::default());
         let trace = Tracer::new(kept.clone(), 0.0).begin(parent("03"), Instant::now()).expect("sampled");
@@ -81,6 +96,7 @@ mod tests {
         trace.note("windrow.rows", 3_u64);
         trace.fail("it was not to be");
         let context = trace.context();
+        trace.is_of_user();
         trace.end();
         let spans = kept.0.lock().unwrap();
         let names: Vec<&str> = spans.iter().map(|span| span.name).collect();

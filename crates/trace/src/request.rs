@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -11,6 +12,7 @@ pub struct RequestTrace {
     parent_span_id: u64,
     arrived: Instant,
     arrived_wall: SystemTime,
+    is_of_user: AtomicBool,
     noted: Mutex<Noted>,
 }
 
@@ -43,8 +45,14 @@ impl RequestTrace {
             parent_span_id,
             arrived,
             arrived_wall: now.checked_sub(arrived.elapsed()).unwrap_or(now),
+            is_of_user: AtomicBool::new(false),
             noted: Mutex::new(Noted { name: "request", stages: Vec::new(), attributes: Vec::new(), error: None }),
         }
+    }
+
+    /// For what outlives the request: without what others keep in `tracestate`, which may be long.
+    pub fn lasting_context(&self) -> SpanContext {
+        SpanContext { state: "".into(), ..self.context() }
     }
 
     /// For spans below it, here and elsewhere.
@@ -59,7 +67,12 @@ impl RequestTrace {
 
     /// A stage has ended: it began with the end of the one before.
     pub fn mark(&self, stage: &'static str) {
-        self.lock().stages.push((stage, Instant::now()));
+        self.mark_at(stage, Instant::now());
+    }
+
+    /// It ended a while ago, when it was not known yet whether it counts.
+    pub fn mark_at(&self, stage: &'static str, at: Instant) {
+        self.lock().stages.push((stage, at));
     }
 
     pub fn note(&self, key: &'static str, value: impl Into<Value>) {
@@ -70,8 +83,16 @@ impl RequestTrace {
         self.lock().error = Some(error.into());
     }
 
+    /// Whoever sent it is known. A stranger's request is worth no span.
+    pub fn is_of_user(&self) {
+        self.is_of_user.store(true, Ordering::Relaxed);
+    }
+
     /// The request is answered.
     pub fn end(self) {
+        if !self.is_of_user.into_inner() {
+            return;
+        }
         let ended = Instant::now();
         let wall = |at: Instant| self.arrived_wall + at.saturating_duration_since(self.arrived);
         let Noted { name, stages, attributes, error } = self.noted.into_inner().unwrap_or_else(PoisonError::into_inner);

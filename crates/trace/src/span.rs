@@ -1,6 +1,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+const MAX_TEXT_CHARS: usize = 256;
+
 /// A span that is recorded: what is known of it elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpanContext {
@@ -49,15 +51,16 @@ impl From<u64> for Value {
     }
 }
 
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text)
+impl From<&str> for Value {
+    /// Cut: some texts are of the client's choosing.
+    fn from(text: &str) -> Value {
+        Value::Text(text.chars().take(MAX_TEXT_CHARS).collect())
     }
 }
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::from(text.as_str())
     }
 }
 

@@ -174,7 +174,7 @@ fn client(settings: &Settings, endpoint: Endpoint) -> Result<Arc<Client>, String
     client.map(Arc::new).map_err(|error| format!("{error}; {TLS_ADVICE}"))
 }
 
-fn client_options(settings: &Settings) -> ClientOptions {
+pub(crate) fn client_options(settings: &Settings) -> ClientOptions {
     ClientOptions {
         max_connections: settings.backend_pool.max_connections,
         connect_timeout: Duration::from_millis(settings.backend_pool.connect_timeout_ms),

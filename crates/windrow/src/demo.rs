@@ -1,20 +1,28 @@
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use windrow_clickhouse::ClientOptions;
 use windrow_embedded::{Embedded, EmbeddedOptions, EngineState};
 use windrow_settings::{Backend, Settings};
 use windrow_upclick::{terminal_columns, Browser, DemoOptions, Destination, Engine, Inserts, Output, PidSource};
 
+use crate::backend::client_options;
 use crate::cli::{DemoArguments, Scene};
+use crate::descriptors;
 use crate::gateway::{runtime, Gateway};
 use crate::logging;
 use crate::reload;
+use crate::signals::{Asked, Signals};
 
 /// Narrower, the comparison leaves the cities too little room to be shown unasked.
 const COMPARES_FROM_COLUMNS: usize = 100;
+/// So many signals.
+const GIVEN_UP_AFTER: usize = 4;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// `windrow demo`: a gateway in this process, and the probes against it and against ClickHouse itself.
@@ -35,35 +43,68 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
     }
     let ways = Ways::chosen(&settings, arguments)?;
     logging::start(&settings.log)?;
+    descriptors::raise_limit(&settings)?;
     let complete = runtime()?.block_on(async {
-        let gateway = Gateway::start(settings.clone(), reload::fixed(&settings)).await?;
-        let through = through(&settings, &gateway, ways.inserts);
-        println!("windrow listens on {}, its dashboard is at http://{}/", through.url, gateway.admin);
-        let (straight, beside) = match ways.straight {
-            true => straight(&settings, &through, &temporary.path).await?,
-            false => (None, None),
+        // The folder goes, and the engines end, also when somebody has waited long enough for their start.
+        let mut signals = Signals::listen()?;
+        let gateway = tokio::select! {
+            started = Gateway::start(settings.clone(), reload::fixed(&settings)) => started?,
+            _ = signals.next() => return Err("interrupted while it started".to_owned()),
         };
-        let through = ways.through.then_some(through);
-        let outcome = windrow_upclick::run(DemoOptions {
-            probes: arguments.probes.unwrap_or(ways.probes),
-            every: arguments.every,
-            run_for: arguments.run_for,
-            urls: arguments.urls.clone(),
-            kpi_ms: arguments.kpi,
-            gateway_pid: Arc::new(|| Some(std::process::id())),
-            output: if arguments.plain { Output::Plain } else { Output::Auto },
-            browser: if arguments.no_browser { Browser::Leave } else { Browser::Open },
-            dashboard: Some(format!("http://{}/", gateway.admin)),
-            ..DemoOptions::new(through.into_iter().chain(straight).collect())
-        });
-        let outcome = outcome.await.map_err(|error| error.to_string());
+        let played = tokio::select! {
+            played = play(&settings, arguments, &ways, &gateway, &temporary.path) => played,
+            () = given_up(&mut signals) => Err("interrupted".to_owned()),
+        };
         let clean = gateway.stop().await;
-        if let Some(beside) = beside {
-            beside.stop(STOP_GRACE).await;
-        }
-        outcome.map(|_summary| clean)
+        played.map(|()| clean)
     })?;
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn play(
+    settings: &Settings,
+    arguments: &DemoArguments,
+    ways: &Ways,
+    gateway: &Gateway,
+    temporary: &Path,
+) -> Result<(), String> {
+    let through = through(settings, gateway, ways.inserts);
+    println!("windrow listens on {}, its dashboard is at http://{}/", through.url, gateway.admin);
+    let (straight, beside) = match ways.straight {
+        true => {
+            let mut signals = Signals::listen()?;
+            tokio::select! {
+                started = straight(settings, &through, temporary) => started?,
+                _ = signals.next() => return Err("interrupted while it started".to_owned()),
+            }
+        }
+        false => (None, None),
+    };
+    let through = ways.through.then_some(through);
+    let run = windrow_upclick::run(DemoOptions {
+        probes: arguments.probes.unwrap_or(ways.probes),
+        every: arguments.every,
+        run_for: arguments.run_for,
+        urls: arguments.urls.clone(),
+        kpi_ms: arguments.kpi,
+        gateway_pid: Arc::new(|| Some(std::process::id())),
+        output: if arguments.plain { Output::Plain } else { Output::Auto },
+        browser: if arguments.no_browser { Browser::Leave } else { Browser::Open },
+        dashboard: Some(format!("http://{}/", gateway.admin)),
+        ..DemoOptions::new(through.into_iter().chain(straight).collect())
+    });
+    let outcome = run.await.map(drop).map_err(|error| error.to_string());
+    if let Some(beside) = beside {
+        beside.stop(STOP_GRACE).await;
+    }
+    outcome
+}
+
+/// The demo itself ends in order at the first signal, and at once at the next; here it is given up.
+async fn given_up(signals: &mut Signals) {
+    for _ in 0..GIVEN_UP_AFTER {
+        while !matches!(signals.next().await, Asked::Stop) {}
+    }
 }
 
 /// Which ways the rows go.
@@ -104,6 +145,7 @@ impl Ways {
 fn through(settings: &Settings, gateway: &Gateway, inserts: Inserts) -> Destination {
     let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
     let through = Destination {
+        client: ClientOptions { is_own_port: true, ..ClientOptions::default() },
         flush_after: Duration::from_secs(if inserts == Inserts::NotWaiting { 5 } else { 1 }),
         database_pid: engine_pid(gateway.engine_state()),
         ..Destination::new(format!("{scheme}://{}", gateway.http), inserts)
@@ -128,10 +170,17 @@ async fn straight(
     through: &Destination,
     temporary: &Path,
 ) -> Result<(Option<Destination>, Option<Embedded>), String> {
-    let straight = |url: String| Destination { url, inserts: Inserts::Synchronous, ..through.clone() };
+    let straight = |url: String| Destination {
+        url,
+        inserts: Inserts::Synchronous,
+        client: ClientOptions::default(),
+        ..through.clone()
+    };
     if let Backend::ClickHouse(server) = &settings.backend {
         let scheme = if server.tls { "https" } else { "http" };
-        return Ok((Some(straight(format!("{scheme}://{}:{}", server.host, server.port))), None));
+        let host = if server.host.contains(':') { format!("[{}]", server.host) } else { server.host.clone() };
+        let url = format!("{scheme}://{host}:{}", server.port);
+        return Ok((Some(Destination { client: client_options(settings), ..straight(url) }), None));
     }
     let mut options = EmbeddedOptions::new(temporary.join("straight"));
     options.engine.clone_from(&settings.embedded.engine);
@@ -156,8 +205,11 @@ struct TemporaryFolder {
 
 impl TemporaryFolder {
     fn create() -> Result<TemporaryFolder, String> {
-        let path = std::env::temp_dir().join(format!("windrow-demo-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+        let random = getrandom::u64().map_err(|error| format!("the system gives no random numbers: {error}"))?;
+        let path = std::env::temp_dir().join(format!("windrow-demo-{random:016x}"));
+        // Others write in there as well: it is nobody's but ours, and none that was there before.
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         Ok(TemporaryFolder { path })
     }
 }

@@ -48,8 +48,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::finished(), "windrow", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::finished(), "windrow", &mut script);
+            write_out(&script).map(|()| ExitCode::SUCCESS)
         }
         Command::Append(arguments) => append::run(&arguments),
         Command::Serve(flags) => {

@@ -10,8 +10,10 @@ pub enum DemoError {
     Options(String),
     /// The demo's own sites could not be served.
     Sites(std::io::Error),
-    /// The gateway could not be asked for something that the demo can't do without.
-    Gateway { what: &'static str, reason: String },
+    /// A gateway or database could not be asked for something that the demo can't do without.
+    Unusable { whose: String, what: &'static str, reason: String },
+    /// A second signal, or one while rows were looked up.
+    Interrupted,
     /// The run ended, and rows are missing or inserts failed.
     Incomplete(Box<DemoSummary>),
 }
@@ -21,7 +23,8 @@ impl fmt::Display for DemoError {
         match self {
             Self::Options(reason) => f.write_str(reason),
             Self::Sites(error) => write!(f, "cannot serve the demo's sites on loopback: {error}"),
-            Self::Gateway { what, reason } => write!(f, "cannot {what}: {reason}"),
+            Self::Unusable { whose, what, reason } => write!(f, "{whose}: cannot {what}: {reason}"),
+            Self::Interrupted => f.write_str("interrupted before all rows were looked up"),
             Self::Incomplete(summary) => f.write_str(&summary.verdict()),
         }
     }

@@ -9,6 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use windrow_http::{Connection, Limits, NextRequest, RequestHead, Stream};
 
+const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
+
 /// What a server answers.
 pub(crate) trait Answers: Send + Sync + 'static {
     fn answer(&self, head: &RequestHead, out: &mut Vec<u8>) -> impl Future<Output = ()> + Send;
@@ -39,8 +41,10 @@ async fn serve(listener: TcpListener, answers: Arc<impl Answers>) {
     // Connections end with the listener: a set that is dropped aborts its tasks.
     let mut connections = JoinSet::new();
     loop {
-        if let Ok((stream, _)) = listener.accept().await {
-            connections.spawn(answer_all(stream, limits.clone(), answers.clone()));
+        match listener.accept().await {
+            Ok((stream, _)) => _ = connections.spawn(answer_all(stream, limits.clone(), answers.clone())),
+            // No file is free, perhaps: trying again at once would keep a core busy.
+            Err(_) => tokio::time::sleep(AFTER_FAILED_ACCEPT).await,
         }
         while connections.try_join_next().is_some() {}
     }

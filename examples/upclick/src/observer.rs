@@ -23,6 +23,7 @@ pub(crate) struct Observer {
     began: Instant,
     title: String,
     subtitle: String,
+    page: String,
     kpi_ms: f64,
     gateway: Cpu,
     sides: Vec<Observed>,
@@ -66,7 +67,7 @@ impl Cpu {
 }
 
 impl Observer {
-    pub fn new(options: &DemoOptions, fleet: &Fleet, began: Instant) -> Self {
+    pub fn new(options: &DemoOptions, page: String, fleet: &Fleet, began: Instant) -> Self {
         let every_s = options.every.as_secs_f64();
         let cities = options.probes.min(CITIES.len());
         let observed = |side: &Side| Observed {
@@ -79,6 +80,7 @@ impl Observer {
             began,
             title: format!("{} probes in {cities} cities, one row each every {every_s} s", options.probes),
             subtitle: subtitle(options, fleet),
+            page,
             kpi_ms: options.kpi_ms,
             gateway: Cpu::new(&options.gateway_pid),
             sides: fleet.sides.iter().map(observed).collect(),
@@ -95,6 +97,7 @@ impl Observer {
             elapsed,
             title: self.title.clone(),
             subtitle: self.subtitle.clone(),
+            page: self.page.clone(),
             gateway_cpu_percent: self.gateway.percent(elapsed),
             cities: looks.first().map(city_views).unwrap_or_default(),
             kpi_ms: self.kpi_ms,

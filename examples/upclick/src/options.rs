@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_clickhouse::ClientOptions;
+
 use crate::engine::Engine;
 use crate::errors::DemoError;
 
@@ -40,6 +42,8 @@ pub struct Destination {
     pub inserts: Inserts,
     /// `async_insert_busy_timeout_ms`.
     pub flush_after: Duration,
+    /// How it is connected to: TLS, patience.
+    pub client: ClientOptions,
     /// The database's process.
     pub database_pid: PidSource,
 }
@@ -55,6 +59,7 @@ impl Destination {
             engine: Engine::default(),
             inserts,
             flush_after: Duration::from_secs(1),
+            client: ClientOptions::default(),
             database_pid: Arc::new(|| None),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::future::join_all;
-use tokio::sync::watch;
+use tokio::sync::{watch, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use windrow_clickhouse::Client;
@@ -16,8 +16,9 @@ use crate::side::Side;
 use crate::store::Row;
 use crate::target::Target;
 
-/// How many turns of a probe may be under way. A function in the cloud is called when it is due, whether its last call
-/// has ended or not; but a database that doesn't answer is not to be given more and more.
+/// How many rows of a probe may be on their way to one side. A function in the cloud is called when it is due, whether its last call
+/// has ended or not; but a database that doesn't answer is not to be given more and more, and is
+/// not to hold up the other side.
 const MAX_TURNS: usize = 4;
 const SHORTEST_AVERAGE: Duration = Duration::from_secs(10);
 
@@ -65,13 +66,20 @@ pub(crate) struct Probe {
     index: usize,
     city: &'static City,
     /// One for each side.
-    inserters: Vec<Client>,
+    inserters: Vec<Inserter>,
     site: Client,
+}
+
+struct Inserter {
+    client: Client,
+    room: Semaphore,
 }
 
 impl Probe {
     pub fn new(fleet: Arc<Fleet>, index: usize) -> Result<Self, DemoError> {
-        let inserters = fleet.sides.iter().map(|side| side.store.client(MAX_TURNS)).collect::<Result<_, _>>()?;
+        let inserter =
+            |side: &Side| Ok(Inserter { client: side.store.client(MAX_TURNS)?, room: Semaphore::new(MAX_TURNS) });
+        let inserters = fleet.sides.iter().map(inserter).collect::<Result<Vec<_>, DemoError>>()?;
         let site = fleet.target_of(index).client()?;
         Ok(Self { fleet, index, city: &CITIES[index % CITIES.len()], inserters, site })
     }
@@ -82,13 +90,13 @@ impl Probe {
         let mut turns = tokio::time::interval_at(began + probe.fleet.first_turn(probe.index), probe.fleet.every);
         // Turns that were missed stay so: making up for them would be another load.
         turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut under_way = JoinSet::new();
+        let (mut under_way, most) = (JoinSet::new(), MAX_TURNS * probe.inserters.len());
         loop {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => break,
                 Some(_) = under_way.join_next() => {}
-                _ = turns.tick() => if under_way.len() < MAX_TURNS {
+                _ = turns.tick() => if under_way.len() < most {
                     under_way.spawn(probe.clone().turn());
                 },
             }
@@ -105,13 +113,17 @@ impl Probe {
         };
         let number = self.fleet.measurements.next_number();
         let row = Row { number, probe: self.index, city: self.city, url: &target.url, time, latency };
-        let sides = self.fleet.sides.iter().zip(&self.inserters);
-        join_all(sides.map(|(side, client)| side.insert(client, &row))).await;
+        let insert = async |side: &Side, inserter: &Inserter| {
+            if let Ok(_room) = inserter.room.try_acquire() {
+                side.insert(&inserter.client, &row).await;
+            }
+        };
+        join_all(self.fleet.sides.iter().zip(&self.inserters).map(|(side, inserter)| insert(side, inserter))).await;
     }
 }
 
 /// Waits for the word to stop, or for its sender to be gone.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stopped| *stopped).await;
 }
 

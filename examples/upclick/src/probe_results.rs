@@ -21,6 +21,7 @@ struct Entries {
     sent: u64,
     acknowledged: NumberSet,
     failures: u64,
+    refusals: u64,
     last_error: Option<String>,
     all: Histogram,
     recent: Rolling,
@@ -32,6 +33,7 @@ pub(crate) struct ProbeResultsView {
     pub sent: u64,
     pub acknowledged: u64,
     pub failures: u64,
+    pub refusals: u64,
     pub last_error: Option<String>,
     /// Of the recent past.
     pub ack_p50_ms: Option<f64>,
@@ -56,6 +58,13 @@ impl ProbeResults {
         entries.recent.add(window, waited);
     }
 
+    /// It is tried again.
+    pub fn refused(&self, reason: String) {
+        let mut entries = self.lock();
+        entries.refusals += 1;
+        entries.last_error = Some(reason);
+    }
+
     pub fn failed(&self, reason: String) {
         let mut entries = self.lock();
         entries.failures += 1;
@@ -69,6 +78,7 @@ impl ProbeResults {
             sent: entries.sent,
             acknowledged: entries.acknowledged.count,
             failures: entries.failures,
+            refusals: entries.refusals,
             last_error: entries.last_error.clone(),
             ack_p50_ms: entries.recent.quantile_ms(window, 0.5),
             ack_p99_ms: entries.recent.quantile_ms(window, 0.99),

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
+use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use windrow_clickhouse::CallError;
 
 use crate::cities::CITIES;
 use crate::display::Display;
@@ -20,7 +21,7 @@ use crate::side::Side;
 use crate::signals::Signals;
 use crate::sites::Sites;
 use crate::snapshot::Averages;
-use crate::store::RunId;
+use crate::store::{FoundIds, RunId};
 use crate::summary::{DemoSummary, SideSummary};
 use crate::target::Target;
 use crate::watch::{look, look_once};
@@ -79,32 +80,39 @@ impl Run {
     }
 
     async fn finish(mut self, options: &DemoOptions) -> Result<DemoSummary, DemoError> {
-        let (stop_looking, looking_stopped) = watch::channel(false);
         let mut looks = JoinSet::new();
         for side in 0..self.fleet.sides.len() {
-            looks.spawn(look(self.fleet.clone(), side, looking_stopped.clone()));
+            looks.spawn(look(self.fleet.clone(), side));
         }
-        let mut observer = Observer::new(options, &self.fleet, self.began);
+        let mut signals = Signals::listen();
+        let mut observer = Observer::new(options, self.page.url(), &self.fleet, self.began);
         let display = Display::open(options.output);
-        self.show_until_done(options, &mut observer, &display).await;
+        self.show_until_done(options, &mut observer, &display, &mut signals).await;
         let elapsed = self.began.elapsed();
         let averages: Vec<Averages> = observer.observe(&self.fleet).sides.iter().map(|side| side.average).collect();
-        // Nobody listens when the look has failed already.
-        let _ = stop_looking.send(true);
-        while looks.join_next().await.is_some() {}
-        let mut outcome = Ok(());
-        for side in &self.fleet.sides {
-            outcome = outcome.and(self.settle(side).await);
-        }
+        looks.shutdown().await;
+        // A database that doesn't answer any more is not waited for against the user's will.
+        let settled = tokio::select! {
+            () = join_all(self.fleet.sides.iter().map(|side| self.settle(side))).map(drop) => Ok(()),
+            () = signals.next() => Err(DemoError::Interrupted),
+        };
         let last = observer.observe(&self.fleet);
         display.close(&last);
         self.page.end(last);
-        outcome?;
-        self.summarise(elapsed, &averages).await
+        settled?;
+        tokio::select! {
+            summary = self.summarise(elapsed, &averages) => Ok(summary),
+            () = signals.next() => Err(DemoError::Interrupted),
+        }
     }
 
-    async fn show_until_done(&mut self, options: &DemoOptions, observer: &mut Observer, display: &Display) {
-        let mut signals = Signals::listen();
+    async fn show_until_done(
+        &mut self,
+        options: &DemoOptions,
+        observer: &mut Observer,
+        display: &Display,
+        signals: &mut Signals,
+    ) {
         let deadline = options.run_for.map(|run_for| self.began + run_for);
         let mut turns = tokio::time::interval(display.redraw_every());
         let mut stopping = false;
@@ -114,7 +122,7 @@ impl Run {
                     let snapshot = observer.observe(&self.fleet);
                     display.show(&snapshot);
                     if self.page.show(snapshot) {
-                        self.fleet.sides[0].watched.want_courses();
+                        self.fleet.sides.iter().for_each(|side| side.watched.want_courses());
                     }
                 }
                 () = signals.next() => {
@@ -133,7 +141,7 @@ impl Run {
     }
 
     /// A last look, when everything that was acknowledged can be there.
-    async fn settle(&self, side: &Side) -> Result<(), DemoError> {
+    async fn settle(&self, side: &Side) {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         // A server without a queue of its own has stored everything already, and refuses.
         let _ = side.store.flush(&side.client).await;
@@ -141,37 +149,36 @@ impl Run {
             // A database that has just died is being started again.
             let outcome = look_once(&self.fleet, side, true).await;
             let is_all_there = side.watched.latest().store.found >= Some(side.results.view().acknowledged);
-            match outcome {
-                Ok(()) if is_all_there || side.store.waits() || Instant::now() >= deadline => return Ok(()),
-                Err(error) if Instant::now() >= deadline => return Err(unreadable(side, &error)),
-                _ => tokio::time::sleep(SETTLE_POLL).await,
+            let is_enough = outcome.is_ok() && (is_all_there || side.store.waits());
+            if is_enough || Instant::now() >= deadline {
+                return;
             }
+            tokio::time::sleep(SETTLE_POLL).await;
         }
     }
 
-    async fn summarise(&self, elapsed: Duration, averages: &[Averages]) -> Result<DemoSummary, DemoError> {
-        let Fleet { probes, measurements, .. } = &*self.fleet;
-        let mut sides = Vec::new();
-        for (side, average) in self.fleet.sides.iter().zip(averages) {
-            sides.push(summarise_side(side, *average).await?);
-        }
-        Ok(DemoSummary {
+    async fn summarise(&self, elapsed: Duration, averages: &[Averages]) -> DemoSummary {
+        let Fleet { probes, measurements, sides, .. } = &*self.fleet;
+        let sides = sides.iter().zip(averages).map(|(side, average)| summarise_side(side, *average));
+        DemoSummary {
             elapsed,
             probes: *probes,
             cities: CITIES.len().min(*probes),
-            sides,
+            sides: join_all(sides).await,
             unreachable: measurements.failed(),
             last_error: measurements.last_error(),
-        })
+        }
     }
 }
 
-async fn summarise_side(side: &Side, average: Averages) -> Result<SideSummary, DemoError> {
-    let found = side.store.found_ids(&side.client).await;
-    let found = found.map_err(|error| DemoError::Gateway { what: "read the rows' ids", reason: error.to_string() })?;
+async fn summarise_side(side: &Side, average: Averages) -> SideSummary {
+    let (found, unread) = match side.store.found_ids(&side.client).await {
+        Ok(found) => (found, None),
+        Err(error) => (FoundIds::default(), Some(error.to_string())),
+    };
     let view = side.results.view();
     let latest = side.watched.latest();
-    Ok(SideSummary {
+    SideSummary {
         name: side.name.clone(),
         is_straight: side.is_straight,
         engine: side.store.engine,
@@ -180,7 +187,9 @@ async fn summarise_side(side: &Side, average: Averages) -> Result<SideSummary, D
         found: found.rows,
         missing: side.results.missing_from(&found.numbers),
         duplicated: found.rows.saturating_sub(found.numbers.count),
+        unread,
         failures: view.failures,
+        refusals: view.refusals,
         last_error: view.last_error,
         parts_created: latest.store.parts_created,
         most_active_parts: latest.store.most_active_parts,
@@ -189,13 +198,7 @@ async fn summarise_side(side: &Side, average: Averages) -> Result<SideSummary, D
         average,
         ack_p50_ms: side.results.quantile_ms(0.5),
         ack_p99_ms: side.results.quantile_ms(0.99),
-    })
-}
-
-fn unreadable(side: &Side, error: &CallError) -> DemoError {
-    let view = side.results.view();
-    let rows = format!("{}: {} rows were inserted, {} acknowledged", side.name, view.sent, view.acknowledged);
-    DemoError::Gateway { what: "look up the rows", reason: format!("{error} ({rows})") }
+    }
 }
 
 async fn reached(deadline: Option<Instant>) {

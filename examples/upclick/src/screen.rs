@@ -267,7 +267,10 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
 fn footer(snapshot: &Snapshot) -> Line {
     match snapshot.problem() {
         Some(problem) => Line::default().with(Colour::Red, problem.replace(['\n', '\r', '\x1b'], " ")),
-        None => Line::default().with(Colour::Dim, "Ctrl-C ends the run with a summary"),
+        None => Line::default()
+            .with(Colour::Dim, "with a map: ")
+            .with(Colour::Plain, snapshot.page.clone())
+            .with(Colour::Dim, "   Ctrl-C ends the run with a summary"),
     }
 }
 

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windrow_clickhouse::Client;
+use windrow_clickhouse::{CallError, Client};
 
 use crate::errors::DemoError;
 use crate::options::{Destination, Inserts, PidSource};
 use crate::probe_results::ProbeResults;
 use crate::store::{Row, RunId, Store};
 use crate::watch::Watched;
+
+/// What synchronous inserts run into when merges don't keep up. Whoever inserts has to come back later.
+const TOO_MANY_PARTS: i32 = 252;
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+const MAX_TRIES: usize = 30;
 
 pub(crate) struct Side {
     pub name: String,
@@ -27,15 +32,17 @@ impl Side {
     pub async fn open(destination: &Destination, run: RunId, recent: Duration) -> Result<Self, DemoError> {
         let store = Store::new(destination, run)?;
         let client = store.client(1)?;
-        store.create_table(&client).await?;
-        let asked = store.part_counts(&client).await;
-        let before =
-            asked.map_err(|error| DemoError::Gateway { what: "read system.parts", reason: error.to_string() })?;
         let is_straight = destination.inserts == Inserts::Synchronous;
         let name = match is_straight {
             true => format!("straight to {}", destination.engine.name()),
             false => "through Windrow".to_owned(),
         };
+        let unusable = |what| {
+            let whose = format!("{name} at {}", destination.address());
+            move |error: CallError| DemoError::Unusable { whose, what, reason: error.to_string() }
+        };
+        store.create_table(&client).await.map_err(unusable("create the demo's table"))?;
+        let before = store.part_counts(&client).await.map_err(unusable("read system.parts"))?;
         Ok(Self {
             name,
             is_straight,
@@ -50,9 +57,16 @@ impl Side {
     pub async fn insert(&self, client: &Client, row: &Row<'_>) {
         self.results.sent();
         let sent = Instant::now();
-        match self.store.insert(client, row).await {
-            Ok(()) => self.results.acknowledged(row.number, sent.elapsed()),
-            Err(error) => self.results.failed(error.to_string()),
+        for _ in 0..MAX_TRIES {
+            match self.store.insert(client, row).await {
+                Ok(()) => return self.results.acknowledged(row.number, sent.elapsed()),
+                Err(CallError::Exception(exception)) if exception.code == TOO_MANY_PARTS => {
+                    self.results.refused(exception.to_string());
+                    tokio::time::sleep(BETWEEN_TRIES).await;
+                }
+                Err(error) => return self.results.failed(error.to_string()),
+            }
         }
+        self.results.failed(format!("refused {MAX_TRIES} times for too many parts"));
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Snapshot {
     pub title: String,
     /// Against what, and with which settings.
     pub subtitle: String,
+    /// Where it is shown with a map.
+    pub page: String,
     /// The first one is what the cities are of.
     pub sides: Vec<SideView>,
     pub gateway_cpu_percent: Option<f64>,

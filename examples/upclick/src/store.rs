@@ -22,6 +22,7 @@ const IDS_PER_PAGE: u64 = 500_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     endpoint: Endpoint,
+    options: ClientOptions,
     credentials: Credentials,
     /// As it stands in a statement.
     table: String,
@@ -106,7 +107,7 @@ impl RunId {
 
 impl Store {
     pub fn new(destination: &Destination, run: RunId) -> Result<Self, DemoError> {
-        let refused = |reason: String| DemoError::Options(format!("the gateway's URL can't be used: {reason}"));
+        let refused = |reason: String| DemoError::Options(format!("{} can't be used: {reason}", destination.address()));
         let endpoint = Endpoint::parse(&destination.url).map_err(|error| refused(error.to_string()))?;
         let credentials = Credentials { user: destination.user.clone(), password: destination.password.clone() };
         let database = destination.database.clone();
@@ -114,19 +115,18 @@ impl Store {
         let table_name = if inserts == Inserts::Synchronous { "upclick_straight" } else { "upclick" };
         let table = engine.table(&database, table_name);
         let flush_after_ms = destination.flush_after.as_millis().clamp(1, 3_600_000) as u64;
-        Ok(Self { endpoint, credentials, table, table_name, database, run, inserts, flush_after_ms, engine })
+        let options = destination.client.clone();
+        Ok(Self { endpoint, options, credentials, table, table_name, database, run, inserts, flush_after_ms, engine })
     }
 
     /// Connections of its own, as each probe has.
     pub fn client(&self, max_connections: usize) -> Result<Client, DemoError> {
-        let options = ClientOptions { max_connections, ..ClientOptions::default() };
+        let options = ClientOptions { max_connections, ..self.options.clone() };
         Client::new(self.endpoint.clone(), options).map_err(|error| DemoError::Options(error.to_string()))
     }
 
-    pub async fn create_table(&self, client: &Client) -> Result<(), DemoError> {
-        let query = self.engine.create_table(&self.table);
-        let made = self.query(client, &query).await.map(|_| ());
-        made.map_err(|error| DemoError::Gateway { what: "create the demo's table", reason: error.to_string() })
+    pub async fn create_table(&self, client: &Client) -> Result<(), CallError> {
+        self.query(client, &self.engine.create_table(&self.table)).await.map(drop)
     }
 
     /// Inserts one row and returns when the gateway has acknowledged it.

@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::watch;
 use windrow_clickhouse::CallError;
 
-use crate::probe::{stopped, Fleet};
+use crate::probe::Fleet;
 use crate::side::Side;
 use crate::snapshot::StoreView;
 use crate::store::{CityRow, Course, PartCounts};
@@ -75,18 +74,14 @@ impl Watched {
     }
 }
 
-/// Looks at one side until told to stop.
-pub(crate) async fn look(fleet: Arc<Fleet>, side: usize, mut stop: watch::Receiver<bool>) {
+/// Looks at one side again and again.
+pub(crate) async fn look(fleet: Arc<Fleet>, side: usize) {
     let side = &fleet.sides[side];
     let mut turns = tokio::time::interval(LOOK_EVERY);
     turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut with_cities = false;
     loop {
-        tokio::select! {
-            biased;
-            () = stopped(&mut stop) => return,
-            _ = turns.tick() => {}
-        }
+        turns.tick().await;
         let outcome = look_once(&fleet, side, with_cities).await;
         side.watched.take_outcome(outcome);
         // Latencies change slowly, and asking for them reads all rows of the run.

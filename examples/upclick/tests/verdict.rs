@@ -178,5 +178,5 @@ async fn impossible_options_are_refused_before_anything_runs() {
         assert!(matches!(run(options).await, Err(DemoError::Options(_))));
     }
     let closed = run(nowhere()).await;
-    assert!(matches!(closed, Err(DemoError::Gateway { what: "create the demo's table", .. })), "{closed:?}");
+    assert!(matches!(closed, Err(DemoError::Unusable { what: "create the demo's table", .. })), "{closed:?}");
 }

@@ -4,7 +4,7 @@
 //! (`classify.rs`): an insert is gathered (`insert.rs`, through the stages of `crate::insert`), a flush is answered here
 //! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is DuckDB's (`on_duckdb.rs`).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OnceCell;
 use windrow_clickhouse::Credentials;
@@ -35,6 +35,7 @@ pub(super) struct Exchange<'a> {
     pub(super) peer: &'a Peer,
     pub(super) sender: OnceCell<Sender>,
     pub(super) origin: Origin<'a>,
+    route: Mutex<&'static str>,
 }
 
 /// Serves one request, whose head has been read.
@@ -49,7 +50,7 @@ pub(crate) async fn exchange(
     let mut read = Read::nothing();
     let mut has_room = true;
     if let Some(prepared) = state.known_heads.get(head, latest, &state.admission, Moment::of(origin.arrived)) {
-        peer.permit.is_of_user();
+        origin.is_of_user(peer);
         match repeat(state, connection, head, prepared, origin, &mut read, out).await {
             Repeated::Answered(after) => return after,
             Repeated::Differs => {}
@@ -61,49 +62,63 @@ pub(crate) async fn exchange(
         Backend::ClickHouse(_) => caller(request.identity(), state.options.default_user.as_ref()),
         Backend::DuckDb(backend) => caller_among(request.identity(), &backend.users),
     };
-    let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin };
-    if state.backend.knows_users() && exchange.credentials().is_some() {
-        // The gateway has looked at the password itself.
-        peer.permit.is_of_user();
-    }
-    if let (Backend::DuckDb(backend), true) = (&state.backend, is_for_anyone(&exchange.request)) {
-        return exchange.answer_anyone(backend, connection, out).await;
-    }
-    if is_of_appends(exchange.request.path) {
-        let after = exchange.append(connection, out).await;
-        state.metrics.answered("append", origin.arrived.elapsed());
-        return after;
-    }
-    let plan = match has_room {
-        true => exchange.plan(connection, &mut read).await,
-        false => Err(ReadError::NoRoom),
-    };
-    origin.mark("accept");
-    let plan = match plan {
-        Ok(plan) => plan,
-        Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
-            "Windrow holds as many request bodies as it may. Nothing was stored; try again later".into(),
-        )),
-        // The client did not send what it announced; there is nobody to answer.
-        Err(ReadError::Body) => return After::Close,
-    };
-    match plan {
-        Plan::Refuse(refusal) => exchange.refuse(connection, out, &refusal).await,
-        Plan::Flush(tables) => {
-            let after = exchange.flush(connection, out, tables, read).await;
-            state.metrics.answered("flush", origin.arrived.elapsed());
-            after
-        }
-        Plan::Forward { reason, statement, text } => {
-            let insert = exchange.outline(text.as_ref());
-            let cause = Cause { reason, statement: statement.as_ref(), text, insert };
-            exchange.forward(connection, out, cause, read).await
-        }
-        Plan::Gather { statement, text } => exchange.gather(connection, out, statement, text, read).await,
-    }
+    let route = Mutex::new("forward");
+    let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin, route };
+    let after = exchange.run(connection, out, has_room, read).await;
+    state.metrics.answered(*exchange.route(), origin.arrived.elapsed());
+    after
 }
 
 impl Exchange<'_> {
+    async fn run(&self, connection: &mut Connection, out: &mut Vec<u8>, has_room: bool, mut read: Read) -> After {
+        if self.state.backend.knows_users() && self.credentials().is_some() {
+            // The gateway has looked at the password itself.
+            self.origin.is_of_user(self.peer);
+        }
+        if let (Backend::DuckDb(backend), true) = (&self.state.backend, is_for_anyone(&self.request)) {
+            return self.answer_anyone(backend, connection, out).await;
+        }
+        if is_of_appends(self.request.path) {
+            self.takes("append");
+            return self.append(connection, out).await;
+        }
+        let plan = match has_room {
+            true => self.plan(connection, &mut read).await,
+            false => Err(ReadError::NoRoom),
+        };
+        self.origin.mark("accept");
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
+                "Windrow holds as many request bodies as it may. Nothing was stored; try again later".into(),
+            )),
+            // The client did not send what it announced; there is nobody to answer.
+            Err(ReadError::Body) => return After::Close,
+        };
+        match plan {
+            Plan::Refuse(refusal) => self.refuse(connection, out, &refusal).await,
+            Plan::Flush(tables) => {
+                self.takes("flush");
+                self.flush(connection, out, tables, read).await
+            }
+            Plan::Forward { reason, statement, text } => {
+                let insert = self.outline(text.as_ref());
+                let cause = Cause { reason, statement: statement.as_ref(), text, insert };
+                self.forward(connection, out, cause, read).await
+            }
+            Plan::Gather { statement, text } => self.gather(connection, out, statement, text, read).await,
+        }
+    }
+
+    /// What the request turns out to be; the last word counts.
+    pub(super) fn takes(&self, route: &'static str) {
+        *self.route() = route;
+    }
+
+    fn route(&self) -> MutexGuard<'_, &'static str> {
+        self.route.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn credentials(&self) -> Option<&Credentials> {
         match &self.caller {
             Caller::Itself(credentials) | Caller::Default(credentials) => Some(credentials),
@@ -112,6 +127,7 @@ impl Exchange<'_> {
     }
 
     pub(super) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
+        self.takes("refuse");
         self.state.metrics.refused(refusal);
         if let Some(trace) = self.origin.trace {
             refusal.tell(trace);
@@ -121,9 +137,7 @@ impl Exchange<'_> {
         let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
         let given = self.request.query_id().map(|id| QueryId::Given(id.into()));
         let after = answering.refusal(out, &self.request, given.as_ref(), refusal);
-        let after = send(connection, out, after).await;
-        self.state.metrics.answered("refuse", self.origin.arrived.elapsed());
-        after
+        send(connection, out, after).await
     }
 
     /// The form of an answer that is given before an insert is admitted, or to something else.

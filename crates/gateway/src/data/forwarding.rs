@@ -156,6 +156,7 @@ impl Exchange<'_> {
             Passage::Refused(refusal) => return (self.refuse(connection, out, refusal).await, None),
             Passage::Nameless | Passage::Claimed(_) => {}
         }
+        self.takes("forward");
         if let Some(trace) = self.origin.trace {
             trace.name("forward");
             trace.mark("decide");
@@ -166,9 +167,12 @@ impl Exchange<'_> {
         self.origin.mark("forward");
         if let (Some(trace), Some(exception)) = (self.origin.trace, &exception) {
             trace.fail(format!("Code: {}", exception.code));
+            if !exception.is_about_identity() {
+                trace.is_of_user();
+            }
         }
         if is_done && matches!(self.request.head.method(), Method::Get | Method::Post) {
-            self.peer.permit.is_of_user();
+            self.origin.is_of_user(self.peer);
         }
         self.state.conclude(passage, is_done).await;
         (after, exception)
@@ -215,9 +219,6 @@ impl Exchange<'_> {
         };
         if may_have_changed_more {
             self.state.have_changed(changes).await;
-        }
-        if result.is_ok() {
-            self.state.metrics.answered("forward", self.origin.arrived.elapsed());
         }
         match result {
             Ok(relayed) => Passed {

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use windrow_clickhouse::{Credentials, Exception};
 use windrow_engine::DataKind;
@@ -23,6 +24,7 @@ use crate::insert::{
     hand_over, log_unreadable, parse, query_id, random_query_id, role, unreadable, Candidate, NotGathered, Origin,
     Parsed, Prepared, Role, Summary,
 };
+use crate::metrics::GATHERED;
 use crate::state::State;
 use crate::statement::{outline, Changes, Claim, NotClaimed, LOOKED_THROUGH_BYTES};
 
@@ -63,14 +65,17 @@ pub(super) async fn repeat(
     if !read.whole {
         return Repeated::Differs;
     }
-    origin.mark("accept");
+    let received = Instant::now();
     let Ok(parsed) = parse(state, prepared, &read.bytes, random_query_id(), None) else {
         return Repeated::Differs;
     };
     if parsed.is_doubtful() {
         return Repeated::Differs;
     }
-    origin.mark("parse");
+    if let Some(trace) = origin.trace {
+        trace.mark_at("accept", received);
+        trace.mark("parse");
+    }
     // While the insert waits, its bytes are not needed any more.
     *read = Read::nothing();
     let answer = AnswerTo { state, head, request: || Request::new(head), origin };
@@ -148,7 +153,7 @@ impl Exchange<'_> {
                 return self.not_gathered(connection, out, reason, pending).await;
             }
         };
-        self.peer.permit.is_of_user();
+        self.origin.is_of_user(self.peer);
         let claim = match candidate.query_id {
             Some(_) => self.context().claim_for_insert().await,
             None => Ok(None),
@@ -164,6 +169,7 @@ impl Exchange<'_> {
         };
         // While the insert waits, its bytes are not needed any more.
         drop((payload, text, stripping, read, statement, table));
+        self.takes(GATHERED);
         let answer =
             AnswerTo { state: self.state, head: self.request.head, request: || &self.request, origin: self.origin };
         answer.of(parsed, claim, connection, out).await
@@ -172,6 +178,7 @@ impl Exchange<'_> {
     /// Answers a repeat, which needs no forwarding.
     pub(super) async fn answer_repeat(&self, connection: &mut Connection, out: &mut Vec<u8>) -> After {
         let facts = self.state.admission.facts.get();
+        self.takes(GATHERED);
         let (id, form) = (query_id(self.request.query_id()), self.form());
         let answering = Answering { head: self.request.head, connection, facts: &facts, form, head_begun: false };
         let after = answering.success(out, &id, Summary::default());

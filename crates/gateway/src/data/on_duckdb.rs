@@ -38,6 +38,7 @@ impl Exchange<'_> {
         cause: Cause<'_>,
         read: Read,
     ) -> After {
+        self.takes("duckdb");
         let Cause { reason, statement, text, .. } = cause;
         let credentials = self.credentials();
         let Some(access) = credentials.and_then(|credentials| backend.users.check(credentials)) else {

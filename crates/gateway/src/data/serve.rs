@@ -335,8 +335,7 @@ async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &P
                 let trace = tracer.and_then(|tracer| tracer.begin(parent_of(&head), arrived));
                 let origin = Origin { connection_id: id, arrived, trace: trace.as_ref() };
                 let after = exchange(state, &mut connection, &head, (origin, peer), &mut latest, &mut out).await;
-                // A stranger's request is not worth a span.
-                trace.into_iter().filter(|_| peer.permit.is_known()).for_each(RequestTrace::end);
+                trace.into_iter().for_each(RequestTrace::end);
                 match after {
                     After::KeepAlive if !state.is_closing() => continue,
                     _ => return connection.close().await,

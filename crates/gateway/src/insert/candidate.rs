@@ -18,6 +18,7 @@ use super::prepared::Prepared;
 use super::readers::Unread;
 use super::role::{role, Role};
 use crate::admission::NotAdmitted;
+use crate::data::Peer;
 use crate::error::Refusal;
 
 /// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
@@ -91,6 +92,14 @@ pub(crate) struct Origin<'a> {
 }
 
 impl Origin<'_> {
+    /// The request is a user's: its connection stays, and its trace is told.
+    pub(crate) fn is_of_user(&self, peer: &Peer) {
+        peer.permit.is_of_user();
+        if let Some(trace) = self.trace {
+            trace.is_of_user();
+        }
+    }
+
     /// A stage of the request has ended.
     pub(crate) fn mark(&self, stage: &'static str) {
         if let Some(trace) = self.trace {

@@ -39,6 +39,13 @@ pub(crate) async fn hand_over(
     let Parsed { prepared, read: Gatherable { rows: brought, compatibility }, payload_bytes, query_id, dedup, ack } =
         parsed;
     let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
+    if let Some(trace) = origin.trace {
+        tell(trace, state, &prepared);
+        trace.note("clickhouse.query_id", query_id.to_string());
+        trace.note("windrow.ack", ack.as_str());
+        trace.note("windrow.rows", rows);
+        trace.note("windrow.payload_bytes", payload_bytes);
+    }
     if rows == 0 {
         let (destination, kind) = (prepared.destination().clone(), prepared.kind(&compatibility));
         state.gatherer.log_without_batch(destination, kind, query_id, payload_bytes, None);
@@ -56,11 +63,8 @@ pub(crate) async fn hand_over(
         history: None,
         query_id,
         kind: prepared.kind(&compatibility),
-        trace: origin.trace.map(|trace| Box::new(trace.context())),
+        trace: origin.trace.map(|trace| Box::new(trace.lasting_context())),
     };
-    if let Some(trace) = origin.trace {
-        tell(trace, &prepared, &insert);
-    }
     let ticket = state.gatherer.push(&shape, insert).await.map_err(|error| Refusal::push(&error))?;
     // At level `disk` it stands in the journal now; else it has its place in a batch.
     origin.mark(if ack == AckLevel::Disk { "record" } else { "place" });
@@ -85,19 +89,14 @@ pub(crate) async fn hand_over(
 }
 
 /// What a trace says of an insert. Not its statement, which may hold values.
-fn tell(trace: &RequestTrace, prepared: &Prepared, insert: &Insert) {
-    let Insert { rows, payload_bytes, query_id, kind, ack, .. } = insert;
+fn tell(trace: &RequestTrace, state: &State, prepared: &Prepared) {
     let destination = prepared.destination();
     trace.name("insert");
-    trace.note("db.system.name", "clickhouse");
+    trace.note("db.system.name", if state.backend.takes_requests() { "clickhouse" } else { "duckdb" });
     trace.note("db.operation.name", "INSERT");
     trace.note("db.namespace", destination.database.as_str());
     trace.note("db.collection.name", destination.table.as_str());
-    trace.note("clickhouse.query_id", query_id.to_string());
-    trace.note("windrow.format", kind.format.as_str());
-    trace.note("windrow.ack", ack.as_str());
-    trace.note("windrow.rows", rows.count() as u64);
-    trace.note("windrow.payload_bytes", *payload_bytes);
+    trace.note("windrow.format", prepared.kind.format.as_str());
 }
 
 async fn wait(

@@ -288,12 +288,7 @@ impl Session<'_> {
         drop(claim);
         let told = match outcome {
             Ok(summary) => self.tell_success(sent.query, &summary, is_async).await,
-            Err(refusal) => {
-                if let Some(trace) = origin.trace {
-                    refusal.tell(trace);
-                }
-                self.refuse(sent.query.is_compressed, &refusal).await
-            }
+            Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await,
         };
         origin.mark("acknowledge");
         told

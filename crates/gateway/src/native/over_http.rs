@@ -132,7 +132,9 @@ impl Session<'_> {
             }
         }
         if let Some(trace) = &query.trace {
-            call = call.field("traceparent", &trace.traceparent());
+            // This query's span is made here: the gateway's own port is not to make another.
+            let flags = if takes_own { 0 } else { trace.flags };
+            call = call.field("traceparent", &trace.traceparent(flags)).field("tracestate", &trace.state);
         }
         let revision = self.client.revision.to_string();
         call.param("client_protocol_version", &revision).param("default_format", "Native")

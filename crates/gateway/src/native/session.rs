@@ -64,6 +64,8 @@ pub(super) struct Session<'s> {
     pub(super) is_compressed: bool,
     /// The backend answered last, and may not have come to its end.
     pub(super) is_forwarding: bool,
+    /// What the query at hand was refused with, for its trace.
+    refused: Option<Refusal>,
 }
 
 /// The connection can't go on.
@@ -96,6 +98,7 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         http_session: format!("windrow-native-{:032x}", fastrand::u128(..)),
         is_compressed: false,
         is_forwarding: false,
+        refused: None,
     };
     loop {
         let session_is_forwarding = session.is_forwarding;
@@ -209,8 +212,10 @@ impl<'s> Session<'s> {
         let arrived = Instant::now();
         if let Some(latest) = self.same_again() {
             let trace = self.trace(&latest.query, arrived);
-            let repeated = self.repeat(latest, self.origin(arrived, trace.as_ref())).await;
-            trace.into_iter().for_each(RequestTrace::end);
+            let origin = self.origin(arrived, trace.as_ref());
+            origin.mark("accept");
+            let repeated = self.repeat(latest, origin).await;
+            self.end_trace(trace);
             return repeated;
         }
         let revision = self.client.revision;
@@ -239,8 +244,16 @@ impl<'s> Session<'s> {
         };
         let trace = self.trace(&query, arrived);
         let done = self.run(query, length, self.origin(arrived, trace.as_ref())).await;
-        trace.into_iter().for_each(RequestTrace::end);
+        self.end_trace(trace);
         done
+    }
+
+    fn end_trace(&mut self, trace: Option<RequestTrace>) {
+        let refused = self.refused.take();
+        if let Some(trace) = trace {
+            refused.into_iter().for_each(|refusal| refusal.tell(&trace));
+            trace.end();
+        }
     }
 
     /// Of a query that is traced.
@@ -249,7 +262,11 @@ impl<'s> Session<'s> {
         let given = query.trace.as_ref();
         let parent =
             given.and_then(|given| Parent::new(given.trace_id, given.span_id, given.flags, given.state.as_bytes()));
-        tracer.begin(parent, arrived)
+        let trace = tracer.begin(parent, arrived)?;
+        // What is not gathered is passed on, and all connections here are users'.
+        trace.name("forward");
+        trace.is_of_user();
+        Some(trace)
     }
 
     fn origin<'t>(&self, arrived: Instant, trace: Option<&'t RequestTrace>) -> Origin<'t> {
@@ -599,6 +616,7 @@ impl<'s> Session<'s> {
 
     pub(super) async fn refuse(&mut self, is_compressed: bool, refusal: &Refusal) -> Result<(), Closed> {
         self.state.metrics.refused(refusal);
+        self.refused = self.state.options.tracer.is_some().then(|| refusal.clone());
         self.answer(is_compressed, |answer| exception(answer, refusal)).await
     }
 
