@@ -13,7 +13,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from harness.browser import NARROW, WIDE, Watched, chromium
 from harness.endpoint import ClickHouseError, Endpoint
@@ -64,7 +64,7 @@ def shoot_demo(browser: Browser, folder: Path) -> None:
     with Watched(browser, WIDE) as watched:
         # Whoever looks is shown the last minute; so somebody looks for a minute.
         watched.page.goto(address)
-        watched.page.wait_for_function("document.querySelector('#elapsed').textContent >= '1:05'", timeout=180_000)
+        expect(watched.page.locator("#elapsed")).to_have_text(re.compile("^1\\smin"), timeout=180_000)
     for size, name in ((WIDE, "wide"), (NARROW, "narrow")):
         for colours in ("light", "dark"):
             with Watched(browser, size, colours) as watched:
