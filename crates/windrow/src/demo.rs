@@ -41,7 +41,7 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
         // The picture is redrawn in place; only what went wrong may come between.
         settings.log.level = "error,clickhouse=off".to_owned();
     }
-    let ways = Ways::chosen(&settings, arguments)?;
+    let plan = Plan::chosen(&settings, arguments)?;
     logging::start(&settings.log)?;
     descriptors::raise_limit(&settings)?;
     let complete = runtime()?.block_on(async {
@@ -52,7 +52,7 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
             _ = signals.next() => return Err("interrupted while it started".to_owned()),
         };
         let played = tokio::select! {
-            played = play(&settings, arguments, &ways, &gateway, &temporary.path) => played,
+            played = play(&settings, arguments, &plan, &gateway, &temporary.path) => played,
             () = given_up(&mut signals) => Err("interrupted".to_owned()),
         };
         let clean = gateway.stop().await;
@@ -64,13 +64,13 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
 async fn play(
     settings: &Settings,
     arguments: &DemoArguments,
-    ways: &Ways,
+    plan: &Plan,
     gateway: &Gateway,
     temporary: &Path,
 ) -> Result<(), String> {
-    let through = through(settings, gateway, ways.inserts);
+    let through = through(settings, gateway, plan.inserts);
     println!("windrow listens on {}, its dashboard is at http://{}/", through.url, gateway.admin);
-    let (straight, beside) = match ways.straight {
+    let (straight, beside) = match plan.straight {
         true => {
             let mut signals = Signals::listen()?;
             tokio::select! {
@@ -80,9 +80,9 @@ async fn play(
         }
         false => (None, None),
     };
-    let through = ways.through.then_some(through);
+    let through = plan.through.then_some(through);
     let run = windrow_upclick::run(DemoOptions {
-        probes: arguments.probes.unwrap_or(ways.probes),
+        probes: arguments.probes.unwrap_or(plan.probes),
         every: arguments.every,
         run_for: arguments.run_for,
         urls: arguments.urls.clone(),
@@ -107,8 +107,8 @@ async fn given_up(signals: &mut Signals) {
     }
 }
 
-/// Which ways the rows go.
-struct Ways {
+/// Where the rows go, and how.
+struct Plan {
     through: bool,
     straight: bool,
     /// Through Windrow.
@@ -116,29 +116,29 @@ struct Ways {
     probes: usize,
 }
 
-impl Ways {
-    fn chosen(settings: &Settings, arguments: &DemoArguments) -> Result<Ways, String> {
+impl Plan {
+    fn chosen(settings: &Settings, arguments: &DemoArguments) -> Result<Plan, String> {
         let is_duckdb = matches!(settings.backend, Backend::DuckDb(_));
         let fits = terminal_columns().is_none_or(|columns| columns >= COMPARES_FROM_COLUMNS);
-        let ways = match arguments.scene {
-            Some(Scene::Synchronous) => Ways { through: false, straight: true, inserts: Inserts::Waiting, probes: 200 },
-            Some(Scene::Waiting) => Ways { through: true, straight: false, inserts: Inserts::Waiting, probes: 500 },
+        let plan = match arguments.scene {
+            Some(Scene::Synchronous) => Plan { through: false, straight: true, inserts: Inserts::Waiting, probes: 200 },
+            Some(Scene::Waiting) => Plan { through: true, straight: false, inserts: Inserts::Waiting, probes: 500 },
             Some(Scene::NotWaiting) => {
-                Ways { through: true, straight: false, inserts: Inserts::NotWaiting, probes: 500 }
+                Plan { through: true, straight: false, inserts: Inserts::NotWaiting, probes: 500 }
             }
-            None => Ways {
+            None => Plan {
                 through: true,
                 straight: arguments.compare.unwrap_or(fits && !is_duckdb),
                 inserts: if arguments.no_wait { Inserts::NotWaiting } else { Inserts::Waiting },
                 probes: 200,
             },
         };
-        if is_duckdb && ways.straight {
+        if is_duckdb && plan.straight {
             return Err("inserts into DuckDB all go through Windrow: leave out --compare and --scene synchronous, or \
                         choose ClickHouse with --backend"
                 .to_owned());
         }
-        Ok(ways)
+        Ok(plan)
     }
 }
 
