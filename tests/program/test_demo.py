@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -95,6 +96,21 @@ def test_a_terminal_shows_both_ways_if_it_has_room(columns: int, arguments: list
     assert len([line for line in lines if re.search("[▁▂▃▄▅▆▇█]{3}", line) and "parts" in line]) == (3 if sides == 2 else 0)
     shown = "\n".join(lines)
     assert "Paris" in shown and "Tokyo" in shown and "Sydney" in shown
+
+
+def test_the_page_opens_where_there_is_a_screen(tmp_path: Path) -> None:
+    opener = tmp_path / "xdg-open"
+    opener.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/opened\n')
+    opener.chmod(0o755)
+    environment = {**ENVIRONMENT, "DISPLAY": ":99", "PATH": f"{tmp_path}:{os.environ['PATH']}", "COLUMNS": "", "LINES": ""}
+    opened = tmp_path / "opened"
+    for more, expected in ((["--no-browser"], False), ([], True)):
+        code, written = on_terminal(
+            80, command(*SMALL, *more), environment, output="stdout", until=lambda text: "rows inserted" in text
+        )
+        assert code == 0, written
+        assert opened.exists() == expected
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\n", opened.read_text())
 
 
 @pytest.fixture(scope="module")

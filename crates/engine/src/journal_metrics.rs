@@ -1,6 +1,6 @@
 //! What is counted of the journal as a whole. It is only looked at when somebody asks.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -17,6 +17,7 @@ pub(crate) struct JournalMetrics {
     records: Counter,
     written_bytes: Counter,
     syncs: Counter,
+    sync_seconds: Counter<f64, AtomicU64>,
     failed_groups: Counter,
     refused: Counter,
     damaged_inserts: Counter,
@@ -38,6 +39,8 @@ impl JournalMetrics {
         registry.register_with_unit("windrow_journal_written", help, Unit::Bytes, m.written_bytes.clone());
         let help = "Times that the journal was synced: one serves all records that were waiting";
         registry.register("windrow_journal_syncs", help, m.syncs.clone());
+        let help = "What writing and syncing the journal took, all together";
+        registry.register_with_unit("windrow_journal_sync", help, Unit::Seconds, m.sync_seconds.clone());
         let help = "Groups of records that could not be written or synced";
         registry.register("windrow_journal_failed_groups", help, m.failed_groups.clone());
         let help = "Records that the journal had no room for";
@@ -56,6 +59,8 @@ impl JournalMetrics {
         raise(&self.records, usage.appended);
         raise(&self.written_bytes, usage.written_bytes);
         raise(&self.syncs, usage.syncs);
+        let more_seconds = usage.sync_micros as f64 / 1e6 - self.sync_seconds.get();
+        self.sync_seconds.inc_by(more_seconds.max(0.0));
         raise(&self.failed_groups, usage.failed_groups);
         raise(&self.refused, usage.refused);
         raise(&self.damaged_inserts, journal.damaged.load(Ordering::Relaxed));

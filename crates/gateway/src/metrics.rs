@@ -106,7 +106,7 @@ impl Metrics {
         registry.register("windrow_http_connections", "Open connections of the data port", m.connections.clone());
         let help = "Connections closed at once because there were too many";
         registry.register("windrow_http_connections_refused", help, m.refused_connections.clone());
-        let help = "Times that the backend was asked what an insert may do";
+        let help = "Times that it was worked out anew what an insert of a kind may do";
         registry.register("windrow_admissions", help, m.admissions.clone());
         let help = "Time from an insert's head to its acknowledgement, of those that are gathered";
         registry.register_with_unit("windrow_insert_duration", help, Unit::Seconds, m.insert_latency.clone());

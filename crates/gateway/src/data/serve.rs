@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -122,6 +123,7 @@ impl DataServer {
             tracer: options.tracer.clone(),
             ..Stores::none()
         };
+        register_bounds(&settings, registry);
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
         let connection_limit = ConnectionLimit::new(settings.http.max_connections);
         let state = State {
@@ -294,6 +296,17 @@ impl DataServer {
         // An insert that was just being handed over may have come after the flush.
         let left = deadline.saturating_duration_since(tokio::time::Instant::now()).max(LAST_FLUSH);
         self.state.gatherer.shut_down(left).await
+    }
+}
+
+/// For alerts on how full something is.
+fn register_bounds(settings: &Settings, registry: &mut Registry) {
+    for (name, of, bytes) in [
+        ("windrow_journal_max", "journal.max_bytes", settings.journal.max_bytes),
+        ("windrow_buffers_max", "gather.max_buffer_bytes", settings.gather.max_buffer_bytes),
+    ] {
+        let help = format!("The setting {of}");
+        registry.register_with_unit(name, help, Unit::Bytes, ConstGauge::new(bytes as i64));
     }
 }
 
