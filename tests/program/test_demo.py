@@ -20,7 +20,9 @@ from harness.paths import gateway_binary
 from harness.process import Child, inherited_environment
 from harness.terminal import on_terminal
 
-ENVIRONMENT = {**engine_environment(), "WINDROW_DUCKDB_LIBRARY": str(duckdb_library())}
+# Without a screen, wherever the tests run.
+NO_SCREEN = {"DISPLAY": "", "WAYLAND_DISPLAY": ""}
+ENVIRONMENT = {**engine_environment(), "WINDROW_DUCKDB_LIBRARY": str(duckdb_library()), **NO_SCREEN}
 SMALL = ("--probes", "40", "--every", "500ms")
 # What the page is waited for, on a machine that does much else.
 PATIENCE_MS = 60_000
